@@ -1,0 +1,18 @@
+// What every part of pmlab throws when it cannot go on.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace pmlab {
+
+// A failure that a user can act on: `what()` names the thing that is wrong and what to do about it, as
+// "<problem>; <remedy>". Throwing one leaves every pool and every index as valid as it was.
+class error : public std::runtime_error {
+ public:
+  // `problem` names the thing that is wrong; `remedy` says what the user can do. Neither ends in a full stop.
+  error(const std::string& problem, const std::string& remedy)
+      : std::runtime_error(remedy.empty() ? problem : problem + "; " + remedy) {}
+};
+
+}  // namespace pmlab

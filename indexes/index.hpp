@@ -1,0 +1,95 @@
+// What an index is: the types that all of them share, and the concepts by which tests, benchmarks, caches and hybrids
+// know them.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::indexes {
+
+// All 2^64 keys and all 2^64 values are allowed.
+using key_type = std::uint64_t;
+using value_type = std::uint64_t;
+
+struct entry {
+  key_type key;
+  value_type value;
+  friend bool operator==(const entry&, const entry&) = default;
+};
+
+// What a changing operation did. Whatever it answers is durable (on a durable medium) when it returns.
+enum class outcome : std::uint8_t {
+  inserted,  // the key was not there and is there now
+  updated,   // the key was there and has the new value now
+  erased,    // the key was there and is not there now
+  exists,    // insert: the key was there; nothing was changed
+  absent,    // update, erase: the key was not there; nothing was changed
+  full,      // the medium has no space; nothing was changed, and the index keeps serving
+};
+
+[[nodiscard]] constexpr std::string_view to_string(outcome o) noexcept {
+  switch (o) {
+    case outcome::inserted: return "inserted";
+    case outcome::updated: return "updated";
+    case outcome::erased: return "erased";
+    case outcome::exists: return "exists";
+    case outcome::absent: return "absent";
+    case outcome::full: return "full";
+  }
+  return "?";
+}
+
+// Shape and space of an index at one moment. Exact when no writer runs.
+struct index_stats {
+  std::uint64_t entries = 0;
+  std::uint64_t nodes = 0;         // segments, tree nodes, ...: blocks that hold entries
+  std::uint64_t depth = 0;         // levels of a tree, global depth of an extendible hash table
+  double load_factor = 0;          // entries / entries that fit into the nodes
+  std::uint64_t medium_bytes = 0;  // blocks that the index holds in its medium
+  std::uint64_t dram_bytes = 0;    // what it holds beside it: locks, cached directory, ...
+};
+
+// The result of `check()`: every violated invariant in words. Empty: the structure is sound.
+struct check_report {
+  std::vector<std::string> violations;
+  std::uint64_t entries = 0;
+  [[nodiscard]] bool ok() const noexcept { return violations.empty(); }
+};
+
+// Any operation from any number of threads at a time, except `check` and `stats`, which want no concurrent writer.
+// `I::open(medium, name)` makes the index, or recovers it if the medium holds it already.
+template <class I>
+concept point_index = requires(I& index, const I& constant, key_type key, value_type value,
+                               std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
+  { I::layout_name } -> std::convertible_to<std::string_view>;  // "cceh", "fast_fair", ...
+  { I::layout_version } -> std::convertible_to<std::uint64_t>;
+  { index.insert(key, value) } -> std::same_as<outcome>;  // inserted, exists, full
+  { index.update(key, value) } -> std::same_as<outcome>;  // updated, absent, full
+  { index.upsert(key, value) } -> std::same_as<outcome>;  // inserted, updated, full
+  { index.erase(key) } -> std::same_as<outcome>;          // erased, absent, full
+  { index.find(key) } -> std::same_as<std::optional<value_type>>;
+  // values[i] := find(keys[i]); the searches overlap, so that their cache misses do. Sizes must be equal.
+  { index.find_batch(keys, values) } -> std::same_as<void>;
+  { constant.size() } -> std::same_as<std::uint64_t>;  // walks the index
+  { constant.stats() } -> std::same_as<index_stats>;   // walks the index
+  { constant.check() } -> std::same_as<check_report>;  // walks the index
+  // Calls a function with every (key, value), in no particular order. Wants no concurrent writer.
+  constant.for_each([](key_type, value_type) {});
+};
+
+// A point index that also gives its entries in ascending order of unsigned keys.
+template <class I>
+concept ordered_index = point_index<I> && requires(I& index, key_type key, std::span<entry> out) {
+  // Fills `out` with the entries whose keys are >= key, ascending; returns how many there were.
+  { index.scan(key, out) } -> std::same_as<std::size_t>;
+  // Calls a function with every (key, value) of [first, last], ascending; writers may run.
+  index.for_each_in(key, key, [](key_type, value_type) {});
+};
+
+}  // namespace pmlab::indexes

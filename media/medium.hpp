@@ -1,0 +1,143 @@
+// The medium: where an index keeps its bytes, and what it costs to keep them there.
+//
+// An index takes a medium as a template parameter and never asks what it is. Everything that differs between DRAM, a
+// pool of persistent memory, an emulated device and a counter of accesses is behind the operations below.
+//
+//   medium          made of                                         header
+//   dram            jemalloc arena or the standard allocator        media/dram.hpp
+//   pmem            libpmemobj pool on fsdax, devdax or tmpfs       media/pmem.hpp
+//   counted<M>      M, and a count of every line, flush and fence   media/counted.hpp
+//   emulated<M>     M, and the delays of a device profile           media/emulated.hpp
+//
+// Rules for code that runs on a medium:
+//  * Words that are shared between threads or must survive a crash are `std::atomic<8 bytes>`, stored with release
+//    order where the order matters. Stores to one cache line become durable in the order in which they were made;
+//    stores to different lines only in the order that flush + fence enforce between them.
+//  * `flush` starts the write-back of lines; `fence` waits for the write-backs that this thread started. Only what was
+//    flushed and then fenced is certain to survive.
+//  * Blocks come from, and go back through, a `publication`: allocations, releases and 8-byte stores that a crash
+//    either keeps all or drops all. So nothing leaks, whatever the instant of the crash.
+#pragma once
+
+#include <pmlab/media/lines.hpp>
+#include <pmlab/media/pointer.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace pmlab::media {
+
+// Bytes that live blocks of a medium hold, as the medium's own allocator counts them.
+struct usage {
+  std::uint64_t allocated_bytes = 0;  // handed out to live blocks, internal rounding included
+  std::uint64_t capacity_bytes = 0;   // 0: no fixed limit
+};
+
+// A set of changes to a medium that becomes durable as one.
+//
+//   publication<M> change(medium);                    // nothing happens yet
+//   void* block = change.allocate(bytes, alignment);  // nullptr: no space; private until commit
+//   change.store(word, value);                        // `word` lives in the medium
+//   change.release(block, bytes);                     // goes back at commit
+//   change.commit();                                  // all of it, or (crash before) none of it; durable on return
+//
+// Destroyed without commit, it returns what it allocated and changes nothing. The blocks' own contents are the
+// caller's to persist before `commit`. Not thread-safe itself; any number of threads may each have one.
+template <class P>
+concept publication = requires(P& p, void* block, std::size_t bytes, std::atomic<std::uint64_t>& word) {
+  { p.allocate(bytes, bytes) } -> std::same_as<void*>;
+  { p.store(word, std::uint64_t{}) } -> std::same_as<void>;
+  { p.release(block, bytes) } -> std::same_as<void>;
+  { p.commit() } -> std::same_as<void>;
+};
+
+// Blocks allocated + words stored + blocks released by one publication: at most this many.
+inline constexpr std::size_t publication_limit = 16;
+
+// One name in a medium's table of roots. `word` is 0 until the owner publishes its root object into it.
+struct root {
+  std::atomic<std::uint64_t>* word;
+};
+
+template <class M>
+concept medium = requires(M& m, const M& cm, const void* address, void* target, std::size_t bytes, pointer<int> p,
+                          const int* object, std::string_view name, std::uint64_t version) {
+  // True if what was flushed and fenced survives the process.
+  { M::durable } -> std::convertible_to<bool>;
+  requires publication<typename M::publication>;
+  // "dram", "pmem:/dev/shm/pool", "emulated:aep", ...: as a user would name it.
+  { cm.name() } -> std::convertible_to<std::string>;
+  { cm.resolve(p) }
+  noexcept->std::same_as<int*>;
+  { cm.locate(object) }
+  noexcept->std::same_as<pointer<int>>;
+  { m.flush(address, bytes) }
+  noexcept;
+  { m.fence() }
+  noexcept;
+  // Bulk copy, written back without a flush (a fence is still needed). Target 64-byte aligned; a multiple of 64 bytes.
+  { m.copy(target, address, bytes) }
+  noexcept;
+  // Says that the caller is about to read these bytes: empty, except where reads are counted or charged.
+  { m.visit(address, bytes) }
+  noexcept;
+  // Finds, or adds, the root `name` of an index with layout `version`. Throws pmlab::error if the name belongs to
+  // another version or the table is full. Thread-safe.
+  { m.named_root(name, version) } -> std::same_as<root>;
+  { cm.used() } -> std::same_as<usage>;
+};
+
+namespace detail {
+
+// What may be flushed: an object, never a raw pointer to one. `flush(m, p)` with `T* p` would write back the line that
+// holds the pointer and leave the object in the cache; here it does not compile (defect A9).
+template <class T>
+concept flushable_object = !std::is_pointer_v<T> && !std::is_null_pointer_v<T> && !std::is_function_v<T>;
+
+}  // namespace detail
+
+// Starts the write-back of every line of `object`, which lives in `m`. Durable after the next fence of this thread.
+template <medium M, detail::flushable_object T>
+void flush(M& m, const T& object) noexcept {
+  m.flush(std::addressof(object), sizeof(T));
+}
+
+// Makes `object`, which lives in `m`, durable: flush + fence.
+template <medium M, detail::flushable_object T>
+void persist(M& m, const T& object) noexcept {
+  flush(m, object);
+  m.fence();
+}
+
+// Says that the caller is about to read `object`.
+template <medium M, detail::flushable_object T>
+void visit(M& m, const T& object) noexcept {
+  m.visit(std::addressof(object), sizeof(T));
+}
+
+// Publishes `target := value` with the other changes of `change`. `target` is an 8-byte atomic that lives in the
+// medium.
+template <publication P, class T>
+requires(sizeof(T) == 8 && std::is_trivially_copyable_v<T>) void publish_store(P& change, std::atomic<T>& target,
+                                                                               T value) {
+  static_assert(sizeof(std::atomic<T>) == 8);
+  std::uint64_t word;
+  __builtin_memcpy(&word, &value, sizeof word);
+  change.store(reinterpret_cast<std::atomic<std::uint64_t>&>(target), word);
+}
+
+// Allocates and constructs a T as part of `change`. Returns nullptr if the medium is full. The caller persists it.
+template <class T, publication P, class... Arguments>
+[[nodiscard]] T* create(P& change, Arguments&&... arguments) {
+  void* const block = change.allocate(sizeof(T), alignof(T));
+  return block == nullptr ? nullptr : ::new (block) T(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace pmlab::media

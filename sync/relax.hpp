@@ -1,0 +1,31 @@
+// What a thread does while it waits for another one.
+#pragma once
+
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace pmlab::sync {
+
+// One step of a busy wait. The first steps only tell the core that it spins; later ones give the core away, since the
+// thread waited for may need it (more threads than cores). One object per wait.
+class backoff {
+ public:
+  void pause() noexcept {
+    if (++steps_ < spins_before_yield) {
+#if defined(__x86_64__)
+      _mm_pause();
+#endif
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr unsigned spins_before_yield = 64;
+  unsigned steps_ = 0;
+};
+
+}  // namespace pmlab::sync
