@@ -61,6 +61,9 @@ concept publication = requires(P& p, void* block, std::size_t bytes, std::atomic
 // Blocks allocated + words stored + blocks released by one publication: at most this many.
 inline constexpr std::size_t publication_limit = 16;
 
+inline constexpr std::size_t root_limit = 16;       // roots that a medium has room for
+inline constexpr std::size_t root_name_limit = 23;  // characters of a root's name, and of a layout's
+
 // One name in a medium's table of roots. `word` is 0 until the owner publishes its root object into it.
 struct root {
   std::atomic<std::uint64_t>* word;
@@ -68,7 +71,7 @@ struct root {
 
 template <class M>
 concept medium = requires(M& m, const M& cm, const void* address, void* target, std::size_t bytes, pointer<int> p,
-                          const int* object, std::string_view name, std::uint64_t version) {
+                          const int* object, std::string_view name, std::string_view layout, std::uint64_t version) {
   // True if what was flushed and fenced survives the process.
   { M::durable } -> std::convertible_to<bool>;
   requires publication<typename M::publication>;
@@ -88,9 +91,10 @@ concept medium = requires(M& m, const M& cm, const void* address, void* target, 
   // Says that the caller is about to read these bytes: empty, except where reads are counted or charged.
   { m.visit(address, bytes) }
   noexcept;
-  // Finds, or adds, the root `name` of an index with layout `version`. Throws pmlab::error if the name belongs to
-  // another version or the table is full. Thread-safe.
-  { m.named_root(name, version) } -> std::same_as<root>;
+  // Finds, or adds, the root `name` (at most root_name_limit characters) of an index whose layout is `layout` (say
+  // "cceh") in `version`. Throws pmlab::error if the name belongs to another layout or version or the table is full.
+  // Thread-safe; durable on return.
+  { m.named_root(name, layout, version) } -> std::same_as<root>;
   { cm.used() } -> std::same_as<usage>;
 };
 

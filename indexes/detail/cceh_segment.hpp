@@ -1,0 +1,247 @@
+// The segment of a CCEH table: 64 windows of 256 bytes, and what one slot says about itself.
+#pragma once
+
+#include <pmlab/indexes/detail/bijective_hash.hpp>
+#include <pmlab/indexes/detail/entry_line.hpp>
+#include <pmlab/media/lines.hpp>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace pmlab::indexes::detail::cceh {
+
+inline constexpr std::size_t window_bits = 6;
+inline constexpr std::size_t windows_per_segment = std::size_t{1} << window_bits;
+inline constexpr std::size_t lines_per_window = media::xpline_bytes / media::cache_line_bytes;
+inline constexpr std::size_t slots_per_window = lines_per_window * entries_per_line;
+inline constexpr std::size_t slots_per_segment = windows_per_segment * slots_per_window;
+
+// A key is stored as its hash, whose low 6 bits are implied by the window that the key belongs to. Their place holds:
+//
+//   63            6  5      3  2          1    0
+//   | hash, upper  | overflow | displacement | live |
+//
+//   live          the slot holds an entry
+//   displacement  d: the entry belongs to window (this window XOR d)
+//   overflow      live or not: where entries are that belong to this line of this window and found no room in it:
+//                   word 0, bit d-1       in window (this window XOR d)
+//                   word i > 0, bit c     in line (this line + i) mod 4, and their overflow class is c
+//
+// It stands where detail/entry_line.hpp has the key. So all 2^64 keys and values can be stored, 16 of them in 256
+// bytes, one 8-byte store adds or removes an entry, and a search reads no line in which the key cannot be.
+//
+// An entry counts only if its segment's prefix is its own (the halves that a split moved stay behind until they are
+// overwritten) and if the overflow bits lead to it. One to which they do not lead is a ghost: a crash came between its
+// line and the line of its overflow bit, so nobody was ever told of it. Whoever sets that bit removes it first.
+using slot_word = std::uint64_t;
+
+inline constexpr slot_word live_bit = 1;
+inline constexpr unsigned overflow_shift = 3;
+inline constexpr std::size_t overflow_bits_per_word = 3;
+inline constexpr slot_word overflow_mask = slot_word{7} << overflow_shift;
+inline constexpr slot_word hash_mask = ~((slot_word{1} << window_bits) - 1);
+inline constexpr std::size_t displacements = 4;  // 0 = at home, and three neighbours in the same KB
+
+[[nodiscard]] constexpr slot_word overflow_bit(std::size_t number) noexcept {
+  return slot_word{1} << (overflow_shift + number);
+}
+[[nodiscard]] constexpr std::size_t window_of(std::uint64_t hash) noexcept { return hash % windows_per_segment; }
+[[nodiscard]] constexpr std::size_t home_line_of(std::uint64_t hash) noexcept {
+  return (hash >> window_bits) % lines_per_window;
+}
+[[nodiscard]] constexpr std::size_t overflow_class_of(std::uint64_t hash) noexcept {
+  return (((hash >> 8) & 0xff) * overflow_bits_per_word) >> 8;
+}
+[[nodiscard]] constexpr slot_word live_word(std::uint64_t hash, std::size_t displacement) noexcept {
+  return (hash & hash_mask) | (displacement << 1) | live_bit;
+}
+[[nodiscard]] constexpr std::size_t displacement_of(slot_word word) noexcept { return (word >> 1) % displacements; }
+[[nodiscard]] constexpr std::uint64_t hash_of(slot_word word, std::size_t window) noexcept {
+  return (word & hash_mask) | (window ^ displacement_of(word));
+}
+
+// True if the slot holds an entry whose hash begins with the same `local_depth` (never 0) bits as `hash`.
+[[nodiscard]] constexpr bool occupied(slot_word word, std::uint64_t hash, unsigned local_depth) noexcept {
+  return (word & live_bit) != 0 && ((word ^ hash) >> (64 - local_depth)) == 0;
+}
+
+// One device line.
+struct alignas(media::xpline_bytes) window {
+  std::array<entry_line, lines_per_window> lines;
+};
+static_assert(sizeof(window) == media::xpline_bytes);
+
+struct segment {
+  std::array<window, windows_per_segment> windows;
+};
+static_assert(sizeof(segment) == 16384);
+
+// A slot of a segment; `line == nullptr`: none.
+struct slot {
+  entry_line* line = nullptr;
+  std::size_t index = 0;
+
+  explicit operator bool() const noexcept { return line != nullptr; }
+  [[nodiscard]] std::atomic<slot_word>& word() const noexcept { return line->keys[index]; }
+  [[nodiscard]] std::atomic<std::uint64_t>& value() const noexcept { return line->values[index]; }
+};
+
+using line_words = std::array<slot_word, entries_per_line>;
+
+[[nodiscard]] inline line_words words_of(const entry_line& line) noexcept {
+  line_words words;
+  for (std::size_t i = 0; i < entries_per_line; ++i) words[i] = line.keys[i].load(std::memory_order_acquire);
+  return words;
+}
+
+// Which of `words` are `wanted`, whatever their overflow bits say: bit i for word i.
+[[nodiscard]] constexpr unsigned matches(const line_words& words, slot_word wanted) noexcept {
+  unsigned found = 0;
+  for (unsigned i = 0; i < entries_per_line; ++i)
+    found |= static_cast<unsigned>(((words[i] ^ wanted) & ~overflow_mask) == 0) << i;
+  return found;
+}
+
+// The slot of `w` that holds the entry of `hash` with this displacement: in its home line, or where that line's
+// overflow bits lead. `visit(line)` is called before a line is read; `home_words` receives the home line's words.
+template <class Visit>
+[[nodiscard]] slot find_in_window(window& w, std::uint64_t hash, std::size_t displacement, Visit&& visit,
+                                  line_words& home_words) noexcept {
+  const slot_word wanted = live_word(hash, displacement);
+  const std::size_t home = home_line_of(hash);
+  visit(w.lines[home]);
+  home_words = words_of(w.lines[home]);
+  if (const unsigned found = matches(home_words, wanted); found != 0) [[likely]]
+    return {&w.lines[home], static_cast<std::size_t>(std::countr_zero(found))};
+  const slot_word overflow = overflow_bit(overflow_class_of(hash));
+  if (((home_words[1] | home_words[2] | home_words[3]) & overflow) == 0) [[likely]]
+    return {};
+  for (std::size_t i = 1; i < lines_per_window; ++i) {
+    if ((home_words[i] & overflow) == 0) continue;
+    entry_line& line = w.lines[(home + i) % lines_per_window];
+    visit(line);
+    if (const unsigned found = matches(words_of(line), wanted); found != 0)
+      return {&line, static_cast<std::size_t>(std::countr_zero(found))};
+  }
+  return {};
+}
+
+// The slot that holds the entry of `hash`: in its own window, or where its home line's overflow bits lead.
+template <class Visit>
+[[nodiscard]] slot find_in_segment(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
+  const std::size_t home = window_of(hash);
+  line_words home_words;
+  line_words ignored;
+  if (const slot found = find_in_window(s.windows[home], hash, 0, visit, home_words)) return found;
+  if ((home_words[0] & overflow_mask) == 0) [[likely]]
+    return {};
+  for (std::size_t d = 1; d < displacements; ++d) {
+    if ((home_words[0] & overflow_bit(d - 1)) == 0) continue;
+    if (const slot found = find_in_window(s.windows[home ^ d], hash, d, visit, ignored)) return found;
+  }
+  return {};
+}
+
+// An overflow bit, and the word that holds it. `word == nullptr`: none.
+struct overflow_hint {
+  std::atomic<slot_word>* word = nullptr;
+  entry_line* line = nullptr;
+  slot_word bit = 0;
+
+  [[nodiscard]] bool is_set() const noexcept {
+    return word == nullptr || (word->load(std::memory_order_acquire) & bit) != 0;
+  }
+};
+
+// Where an entry of `hash` lies or may be put: (window XOR displacement), (home line + line_offset), index.
+struct position {
+  detail::cceh::slot slot;
+  std::size_t displacement = 0;
+  std::size_t line_offset = 0;
+};
+
+// The overflow bits without which a search does not reach an entry of `hash` at `at`: [0] in its own window, if it is
+// displaced; [1] in the window where it lies, if that is not its home line.
+[[nodiscard]] inline std::array<overflow_hint, 2> hints_to(segment& s, std::uint64_t hash,
+                                                           const position& at) noexcept {
+  std::array<overflow_hint, 2> hints;
+  const std::size_t home = window_of(hash);
+  const std::size_t line = home_line_of(hash);
+  if (at.displacement != 0) {
+    entry_line& own = s.windows[home].lines[line];
+    hints[0] = {&own.keys[0], &own, overflow_bit(at.displacement - 1)};
+  }
+  if (at.line_offset != 0) {
+    entry_line& there = s.windows[home ^ at.displacement].lines[line];
+    hints[1] = {&there.keys[at.line_offset], &there, overflow_bit(overflow_class_of(hash))};
+  }
+  return hints;
+}
+
+// The position of the entry that `word` at (window, line, index) describes.
+[[nodiscard]] inline position position_of(segment& s, std::size_t w, std::size_t line, std::size_t index,
+                                          slot_word word) noexcept {
+  const std::uint64_t hash = hash_of(word, w);
+  return {{&s.windows[w].lines[line], index},
+          displacement_of(word),
+          (line + lines_per_window - home_line_of(hash)) % lines_per_window};
+}
+
+[[nodiscard]] inline bool reachable(segment& s, std::uint64_t hash, const position& at) noexcept {
+  const auto hints = hints_to(s, hash, at);
+  return hints[0].is_set() && hints[1].is_set();
+}
+
+// A place for a new entry of `hash`: as near to its home line as there is one. No slot: the segment must be split.
+[[nodiscard]] inline position free_in_segment(segment& s, std::uint64_t hash, unsigned local_depth) noexcept {
+  for (std::size_t d = 0; d < displacements; ++d)
+    for (std::size_t offset = 0; offset < lines_per_window; ++offset) {
+      entry_line& line = s.windows[window_of(hash) ^ d].lines[(home_line_of(hash) + offset) % lines_per_window];
+      for (std::size_t index = 0; index < entries_per_line; ++index)
+        if (!occupied(line.keys[index].load(std::memory_order_acquire), hash, local_depth))
+          return {{&line, index}, d, offset};
+    }
+  return {};
+}
+
+// Calls `function(hash, position)` for every live slot of window number `w` whose hash begins with `prefix`, ghosts
+// included.
+template <class Function>
+void for_each_live_slot(segment& s, std::size_t w, std::uint64_t prefix, unsigned local_depth, Function&& function) {
+  for (std::size_t line = 0; line < lines_per_window; ++line)
+    for (std::size_t index = 0; index < entries_per_line; ++index) {
+      const slot_word word = s.windows[w].lines[line].keys[index].load(std::memory_order_acquire);
+      if (occupied(word, prefix, local_depth)) function(hash_of(word, w), position_of(s, w, line, index, word));
+    }
+}
+
+// Calls `function(hash, position)` for every entry of the segment whose keys have `prefix` (upper bits of a hash).
+template <class Function>
+void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& function) {
+  for (std::size_t w = 0; w < windows_per_segment; ++w)
+    for_each_live_slot(s, w, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
+      if (reachable(s, hash, at)) function(hash, at);
+    });
+}
+
+// `word` with another entry, or none, in it. Its overflow bits are not the entry's: they stay.
+[[nodiscard]] inline slot_word with_entry(const std::atomic<slot_word>& word, slot_word entry) noexcept {
+  return (word.load(std::memory_order_relaxed) & overflow_mask) | entry;
+}
+
+// Puts an entry into a segment that nobody else sees yet. There is always room for what comes out of another segment:
+// the windows that an entry may lie in are the same four in both.
+inline void place_privately(segment& s, std::uint64_t hash, std::uint64_t value, unsigned local_depth) noexcept {
+  const position at = free_in_segment(s, hash, local_depth);
+  std::atomic<slot_word>& word = at.slot.word();
+  at.slot.value().store(value, std::memory_order_relaxed);
+  word.store(with_entry(word, live_word(hash, at.displacement)), std::memory_order_relaxed);
+  for (const overflow_hint& hint : hints_to(s, hash, at))
+    if (hint.word != nullptr)
+      hint.word->store(hint.word->load(std::memory_order_relaxed) | hint.bit, std::memory_order_relaxed);
+}
+
+}  // namespace pmlab::indexes::detail::cceh

@@ -1,0 +1,523 @@
+// FAST-FAIR: a B+tree that shifts entries in place instead of logging, after Hwang et al., FAST'18 [FAST-FAIR].
+//
+// Use it for ordered data that must be open the instant the pool is. For point operations alone CCEH is faster.
+//
+// Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
+// Progress: readers write nothing shared; they wait only while a writer works on a node that they read (or on one that
+// shares its version lock). Writers lock one node at a time.
+//
+// Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the node's version lock, and a reader uses what it read in a node only if that lock was
+// free and unchanged meanwhile: it cannot have seen anything that a crash takes back.
+//
+// Layout (medium): named root -> root node. Nodes are 512 bytes (detail/fast_fair_node.hpp); every level is a list by
+// `sibling`, in ascending order of keys. Nothing is kept in DRAM but the version locks: opening reads one word.
+//
+// Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper looks for equal
+// neighbouring pointers; so every key and value is allowed, a node that a crash left in mid-shift is as good as any
+// other, erase is one store that leaves a hole, and insert shifts to the nearest hole only. Each node stores its high
+// key; a split publishes new node, sibling link and high key as one, and what it moved is free in the old node by being
+// beyond the high key. Readers validate versions instead of following a direction counter.
+//
+// Invariants (N1, N2: detail/fast_fair_node.hpp):
+//   T1  A node's entries are at or above the high key of the node before it, and below its own.
+//   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
+//       under way) is found over its left neighbour; the next writer that walks over the link tells the parent.
+//   T3  No node is ever freed or moved; an empty leaf stays.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/fast_fair_node.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/sync/version_lock.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pmlab::indexes {
+
+template <media::medium Medium>
+class fast_fair {
+  using node = detail::fast_fair::node;
+  using node_pointer = media::pointer<node>;
+  using publication = typename Medium::publication;
+
+ public:
+  static constexpr std::string_view layout_name = "fast_fair";
+  static constexpr std::uint64_t layout_version = 1;
+
+  // Opens the tree `name` in `medium`, or makes an empty one. Takes the same time for a tree of any size. Throws
+  // pmlab::error: the name belongs to another layout, no space for the first node. `medium` must outlive the index.
+  static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
+
+  fast_fair(const fast_fair&) = delete;
+  fast_fair& operator=(const fast_fair&) = delete;
+  ~fast_fair() = default;
+
+  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Durable on return. One flush and fence for each line that is shifted; a split publishes one node.
+  outcome insert(key_type key, value_type value) {
+    return put(key, value, [](node&, std::atomic<value_type>&) { return outcome::exists; });
+  }
+
+  // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
+  outcome upsert(key_type key, value_type value) {
+    return put(key, value, [&](node&, std::atomic<value_type>& stored) { return replace(stored, value); });
+  }
+
+  // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
+  outcome update(key_type key, value_type value) {
+    return change(key, [&](node& leaf) {
+      std::atomic<value_type>* const stored = stored_value(leaf, key);
+      return stored == nullptr ? outcome::absent : replace(*stored, value);
+    });
+  }
+
+  // Removes `key`. erased or absent. Durable on return; one flush and one fence (more only where holes precede the
+  // entry). The slot is free for other keys of the leaf; a leaf that becomes empty stays.
+  outcome erase(key_type key) {
+    return change(key, [&](node& leaf) {
+      if (key == greatest_key) {
+        if (leaf.greatest_present.load(std::memory_order_relaxed) == 0) return outcome::absent;
+        leaf.greatest_present.store(0, std::memory_order_release);  // (X1) commit
+        media::persist(medium_, leaf.greatest_present);             // (X2)
+        // (X1) < (X2) < unlock: a reader that misses the key answers only when its removal is durable.
+        return outcome::erased;
+      }
+      const auto slot = leaf.slot_of(key);
+      if (!slot) return outcome::absent;
+      detail::fast_fair::erase_from(medium_, leaf, *slot);
+      return outcome::erased;
+    });
+  }
+
+  // The value of `key`. Reads one node per level.
+  std::optional<value_type> find(key_type key) {
+    node* n = root();
+    for (;;) {
+      std::optional<value_type> found;
+      if (step_towards(key, n, found)) return found;
+    }
+  }
+
+  // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
+  void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
+    assert(keys.size() == values.size());
+    std::array<node*, batch_width> at;
+    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
+      const std::size_t width = std::min(batch_width, keys.size() - done);
+      at.fill(nullptr);
+      std::fill_n(at.begin(), width, root());
+      for (std::size_t searching = width; searching > 0;)
+        for (std::size_t i = 0; i < width; ++i) {
+          if (at[i] == nullptr) continue;
+          if (step_towards(keys[done + i], at[i], values[done + i])) {
+            at[i] = nullptr;
+            --searching;
+          } else {
+            prefetch(*at[i]);
+          }
+        }
+    }
+  }
+
+  // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. Each leaf is read as
+  // it was at one moment; entries that are there all the time are never missed.
+  std::size_t scan(key_type from, std::span<entry> out) {
+    std::size_t count = 0;
+    node* leaf = &leaf_of(from);
+    while (count < out.size()) {
+      const sync::version_lock& lock = lock_of(leaf);
+      const std::uint64_t version = lock.read_begin();
+      const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
+      if (next) prefetch(*medium_.resolve(next));
+      media::visit(medium_, *leaf);
+      const std::size_t in_leaf = copy_entries(*leaf, from, out.subspan(count));
+      if (!lock.read_validate(version)) continue;
+      count += in_leaf;
+      if (!next) break;
+      leaf = medium_.resolve(next);
+    }
+    return count;
+  }
+
+  // Calls function(key, value) for every entry of [first, last], ascending. Writers may run; see `scan`.
+  template <class Function>
+  void for_each_in(key_type first, key_type last, Function&& function) {
+    std::array<entry, 64> chunk;
+    for (;;) {
+      const std::size_t count = scan(first, chunk);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (chunk[i].key > last) return;
+        function(chunk[i].key, chunk[i].value);
+      }
+      if (count < chunk.size() || chunk.back().key == greatest_key) return;
+      first = chunk.back().key + 1;
+    }
+  }
+
+  // Calls function(key, value) for every entry, ascending.
+  template <class Function>
+  void for_each(Function&& function) const {
+    for_each_node_of_level(0, [&](node& leaf) {
+      for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i)
+        if (!leaf.is_free(i)) function(leaf.key_at(i), leaf.value_at(i));
+      if (!leaf.sibling.load(std::memory_order_acquire) && leaf.greatest_present.load(std::memory_order_acquire) != 0)
+        function(greatest_key, leaf.greatest_value.load(std::memory_order_acquire));
+    });
+  }
+
+  // Entries in the tree; walks its leaves.
+  [[nodiscard]] std::uint64_t size() const {
+    std::uint64_t entries = 0;
+    for_each([&](key_type, value_type) { ++entries; });
+    return entries;
+  }
+
+  // depth = levels; nodes = all nodes; load factor = entries / slots of leaves.
+  [[nodiscard]] index_stats stats() const {
+    index_stats result;
+    result.entries = size();
+    result.depth = levels();
+    std::uint64_t leaves = 0;
+    for (std::uint64_t level = 0; level < result.depth; ++level)
+      for_each_node_of_level(level, [&](node&) { (level == 0 ? leaves : result.nodes) += 1; });
+    result.nodes += leaves;
+    result.load_factor =
+        static_cast<double>(result.entries) / static_cast<double>(leaves * detail::fast_fair::capacity);
+    result.medium_bytes = result.nodes * sizeof(node);
+    result.dram_bytes = locks_.bytes();
+    return result;
+  }
+
+  // Every invariant above. A node that its parent does not know (T2) is no violation.
+  [[nodiscard]] check_report check() const;
+
+ private:
+  static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
+  static constexpr std::size_t batch_width = 16;
+  static constexpr std::size_t lock_stripes = std::size_t{1} << 16;
+
+  // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
+  struct unannounced {
+    key_type separator = 0;
+    node_pointer child{};
+    std::uint64_t parent_level = 0;  // 0: none
+  };
+
+  fast_fair(Medium& medium, std::string_view name)
+      : medium_(medium), locks_(lock_stripes), root_(medium.named_root(name, layout_name, layout_version).word) {
+    if (root_->load(std::memory_order_acquire) == 0) create();
+  }
+
+  // Makes an empty tree: its leaf is durable before the root names it (A6).
+  void create() {
+    publication change(medium_);
+    auto* const leaf = media::create<node>(change);
+    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "take a larger pool");
+    media::persist(medium_, *leaf);                     // (M1)
+    change.store(*root_, medium_.locate(leaf).word());  // (M2)
+    // (M1) < (M2): the root never names what is not durable.
+    change.commit();
+  }
+
+  // ---- reading ----
+
+  [[nodiscard]] node* root() const noexcept {
+    return medium_.resolve(node_pointer(root_->load(std::memory_order_acquire)));
+  }
+  [[nodiscard]] std::uint64_t levels() const noexcept { return root()->level.load(std::memory_order_acquire) + 1; }
+
+  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept {
+    return locks_[reinterpret_cast<std::uintptr_t>(n) / sizeof(node)];
+  }
+
+  // The key by which inner nodes are searched: none of their separators is greatest_key.
+  [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
+    return key == greatest_key ? key - 1 : key;
+  }
+
+  void prefetch(const node& n) const noexcept {
+    if constexpr (requires { medium_.prefetch(&n, sizeof n); }) medium_.prefetch(&n, sizeof n);
+    const auto* const bytes = reinterpret_cast<const char*>(&n);
+    for (std::size_t i = 0; i < sizeof(node); i += media::cache_line_bytes) __builtin_prefetch(bytes + i);
+  }
+
+  [[nodiscard]] std::atomic<value_type>* stored_value(node& leaf, key_type key) const noexcept {
+    if (key == greatest_key)
+      return leaf.greatest_present.load(std::memory_order_acquire) != 0 ? &leaf.greatest_value : nullptr;
+    const auto slot = leaf.slot_of(key);
+    return slot ? &leaf.value(*slot) : nullptr;
+  }
+
+  // One validated step of a search: `n` moves to the next node, or (true) `found` is what the leaf says of `key`.
+  bool step_towards(key_type key, node*& n, std::optional<value_type>& found) const {
+    for (;;) {
+      const sync::version_lock& lock = lock_of(n);
+      const std::uint64_t version = lock.read_begin();
+      media::visit(medium_, *n);
+      node_pointer next;
+      bool is_leaf = false;
+      found.reset();
+      if (n->is_beyond(key)) {
+        next = n->sibling.load(std::memory_order_acquire);
+      } else if (n->is_leaf()) {
+        is_leaf = true;
+        if (auto* const stored = stored_value(*n, key)) found = stored->load(std::memory_order_acquire);
+      } else {
+        next = n->child_of(routing_key(key));
+      }
+      if (!lock.read_validate(version)) [[unlikely]]
+        continue;
+      if (is_leaf) return true;
+      n = medium_.resolve(next);
+      return false;
+    }
+  }
+
+  // The node of `level` that holds `key`'s range, without a lock: by the time it is locked, it may be one further left.
+  [[nodiscard]] node& node_of(key_type key, std::uint64_t level, unannounced& seen) const {
+    node* n = root();
+    for (;;) {
+      const sync::version_lock& lock = lock_of(n);
+      const std::uint64_t version = lock.read_begin();
+      media::visit(medium_, *n);
+      const std::uint64_t at_level = n->level.load(std::memory_order_acquire);
+      const bool beyond = n->is_beyond(key);
+      if (!beyond && at_level == level) return *n;
+      const node_pointer sibling = n->sibling.load(std::memory_order_acquire);
+      const key_type separator = n->high_key.load(std::memory_order_acquire);
+      const node_pointer next = beyond ? sibling : n->child_of(routing_key(key));
+      if (!lock.read_validate(version)) [[unlikely]]
+        continue;
+      if (beyond) seen = {separator, sibling, at_level + 1};
+      n = medium_.resolve(next);
+    }
+  }
+
+  [[nodiscard]] node& leaf_of(key_type key) const {
+    unannounced ignored;
+    return node_of(key, 0, ignored);
+  }
+
+  static std::size_t copy_entries(node& leaf, key_type from, std::span<entry> out) noexcept {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < detail::fast_fair::capacity && count < out.size(); ++i)
+      if (leaf.key_at(i) >= from && !leaf.is_free(i)) out[count++] = {leaf.key_at(i), leaf.value_at(i)};
+    if (count < out.size() && !leaf.sibling.load(std::memory_order_acquire) &&
+        leaf.greatest_present.load(std::memory_order_acquire) != 0)
+      out[count++] = {greatest_key, leaf.greatest_value.load(std::memory_order_acquire)};
+    return count;
+  }
+
+  // ---- writing ----
+
+  // A locked node. Moves right while `key` belongs further right, always holding one lock only.
+  class locked_node {
+   public:
+    locked_node(const fast_fair& tree, key_type key, std::uint64_t level) {
+      node_ = &tree.node_of(key, level, seen_);
+      for (;;) {
+        lock_ = &tree.lock_of(node_);
+        lock_->lock();
+        if (!node_->is_beyond(key)) return;
+        const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
+        seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
+        lock_->unlock();
+        node_ = tree.medium_.resolve(next);
+      }
+    }
+    locked_node(const locked_node&) = delete;
+    locked_node& operator=(const locked_node&) = delete;
+    ~locked_node() { unlock(); }
+
+    void unlock() noexcept {
+      if (lock_ != nullptr) lock_->unlock();
+      lock_ = nullptr;
+    }
+    [[nodiscard]] node& operator*() const noexcept { return *node_; }
+    // A link that the way here led over.
+    [[nodiscard]] const unannounced& seen() const noexcept { return seen_; }
+
+   private:
+    node* node_ = nullptr;
+    sync::version_lock* lock_ = nullptr;
+    unannounced seen_;
+  };
+
+  // Runs operation(leaf) with the leaf of `key` locked, then tells a parent of a link that the way led over (T2).
+  template <class Operation>
+  outcome change(key_type key, Operation&& operation) {
+    locked_node leaf(*this, key, 0);
+    const outcome result = operation(*leaf);
+    leaf.unlock();
+    announce(leaf.seen());
+    return result;
+  }
+
+  // insert and upsert: `on_existing(leaf, value word)` says what happens to a key that is there.
+  template <class OnExisting>
+  outcome put(key_type key, value_type value, OnExisting&& on_existing) {
+    for (;;) {
+      bool must_split = false;
+      unannounced split_off;
+      const outcome result = change(key, [&](node& leaf) {
+        if (auto* const stored = stored_value(leaf, key)) return on_existing(leaf, *stored);
+        if (key == greatest_key) {
+          leaf.greatest_value.store(value, std::memory_order_release);  // (Y1)
+          leaf.greatest_present.store(1, std::memory_order_release);    // (Y2) commit
+          media::persist(medium_, leaf.greatest_present);               // (Y3)
+          // (Y1) < (Y2): one line. (Y2) < (Y3) < unlock: what a reader returns is durable.
+          return outcome::inserted;
+        }
+        if (detail::fast_fair::insert_into(medium_, leaf, key, value)) return outcome::inserted;
+        must_split = true;
+        return split(leaf, key, split_off) ? outcome::inserted : outcome::full;
+      });
+      if (!must_split || result == outcome::full) return result;
+      announce(split_off);
+    }
+  }
+
+  outcome replace(std::atomic<value_type>& stored, value_type value) {
+    stored.store(value, std::memory_order_release);  // (U1) commit
+    media::persist(medium_, stored);                 // (U2)
+    // (U1) < (U2) < unlock: what a reader returns is durable.
+    return outcome::updated;
+  }
+
+  // Moves the upper entries of a locked node, all of whose slots are entries, to a new sibling. `made_for` is the key
+  // whose insertion asked for it. False: no space; nothing has changed.
+  bool split(node& n, key_type made_for, unannounced& result) {
+    publication change(medium_);
+    auto* const right = media::create<node>(change);
+    if (right == nullptr) return false;
+    const bool is_leaf = n.is_leaf();
+    const node_pointer next = n.sibling.load(std::memory_order_relaxed);
+    // Ascending keys fill the last leaf: what is left behind then stays full.
+    constexpr std::size_t last = detail::fast_fair::capacity - 1;
+    const bool appending = !next && made_for > n.key_at(last);
+    const std::size_t middle = appending ? last : detail::fast_fair::capacity / 2;
+    const key_type separator = n.key_at(middle);
+
+    right->level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    right->sibling.store(next, std::memory_order_relaxed);
+    right->high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    right->greatest_present.store(n.greatest_present.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    right->greatest_value.store(n.greatest_value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    // In an inner node the separator moves up and its child begins the new node.
+    if (!is_leaf) right->first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
+    std::size_t to = 0;
+    for (std::size_t from = is_leaf ? middle : middle + 1; from <= last; ++from, ++to) {
+      right->value(to).store(n.value_at(from), std::memory_order_relaxed);
+      right->key(to).store(n.key_at(from), std::memory_order_relaxed);
+    }
+    media::persist(medium_, *right);  // (S1)
+
+    const node_pointer made = medium_.locate(right);
+    media::publish_store(change, n.sibling, made);        // (S2)
+    media::publish_store(change, n.high_key, separator);  // (S2) commit
+    change.commit();
+    // (S1) < (S2): the sibling is whole before the list leads to it; allocation, link and high key appear as one, so
+    // that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
+    result = {separator, made, right->level.load(std::memory_order_relaxed) + 1};
+    return true;
+  }
+
+  // Makes the parent of `link.child` know it, if it does not yet. Without space it stays as it is: the sibling links
+  // lead everywhere.
+  void announce(unannounced link) {
+    while (link.parent_level != 0) {
+      if (link.parent_level >= levels() && !grow(link)) return;
+      unannounced split_off;
+      {
+        locked_node parent(*this, link.separator, link.parent_level);
+        if ((*parent).slot_of(link.separator)) return;
+        if (detail::fast_fair::insert_into(medium_, *parent, link.separator, link.child.word())) return;
+        if (!split(*parent, link.separator, split_off)) return;
+      }
+      announce(split_off);
+    }
+  }
+
+  // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space.
+  bool grow(const unannounced& link) {
+    const std::scoped_lock guard(root_mutex_);
+    if (link.parent_level < levels()) return true;
+    publication change(medium_);
+    auto* const made = media::create<node>(change);
+    if (made == nullptr) return false;
+    made->level.store(link.parent_level, std::memory_order_relaxed);
+    made->first_child.store(node_pointer(root_->load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    media::persist(medium_, *made);                     // (R1)
+    change.store(*root_, medium_.locate(made).word());  // (R2)
+    // (R1) < (R2): as (M1) < (M2). The new root knows its first child; `announce` goes on to add the second.
+    change.commit();
+    return true;
+  }
+
+  // Calls function(node) for the nodes of a level, from left to right.
+  template <class Function>
+  void for_each_node_of_level(std::uint64_t level, Function&& function) const {
+    node* n = root();
+    while (n->level.load(std::memory_order_acquire) > level)
+      n = medium_.resolve(n->first_child.load(std::memory_order_acquire));
+    for (;;) {
+      function(*n);
+      const node_pointer next = n->sibling.load(std::memory_order_acquire);
+      if (!next) return;
+      n = medium_.resolve(next);
+    }
+  }
+
+  Medium& medium_;
+  sync::version_lock_table locks_;
+  std::atomic<std::uint64_t>* root_;
+  std::mutex root_mutex_;  // only one thread puts a new root in place
+};
+
+template <media::medium Medium>
+check_report fast_fair<Medium>::check() const {
+  check_report report;
+  const auto violated = [&](const std::string& what) { report.violations.push_back(what); };
+  const std::uint64_t depth = levels();
+  for (std::uint64_t level = 0; level < depth && report.ok(); ++level) {
+    key_type low = 0;
+    for_each_node_of_level(level, [&](node& n) {
+      const std::string where = "node at " + std::to_string(medium_.locate(&n).word());
+      const key_type high = n.high_key.load(std::memory_order_acquire);
+      const bool is_last = !n.sibling.load(std::memory_order_acquire);
+      if (n.level.load(std::memory_order_acquire) != level)
+        violated("T2: " + where + " is on another level than its neighbour");
+      if (high < low) violated("T1: the high key of " + where + " is below the one before it");
+      if (is_last && high != greatest_key) violated("T1: " + where + " is the last of its level and has a high key");
+      if (!is_last && n.greatest_present.load(std::memory_order_acquire) != 0 && high == greatest_key)
+        violated("T1: " + where + " holds the greatest key and is not the last leaf");
+      for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
+        const key_type k = n.key_at(i);
+        if (i > 0 && k < n.key_at(i - 1)) violated("N1: slot " + std::to_string(i) + " of " + where + " decreases");
+        if (n.is_free(i)) continue;
+        if (k < low) violated("T1: slot " + std::to_string(i) + " of " + where + " is below its node");
+        if (level == 0)
+          ++report.entries;
+        else if (medium_.resolve(node_pointer(n.value_at(i)))->level.load(std::memory_order_acquire) != level - 1)
+          violated("T2: slot " + std::to_string(i) + " of " + where + " leads to another level than the next one");
+      }
+      if (level == 0 && is_last && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
+      low = high;
+    });
+  }
+  return report;
+}
+
+}  // namespace pmlab::indexes

@@ -1,0 +1,397 @@
+// What an access to a memory device costs: given times, it answers with times.
+//
+// One model for two clocks. It never looks at a clock itself: `emulated` hands it the real one, a simulator a virtual
+// one. The same calls with the same times give the same answers, to the picosecond.
+//
+// A thread's side                            A DIMM's side, shared by all threads
+//   CPU cache: tags of the lines it holds      channel: one line at a time, each way
+//   CPU translation buffer (page walks)        buffer: the granules used most recently; combines the lines written
+//   lines read and not yet there               translation buffer: 4 KB entries
+//   lines stored to and not yet there          media: busy for every granule read or written, however little of it
+//   lines written back and not yet fenced
+//
+// What follows from this, and is not put in: the price of small random accesses (a whole granule each), the fall of
+// write bandwidth with unfenced threads (lines arrive out of order, more granules are open than the buffer holds), the
+// price of reading what was just written back, reads and writes in each other's way.
+//
+// Two waits for the same instant are taken as the longer one, never as their sum.
+//
+// Not modelled: other cores' caches (a line that another core holds counts as read from the device), wear levelling,
+// remote NUMA nodes, thermal limits.
+#pragma once
+
+#include <pmlab/media/device_buffer.hpp>
+#include <pmlab/media/device_profile.hpp>
+#include <pmlab/media/device_queue.hpp>
+#include <pmlab/media/device_tags.hpp>
+#include <pmlab/media/lines.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace pmlab::media {
+
+// A time on whichever clock the model runs, and differences of it. Whole numbers, so that no machine rounds otherwise
+// than another; 2^64 of them are 213 days.
+using picoseconds = std::uint64_t;
+
+[[nodiscard]] inline picoseconds to_picoseconds(double ns) noexcept {
+  return static_cast<picoseconds>(std::llround(ns * 1000));
+}
+
+// A `line` is the address of the first byte of a cache line. Thread safety: any thread may call, each with a
+// thread_state of its own; DIMMs are behind a lock of a few instructions.
+class device_model {
+ public:
+  // What belongs to one thread. Not thread-safe.
+  class thread_state {
+   public:
+    // `number` tells threads apart where the model needs chance: the same number, the same course.
+    thread_state(const device_profile& profile, std::uint64_t number)
+        : cache_(profile.cpu_cache_bytes / cache_line_bytes),
+          pages_(profile.page_walk_ns > 0 ? page_entries : 0),
+          reads_(profile.outstanding_reads),
+          stores_(profile.outstanding_stores),
+          random_(number * 2 + 1) {
+      unfenced_.reserve(profile.write_scatter_lines + 1);
+    }
+
+   private:
+    friend class device_model;
+    static constexpr std::uint64_t page_entries = 1536;  // second-level TLB of the servers that took Optane
+
+    struct slot {
+      std::uint64_t line = 0;
+      picoseconds done = 0;
+    };
+    struct written_line {
+      std::uint64_t line;
+      picoseconds ready;   // not before its contents were in the cache
+      picoseconds accept;  // from arrival to acceptance, without waits
+    };
+
+    std::uint64_t next_random() noexcept {
+      random_ ^= random_ << 13;
+      random_ ^= random_ >> 7;
+      random_ ^= random_ << 17;
+      return random_;
+    }
+
+    tag_cache cache_;
+    tag_cache pages_;
+    std::vector<slot> reads_;
+    std::vector<slot> stores_;
+    std::vector<written_line> unfenced_;
+    std::size_t next_read_ = 0;
+    std::size_t next_store_ = 0;
+    std::uint64_t random_;
+    std::uint64_t last_line_ = ~std::uint64_t{0};
+    std::uint64_t walked_page_ = ~std::uint64_t{0};
+    picoseconds walk_done_ = 0;
+    picoseconds reads_done_ = 0;     // the latest of reads_ and stores_
+    picoseconds accepted_ = 0;       // the latest line written since the last fence
+    picoseconds next_ntstore_ = 0;   // a fenced batch of non-temporal stores may not start earlier
+    picoseconds ntstore_start_ = 0;  // of the batch that is open
+    bool ntstores_open_ = false;
+  };
+
+  // `profile` has passed check_profile.
+  explicit device_model(const device_profile& profile)
+      : read_latency_(to_picoseconds(profile.read_latency_ns)),
+        buffered_latency_(to_picoseconds(profile.buffered_read_latency_ns)),
+        next_line_latency_(to_picoseconds(profile.next_line_read_latency_ns)),
+        translation_miss_(to_picoseconds(profile.translation_miss_ns)),
+        page_walk_(to_picoseconds(profile.page_walk_ns)),
+        read_transfer_(to_picoseconds(profile.line_read_transfer_ns)),
+        write_transfer_(to_picoseconds(profile.line_write_transfer_ns)),
+        flush_accept_(to_picoseconds(profile.flush_accept_ns)),
+        ntstore_accept_(to_picoseconds(profile.ntstore_accept_ns)),
+        ntstore_period_(to_picoseconds(profile.ntstore_fence_period_ns)),
+        media_read_(to_picoseconds(profile.media_read_ns_per_granule)),
+        media_write_(to_picoseconds(profile.media_write_ns_per_granule)),
+        allowed_writes_(media_write_ * profile.write_queue_granules),
+        lines_per_granule_(profile.granule_bytes / cache_line_bytes),
+        lines_per_stripe_(profile.interleave_bytes / cache_line_bytes),
+        scatter_(profile.write_scatter_lines),
+        has_translation_(profile.translation_buffer_entries != 0),
+        flush_drops_(profile.flush_drops_cached_line) {
+    dimms_.reserve(profile.dimms);
+    for (std::uint64_t i = 0; i < profile.dimms; ++i) dimms_.push_back(std::make_unique<dimm>(profile));
+  }
+
+  // True if the CPU's cache holds the line and nothing is under way for it: reading it costs what the CPU costs.
+  [[nodiscard]] bool cached(thread_state& thread, std::uintptr_t line, picoseconds now) const noexcept {
+    return now >= thread.reads_done_ && thread.cache_.touch_if_present(line / cache_line_bytes);
+  }
+
+  // A read that begins at `now`. Returns when the data is there: `now` if the CPU's cache holds it. Whoever depends on
+  // the data waits until then; reads that do not depend on each other begin at the same time.
+  [[nodiscard]] picoseconds read(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+    const std::uint64_t n = line / cache_line_bytes;
+    const auto touched = thread.cache_.touch(n, false);
+    if (touched.hit) return now < thread.reads_done_ ? std::max(now, under_way(thread, n)) : now;
+    const picoseconds begin = touched.evicted_dirty ? evict(touched.evicted, now) : now;
+    return fetch_into(thread, thread.reads_, thread.next_read_, n, begin).done;
+  }
+
+  // A store that begins at `now`: a line that the CPU's cache does not hold is fetched first. Returns when the thread
+  // goes on, which is before the line is there unless too many stores wait already.
+  [[nodiscard]] picoseconds store(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+    const std::uint64_t n = line / cache_line_bytes;
+    const auto touched = thread.cache_.touch(n, true);
+    if (touched.hit) return now;
+    const picoseconds begin = touched.evicted_dirty ? evict(touched.evicted, now) : now;
+    return fetch_into(thread, thread.stores_, thread.next_store_, n, begin).begin;
+  }
+
+  // clwb of a line that was stored to, at `now`. Returns when the thread goes on: later than `now` if the device does
+  // not keep up.
+  [[nodiscard]] picoseconds write_back(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+    const std::uint64_t n = line / cache_line_bytes;
+    const picoseconds ready = now < thread.reads_done_ ? std::max(now, under_way(thread, n)) : now;
+    thread.cache_.clean(n, flush_drops_);
+    return send(thread, {n, ready, flush_accept_}, now);
+  }
+
+  // Non-temporal store of a whole line at `now`. Returns as write_back.
+  [[nodiscard]] picoseconds write_around(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+    const std::uint64_t n = line / cache_line_bytes;
+    if (!thread.ntstores_open_) {
+      thread.ntstores_open_ = true;
+      thread.ntstore_start_ = std::max(now, thread.next_ntstore_);
+    }
+    thread.cache_.clean(n, true);
+    return send(thread, {n, std::max(now, thread.ntstore_start_), ntstore_accept_}, now);
+  }
+
+  // Waits for this thread's lines: returns when the device has accepted them all.
+  [[nodiscard]] picoseconds fence(thread_state& thread, picoseconds now) noexcept {
+    for (const auto& line : thread.unfenced_) deliver(thread, line, now);
+    thread.unfenced_.clear();
+    const picoseconds done = std::max(now, thread.accepted_);
+    thread.accepted_ = 0;
+    if (thread.ntstores_open_) {
+      thread.ntstores_open_ = false;
+      thread.next_ntstore_ = thread.ntstore_start_ + ntstore_period_;
+    }
+    return done;
+  }
+
+  // Granules that the media of all DIMMs read and wrote so far: amplification is these times granule_bytes over the
+  // bytes asked for.
+  struct media_work {
+    std::uint64_t granules_read = 0;
+    std::uint64_t granules_written = 0;
+  };
+  [[nodiscard]] media_work work() const noexcept {
+    media_work sum;
+    for (const auto& d : dimms_) {
+      sum.granules_read += d->granules_read.load(std::memory_order_relaxed);
+      sum.granules_written += d->granules_written.load(std::memory_order_relaxed);
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::uint64_t lines_per_entry = 4096 / cache_line_bytes;
+  static constexpr std::uint64_t lines_per_page = (std::uint64_t{2} << 20) / cache_line_bytes;
+
+  // One direction of a DIMM's link: a line at a time.
+  struct channel {
+    picoseconds free = 0;
+
+    // Returns how long the line waits.
+    picoseconds take(picoseconds now, picoseconds transfer) noexcept {
+      const picoseconds wait = free > now ? free - now : 0;
+      free = std::max(free, now) + transfer;
+      return wait;
+    }
+  };
+
+  struct alignas(2 * cache_line_bytes) dimm {
+    explicit dimm(const device_profile& profile)
+        : media(profile.write_share),
+          buffer(profile.buffer_granules),
+          translations(profile.translation_buffer_entries) {}
+
+    std::atomic<bool> busy{false};
+    channel reads;
+    channel writes;
+    media_queue media;
+    granule_buffer buffer;
+    tag_cache translations;
+    std::uint64_t translated_entry = ~std::uint64_t{0};
+    picoseconds translation_done = 0;
+    std::atomic<std::uint64_t> granules_read{0};
+    std::atomic<std::uint64_t> granules_written{0};
+  };
+
+  // Held for tens of nanoseconds. On a virtual clock one thread runs at a time, and it is never contended.
+  class dimm_lock {
+   public:
+    explicit dimm_lock(dimm& d) noexcept : dimm_(d) {
+      while (dimm_.busy.exchange(true, std::memory_order_acquire))
+        while (dimm_.busy.load(std::memory_order_relaxed)) __builtin_ia32_pause();
+    }
+    dimm_lock(const dimm_lock&) = delete;
+    dimm_lock& operator=(const dimm_lock&) = delete;
+    ~dimm_lock() { dimm_.busy.store(false, std::memory_order_release); }
+
+   private:
+    dimm& dimm_;
+  };
+
+  struct fetched {
+    picoseconds begin;
+    picoseconds done;
+  };
+
+  [[nodiscard]] dimm& dimm_of(std::uint64_t n) noexcept { return *dimms_[(n / lines_per_stripe_) % dimms_.size()]; }
+
+  [[nodiscard]] std::uint64_t bit_of(std::uint64_t n) const noexcept {
+    return std::uint64_t{1} << (n % lines_per_granule_);
+  }
+
+  // When the line that was asked for earlier is there; 0 if none is under way.
+  [[nodiscard]] static picoseconds under_way(const thread_state& thread, std::uint64_t n) noexcept {
+    picoseconds done = 0;
+    for (const auto& s : thread.reads_)
+      if (s.line == n) done = std::max(done, s.done);
+    for (const auto& s : thread.stores_)
+      if (s.line == n) done = std::max(done, s.done);
+    return done;
+  }
+
+  // Takes the next of a thread's slots, when it is free, and fetches the line.
+  [[nodiscard]] fetched fetch_into(thread_state& thread, std::vector<thread_state::slot>& slots, std::size_t& next,
+                                   std::uint64_t n, picoseconds now) noexcept {
+    auto& slot = slots[next];
+    next = next + 1 == slots.size() ? 0 : next + 1;
+    const picoseconds begin = std::max(now, slot.done);
+    const bool next_line = n == thread.last_line_ + 1;
+    thread.last_line_ = n;
+    slot = {n, fetch(n, walked(thread, n, begin), next_line)};
+    thread.reads_done_ = std::max(thread.reads_done_, slot.done);
+    return {begin, slot.done};
+  }
+
+  // When the CPU knows the physical address.
+  [[nodiscard]] picoseconds walked(thread_state& thread, std::uint64_t n, picoseconds now) const noexcept {
+    if (page_walk_ == 0) return now;
+    const std::uint64_t page = n / lines_per_page;
+    if (!thread.pages_.touch(page, false).hit) {
+      thread.walked_page_ = page;
+      thread.walk_done_ = now + page_walk_;
+    }
+    return page == thread.walked_page_ ? std::max(now, thread.walk_done_) : now;
+  }
+
+  [[nodiscard]] picoseconds fetch(std::uint64_t n, picoseconds now, bool next_line) noexcept {
+    const std::uint64_t granule = n / lines_per_granule_;
+    dimm& d = dimm_of(n);
+    const dimm_lock lock(d);
+    const picoseconds channel_wait = d.reads.take(now, read_transfer_);
+    buffered_granule* entry = d.buffer.find(granule);
+    if (entry != nullptr && (entry->valid & ~entry->written & bit_of(n)) != 0) {
+      const picoseconds done = now + channel_wait + (next_line ? next_line_latency_ : buffered_latency_);
+      if (entry->ready <= now) return done;
+      entry->ready += read_transfer_;
+      return std::max(done, entry->ready);
+    }
+    if (entry == nullptr) entry = &open(d, granule, now);
+    d.media.advance(now);
+    const picoseconds wait = std::max(channel_wait, d.media.add_read(media_read_));
+    d.granules_read.fetch_add(1, std::memory_order_relaxed);
+    const picoseconds latency = next_line && lines_per_granule_ == 1 ? next_line_latency_ : read_latency_;
+    entry->ready = translated(d, n, now) + wait + latency;
+    entry->valid = ~std::uint64_t{0};
+    entry->written = 0;
+    return entry->ready;
+  }
+
+  // When the DIMM knows where on its media the line lies.
+  [[nodiscard]] picoseconds translated(dimm& d, std::uint64_t n, picoseconds now) const noexcept {
+    if (!has_translation_) return now;
+    const std::uint64_t entry = n / lines_per_entry;
+    if (!d.translations.touch(entry, false).hit) {
+      d.translated_entry = entry;
+      d.translation_done = now + translation_miss_;
+    }
+    return entry == d.translated_entry ? std::max(now, d.translation_done) : now;
+  }
+
+  // Makes room in the buffer for a granule.
+  [[nodiscard]] buffered_granule& open(dimm& d, std::uint64_t granule, picoseconds now) noexcept {
+    bool evicted_dirty = false;
+    buffered_granule& entry = d.buffer.insert(granule, evicted_dirty);
+    if (evicted_dirty) {
+      d.media.advance(now);
+      d.media.add_write(media_write_);
+      d.granules_written.fetch_add(1, std::memory_order_relaxed);
+    }
+    return entry;
+  }
+
+  // A line arrives at its DIMM. Returns how long it waits until it is taken.
+  [[nodiscard]] picoseconds arrive(std::uint64_t n, picoseconds now) noexcept {
+    const std::uint64_t granule = n / lines_per_granule_;
+    dimm& d = dimm_of(n);
+    const dimm_lock lock(d);
+    const picoseconds channel_wait = d.writes.take(now, write_transfer_);
+    buffered_granule* entry = d.buffer.find(granule);
+    if (entry == nullptr) entry = &open(d, granule, now);
+    entry->valid |= bit_of(n);
+    entry->written |= bit_of(n);
+    entry->dirty = true;
+    d.media.advance(now);
+    return std::max(channel_wait, d.media.until_writes_at_most(allowed_writes_));
+  }
+
+  // The CPU's cache gives a dirty line away. Returns when it is gone.
+  [[nodiscard]] picoseconds evict(std::uint64_t n, picoseconds now) noexcept { return now + arrive(n, now); }
+
+  // A line leaves the thread for its DIMM. Returns when the DIMM takes it.
+  picoseconds deliver(thread_state& thread, const thread_state::written_line& line, picoseconds now) noexcept {
+    const picoseconds begin = std::max(now, line.ready);
+    const picoseconds taken = begin + arrive(line.line, begin);
+    thread.accepted_ = std::max(thread.accepted_, taken + line.accept);
+    return taken;
+  }
+
+  // Lines of one thread reach the device out of order: the core keeps a few, and gives away any of them.
+  [[nodiscard]] picoseconds send(thread_state& thread, thread_state::written_line line, picoseconds now) noexcept {
+    thread.unfenced_.push_back(line);
+    if (thread.unfenced_.size() <= scatter_) return now;
+    const std::size_t chosen = thread.next_random() % thread.unfenced_.size();
+    const auto given = thread.unfenced_[chosen];
+    thread.unfenced_.erase(thread.unfenced_.begin() + static_cast<std::ptrdiff_t>(chosen));
+    return std::max(now, deliver(thread, given, now));
+  }
+
+  picoseconds read_latency_;
+  picoseconds buffered_latency_;
+  picoseconds next_line_latency_;
+  picoseconds translation_miss_;
+  picoseconds page_walk_;
+  picoseconds read_transfer_;
+  picoseconds write_transfer_;
+  picoseconds flush_accept_;
+  picoseconds ntstore_accept_;
+  picoseconds ntstore_period_;
+  picoseconds media_read_;
+  picoseconds media_write_;
+  picoseconds allowed_writes_;
+  std::uint64_t lines_per_granule_;
+  std::uint64_t lines_per_stripe_;
+  std::uint64_t scatter_;
+  bool has_translation_;
+  bool flush_drops_;
+  std::vector<std::unique_ptr<dimm>> dimms_;
+};
+
+}  // namespace pmlab::media

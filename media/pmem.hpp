@@ -1,0 +1,283 @@
+// Persistent memory as a medium: a libpmemobj pool on fsdax, devdax or tmpfs.
+//
+// What is flushed and fenced survives power failure on fsdax and devdax; on tmpfs and on ordinary files it survives the
+// death of the process only (see `survives()`). libpmemobj allocates; its publications are redo-logged, so that blocks
+// and the words that lead to them appear together or not at all.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/cache_flush.hpp>
+#include <pmlab/media/huge_pages.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/media/pmem_path.hpp>
+#include <pmlab/media/root_table.hpp>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <libpmem.h>
+#include <libpmemobj++/persistent_ptr.hpp>
+#include <libpmemobj++/pool.hpp>
+#include <libpmemobj.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pmlab::media {
+
+struct pmem_options {
+  std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
+  bool huge_pages = true;          // tmpfs: back the pool with 2 MB pages if the kernel gives them
+};
+
+// Thread safety: every operation from any number of threads; a pool is open in one process at a time.
+class pmem {
+ public:
+  static constexpr bool durable = true;
+  static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
+
+  // Opens the pool at `path`, or makes it with options.create_bytes if there is no such file. A new pool appears under
+  // its name only when it is complete, so that a crash while it is made leaves nothing that looks like a pool.
+  // Throws pmlab::error: no such pool, not a pool, another layout, truncated or corrupted, no space, open elsewhere.
+  explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
+    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool exists = file >= 0;
+    if (exists) {
+      reject_what_is_no_pool(file);
+      backing_ = backing_of(file);
+      ::close(file);
+      trust_the_path(backing_);
+      pool_ = guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
+                      "cannot open pool " + path_, "check that it is a pmlab pool, whole, and open nowhere else");
+    } else if (errno != ENOENT) {
+      throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
+    } else if (options.create_bytes == 0) {
+      throw error("there is no pool at " + path_, "name an existing pool, or give a size to make one");
+    } else {
+      create(options.create_bytes);
+    }
+    start(options, exists);
+  }
+
+  pmem(const pmem&) = delete;
+  pmem& operator=(const pmem&) = delete;
+  ~pmem() {
+    try {
+      pool_.close();
+    } catch (const std::logic_error&) {
+      // The handle was never opened: there is nothing to close.
+    }
+  }
+
+  class publication {
+   public:
+    explicit publication(pmem& medium) noexcept : medium_(medium) {}
+    publication(const publication&) = delete;
+    publication& operator=(const publication&) = delete;
+    ~publication() {
+      if (count_ != 0) pmemobj_cancel(medium_.handle(), actions_.data(), count_);
+    }
+
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      const std::uint64_t size_class = medium_.size_class_of(bytes, alignment);
+      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &actions_[count_], bytes, 0, POBJ_CLASS_ID(size_class));
+      if (OID_IS_NULL(block)) return nullptr;
+      ++count_;
+      return medium_.base_ + block.off;
+    }
+
+    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+      pmemobj_set_value(medium_.handle(), &actions_[count_++], reinterpret_cast<std::uint64_t*>(&word), value);
+    }
+
+    void release(void* block, std::size_t /*bytes*/) {
+      pmemobj_defer_free(medium_.handle(), pmemobj_oid(block), &actions_[count_++]);
+    }
+
+    void commit() {
+      // Fails only for more actions than fit a lane, which publication_limit excludes.
+      pmemobj_publish(medium_.handle(), actions_.data(), count_);
+      count_ = 0;
+    }
+
+   private:
+    pmem& medium_;
+    std::array<pobj_action, publication_limit> actions_;
+    std::size_t count_ = 0;
+  };
+
+  [[nodiscard]] std::string name() const { return "pmem:" + path_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // What the pool's content outlives, in words.
+  [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
+  [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
+  [[nodiscard]] flush_instruction flushes_with() const noexcept { return instruction_; }
+
+  template <class T>
+  [[nodiscard]] T* resolve(pointer<T> p) const noexcept {
+    return reinterpret_cast<T*>(base_ + p.word());
+  }
+  template <class T>
+  [[nodiscard]] pointer<T> locate(const T* object) const noexcept {
+    return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
+  }
+
+  void flush(const void* start, std::size_t bytes) noexcept {
+    if (!caches_are_persistent_) flush_lines(instruction_, start, bytes);
+  }
+  void fence() noexcept { store_fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept {
+    pmem_memcpy(target, source, bytes, PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN);
+  }
+  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+
+  [[nodiscard]] root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
+    const std::scoped_lock lock(mutex_);
+    return pool_.root()->roots.find_or_add(name, layout, version, [this](const root_entry& e) { persist(*this, e); });
+  }
+
+  [[nodiscard]] usage used() const {
+    std::uint64_t bytes = 0;
+    pmemobj_ctl_get(handle(), "stats.heap.curr_allocated", &bytes);
+    return {bytes, capacity_bytes_};
+  }
+
+ private:
+  static constexpr const char* pool_layout = "pmlab-pool-1";
+
+  struct pool_root {
+    root_table roots;
+    std::atomic<std::uint64_t> complete{0};
+  };
+
+  struct size_class {
+    std::size_t bytes;
+    std::size_t alignment;
+    std::uint64_t id;
+  };
+
+  [[nodiscard]] PMEMobjpool* handle() const noexcept {
+    return const_cast<::pmem::obj::pool<pool_root>&>(pool_).handle();
+  }
+
+  // Runs a call of libpmemobj and turns its exceptions into ours.
+  template <class Call>
+  static ::pmem::obj::pool<pool_root> guarded(Call&& call, const std::string& problem, const std::string& remedy) {
+    try {
+      return call();
+    } catch (const std::exception& e) {
+      throw error(problem + ": " + e.what(), remedy);
+    }
+  }
+
+  void reject_what_is_no_pool(int file) const {
+    struct stat status {};
+    std::string wrong;
+    if (fstat(file, &status) != 0)
+      wrong = std::strerror(errno);
+    else if (S_ISDIR(status.st_mode))
+      wrong = "it is a directory";
+    else if (S_ISREG(status.st_mode) && status.st_size < static_cast<off_t>(least_pool_bytes))
+      wrong = "it has " + std::to_string(status.st_size) + " bytes, and no pool is smaller than " +
+              std::to_string(least_pool_bytes);
+    if (wrong.empty()) return;
+    ::close(file);
+    throw error(path_ + " is not a pool: " + wrong, "name another file, or remove this one");
+  }
+
+  // libpmem takes tmpfs (and any file that is no DAX file) for a disk and would call msync at every persist; there is
+  // nothing behind these paths that msync could reach sooner than a flush does. libpmem looks at this variable when
+  // the first pool is opened; a value that the user has set stands.
+  static void trust_the_path(media::backing b) {
+    if (b == backing::tmpfs || b == backing::page_cache) ::setenv("PMEM_IS_PMEM_FORCE", "1", 0);
+  }
+
+  void create(std::uint64_t bytes) {
+    if (bytes < least_pool_bytes)
+      throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
+                  "take at least " + std::to_string(least_pool_bytes));
+    const std::string unfinished = path_ + ".unfinished";
+    std::remove(unfinished.c_str());
+    const int file = ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+      throw error("cannot make pool " + path_ + ": " + std::strerror(errno),
+                  "check that the folder exists and is writable");
+    backing_ = backing_of(file);
+    ::close(file);
+    std::remove(unfinished.c_str());
+    trust_the_path(backing_);
+    try {
+      pool_ = guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
+                      "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
+                      "check the free space there (df) and the size asked for");
+      pool_root& fresh = *pool_.root();
+      fresh.complete.store(1, std::memory_order_release);
+      pmemobj_persist(handle(), &fresh, sizeof fresh);
+      if (std::rename(unfinished.c_str(), path_.c_str()) != 0)
+        throw error("cannot give pool " + path_ + " its name: " + std::strerror(errno), "check the folder");
+    } catch (...) {
+      std::remove(unfinished.c_str());
+      throw;
+    }
+  }
+
+  void start(const pmem_options& options, bool existed) {
+    if (existed && pool_.root()->complete.load(std::memory_order_acquire) != 1)
+      throw error("pool " + path_ + " was never completed", "remove it and make it again");
+    base_ = reinterpret_cast<char*>(handle());
+    caches_are_persistent_ = pmem_has_auto_flush() == 1;
+    instruction_ = best_flush_instruction();
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) == 0) capacity_bytes_ = static_cast<std::uint64_t>(status.st_size);
+    // Without this the allocator's count of live bytes would not survive a restart.
+    enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
+    pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
+    if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
+  }
+
+  // The allocation class of blocks of this size and alignment, without a header, made when first asked for. Blocks
+  // larger than the allocator's chunks are its own affair: they start 64 bytes into a chunk.
+  std::uint64_t size_class_of(std::size_t bytes, std::size_t alignment) {
+    const std::scoped_lock lock(mutex_);
+    for (const size_class& known : size_classes_)
+      if (known.bytes == bytes && known.alignment == alignment) return known.id;
+    constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+    std::uint64_t id = 0;
+    if (bytes <= chunk_bytes / 2 && bytes % alignment == 0) {
+      pobj_alloc_class_desc wanted{};
+      wanted.unit_size = bytes;
+      wanted.alignment = alignment;
+      wanted.units_per_block = static_cast<unsigned>(4 * chunk_bytes / bytes);
+      wanted.header_type = POBJ_HEADER_NONE;
+      if (pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) == 0) id = wanted.class_id;
+    }
+    size_classes_.push_back({bytes, alignment, id});
+    return id;
+  }
+
+  std::string path_;
+  ::pmem::obj::pool<pool_root> pool_;
+  char* base_ = nullptr;
+  std::uint64_t capacity_bytes_ = 0;
+  media::backing backing_ = backing::page_cache;
+  flush_instruction instruction_ = flush_instruction::clflush;
+  bool caches_are_persistent_ = false;
+  std::mutex mutex_;
+  std::vector<size_class> size_classes_;
+};
+
+static_assert(medium<pmem>);
+
+}  // namespace pmlab::media

@@ -1,0 +1,48 @@
+// What kind of memory a pool's path leads to, and so what survives what.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+namespace pmlab::media {
+
+enum class backing : std::uint8_t {
+  device_dax,  // a device file of persistent memory
+  fs_dax,      // a file on a file system that maps persistent memory directly
+  tmpfs,       // DRAM that looks like a file
+  page_cache,  // an ordinary file: the kernel keeps it in DRAM and writes it out when it likes
+};
+
+[[nodiscard]] constexpr std::string_view survives(backing b) noexcept {
+  switch (b) {
+    case backing::device_dax:
+    case backing::fs_dax: return "power failure";
+    case backing::tmpfs: return "death of the process, not of the machine (tmpfs is DRAM)";
+    case backing::page_cache: return "death of the process, not of the machine (ordinary file in the page cache)";
+  }
+  return "?";
+}
+
+// `file`: an open descriptor of the pool.
+[[nodiscard]] inline backing backing_of(int file) noexcept {
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISCHR(status.st_mode)) return backing::device_dax;
+  constexpr std::int64_t tmpfs_magic = 0x01021994;
+  constexpr std::int64_t ramfs_magic = 0x858458f6;
+  struct statfs fs {};
+  if (fstatfs(file, &fs) == 0 && (fs.f_type == tmpfs_magic || fs.f_type == ramfs_magic)) return backing::tmpfs;
+  // MAP_SYNC is granted only where a store reaches persistent memory without the page cache in between.
+  constexpr std::size_t page = 4096;
+  void* const mapped = mmap(nullptr, page, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, file, 0);
+  if (mapped == MAP_FAILED) return backing::page_cache;
+  munmap(mapped, page);
+  return backing::fs_dax;
+}
+
+}  // namespace pmlab::media

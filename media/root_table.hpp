@@ -1,0 +1,92 @@
+// The table that finds an index's root object by name: the same in DRAM and in a pool.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pmlab::media {
+
+// One cache line:
+//
+//   0        8              32               56         64
+//   | version | name, 0-padded | layout, 0-padded | word |
+//
+// `version` != 0 commits the entry: it is stored after name and layout, into the same line, so that no crash shows a
+// version beside half a name.
+struct alignas(cache_line_bytes) root_entry {
+  std::atomic<std::uint64_t> version{0};
+  std::array<std::atomic<std::uint64_t>, 3> name{};
+  std::array<std::atomic<std::uint64_t>, 3> layout{};
+  std::atomic<std::uint64_t> word{0};
+};
+static_assert(sizeof(root_entry) == cache_line_bytes);
+
+// Lives in the medium. Calls must be serialized by the medium.
+struct root_table {
+  std::array<root_entry, root_limit> entries{};
+
+  // Finds or adds `name`; `persist_entry(entry)` makes an added one durable. Errors: see medium::named_root.
+  template <class Persist>
+  root find_or_add(std::string_view name, std::string_view layout, std::uint64_t version, Persist&& persist_entry) {
+    if (name.empty() || name.size() > root_name_limit || layout.size() > root_name_limit)
+      throw error("'" + std::string(name) + "' cannot name an index",
+                  "use 1 to " + std::to_string(root_name_limit) + " characters");
+    for (root_entry& e : entries) {
+      const std::uint64_t stored = e.version.load(std::memory_order_acquire);
+      if (stored == 0) {
+        write(e.name, name);
+        write(e.layout, layout);
+        // (R1) < (R2): one line, name and layout before the version that commits them.
+        e.word.store(0, std::memory_order_release);           // (R1)
+        e.version.store(version, std::memory_order_release);  // (R2)
+        persist_entry(e);
+        return {&e.word};
+      }
+      if (read(e.name) != name) continue;
+      if (read(e.layout) != layout)
+        throw error(
+            "'" + std::string(name) + "' is an index of layout " + read(e.layout) + ", not " + std::string(layout),
+            "open it as " + read(e.layout) + ", or take another name or pool");
+      if (stored != version)
+        throw error("'" + std::string(name) + "' has version " + std::to_string(stored) + " of layout " +
+                        std::string(layout) + ", and this program reads version " + std::to_string(version),
+                    "open it with the release of pmlab that wrote it and copy the entries over");
+      return {&e.word};
+    }
+    throw error("no room for index '" + std::string(name) + "': the pool holds " + std::to_string(root_limit) +
+                    " indexes already",
+                "use another pool");
+  }
+
+ private:
+  using text = std::array<std::atomic<std::uint64_t>, 3>;
+
+  static void write(text& target, std::string_view value) {
+    std::array<char, sizeof(text)> padded{};
+    std::copy(value.begin(), value.end(), padded.begin());
+    for (std::size_t i = 0; i < target.size(); ++i) {
+      std::uint64_t part;
+      __builtin_memcpy(&part, padded.data() + 8 * i, 8);
+      target[i].store(part, std::memory_order_release);
+    }
+  }
+
+  static std::string read(const text& source) {
+    std::array<char, sizeof(text) + 1> padded{};
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const std::uint64_t part = source[i].load(std::memory_order_acquire);
+      __builtin_memcpy(padded.data() + 8 * i, &part, 8);
+    }
+    return std::string(padded.data());
+  }
+};
+
+}  // namespace pmlab::media
