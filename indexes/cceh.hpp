@@ -125,19 +125,24 @@ class cceh {
   }
 
   // The value of `key`. Reads one window of 256 bytes, and another one only where a full window lends.
-  std::optional<value_type> find(key_type key) { return find_hash(detail::hash_of_key(key)); }
+  std::optional<value_type> find(key_type key) {
+    const std::uint64_t hash = detail::hash_of_key(key);
+    return find_hash(hash, current_entry(hash));
+  }
 
   // values[i] := find(keys[i]). The first cache miss of each search overlaps with the others'.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     std::array<std::uint64_t, batch_width> hashes;
+    std::array<entry_word, batch_width> entries;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       for (std::size_t i = 0; i < width; ++i) {
         hashes[i] = detail::hash_of_key(keys[done + i]);
-        prefetch_home_line(hashes[i]);
+        entries[i] = current_entry(hashes[i]);
+        prefetch_home_line(*segment_of(entries[i]), hashes[i]);
       }
-      for (std::size_t i = 0; i < width; ++i) values[done + i] = find_hash(hashes[i]);
+      for (std::size_t i = 0; i < width; ++i) values[done + i] = find_hash(hashes[i], entries[i]);
     }
   }
 
@@ -219,9 +224,9 @@ class cceh {
     return directory_.load(std::memory_order_acquire)->entry_of(hash).load(std::memory_order_acquire);
   }
 
-  std::optional<value_type> find_hash(std::uint64_t hash) {
-    for (;;) {
-      const entry_word entry = current_entry(hash);
+  // `entry`: what the directory said of `hash` a moment ago.
+  std::optional<value_type> find_hash(std::uint64_t hash, entry_word entry) {
+    for (;; entry = current_entry(hash)) {
       segment& s = *segment_of(entry);
       const sync::version_lock& lock = lock_of(&s);
       const std::uint64_t version = lock.read_begin();
@@ -234,9 +239,8 @@ class cceh {
     }
   }
 
-  void prefetch_home_line(std::uint64_t hash) const noexcept {
-    const segment& s = *segment_of(current_entry(hash));
-    const auto& home = s.windows[detail::cceh::window_of(hash)].lines[detail::cceh::home_line_of(hash)];
+  void prefetch_home_line(const segment& s, std::uint64_t hash) const noexcept {
+    const entry_line& home = s.windows[detail::cceh::window_of(hash)].lines[detail::cceh::home_line_of(hash)];
     if constexpr (requires { medium_.prefetch(&home, sizeof home); }) medium_.prefetch(&home, sizeof home);
     __builtin_prefetch(&home);
   }
@@ -418,18 +422,20 @@ class cceh {
     return true;
   }
 
-  // A segment, in DRAM, of the entries whose next hash bit is 1. nullptr: no memory.
+  // A segment, in DRAM, of the entries whose next hash bit is 1. nullptr: they do not all have room, or no memory.
   std::unique_ptr<segment> entries_that_move(const location& at) const {
     const unsigned local_depth = at.entry.local_depth();
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
     if (moved == nullptr) return nullptr;
     media::visit(medium_, *at.s);
     const std::uint64_t next_bit = std::uint64_t{1} << (63 - local_depth);
+    bool all_placed = true;
     detail::cceh::for_each_entry(*at.s, at.hash, local_depth, [&](std::uint64_t hash, const position& from) {
-      if ((hash & next_bit) != 0)
-        detail::cceh::place_privately(*moved, hash, from.slot.value().load(std::memory_order_relaxed), local_depth + 1);
+      if ((hash & next_bit) == 0) return;
+      const value_type value = from.slot.value().load(std::memory_order_relaxed);
+      all_placed &= detail::cceh::place_privately(*moved, hash, value, local_depth + 1);
     });
-    return moved;
+    return all_placed ? std::move(moved) : nullptr;
   }
 
   // Brings a run, whose last entry is `right` already, to its state after the split. `left` is its first entry, which

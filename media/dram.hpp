@@ -118,12 +118,13 @@ class basic_dram {
 
  private:
   void* take(std::size_t bytes, std::size_t alignment) {
-    if (options_.capacity_bytes != 0 &&
-        allocated_bytes_.load(std::memory_order_relaxed) + bytes > options_.capacity_bytes)
-      return nullptr;
     void* const block = blocks_.allocate(bytes, alignment);
-    if (block != nullptr) allocated_bytes_.fetch_add(blocks_.size_of(block, bytes), std::memory_order_relaxed);
-    return block;
+    if (block == nullptr) return nullptr;
+    const std::size_t taken = blocks_.size_of(block, bytes);
+    const std::uint64_t total = allocated_bytes_.fetch_add(taken, std::memory_order_relaxed) + taken;
+    if (options_.capacity_bytes == 0 || total <= options_.capacity_bytes) return block;
+    give_back(block, bytes);
+    return nullptr;
   }
 
   void give_back(void* block, std::size_t bytes) {

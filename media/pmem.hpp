@@ -247,24 +247,24 @@ class pmem {
     if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
-  // The allocation class of blocks of this size and alignment, without a header, made when first asked for. Blocks
-  // larger than the allocator's chunks are its own affair: they start 64 bytes into a chunk.
+  // The allocation class of blocks of this size and alignment. Cache-line-aligned blocks (nodes, segments), of which
+  // there are many of one size, get a class of their own: without headers, many to a run of chunks. Everything else
+  // takes libpmemobj's own classes (0), whose blocks are aligned to 16.
   std::uint64_t size_class_of(std::size_t bytes, std::size_t alignment) {
+    constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+    constexpr std::size_t default_alignment = 16;
+    if (alignment <= default_alignment || bytes > chunk_bytes / 2 || bytes % alignment != 0) return 0;
     const std::scoped_lock lock(mutex_);
     for (const size_class& known : size_classes_)
       if (known.bytes == bytes && known.alignment == alignment) return known.id;
-    constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
-    std::uint64_t id = 0;
-    if (bytes <= chunk_bytes / 2 && bytes % alignment == 0) {
-      pobj_alloc_class_desc wanted{};
-      wanted.unit_size = bytes;
-      wanted.alignment = alignment;
-      wanted.units_per_block = static_cast<unsigned>(4 * chunk_bytes / bytes);
-      wanted.header_type = POBJ_HEADER_NONE;
-      if (pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) == 0) id = wanted.class_id;
-    }
-    size_classes_.push_back({bytes, alignment, id});
-    return id;
+    pobj_alloc_class_desc wanted{};
+    wanted.unit_size = bytes;
+    wanted.alignment = alignment;
+    wanted.units_per_block = static_cast<unsigned>(4 * chunk_bytes / bytes);
+    wanted.header_type = POBJ_HEADER_NONE;
+    const bool made = pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) == 0;
+    size_classes_.push_back({bytes, alignment, made ? wanted.class_id : 0});
+    return size_classes_.back().id;
   }
 
   std::string path_;

@@ -3,6 +3,7 @@
 
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/entry_line.hpp>
+#include <pmlab/indexes/detail/four_words.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -89,58 +90,50 @@ struct slot {
   [[nodiscard]] std::atomic<std::uint64_t>& value() const noexcept { return line->values[index]; }
 };
 
-using line_words = std::array<slot_word, entries_per_line>;
-
-[[nodiscard]] inline line_words words_of(const entry_line& line) noexcept {
-  line_words words;
-  for (std::size_t i = 0; i < entries_per_line; ++i) words[i] = line.keys[i].load(std::memory_order_acquire);
-  return words;
-}
-
 // Which of `words` are `wanted`, whatever their overflow bits say: bit i for word i.
-[[nodiscard]] constexpr unsigned matches(const line_words& words, slot_word wanted) noexcept {
-  unsigned found = 0;
-  for (unsigned i = 0; i < entries_per_line; ++i)
-    found |= static_cast<unsigned>(((words[i] ^ wanted) & ~overflow_mask) == 0) << i;
-  return found;
+[[nodiscard]] inline unsigned matches(const four_words& words, slot_word wanted) noexcept {
+  return words.equal_to(wanted, ~overflow_mask);
 }
+
+// A slot, and in which directions its window's home line overflows into other windows (bits of its word 0).
+struct window_search {
+  slot found;
+  slot_word overflow = 0;
+};
 
 // The slot of `w` that holds the entry of `hash` with this displacement: in its home line, or where that line's
-// overflow bits lead. `visit(line)` is called before a line is read; `home_words` receives the home line's words.
+// overflow bits lead. `visit(line)` is called before a line is read.
 template <class Visit>
-[[nodiscard]] slot find_in_window(window& w, std::uint64_t hash, std::size_t displacement, Visit&& visit,
-                                  line_words& home_words) noexcept {
+[[nodiscard]] window_search find_in_window(window& w, std::uint64_t hash, std::size_t displacement,
+                                           Visit&& visit) noexcept {
   const slot_word wanted = live_word(hash, displacement);
   const std::size_t home = home_line_of(hash);
   visit(w.lines[home]);
-  home_words = words_of(w.lines[home]);
-  if (const unsigned found = matches(home_words, wanted); found != 0) [[likely]]
-    return {&w.lines[home], static_cast<std::size_t>(std::countr_zero(found))};
-  const slot_word overflow = overflow_bit(overflow_class_of(hash));
-  if (((home_words[1] | home_words[2] | home_words[3]) & overflow) == 0) [[likely]]
-    return {};
-  for (std::size_t i = 1; i < lines_per_window; ++i) {
-    if ((home_words[i] & overflow) == 0) continue;
-    entry_line& line = w.lines[(home + i) % lines_per_window];
-    visit(line);
-    if (const unsigned found = matches(words_of(line), wanted); found != 0)
-      return {&line, static_cast<std::size_t>(std::countr_zero(found))};
-  }
-  return {};
+  const four_words words(w.lines[home].keys);
+  if (const unsigned found = matches(words, wanted); found != 0) [[likely]]
+    return {{&w.lines[home], static_cast<std::size_t>(std::countr_zero(found))}};
+  const slot_word bit = overflow_bit(overflow_class_of(hash));
+  if (((words[1] | words[2] | words[3]) & bit) != 0) [[unlikely]]
+    for (std::size_t i = 1; i < lines_per_window; ++i) {
+      if ((words[i] & bit) == 0) continue;
+      entry_line& line = w.lines[(home + i) % lines_per_window];
+      visit(line);
+      if (const unsigned found = matches(four_words(line.keys), wanted); found != 0)
+        return {{&line, static_cast<std::size_t>(std::countr_zero(found))}};
+    }
+  return {{}, words[0] & overflow_mask};
 }
 
 // The slot that holds the entry of `hash`: in its own window, or where its home line's overflow bits lead.
 template <class Visit>
 [[nodiscard]] slot find_in_segment(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
   const std::size_t home = window_of(hash);
-  line_words home_words;
-  line_words ignored;
-  if (const slot found = find_in_window(s.windows[home], hash, 0, visit, home_words)) return found;
-  if ((home_words[0] & overflow_mask) == 0) [[likely]]
-    return {};
+  const window_search at_home = find_in_window(s.windows[home], hash, 0, visit);
+  if (at_home.found || at_home.overflow == 0) [[likely]]
+    return at_home.found;
   for (std::size_t d = 1; d < displacements; ++d) {
-    if ((home_words[0] & overflow_bit(d - 1)) == 0) continue;
-    if (const slot found = find_in_window(s.windows[home ^ d], hash, d, visit, ignored)) return found;
+    if ((at_home.overflow & overflow_bit(d - 1)) == 0) continue;
+    if (const slot found = find_in_window(s.windows[home ^ d], hash, d, visit).found) return found;
   }
   return {};
 }
@@ -232,16 +225,19 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
   return (word.load(std::memory_order_relaxed) & overflow_mask) | entry;
 }
 
-// Puts an entry into a segment that nobody else sees yet. There is always room for what comes out of another segment:
-// the windows that an entry may lie in are the same four in both.
-inline void place_privately(segment& s, std::uint64_t hash, std::uint64_t value, unsigned local_depth) noexcept {
+// Puts an entry into a segment that nobody else sees yet. False: no room. There always is some for what comes out of
+// another segment, since the windows that an entry may lie in are the same four in both.
+[[nodiscard]] inline bool place_privately(segment& s, std::uint64_t hash, std::uint64_t value,
+                                          unsigned local_depth) noexcept {
   const position at = free_in_segment(s, hash, local_depth);
+  if (!at.slot) return false;
   std::atomic<slot_word>& word = at.slot.word();
   at.slot.value().store(value, std::memory_order_relaxed);
   word.store(with_entry(word, live_word(hash, at.displacement)), std::memory_order_relaxed);
   for (const overflow_hint& hint : hints_to(s, hash, at))
     if (hint.word != nullptr)
       hint.word->store(hint.word->load(std::memory_order_relaxed) | hint.bit, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace pmlab::indexes::detail::cceh

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/entry_line.hpp>
+#include <pmlab/indexes/detail/four_words.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -87,10 +88,7 @@ struct alignas(media::cache_line_bytes) node {
     for (const entry_line& line : lines)
       begun += static_cast<std::size_t>(line.keys[0].load(std::memory_order_acquire) <= k);
     const std::size_t last = begun == 0 ? 0 : begun - 1;
-    std::size_t in_last = 0;
-    for (const auto& slot_key : lines[last].keys)
-      in_last += static_cast<std::size_t>(slot_key.load(std::memory_order_acquire) <= k);
-    return last * entries_per_line + in_last;
+    return last * entries_per_line + four_words(lines[last].keys).count_up_to(k);
   }
 
   // The slot of the entry with key k < greatest_key.

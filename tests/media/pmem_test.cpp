@@ -1,0 +1,222 @@
+// Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/pmem.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+std::atomic<int> msync_calls{0};
+
+}  // namespace
+
+// Takes the place of libc's function in this program and in the libraries that it loads.
+extern "C" int msync(void* start, std::size_t bytes, int flags) {
+  ++msync_calls;
+  using function = int (*)(void*, std::size_t, int);
+  static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "msync"));
+  return real(start, bytes, flags);
+}
+
+namespace {
+
+using namespace pmlab;
+using pool = media::pmem;
+
+constexpr std::uint64_t pool_bytes = 32 << 20;
+
+class pmem_pool : public testing::Test {
+ protected:
+  [[nodiscard]] std::string path(const char* name = "pool") const { return folder_.file(name); }
+
+  static std::string message_of(const auto& call) {
+    try {
+      call();
+    } catch (const error& e) {
+      return e.what();
+    }
+    return "";
+  }
+
+  tests::temporary_folder folder_;
+};
+
+TEST_F(pmem_pool, keeps_what_was_published) {
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    const media::root root = medium.named_root("a", "tree", 1);
+    pool::publication change(medium);
+    auto* const object = media::create<std::atomic<std::uint64_t>>(change, 42U);
+    media::persist(medium, *object);
+    change.store(*root.word, medium.locate(object).word());
+    change.commit();
+  }
+  pool medium(path());
+  const media::root root = medium.named_root("a", "tree", 1);
+  EXPECT_EQ(medium.resolve(media::pointer<std::atomic<std::uint64_t>>(root.word->load()))->load(), 42U);
+}
+
+TEST_F(pmem_pool, A8_is_mapped_at_any_address) {
+  // Two pools of which each takes the other's address when they are opened in turns.
+  for (const char* const name : {"one", "two"}) {
+    pool medium(path(name), {.create_bytes = pool_bytes});
+    const media::root root = medium.named_root("a", "tree", 1);
+    pool::publication change(medium);
+    auto* const object = media::create<std::atomic<std::uint64_t>>(change, std::uint64_t(name[0]));
+    media::persist(medium, *object);
+    change.store(*root.word, medium.locate(object).word());
+    change.commit();
+  }
+  pool first(path("two"));
+  pool second(path("one"));
+  for (const auto& [medium, letter] : {std::pair{&first, 't'}, std::pair{&second, 'o'}}) {
+    const std::uint64_t word = medium->named_root("a", "tree", 1).word->load();
+    EXPECT_EQ(medium->resolve(media::pointer<std::atomic<std::uint64_t>>(word))->load(), std::uint64_t(letter));
+  }
+}
+
+TEST_F(pmem_pool, C14_what_is_not_published_leaks_nothing_when_the_process_dies) {
+  std::uint64_t before = 0;
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    before = medium.used().allocated_bytes;
+  }
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pool medium(path());
+    for (int i = 0; i < 20; ++i) {
+      auto* const change = new pool::publication(medium);
+      (void)change->allocate(16384, 256);
+    }
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  pool medium(path());
+  EXPECT_EQ(medium.used().allocated_bytes, before);
+  // All of the space is there: what the dead process reserved can be had again, to the same total.
+  std::uint64_t blocks = 0;
+  const media::root root = medium.named_root("a", "tree", 1);
+  for (;; ++blocks) {
+    pool::publication change(medium);
+    void* const block = change.allocate(16384, 256);
+    if (block == nullptr) break;
+    change.store(*root.word, 1);
+    change.commit();
+  }
+  EXPECT_GT(blocks * 16384, pool_bytes * 3 / 4);
+}
+
+TEST_F(pmem_pool, usage_counts_live_blocks_across_a_restart) {
+  std::uint64_t before = 0;
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    before = medium.used().allocated_bytes;
+    const media::root root = medium.named_root("a", "tree", 1);
+    for (int i = 0; i < 10; ++i) {
+      pool::publication change(medium);
+      (void)change.allocate(512, 64);
+      change.store(*root.word, 1);
+      change.commit();
+    }
+    EXPECT_EQ(medium.used().allocated_bytes - before, 5120U);
+  }
+  EXPECT_EQ(pool(path()).used().allocated_bytes - before, 5120U);
+}
+
+TEST_F(pmem_pool, a_full_pool_gives_no_block_and_stays_usable) {
+  pool medium(path(), {.create_bytes = pool::least_pool_bytes});
+  const media::root root = medium.named_root("a", "tree", 1);
+  void* last = nullptr;
+  for (;;) {
+    pool::publication change(medium);
+    void* const block = change.allocate(16384, 256);
+    if (block == nullptr) break;
+    last = block;
+    change.store(*root.word, 1);
+    change.commit();
+  }
+  ASSERT_NE(last, nullptr);
+  pool::publication give_back(medium);
+  give_back.release(last, 16384);
+  give_back.commit();
+  pool::publication again(medium);
+  EXPECT_NE(again.allocate(16384, 256), nullptr);
+}
+
+TEST_F(pmem_pool, does_not_fall_back_to_msync_on_tmpfs) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  if (medium.backed_by() != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";
+  const media::root root = medium.named_root("a", "tree", 1);
+  const int before = msync_calls;
+  for (int i = 0; i < 100; ++i) {
+    pool::publication change(medium);
+    auto* const object = media::create<std::array<std::uint64_t, 8>>(change);
+    media::persist(medium, *object);
+    change.store(*root.word, medium.locate(object).word());
+    change.commit();
+  }
+  EXPECT_EQ(msync_calls, before);
+}
+
+TEST_F(pmem_pool, A1_a_pool_that_was_not_finished_does_not_stand_in_the_way) {
+  std::ofstream(path("pool.unfinished")) << "what a crash left";
+  { pool medium(path(), {.create_bytes = pool_bytes}); }
+  EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
+  EXPECT_NO_THROW(pool{path()});
+}
+
+TEST_F(pmem_pool, refuses_what_is_no_pool_and_leaves_it_alone) {
+  EXPECT_NE(message_of([&] { pool{path("missing")}; }).find("there is no pool at"), std::string::npos);
+  EXPECT_NE(message_of([&] { pool{path(".")}; }).find("is a directory"), std::string::npos);
+  std::ofstream(path("short")) << "short";
+  EXPECT_NE(message_of([&] { pool{path("short")}; }).find("5 bytes"), std::string::npos);
+  std::ofstream(path("text")) << std::string(pool_bytes, 'x');
+  EXPECT_NE(message_of([&] { pool{path("text")}; }).find(path("text")), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(path("text")), pool_bytes);
+  EXPECT_NE(message_of([&] { pool{path("tiny"), {.create_bytes = 4096}}; }).find("too small"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              pool{path("vast"), {.create_bytes = std::uint64_t{1} << 50}};
+            }).find("free space"),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path("vast")));
+  EXPECT_FALSE(std::filesystem::exists(path("vast.unfinished")));
+  EXPECT_NE(message_of([&] {
+              pool{path("no/such/folder"), {.create_bytes = pool_bytes}};
+            }).find("folder"),
+            std::string::npos);
+}
+
+TEST_F(pmem_pool, refuses_a_truncated_pool) {
+  { pool medium(path(), {.create_bytes = pool_bytes}); }
+  std::filesystem::resize_file(path(), pool_bytes / 2);
+  EXPECT_NE(message_of([&] { pool{path()}; }).find(path()), std::string::npos);
+}
+
+TEST_F(pmem_pool, is_open_once_at_a_time) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  EXPECT_NE(message_of([&] { pool{path()}; }).find("open nowhere else"), std::string::npos);
+}
+
+TEST_F(pmem_pool, says_what_its_content_survives) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  EXPECT_EQ(medium.survives().find("power failure") != std::string_view::npos,
+            medium.backed_by() == media::backing::fs_dax || medium.backed_by() == media::backing::device_dax);
+}
+
+}  // namespace
