@@ -277,18 +277,18 @@ class cceh {
                std::memory_order_release);  // (P2) commit
     media::flush(medium_, *to.slot.line);   // (P3)
     if (!hints_stand) set_hints(hints);
-    medium_.fence();  // (P5)
-    // (P2) < (P3) < (P5) < unlock: what a reader returns is durable.
+    medium_.fence();  // (P6)
+    // (P2) < (P3) < (P6) < unlock: what a reader returns is durable.
     return step::done(answer);
   }
 
-  // (P2) and (P4) become durable in either order: with only one of them there is a ghost, or a bit that leads nowhere.
-  // Both are there at (P5), before anybody is answered.
+  // (P4) < (P5) < (P6): the bits are durable with the entry, before anybody is answered. (P2) and (P4) may become
+  // durable in either order: with only one of them there is a ghost, or a bit that leads nowhere.
   void set_hints(const std::array<overflow_hint, 2>& hints) {
     for (const overflow_hint& hint : hints) {
       if (hint.is_set()) continue;
       hint.word->store(hint.word->load(std::memory_order_relaxed) | hint.bit, std::memory_order_release);  // (P4)
-      media::flush(medium_, *hint.line);                                                                   // (P4)
+      media::flush(medium_, *hint.line);                                                                   // (P5)
     }
   }
 
@@ -452,6 +452,7 @@ class cceh {
     // (D1) < (D2) < (D3) < (D4): the first entry's depth commits the split, so the others are durable before it.
     entries[0].store(left_after, std::memory_order_release);  // (D4) commit
     media::persist(medium_, entries[0]);                      // (D5)
+    // (D4) < (D5) < unlock: entries that are added to the new segment are found after a crash.
   }
 
   // Called with the directory mutex held: no split is under way. False: no space; nothing has changed.

@@ -67,12 +67,12 @@ class fast_fair {
   // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
   // Durable on return. One flush and fence for each line that is shifted; a split publishes one node.
   outcome insert(key_type key, value_type value) {
-    return put(key, value, [](node&, std::atomic<value_type>&) { return outcome::exists; });
+    return put(key, value, [](std::atomic<value_type>&) { return outcome::exists; });
   }
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](node&, std::atomic<value_type>& stored) { return replace(stored, value); });
+    return put(key, value, [&](std::atomic<value_type>& stored) { return replace(stored, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
@@ -357,36 +357,38 @@ class fast_fair {
 
   // Runs operation(leaf) with the leaf of `key` locked, then tells a parent of a link that the way led over (T2).
   template <class Operation>
-  outcome change(key_type key, Operation&& operation) {
+  auto change(key_type key, Operation&& operation) {
     locked_node leaf(*this, key, 0);
-    const outcome result = operation(*leaf);
+    const auto result = operation(*leaf);
     leaf.unlock();
     announce(leaf.seen());
     return result;
   }
 
-  // insert and upsert: `on_existing(leaf, value word)` says what happens to a key that is there.
+  // insert and upsert: `on_existing(value word)` says what happens to a key that is there.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
     for (;;) {
-      bool must_split = false;
       unannounced split_off;
-      const outcome result = change(key, [&](node& leaf) {
-        if (auto* const stored = stored_value(leaf, key)) return on_existing(leaf, *stored);
-        if (key == greatest_key) {
-          leaf.greatest_value.store(value, std::memory_order_release);  // (Y1)
-          leaf.greatest_present.store(1, std::memory_order_release);    // (Y2) commit
-          media::persist(medium_, leaf.greatest_present);               // (Y3)
-          // (Y1) < (Y2): one line. (Y2) < (Y3) < unlock: what a reader returns is durable.
-          return outcome::inserted;
-        }
+      const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
+        if (auto* const stored = stored_value(leaf, key)) return on_existing(*stored);
+        if (key == greatest_key) return put_greatest(leaf, value);
         if (detail::fast_fair::insert_into(medium_, leaf, key, value)) return outcome::inserted;
-        must_split = true;
-        return split(leaf, key, split_off) ? outcome::inserted : outcome::full;
+        if (!split(leaf, key, split_off)) return outcome::full;
+        return std::nullopt;
       });
-      if (!must_split || result == outcome::full) return result;
+      if (answer) return *answer;
       announce(split_off);
     }
+  }
+
+  outcome put_greatest(node& leaf, value_type value) {
+    // (Y1) < (Y2): one line, so no crash image holds the key without its value.
+    leaf.greatest_value.store(value, std::memory_order_release);  // (Y1)
+    leaf.greatest_present.store(1, std::memory_order_release);    // (Y2) commit
+    media::persist(medium_, leaf.greatest_present);               // (Y3)
+    // (Y2) < (Y3) < unlock: what a reader returns is durable.
+    return outcome::inserted;
   }
 
   outcome replace(std::atomic<value_type>& stored, value_type value) {
@@ -426,10 +428,10 @@ class fast_fair {
 
     const node_pointer made = medium_.locate(right);
     media::publish_store(change, n.sibling, made);        // (S2)
-    media::publish_store(change, n.high_key, separator);  // (S2) commit
+    media::publish_store(change, n.high_key, separator);  // (S3)
     change.commit();
-    // (S1) < (S2): the sibling is whole before the list leads to it; allocation, link and high key appear as one, so
-    // that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
+    // (S1) < (S2), (S3): the sibling is whole before the list leads to it; allocation, link and high key appear as one,
+    // so that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
     result = {separator, made, right->level.load(std::memory_order_relaxed) + 1};
     return true;
   }
