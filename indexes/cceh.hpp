@@ -185,6 +185,7 @@ class cceh {
   static constexpr std::size_t batch_width = 16;
   static constexpr std::size_t lock_stripes = std::size_t{1} << 14;
   static constexpr unsigned initial_global_depth = 1;
+  static constexpr unsigned greatest_global_depth = 48;
   // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means that somebody chose keys with
   // equal hash prefixes: the table then answers `full` instead of doubling its directory until memory is gone (C7).
   static constexpr unsigned tolerated_skew_bits = 12;
@@ -351,16 +352,19 @@ class cceh {
 
   // Reads the medium's directory, completes what a crash cut off, and fills the copy in DRAM.
   void load_directory() {
-    directory& stored = *stored_directory();
+    const media::pointer<directory> root(root_->load(std::memory_order_acquire));
+    if (!media::can_name(medium_, root)) throw corrupt("its root");
+    directory& stored = *medium_.resolve(root);
     const std::uint64_t stored_depth = stored.global_depth.load(std::memory_order_acquire);
-    if (stored_depth < initial_global_depth || stored_depth > 48) throw corrupt("its global depth");
+    if (stored_depth < initial_global_depth || stored_depth > greatest_global_depth) throw corrupt("its global depth");
     const auto global_depth = static_cast<unsigned>(stored_depth);
+    if (!media::can_name(medium_, root, directory::bytes(global_depth))) throw corrupt("its global depth");
     auto cache = cached_directory::make(global_depth);
     if (cache == nullptr) throw error("no memory for the directory of a CCEH table", "free some memory");
     std::atomic<entry_word>* const entries = stored.entries();
     for (std::size_t i = 0; i < cache->size();) {
       const entry_word first = entries[i].load(std::memory_order_acquire);
-      if (first.segment_word() == 0 || first.local_depth() == 0 || first.local_depth() > global_depth)
+      if (!names_a_segment(first) || first.local_depth() == 0 || first.local_depth() > global_depth)
         throw corrupt("directory entry " + std::to_string(i));
       const std::size_t count = std::size_t{1} << (global_depth - first.local_depth());
       if (i % count != 0) throw corrupt("the local depth of directory entry " + std::to_string(i));
@@ -371,13 +375,17 @@ class cceh {
         i += count;
       } else {
         // Only a split that was cut off leaves this (I3): the new segment is complete. Read the run again after it.
-        if (count < 2 || last.local_depth() != first.local_depth() + 1 || last.segment_word() == 0)
+        if (count < 2 || last.local_depth() != first.local_depth() + 1 || !names_a_segment(last))
           throw corrupt("directory entry " + std::to_string(i + count - 1));
         store_split(stored, {i, count}, first, last);
       }
     }
     directories_.push_back(std::move(cache));
     directory_.store(directories_.back().get(), std::memory_order_release);
+  }
+
+  [[nodiscard]] bool names_a_segment(entry_word stored) const noexcept {
+    return media::can_name(medium_, media::pointer<segment>(stored.segment_word()));
   }
 
   static error corrupt(const std::string& what) {
@@ -459,7 +467,9 @@ class cceh {
   bool double_directory() {
     const cached_directory& old_cache = *directory_.load(std::memory_order_relaxed);
     const unsigned old_depth = old_cache.global_depth();
-    if (old_depth >= static_cast<unsigned>(std::bit_width(segments_)) + tolerated_skew_bits) return false;
+    if (old_depth == greatest_global_depth ||
+        old_depth >= static_cast<unsigned>(std::bit_width(segments_)) + tolerated_skew_bits)
+      return false;
     auto cache = cached_directory::make(old_depth + 1);
     if (cache == nullptr) return false;
 
@@ -513,7 +523,7 @@ class cceh {
 template <media::medium Medium>
 check_report cceh<Medium>::check() const {
   check_report report;
-  const auto violated = [&](const std::string& what) { report.violations.push_back(what); };
+  const auto violated = [&](const std::string& what) { report.add(what); };
   const cached_directory& cache = *directory_.load(std::memory_order_acquire);
   directory& stored = *stored_directory();
   if (stored.global_depth.load(std::memory_order_acquire) != cache.global_depth())

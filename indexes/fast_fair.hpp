@@ -57,7 +57,8 @@ class fast_fair {
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the tree `name` in `medium`, or makes an empty one. Takes the same time for a tree of any size. Throws
-  // pmlab::error: the name belongs to another layout, no space for the first node. `medium` must outlive the index.
+  // pmlab::error: the name belongs to another layout, the root is corrupt, no space for the first node. `medium` must
+  // outlive the index.
   static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
 
   fast_fair(const fast_fair&) = delete;
@@ -206,6 +207,7 @@ class fast_fair {
  private:
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
+  static constexpr std::uint64_t most_levels = 64;
   static constexpr std::size_t lock_stripes = std::size_t{1} << 16;
 
   // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
@@ -218,6 +220,8 @@ class fast_fair {
   fast_fair(Medium& medium, std::string_view name)
       : medium_(medium), locks_(lock_stripes), root_(medium.named_root(name, layout_name, layout_version).word) {
     if (root_->load(std::memory_order_acquire) == 0) create();
+    if (!media::can_name(medium_, node_pointer(root_->load(std::memory_order_acquire))) || levels() > most_levels)
+      throw error("this FAST-FAIR tree is corrupt: its root", "restore the pool from a copy");
   }
 
   // Makes an empty tree: its leaf is durable before the root names it (A6).
@@ -468,6 +472,9 @@ class fast_fair {
     return true;
   }
 
+  // Checks the level that begins at `leftmost`; returns where the next one below begins.
+  node_pointer check_level(node_pointer leftmost, std::uint64_t level, check_report& report) const;
+
   // Calls function(node) for the nodes of a level, from left to right.
   template <class Function>
   void for_each_node_of_level(std::uint64_t level, Function&& function) const {
@@ -491,35 +498,52 @@ class fast_fair {
 template <media::medium Medium>
 check_report fast_fair<Medium>::check() const {
   check_report report;
-  const auto violated = [&](const std::string& what) { report.violations.push_back(what); };
-  const std::uint64_t depth = levels();
-  for (std::uint64_t level = 0; level < depth && report.ok(); ++level) {
-    key_type low = 0;
-    for_each_node_of_level(level, [&](node& n) {
-      const std::string where = "node at " + std::to_string(medium_.locate(&n).word());
-      const key_type high = n.high_key.load(std::memory_order_acquire);
-      const bool is_last = !n.sibling.load(std::memory_order_acquire);
-      if (n.level.load(std::memory_order_acquire) != level)
-        violated("T2: " + where + " is on another level than its neighbour");
-      if (high < low) violated("T1: the high key of " + where + " is below the one before it");
-      if (is_last && high != greatest_key) violated("T1: " + where + " is the last of its level and has a high key");
-      if (!is_last && n.greatest_present.load(std::memory_order_acquire) != 0 && high == greatest_key)
-        violated("T1: " + where + " holds the greatest key and is not the last leaf");
-      for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
-        const key_type k = n.key_at(i);
-        if (i > 0 && k < n.key_at(i - 1)) violated("N1: slot " + std::to_string(i) + " of " + where + " decreases");
-        if (n.is_free(i)) continue;
-        if (k < low) violated("T1: slot " + std::to_string(i) + " of " + where + " is below its node");
-        if (level == 0)
-          ++report.entries;
-        else if (medium_.resolve(node_pointer(n.value_at(i)))->level.load(std::memory_order_acquire) != level - 1)
-          violated("T2: slot " + std::to_string(i) + " of " + where + " leads to another level than the next one");
-      }
-      if (level == 0 && is_last && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
-      low = high;
-    });
-  }
+  node_pointer leftmost(root_->load(std::memory_order_acquire));
+  for (std::uint64_t level = levels(); level > 0 && report.ok(); --level)
+    leftmost = check_level(leftmost, level - 1, report);
   return report;
+}
+
+// Follows no pointer that cannot name a node, and goes right only while the high keys ascend: so it comes to an end,
+// and faults nowhere, whatever the medium holds. Returns where the next level begins.
+template <media::medium Medium>
+auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, check_report& report) const
+    -> node_pointer {
+  node_pointer next_level{};
+  key_type low = 0;
+  for (node_pointer at = leftmost;;) {
+    const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };
+    if (!media::can_name(medium_, at)) {
+      report.add("T2: there is no " + where());
+      return next_level;
+    }
+    node& n = *medium_.resolve(at);
+    if (at == leftmost) next_level = n.first_child.load(std::memory_order_acquire);
+    const key_type high = n.high_key.load(std::memory_order_acquire);
+    const node_pointer next = n.sibling.load(std::memory_order_acquire);
+    if (n.level.load(std::memory_order_acquire) != level)
+      report.add("T2: " + where() + " says that it is on another level");
+    if (high <= low) report.add("T1: the high key of " + where() + " is not above the one before it");
+    if (!next && high != greatest_key) report.add("T1: " + where() + " is the last of its level and has a high key");
+    for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
+      const key_type k = n.key_at(i);
+      const auto slot = [&] { return "slot " + std::to_string(i) + " of " + where(); };
+      if (i > 0 && k < n.key_at(i - 1)) report.add("N1: " + slot() + " decreases");
+      if (n.is_free(i)) continue;
+      if (k < low) report.add("T1: " + slot() + " is below its node");
+      if (level == 0) {
+        ++report.entries;
+      } else if (const node_pointer child(n.value_at(i)); !media::can_name(medium_, child)) {
+        report.add("T2: " + slot() + " leads nowhere");
+      } else if (medium_.resolve(child)->level.load(std::memory_order_acquire) != level - 1) {
+        report.add("T2: " + slot() + " leads to another level than the next one");
+      }
+    }
+    if (level == 0 && !next && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
+    if (!next || high <= low) return next_level;
+    low = high;
+    at = next;
+  }
 }
 
 }  // namespace pmlab::indexes

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pmlab::indexes {
@@ -55,11 +56,17 @@ struct index_stats {
   std::uint64_t dram_bytes = 0;    // what it holds beside it: locks, cached directory, ...
 };
 
-// The result of `check()`: every violated invariant in words. Empty: the structure is sound.
+// The result of `check()`: violated invariants in words, the first hundred of them. Empty: the structure is sound.
 struct check_report {
+  static constexpr std::size_t most_violations = 100;
+
   std::vector<std::string> violations;
   std::uint64_t entries = 0;
+
   [[nodiscard]] bool ok() const noexcept { return violations.empty(); }
+  void add(std::string violation) {
+    if (violations.size() < most_violations) violations.push_back(std::move(violation));
+  }
 };
 
 // Any operation from any number of threads at a time, except `check` and `stats`, which want no concurrent writer.

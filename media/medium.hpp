@@ -126,6 +126,17 @@ void visit(M& m, const T& object) noexcept {
   m.visit(std::addressof(object), sizeof(T));
 }
 
+// True if `p` can name `bytes` bytes of T in `m`: not null, aligned, and inside the medium as far as the medium knows
+// its bounds (`pointer_bound()`, one past the greatest word). For code that follows what may be corrupt.
+template <medium M, class T>
+[[nodiscard]] bool can_name(const M& m, pointer<T> p, std::uint64_t bytes = sizeof(T)) noexcept {
+  if (!p || p.word() % alignof(T) != 0) return false;
+  if constexpr (requires { m.pointer_bound(); })
+    return p.word() < m.pointer_bound() && bytes <= m.pointer_bound() - p.word();
+  else
+    return true;
+}
+
 // Publishes `target := value` with the other changes of `change`. `target` is an 8-byte atomic that lives in the
 // medium.
 template <publication P, class T>

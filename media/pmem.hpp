@@ -134,6 +134,8 @@ class pmem {
     return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
   }
 
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept { return capacity_bytes_; }
+
   void flush(const void* start, std::size_t bytes) noexcept {
     if (!caches_are_persistent_) flush_lines(instruction_, start, bytes);
   }
