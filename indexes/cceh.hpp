@@ -17,7 +17,8 @@
 //                                               v
 //                            segment: 64 windows of 256 bytes; window: 4 lines of 4 slots (detail/cceh_segment.hpp)
 //
-// In DRAM: a copy of the directory and the version locks. Opening reads the directory and no segment.
+// In DRAM: a copy of the directory and the version locks. Opening reads the directory and no segment; the first
+// operation on a segment reads it once to find its overflow bits.
 //
 // Differences from the paper: the hash is bijective and its prefix and window are implied by the place, so that 16
 // slots fill a device line without a header, and every key and value is allowed; the window's 6 bits that this frees
@@ -27,9 +28,7 @@
 // before they split.
 //
 // Invariants:
-//   I1  An entry counts only if the overflow bits of its home line lead to it (detail/cceh_segment.hpp). Both are
-//   durable
-//       before anybody is told of the entry.
+//   I1  The overflow bits of a segment lead to each of its entries, unless its cached directory entry is "unsearched".
 //   I2  A key is live in at most one slot of the segment that the directory names for it.
 //   I3  The entries of a directory run are equal, except while one split is under way; then the run's last entry names
 //       the new segment, and its first entry still has the old local depth.
@@ -68,7 +67,6 @@ class cceh {
   using segment = detail::cceh::segment;
   using slot = detail::cceh::slot;
   using position = detail::cceh::position;
-  using overflow_hint = detail::cceh::overflow_hint;
   using slot_word = detail::cceh::slot_word;
   using entry_line = detail::entry_line;
   using entry_word = detail::cceh::entry_word;
@@ -91,7 +89,7 @@ class cceh {
   ~cceh() = default;
 
   // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
-  // Durable on return. One flush and one fence; a second flush when a line overflows in a new direction.
+  // Durable on return. One flush and one fence, unless the segment is split.
   outcome insert(key_type key, value_type value) {
     return change(key, [&](const location& at, slot found) {
       return found ? step::done(outcome::exists) : add(at, value, outcome::inserted);
@@ -127,7 +125,7 @@ class cceh {
   // The value of `key`. Reads one window of 256 bytes, and another one only where a full window lends.
   std::optional<value_type> find(key_type key) {
     const std::uint64_t hash = detail::hash_of_key(key);
-    return find_hash(hash, current_entry(hash));
+    return find_hash(hash, searchable_entry(hash));
   }
 
   // values[i] := find(keys[i]). The first cache miss of each search overlaps with the others'.
@@ -139,7 +137,7 @@ class cceh {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       for (std::size_t i = 0; i < width; ++i) {
         hashes[i] = detail::hash_of_key(keys[done + i]);
-        entries[i] = current_entry(hashes[i]);
+        entries[i] = searchable_entry(hashes[i]);
         prefetch_home_line(*segment_of(entries[i]), hashes[i]);
       }
       for (std::size_t i = 0; i < width; ++i) values[done + i] = find_hash(hashes[i], entries[i]);
@@ -225,9 +223,31 @@ class cceh {
     return directory_.load(std::memory_order_acquire)->entry_of(hash).load(std::memory_order_acquire);
   }
 
-  // `entry`: what the directory said of `hash` a moment ago.
+  // What the directory says of `hash`, of a segment whose overflow bits can be relied on.
+  [[nodiscard]] entry_word searchable_entry(std::uint64_t hash) {
+    for (;;) {
+      const entry_word entry = current_entry(hash);
+      if (!entry.is_unsearched()) [[likely]]
+        return entry;
+      find_overflow_of(hash, entry);
+    }
+  }
+
+  // Brings a segment that an earlier run left behind to I1. None of it needs to be durable.
+  void find_overflow_of(std::uint64_t hash, entry_word entry) {
+    segment& s = *segment_of(entry);
+    const std::scoped_lock guard(lock_of(&s));
+    if (current_entry(hash) != entry) return;
+    media::visit(medium_, s);
+    detail::cceh::find_overflow(s, hash, entry.local_depth());
+    const std::scoped_lock directory_guard(directory_mutex_);
+    const cached_directory& cache = *directory_.load(std::memory_order_relaxed);
+    fill_cache(cache, entry_run::of(hash, cache.global_depth(), entry.local_depth()), entry.searched());
+  }
+
+  // `entry`: what `searchable_entry` said of `hash` a moment ago.
   std::optional<value_type> find_hash(std::uint64_t hash, entry_word entry) {
-    for (;; entry = current_entry(hash)) {
+    for (;; entry = searchable_entry(hash)) {
       segment& s = *segment_of(entry);
       const sync::version_lock& lock = lock_of(&s);
       const std::uint64_t version = lock.read_begin();
@@ -252,7 +272,7 @@ class cceh {
   outcome change(key_type key, Operation&& operation) {
     const std::uint64_t hash = detail::hash_of_key(key);
     for (;;) {
-      const entry_word entry = current_entry(hash);
+      const entry_word entry = searchable_entry(hash);
       const location at{hash, entry, segment_of(entry)};
       const std::scoped_lock guard(lock_of(at.s));
       // The segment may have been split before it was locked (C6, C11).
@@ -268,50 +288,15 @@ class cceh {
   step add(const location& at, value_type value, outcome answer) {
     const position to = detail::cceh::free_in_segment(*at.s, at.hash, at.entry.local_depth());
     if (!to.slot) return step::split_first();
-    const auto hints = detail::cceh::hints_to(*at.s, at.hash, to);
-    const bool hints_stand = hints[0].is_set() && hints[1].is_set();
-    if (!hints_stand) remove_ghosts(at, to, hints);
     std::atomic<slot_word>& word = to.slot.word();
     // (P1) < (P2): one line, so no crash image holds the key without its value.
     to.slot.value().store(value, std::memory_order_release);  // (P1)
     word.store(detail::cceh::with_entry(word, detail::cceh::live_word(at.hash, to.displacement)),
-               std::memory_order_release);  // (P2) commit
-    media::flush(medium_, *to.slot.line);   // (P3)
-    if (!hints_stand) set_hints(hints);
-    medium_.fence();  // (P6)
-    // (P2) < (P3) < (P6) < unlock: what a reader returns is durable.
+               std::memory_order_release);   // (P2) commit
+    media::persist(medium_, *to.slot.line);  // (P3)
+    // (P2) < (P3) < unlock: what a reader returns is durable.
+    detail::cceh::lead_to(*at.s, at.hash, to);
     return step::done(answer);
-  }
-
-  // (P4) < (P5) < (P6): the bits are durable with the entry, before anybody is answered. (P2) and (P4) may become
-  // durable in either order: with only one of them there is a ghost, or a bit that leads nowhere.
-  void set_hints(const std::array<overflow_hint, 2>& hints) {
-    for (const overflow_hint& hint : hints) {
-      if (hint.is_set()) continue;
-      hint.word->store(hint.word->load(std::memory_order_relaxed) | hint.bit, std::memory_order_release);  // (P4)
-      media::flush(medium_, *hint.line);                                                                   // (P5)
-    }
-  }
-
-  // Removes the entries that would become reachable by `hints` alone: a crash left them behind, and their keys were
-  // answered as absent since. They lie in the window that the hints lead to. Hardly ever is there one, so there is
-  // hardly ever a flush.
-  void remove_ghosts(const location& at, const position& to, const std::array<overflow_hint, 2>& hints) {
-    bool removed = false;
-    const auto remove_if_led_to = [&](std::uint64_t hash, const position& ghost) {
-      const auto needed = detail::cceh::hints_to(*at.s, hash, ghost);
-      for (std::size_t i = 0; i < hints.size(); ++i) {
-        if (hints[i].is_set() || needed[i].word != hints[i].word || needed[i].bit != hints[i].bit) continue;
-        std::atomic<slot_word>& word = ghost.slot.word();
-        word.store(detail::cceh::with_entry(word, 0), std::memory_order_release);  // (H1)
-        media::flush(medium_, *ghost.slot.line);                                   // (H2)
-        removed = true;
-      }
-    };
-    detail::cceh::for_each_live_slot(*at.s, detail::cceh::window_of(at.hash) ^ to.displacement, at.hash,
-                                     at.entry.local_depth(), remove_if_led_to);
-    if (removed) medium_.fence();  // (H3)
-    // (H1) < (H2) < (H3) < (P4): no crash image holds the bit and a ghost that it leads to.
   }
 
   step replace(slot found, value_type value) {
@@ -370,7 +355,7 @@ class cceh {
       if (i % count != 0) throw corrupt("the local depth of directory entry " + std::to_string(i));
       const entry_word last = entries[i + count - 1].load(std::memory_order_acquire);
       if (last == first) {
-        fill_cache(*cache, {i, count}, first);
+        fill_cache(*cache, {i, count}, cached(first).unsearched());
         ++segments_;
         i += count;
       } else {
@@ -392,10 +377,13 @@ class cceh {
     return {"this CCEH table is corrupt: " + what, "restore the pool from a copy"};
   }
 
-  void fill_cache(const cached_directory& cache, entry_run run, entry_word stored) const noexcept {
-    auto* const s = medium_.resolve(media::pointer<segment>(stored.segment_word()));
-    const entry_word cached = entry_word::of(reinterpret_cast<std::uint64_t>(s), stored.local_depth());
-    for (std::size_t i = 0; i < run.count; ++i) cache[run.first + i].store(cached, std::memory_order_release);
+  [[nodiscard]] entry_word cached(entry_word stored) const noexcept {
+    const auto* const s = medium_.resolve(media::pointer<segment>(stored.segment_word()));
+    return entry_word::of(reinterpret_cast<std::uint64_t>(s), stored.local_depth());
+  }
+
+  static void fill_cache(const cached_directory& cache, entry_run run, entry_word entry) noexcept {
+    for (std::size_t i = 0; i < run.count; ++i) cache[run.first + i].store(entry, std::memory_order_release);
   }
 
   // Moves half of a locked segment's keys to a new segment. False: no space (or no sense, see tolerated_skew_bits);
@@ -425,8 +413,8 @@ class cceh {
     store_split(stored, run, left, right);
     ++segments_;
 
-    fill_cache(cache, {run.first, run.count / 2}, entry_word::of(left.segment_word(), local_depth + 1));
-    fill_cache(cache, {run.first + run.count / 2, run.count / 2}, right);
+    fill_cache(cache, {run.first, run.count / 2}, entry_word::of(at.entry.segment_word(), local_depth + 1));
+    fill_cache(cache, {run.first + run.count / 2, run.count / 2}, cached(right));
     return true;
   }
 
@@ -530,10 +518,7 @@ check_report cceh<Medium>::check() const {
     violated("the copied directory has another depth than the medium's");
   for (std::size_t i = 0; i < cache.size() && report.ok(); ++i) {
     const entry_word copied = cache[i].load(std::memory_order_acquire);
-    const entry_word truth = stored.entries()[i].load(std::memory_order_acquire);
-    const auto address =
-        reinterpret_cast<std::uint64_t>(medium_.resolve(media::pointer<segment>(truth.segment_word())));
-    if (copied != entry_word::of(address, truth.local_depth()))
+    if (copied.searched() != cached(stored.entries()[i].load(std::memory_order_acquire)))
       violated("directory entry " + std::to_string(i) + " differs between medium and copy");
     const std::size_t count = std::size_t{1} << (cache.global_depth() - copied.local_depth());
     if (copied != cache[i & ~(count - 1)].load(std::memory_order_acquire))
@@ -543,10 +528,16 @@ check_report cceh<Medium>::check() const {
 
   std::unordered_set<const segment*> seen;
   for_each_segment([&](segment& s, std::uint64_t prefix, unsigned local_depth) {
+    const bool searched = !cache[prefix >> (64 - cache.global_depth())].load(std::memory_order_acquire).is_unsearched();
     if (!seen.insert(&s).second) violated("two directory runs lead to one segment");
     std::vector<std::uint64_t> hashes;
-    detail::cceh::for_each_entry(s, prefix, local_depth,
-                                 [&](std::uint64_t hash, const position&) { hashes.push_back(hash); });
+    detail::cceh::for_each_entry(s, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
+      hashes.push_back(hash);
+      detail::cceh::for_each_overflow_bit(s, hash, at, [&](const std::atomic<slot_word>& word, slot_word bit) {
+        if (searched && (word.load(std::memory_order_acquire) & bit) == 0)
+          violated("I1: no search finds key " + std::to_string(detail::key_of_hash(hash)));
+      });
+    });
     std::sort(hashes.begin(), hashes.end());
     if (const auto twice = std::adjacent_find(hashes.begin(), hashes.end()); twice != hashes.end())
       violated("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is there twice");

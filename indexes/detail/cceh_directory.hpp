@@ -13,17 +13,27 @@
 namespace pmlab::indexes::detail::cceh {
 
 // A directory entry: a word that names a segment (a medium pointer in the medium, an address in DRAM; both multiples
-// of 256) with the segment's local depth in its low 8 bits. Name and depth change in one store.
+// of 256) with the segment's local depth. Name and depth change in one store.
+//
+//   63            8  7            6  5           0
+//   | segment, upper | unsearched | 0 | local depth |
+//
+//   unsearched   in DRAM only: the segment comes from an earlier run, and its overflow bits have not been found yet
 struct entry_word {
   std::uint64_t word = 0;
 
-  static constexpr std::uint64_t depth_mask = 0xff;
+  static constexpr std::uint64_t depth_mask = 0x3f;
+  static constexpr std::uint64_t unsearched_bit = 0x80;
+  static constexpr std::uint64_t segment_mask = ~std::uint64_t{0xff};
 
   static constexpr entry_word of(std::uint64_t segment, unsigned local_depth) noexcept {
     return {segment | local_depth};
   }
-  [[nodiscard]] constexpr std::uint64_t segment_word() const noexcept { return word & ~depth_mask; }
+  [[nodiscard]] constexpr std::uint64_t segment_word() const noexcept { return word & segment_mask; }
   [[nodiscard]] constexpr unsigned local_depth() const noexcept { return static_cast<unsigned>(word & depth_mask); }
+  [[nodiscard]] constexpr bool is_unsearched() const noexcept { return (word & unsearched_bit) != 0; }
+  [[nodiscard]] constexpr entry_word unsearched() const noexcept { return {word | unsearched_bit}; }
+  [[nodiscard]] constexpr entry_word searched() const noexcept { return {word & ~unsearched_bit}; }
   friend constexpr bool operator==(entry_word, entry_word) noexcept = default;
 };
 

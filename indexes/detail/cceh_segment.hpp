@@ -34,9 +34,9 @@ inline constexpr std::size_t slots_per_segment = windows_per_segment * slots_per
 // It stands where detail/entry_line.hpp has the key. So all 2^64 keys and values can be stored, 16 of them in 256
 // bytes, one 8-byte store adds or removes an entry, and a search reads no line in which the key cannot be.
 //
-// An entry counts only if its segment's prefix is its own (the halves that a split moved stay behind until they are
-// overwritten) and if the overflow bits lead to it. One to which they do not lead is a ghost: a crash came between its
-// line and the line of its overflow bit, so nobody was ever told of it. Whoever sets that bit removes it first.
+// An entry counts if its prefix is its segment's: the half that a split moved stays behind until it is overwritten.
+// Overflow bits only save searches, and nobody waits until they are durable: a segment that comes out of an earlier run
+// gets them anew (`find_overflow`) before its first search.
 using slot_word = std::uint64_t;
 
 inline constexpr slot_word live_bit = 1;
@@ -138,55 +138,12 @@ template <class Visit>
   return {};
 }
 
-// An overflow bit, and the word that holds it. `word == nullptr`: none.
-struct overflow_hint {
-  std::atomic<slot_word>* word = nullptr;
-  entry_line* line = nullptr;
-  slot_word bit = 0;
-
-  [[nodiscard]] bool is_set() const noexcept {
-    return word == nullptr || (word->load(std::memory_order_acquire) & bit) != 0;
-  }
-};
-
 // Where an entry of `hash` lies or may be put: (window XOR displacement), (home line + line_offset), index.
 struct position {
   detail::cceh::slot slot;
   std::size_t displacement = 0;
   std::size_t line_offset = 0;
 };
-
-// The overflow bits without which a search does not reach an entry of `hash` at `at`: [0] in its own window, if it is
-// displaced; [1] in the window where it lies, if that is not its home line.
-[[nodiscard]] inline std::array<overflow_hint, 2> hints_to(segment& s, std::uint64_t hash,
-                                                           const position& at) noexcept {
-  std::array<overflow_hint, 2> hints;
-  const std::size_t home = window_of(hash);
-  const std::size_t line = home_line_of(hash);
-  if (at.displacement != 0) {
-    entry_line& own = s.windows[home].lines[line];
-    hints[0] = {&own.keys[0], &own, overflow_bit(at.displacement - 1)};
-  }
-  if (at.line_offset != 0) {
-    entry_line& there = s.windows[home ^ at.displacement].lines[line];
-    hints[1] = {&there.keys[at.line_offset], &there, overflow_bit(overflow_class_of(hash))};
-  }
-  return hints;
-}
-
-// The position of the entry that `word` at (window, line, index) describes.
-[[nodiscard]] inline position position_of(segment& s, std::size_t w, std::size_t line, std::size_t index,
-                                          slot_word word) noexcept {
-  const std::uint64_t hash = hash_of(word, w);
-  return {{&s.windows[w].lines[line], index},
-          displacement_of(word),
-          (line + lines_per_window - home_line_of(hash)) % lines_per_window};
-}
-
-[[nodiscard]] inline bool reachable(segment& s, std::uint64_t hash, const position& at) noexcept {
-  const auto hints = hints_to(s, hash, at);
-  return hints[0].is_set() && hints[1].is_set();
-}
 
 // A place for a new entry of `hash`: as near to its home line as there is one. No slot: the segment must be split.
 [[nodiscard]] inline position free_in_segment(segment& s, std::uint64_t hash, unsigned local_depth) noexcept {
@@ -200,29 +157,52 @@ struct position {
   return {};
 }
 
-// Calls `function(hash, position)` for every live slot of window number `w` whose hash begins with `prefix`, ghosts
-// included.
+// `word` with another entry, or none, in it. Its overflow bits are not the entry's: they stay.
+[[nodiscard]] inline slot_word with_entry(const std::atomic<slot_word>& word, slot_word entry) noexcept {
+  return (word.load(std::memory_order_relaxed) & overflow_mask) | entry;
+}
+
+// Calls `function(word, bit)` for the overflow bits without which a search does not find an entry of `hash` at `at`:
+// one in its own window, if it is displaced; one in the window where it lies, if that is not its home line.
 template <class Function>
-void for_each_live_slot(segment& s, std::size_t w, std::uint64_t prefix, unsigned local_depth, Function&& function) {
-  for (std::size_t line = 0; line < lines_per_window; ++line)
-    for (std::size_t index = 0; index < entries_per_line; ++index) {
-      const slot_word word = s.windows[w].lines[line].keys[index].load(std::memory_order_acquire);
-      if (occupied(word, prefix, local_depth)) function(hash_of(word, w), position_of(s, w, line, index, word));
-    }
+void for_each_overflow_bit(segment& s, std::uint64_t hash, const position& at, Function&& function) {
+  const std::size_t home = window_of(hash);
+  const std::size_t line = home_line_of(hash);
+  if (at.displacement != 0) function(s.windows[home].lines[line].keys[0], overflow_bit(at.displacement - 1));
+  if (at.line_offset != 0)
+    function(s.windows[home ^ at.displacement].lines[line].keys[at.line_offset], overflow_bit(overflow_class_of(hash)));
+}
+
+// Lets searches find the entry of `hash` at `at`.
+inline void lead_to(segment& s, std::uint64_t hash, const position& at) noexcept {
+  for_each_overflow_bit(s, hash, at, [](std::atomic<slot_word>& word, slot_word bit) {
+    word.store(word.load(std::memory_order_relaxed) | bit, std::memory_order_release);
+  });
 }
 
 // Calls `function(hash, position)` for every entry of the segment whose keys have `prefix` (upper bits of a hash).
 template <class Function>
 void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& function) {
   for (std::size_t w = 0; w < windows_per_segment; ++w)
-    for_each_live_slot(s, w, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
-      if (reachable(s, hash, at)) function(hash, at);
-    });
+    for (std::size_t line = 0; line < lines_per_window; ++line)
+      for (std::size_t index = 0; index < entries_per_line; ++index) {
+        entry_line& l = s.windows[w].lines[line];
+        const slot_word word = l.keys[index].load(std::memory_order_acquire);
+        if (!occupied(word, prefix, local_depth)) continue;
+        const std::uint64_t hash = hash_of(word, w);
+        const std::size_t offset = (line + lines_per_window - home_line_of(hash)) % lines_per_window;
+        function(hash, position{{&l, index}, displacement_of(word), offset});
+      }
 }
 
-// `word` with another entry, or none, in it. Its overflow bits are not the entry's: they stay.
-[[nodiscard]] inline slot_word with_entry(const std::atomic<slot_word>& word, slot_word entry) noexcept {
-  return (word.load(std::memory_order_relaxed) & overflow_mask) | entry;
+// Sets the overflow bits of a segment to what its entries need.
+inline void find_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
+  for (window& w : s.windows)
+    for (entry_line& line : w.lines)
+      for (std::atomic<slot_word>& word : line.keys)
+        if (const slot_word old = word.load(std::memory_order_relaxed); (old & overflow_mask) != 0)
+          word.store(old & ~overflow_mask, std::memory_order_release);
+  for_each_entry(s, prefix, local_depth, [&s](std::uint64_t hash, const position& at) { lead_to(s, hash, at); });
 }
 
 // Puts an entry into a segment that nobody else sees yet. False: no room. There always is some for what comes out of
@@ -231,12 +211,9 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
                                           unsigned local_depth) noexcept {
   const position at = free_in_segment(s, hash, local_depth);
   if (!at.slot) return false;
-  std::atomic<slot_word>& word = at.slot.word();
   at.slot.value().store(value, std::memory_order_relaxed);
-  word.store(with_entry(word, live_word(hash, at.displacement)), std::memory_order_relaxed);
-  for (const overflow_hint& hint : hints_to(s, hash, at))
-    if (hint.word != nullptr)
-      hint.word->store(hint.word->load(std::memory_order_relaxed) | hint.bit, std::memory_order_relaxed);
+  at.slot.word().store(with_entry(at.slot.word(), live_word(hash, at.displacement)), std::memory_order_relaxed);
+  lead_to(s, hash, at);
   return true;
 }
 
