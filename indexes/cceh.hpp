@@ -412,10 +412,17 @@ class cceh {
     // store: no crash leaks it (C14), loses an entry (C8), or shows a depth without its segment (C1).
     store_split(stored, run, left, right);
     ++segments_;
+    // Half of what overflowed has moved: searches of the other half need not look for it any more.
+    detail::cceh::find_overflow(*at.s, at.hash & ~next_bit(local_depth), local_depth + 1);
 
     fill_cache(cache, {run.first, run.count / 2}, entry_word::of(at.entry.segment_word(), local_depth + 1));
     fill_cache(cache, {run.first + run.count / 2, run.count / 2}, cached(right));
     return true;
+  }
+
+  // The hash bit by which a segment of this local depth is split.
+  [[nodiscard]] static constexpr std::uint64_t next_bit(unsigned local_depth) noexcept {
+    return std::uint64_t{1} << (63 - local_depth);
   }
 
   // A segment, in DRAM, of the entries whose next hash bit is 1. nullptr: they do not all have room, or no memory.
@@ -424,10 +431,9 @@ class cceh {
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
     if (moved == nullptr) return nullptr;
     media::visit(medium_, *at.s);
-    const std::uint64_t next_bit = std::uint64_t{1} << (63 - local_depth);
     bool all_placed = true;
     detail::cceh::for_each_entry(*at.s, at.hash, local_depth, [&](std::uint64_t hash, const position& from) {
-      if ((hash & next_bit) == 0) return;
+      if ((hash & next_bit(local_depth)) == 0) return;
       const value_type value = from.slot.value().load(std::memory_order_relaxed);
       all_placed &= detail::cceh::place_privately(*moved, hash, value, local_depth + 1);
     });
@@ -533,8 +539,8 @@ check_report cceh<Medium>::check() const {
     std::vector<std::uint64_t> hashes;
     detail::cceh::for_each_entry(s, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
       hashes.push_back(hash);
-      detail::cceh::for_each_overflow_bit(s, hash, at, [&](const std::atomic<slot_word>& word, slot_word bit) {
-        if (searched && (word.load(std::memory_order_acquire) & bit) == 0)
+      detail::cceh::for_each_overflow_bit(hash, at, [&](const detail::cceh::overflow_place& place) {
+        if (searched && (detail::cceh::word_at(s, place).load(std::memory_order_acquire) & place.bit) == 0)
           violated("I1: no search finds key " + std::to_string(detail::key_of_hash(hash)));
       });
     });

@@ -162,21 +162,34 @@ struct position {
   return (word.load(std::memory_order_relaxed) & overflow_mask) | entry;
 }
 
-// Calls `function(word, bit)` for the overflow bits without which a search does not find an entry of `hash` at `at`:
-// one in its own window, if it is displaced; one in the window where it lies, if that is not its home line.
+// A word of a segment that holds overflow bits, and one of them.
+struct overflow_place {
+  std::size_t window;
+  std::size_t line;
+  std::size_t index;
+  slot_word bit;
+};
+
+// Calls `function(overflow_place)` for the overflow bits without which a search does not find an entry of `hash` at
+// `at`: one in its own window, if it is displaced; one in the window where it lies, if that is not its home line.
 template <class Function>
-void for_each_overflow_bit(segment& s, std::uint64_t hash, const position& at, Function&& function) {
+void for_each_overflow_bit(std::uint64_t hash, const position& at, Function&& function) {
   const std::size_t home = window_of(hash);
   const std::size_t line = home_line_of(hash);
-  if (at.displacement != 0) function(s.windows[home].lines[line].keys[0], overflow_bit(at.displacement - 1));
+  if (at.displacement != 0) function(overflow_place{home, line, 0, overflow_bit(at.displacement - 1)});
   if (at.line_offset != 0)
-    function(s.windows[home ^ at.displacement].lines[line].keys[at.line_offset], overflow_bit(overflow_class_of(hash)));
+    function(overflow_place{home ^ at.displacement, line, at.line_offset, overflow_bit(overflow_class_of(hash))});
+}
+
+[[nodiscard]] inline std::atomic<slot_word>& word_at(segment& s, const overflow_place& place) noexcept {
+  return s.windows[place.window].lines[place.line].keys[place.index];
 }
 
 // Lets searches find the entry of `hash` at `at`.
 inline void lead_to(segment& s, std::uint64_t hash, const position& at) noexcept {
-  for_each_overflow_bit(s, hash, at, [](std::atomic<slot_word>& word, slot_word bit) {
-    word.store(word.load(std::memory_order_relaxed) | bit, std::memory_order_release);
+  for_each_overflow_bit(hash, at, [&s](const overflow_place& place) {
+    std::atomic<slot_word>& word = word_at(s, place);
+    word.store(word.load(std::memory_order_relaxed) | place.bit, std::memory_order_release);
   });
 }
 
@@ -195,14 +208,22 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
       }
 }
 
-// Sets the overflow bits of a segment to what its entries need.
+// Sets the overflow bits of a segment to what its entries need, and stores only where that changes a word.
 inline void find_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
-  for (window& w : s.windows)
-    for (entry_line& line : w.lines)
-      for (std::atomic<slot_word>& word : line.keys)
-        if (const slot_word old = word.load(std::memory_order_relaxed); (old & overflow_mask) != 0)
-          word.store(old & ~overflow_mask, std::memory_order_release);
-  for_each_entry(s, prefix, local_depth, [&s](std::uint64_t hash, const position& at) { lead_to(s, hash, at); });
+  std::array<std::array<std::array<slot_word, entries_per_line>, lines_per_window>, windows_per_segment> needed{};
+  for_each_entry(s, prefix, local_depth, [&needed](std::uint64_t hash, const position& at) {
+    for_each_overflow_bit(hash, at, [&needed](const overflow_place& place) {
+      needed[place.window][place.line][place.index] |= place.bit;
+    });
+  });
+  for (std::size_t w = 0; w < windows_per_segment; ++w)
+    for (std::size_t line = 0; line < lines_per_window; ++line)
+      for (std::size_t index = 0; index < entries_per_line; ++index) {
+        std::atomic<slot_word>& word = s.windows[w].lines[line].keys[index];
+        const slot_word old = word.load(std::memory_order_relaxed);
+        const slot_word wanted = (old & ~overflow_mask) | needed[w][line][index];
+        if (wanted != old) word.store(wanted, std::memory_order_release);
+      }
 }
 
 // Puts an entry into a segment that nobody else sees yet. False: no room. There always is some for what comes out of
