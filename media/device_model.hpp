@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -91,6 +92,7 @@ class device_model {
     std::size_t next_store_ = 0;
     std::uint64_t random_;
     std::uint64_t last_line_ = ~std::uint64_t{0};
+    picoseconds last_done_ = 0;
     std::uint64_t walked_page_ = ~std::uint64_t{0};
     picoseconds walk_done_ = 0;
     picoseconds reads_done_ = 0;     // the latest of reads_ and stores_
@@ -115,8 +117,8 @@ class device_model {
         media_read_(to_picoseconds(profile.media_read_ns_per_granule)),
         media_write_(to_picoseconds(profile.media_write_ns_per_granule)),
         allowed_writes_(media_write_ * profile.write_queue_granules),
-        lines_per_granule_(profile.granule_bytes / cache_line_bytes),
-        lines_per_stripe_(profile.interleave_bytes / cache_line_bytes),
+        granule_shift_(shift_of(profile.granule_bytes)),
+        stripe_shift_(shift_of(profile.interleave_bytes)),
         scatter_(profile.write_scatter_lines),
         has_translation_(profile.translation_buffer_entries != 0),
         flush_drops_(profile.flush_drops_cached_line) {
@@ -130,13 +132,23 @@ class device_model {
   }
 
   // A read that begins at `now`. Returns when the data is there: `now` if the CPU's cache holds it. Whoever depends on
-  // the data waits until then; reads that do not depend on each other begin at the same time.
+  // the data waits until then; reads that do not depend on each other begin at the same time, or are prefetched.
   [[nodiscard]] picoseconds read(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
     const auto touched = thread.cache_.touch(n, false);
     if (touched.hit) return now < thread.reads_done_ ? std::max(now, under_way(thread, n)) : now;
     const picoseconds begin = touched.evicted_dirty ? evict(touched.evicted, now) : now;
     return fetch_into(thread, thread.reads_, thread.next_read_, n, begin).done;
+  }
+
+  // A read whose data nobody waits for yet, from `now`. Returns when the thread goes on: later than `now` if too many
+  // reads are under way already. A `read` of the same line later waits only for what is left.
+  [[nodiscard]] picoseconds prefetch(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+    const std::uint64_t n = line / cache_line_bytes;
+    const auto touched = thread.cache_.touch(n, false);
+    if (touched.hit) return now;
+    const picoseconds begin = touched.evicted_dirty ? evict(touched.evicted, now) : now;
+    return fetch_into(thread, thread.reads_, thread.next_read_, n, begin).goes_on;
   }
 
   // A store that begins at `now`: a line that the CPU's cache does not hold is fetched first. Returns when the thread
@@ -146,7 +158,7 @@ class device_model {
     const auto touched = thread.cache_.touch(n, true);
     if (touched.hit) return now;
     const picoseconds begin = touched.evicted_dirty ? evict(touched.evicted, now) : now;
-    return fetch_into(thread, thread.stores_, thread.next_store_, n, begin).begin;
+    return fetch_into(thread, thread.stores_, thread.next_store_, n, begin).goes_on;
   }
 
   // clwb of a line that was stored to, at `now`. Returns when the thread goes on: later than `now` if the device does
@@ -247,14 +259,21 @@ class device_model {
   };
 
   struct fetched {
-    picoseconds begin;
-    picoseconds done;
+    picoseconds goes_on;  // when the thread has a free slot again
+    picoseconds done;     // when the line is there
   };
 
-  [[nodiscard]] dimm& dimm_of(std::uint64_t n) noexcept { return *dimms_[(n / lines_per_stripe_) % dimms_.size()]; }
+  // `bytes` is a power of two.
+  [[nodiscard]] static unsigned shift_of(std::uint64_t bytes) noexcept {
+    return static_cast<unsigned>(std::countr_zero(bytes / cache_line_bytes));
+  }
+
+  [[nodiscard]] dimm& dimm_of(std::uint64_t n) noexcept {
+    return dimms_.size() == 1 ? *dimms_.front() : *dimms_[(n >> stripe_shift_) % dimms_.size()];
+  }
 
   [[nodiscard]] std::uint64_t bit_of(std::uint64_t n) const noexcept {
-    return std::uint64_t{1} << (n % lines_per_granule_);
+    return std::uint64_t{1} << (n & ((std::uint64_t{1} << granule_shift_) - 1));
   }
 
   // When the line that was asked for earlier is there; 0 if none is under way.
@@ -267,17 +286,19 @@ class device_model {
     return done;
   }
 
-  // Takes the next of a thread's slots, when it is free, and fetches the line.
+  // Takes the next of a thread's slots and fetches the line. A thread that waits until `goes_on` always finds its slot
+  // free, so that requests reach the DIMM in the order of their times.
   [[nodiscard]] fetched fetch_into(thread_state& thread, std::vector<thread_state::slot>& slots, std::size_t& next,
                                    std::uint64_t n, picoseconds now) noexcept {
     auto& slot = slots[next];
     next = next + 1 == slots.size() ? 0 : next + 1;
     const picoseconds begin = std::max(now, slot.done);
-    const bool next_line = n == thread.last_line_ + 1;
-    thread.last_line_ = n;
+    const bool next_line = n == thread.last_line_ + 1 && begin >= thread.last_done_;
     slot = {n, fetch(n, walked(thread, n, begin), next_line)};
+    thread.last_line_ = n;
+    thread.last_done_ = slot.done;
     thread.reads_done_ = std::max(thread.reads_done_, slot.done);
-    return {begin, slot.done};
+    return {std::max(begin, slots[next].done), slot.done};
   }
 
   // When the CPU knows the physical address.
@@ -292,7 +313,7 @@ class device_model {
   }
 
   [[nodiscard]] picoseconds fetch(std::uint64_t n, picoseconds now, bool next_line) noexcept {
-    const std::uint64_t granule = n / lines_per_granule_;
+    const std::uint64_t granule = n >> granule_shift_;
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
     const picoseconds channel_wait = d.reads.take(now, read_transfer_);
@@ -307,7 +328,7 @@ class device_model {
     d.media.advance(now);
     const picoseconds wait = std::max(channel_wait, d.media.add_read(media_read_));
     d.granules_read.fetch_add(1, std::memory_order_relaxed);
-    const picoseconds latency = next_line && lines_per_granule_ == 1 ? next_line_latency_ : read_latency_;
+    const picoseconds latency = next_line && granule_shift_ == 0 ? next_line_latency_ : read_latency_;
     entry->ready = translated(d, n, now) + wait + latency;
     entry->valid = ~std::uint64_t{0};
     entry->written = 0;
@@ -339,7 +360,7 @@ class device_model {
 
   // A line arrives at its DIMM. Returns how long it waits until it is taken.
   [[nodiscard]] picoseconds arrive(std::uint64_t n, picoseconds now) noexcept {
-    const std::uint64_t granule = n / lines_per_granule_;
+    const std::uint64_t granule = n >> granule_shift_;
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
     const picoseconds channel_wait = d.writes.take(now, write_transfer_);
@@ -355,22 +376,23 @@ class device_model {
   // The CPU's cache gives a dirty line away. Returns when it is gone.
   [[nodiscard]] picoseconds evict(std::uint64_t n, picoseconds now) noexcept { return now + arrive(n, now); }
 
-  // A line leaves the thread for its DIMM. Returns when the DIMM takes it.
+  // A line leaves the thread for its DIMM. Returns how long the DIMM lets it wait.
   picoseconds deliver(thread_state& thread, const thread_state::written_line& line, picoseconds now) noexcept {
     const picoseconds begin = std::max(now, line.ready);
-    const picoseconds taken = begin + arrive(line.line, begin);
-    thread.accepted_ = std::max(thread.accepted_, taken + line.accept);
-    return taken;
+    const picoseconds wait = arrive(line.line, begin);
+    thread.accepted_ = std::max(thread.accepted_, begin + wait + line.accept);
+    return wait;
   }
 
   // Lines of one thread reach the device out of order: the core keeps a few, and gives away any of them.
   [[nodiscard]] picoseconds send(thread_state& thread, thread_state::written_line line, picoseconds now) noexcept {
     thread.unfenced_.push_back(line);
     if (thread.unfenced_.size() <= scatter_) return now;
-    const std::size_t chosen = thread.next_random() % thread.unfenced_.size();
+    std::size_t chosen = thread.next_random() % thread.unfenced_.size();
+    if (thread.unfenced_[chosen].ready > now) chosen = 0;
     const auto given = thread.unfenced_[chosen];
     thread.unfenced_.erase(thread.unfenced_.begin() + static_cast<std::ptrdiff_t>(chosen));
-    return std::max(now, deliver(thread, given, now));
+    return now + deliver(thread, given, now);
   }
 
   picoseconds read_latency_;
@@ -386,8 +408,8 @@ class device_model {
   picoseconds media_read_;
   picoseconds media_write_;
   picoseconds allowed_writes_;
-  std::uint64_t lines_per_granule_;
-  std::uint64_t lines_per_stripe_;
+  unsigned granule_shift_;  // lines to granules
+  unsigned stripe_shift_;   // lines to units of interleaving
   std::uint64_t scatter_;
   bool has_translation_;
   bool flush_drops_;

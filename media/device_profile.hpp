@@ -19,13 +19,13 @@ struct device_profile {
   std::string name;         // of the file, without .toml
   std::string description;  // one line
 
-  // The machine's DRAM where the other figures were measured: what `scale` is computed from.
-  double dram_read_latency_ns = 0;  // dependent random read of 64 B, over more than the caches hold
+  // DRAM of the machine where the other figures were measured: what a scale is computed from.
+  double dram_read_latency_ns = 0;  // measured as read_latency_ns
 
   // Reads, as a thread sees them.
   double read_latency_ns = 0;            // a line that comes from the media
   double buffered_read_latency_ns = 0;   // a line of a granule that the device's buffer holds
-  double next_line_read_latency_ns = 0;  // the line after the one that this thread read last: same granule, same row
+  double next_line_read_latency_ns = 0;  // the line after one that is there: same granule, same row
   double translation_miss_ns = 0;        // more, for an address that the translation buffer does not hold
   double page_walk_ns = 0;               // more, beyond the reach of the CPU's translation buffer
   double line_read_transfer_ns = 0;      // one 64 B line on a DIMM's channel
@@ -45,7 +45,7 @@ struct device_profile {
   // Sizes.
   std::uint64_t granule_bytes = 0;  // power of two, 64 to 4096
   std::uint64_t dimms = 0;
-  std::uint64_t interleave_bytes = 0;            // consecutive bytes on one DIMM, multiple of granule_bytes
+  std::uint64_t interleave_bytes = 0;            // consecutive bytes on one DIMM; power of two, one granule or more
   std::uint64_t buffer_granules = 0;             // read and write-combining buffer of one DIMM
   std::uint64_t write_queue_granules = 0;        // waiting for the media before a thread has to wait
   std::uint64_t translation_buffer_entries = 0;  // of 4 KB, per DIMM; 0: none, no misses

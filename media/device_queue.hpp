@@ -33,6 +33,7 @@ class media_queue {
   // Adds a read that keeps the media busy for `work`. Returns how long it waits for others.
   [[nodiscard]] std::uint64_t add_read(std::uint64_t work) noexcept {
     reads_ += work;
+    if (writes_ == 0) return reads_ - work;
     return std::min(reads_ * parts / read_parts_, reads_ + writes_) - work;
   }
 

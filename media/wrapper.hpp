@@ -1,0 +1,69 @@
+// What every medium around another medium has in common.
+#pragma once
+
+#include <pmlab/media/medium.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::media {
+
+// Owns the inner medium and passes on what a wrapper has no business with. Derived classes add flush, fence, copy,
+// visit and their publication.
+template <class Inner>
+class wrapper {
+ public:
+  static constexpr bool durable = Inner::durable;
+
+  wrapper(const wrapper&) = delete;
+  wrapper& operator=(const wrapper&) = delete;
+
+  [[nodiscard]] Inner& inner() noexcept { return inner_; }
+  [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
+
+  [[nodiscard]] std::string name() const { return inner_.name(); }
+
+  template <class T>
+  [[nodiscard]] T* resolve(pointer<T> p) const noexcept {
+    return inner_.resolve(p);
+  }
+  template <class T>
+  [[nodiscard]] pointer<T> locate(const T* object) const noexcept {
+    return inner_.locate(object);
+  }
+
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept requires requires(const Inner& inner) {
+    inner.pointer_bound();
+  }
+  { return inner_.pointer_bound(); }
+
+  [[nodiscard]] root named_root(std::string_view root_name, std::string_view layout, std::uint64_t version) {
+    return inner_.named_root(root_name, layout, version);
+  }
+  [[nodiscard]] usage used() const { return inner_.used(); }
+
+ protected:
+  template <class... Arguments>
+  explicit wrapper(std::in_place_t /*builds the inner medium*/, Arguments&&... arguments)
+      : inner_(std::forward<Arguments>(arguments)...) {}
+  ~wrapper() = default;
+
+  // The operations that a medium need not have.
+  void inner_begin_operation() {
+    if constexpr (requires { inner_.begin_operation(); }) inner_.begin_operation();
+  }
+  void inner_end_operation() {
+    if constexpr (requires { inner_.end_operation(); }) inner_.end_operation();
+  }
+  void inner_prefetch(const void* start, std::size_t bytes) noexcept {
+    if constexpr (requires { inner_.prefetch(start, bytes); }) inner_.prefetch(start, bytes);
+  }
+
+ private:
+  Inner inner_;
+};
+
+}  // namespace pmlab::media
