@@ -46,6 +46,7 @@ class basic_dram {
   explicit basic_dram(dram_options options = {}) : options_(options), blocks_(options) {}
   basic_dram(const basic_dram&) = delete;
   basic_dram& operator=(const basic_dram&) = delete;
+  ~basic_dram() = default;
 
   class publication {
    public:

@@ -26,7 +26,9 @@ class jemalloc_blocks {
                   "`pmlab doctor` lists the nodes");
     extent_hooks_t* const hooks = &hooks_.table;
     std::size_t bytes = sizeof arena_;
-    if (mallctl("arenas.create", &arena_, &bytes, const_cast<extent_hooks_t**>(&hooks), sizeof hooks) != 0)
+    // jemalloc takes the address of the pointer, and so the pointer's size.
+    constexpr std::size_t pointer_bytes = sizeof(void*);
+    if (mallctl("arenas.create", &arena_, &bytes, const_cast<extent_hooks_t**>(&hooks), pointer_bytes) != 0)
       throw error("jemalloc could not make an arena", "close other media of this process");
   }
   jemalloc_blocks(const jemalloc_blocks&) = delete;
