@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -147,7 +148,7 @@ class pmem {
 
   [[nodiscard]] root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     const std::scoped_lock lock(mutex_);
-    return pool_.root()->roots.find_or_add(name, layout, version, [this](const root_entry& e) { persist(*this, e); });
+    return contents_->roots.find_or_add(name, layout, version, [this](const root_entry& e) { persist(*this, e); });
   }
 
   [[nodiscard]] usage used() const {
@@ -159,10 +160,23 @@ class pmem {
  private:
   static constexpr const char* pool_layout = "pmlab-pool-1";
 
-  struct pool_root {
+  // What stands in the pool's root object.
+  struct contents {
     root_table roots;
     std::atomic<std::uint64_t> complete{0};
   };
+
+  // libpmemobj aligns the root object to 16 bytes only, and the entries of the root table must not straddle lines: so
+  // the root object is larger than its contents, which begin at the next multiple of 64. It never moves in the pool.
+  struct pool_root {
+    std::array<std::byte, sizeof(contents) + alignof(contents)> room;
+  };
+
+  [[nodiscard]] contents* aligned_contents() {
+    void* start = pool_.root().get();
+    std::size_t room = sizeof(pool_root);
+    return static_cast<contents*>(std::align(alignof(contents), sizeof(contents), start, room));
+  }
 
   struct size_class {
     std::size_t bytes;
@@ -224,9 +238,9 @@ class pmem {
       pool_ = guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
                       "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
                       "check the free space there (df) and the size asked for");
-      pool_root& fresh = *pool_.root();
-      fresh.complete.store(1, std::memory_order_release);
-      pmemobj_persist(handle(), &fresh, sizeof fresh);
+      contents_ = aligned_contents();
+      contents_->complete.store(1, std::memory_order_release);
+      pmemobj_persist(handle(), contents_, sizeof(contents));
       if (std::rename(unfinished.c_str(), path_.c_str()) != 0)
         throw error("cannot give pool " + path_ + " its name: " + std::strerror(errno), "check the folder");
     } catch (...) {
@@ -236,7 +250,8 @@ class pmem {
   }
 
   void start(const pmem_options& options, bool existed) {
-    if (existed && pool_.root()->complete.load(std::memory_order_acquire) != 1)
+    contents_ = aligned_contents();
+    if (existed && contents_->complete.load(std::memory_order_acquire) != 1)
       throw error("pool " + path_ + " was never completed", "remove it and make it again");
     base_ = reinterpret_cast<char*>(handle());
     caches_are_persistent_ = pmem_has_auto_flush() == 1;
@@ -271,6 +286,7 @@ class pmem {
 
   std::string path_;
   ::pmem::obj::pool<pool_root> pool_;
+  contents* contents_ = nullptr;
   char* base_ = nullptr;
   std::uint64_t capacity_bytes_ = 0;
   media::backing backing_ = backing::page_cache;

@@ -71,6 +71,12 @@ TEST_F(pmem_pool, keeps_what_was_published) {
   EXPECT_EQ(medium.resolve(media::pointer<std::atomic<std::uint64_t>>(root.word->load()))->load(), 42U);
 }
 
+TEST_F(pmem_pool, A5_no_root_entry_straddles_a_line) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  const auto word = reinterpret_cast<std::uintptr_t>(medium.named_root("a", "tree", 1).word);
+  EXPECT_EQ((word - offsetof(media::root_entry, word)) % media::cache_line_bytes, 0U);
+}
+
 TEST_F(pmem_pool, A8_is_mapped_at_any_address) {
   // Two pools of which each takes the other's address when they are opened in turns.
   for (const char* const name : {"one", "two"}) {
