@@ -1,0 +1,12 @@
+# Writes build_info.cpp, if what it says has changed: run by the build, so that a commit made after configuring is seen.
+#   cmake -D SOURCE=... -D OUTPUT=... -D BUILD_FLAGS=... -D BUILD_VERSION=... -P build_info.cmake
+find_program(GIT git)
+set(BUILD_COMMIT unknown)
+if(GIT)
+  execute_process(COMMAND ${GIT} describe --always --dirty --abbrev=12 WORKING_DIRECTORY ${SOURCE}
+                  OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
+  if(NOT failed)
+    set(BUILD_COMMIT ${described})
+  endif()
+endif()
+configure_file(${SOURCE}/build_info.cpp.in ${OUTPUT} @ONLY)

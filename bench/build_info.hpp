@@ -1,0 +1,12 @@
+// What the build system knew about this build.
+#pragma once
+
+#include <string_view>
+
+namespace pmlab::bench {
+
+[[nodiscard]] std::string_view build_flags() noexcept;
+[[nodiscard]] std::string_view build_commit() noexcept;
+[[nodiscard]] std::string_view build_version() noexcept;
+
+}  // namespace pmlab::bench

@@ -1,0 +1,109 @@
+// A pmlab index on one of pmlab's media, as a subject.
+#pragma once
+
+#include <pmlab/bench/media_list.hpp>
+#include <pmlab/bench/operation_loop.hpp>
+#include <pmlab/bench/subject.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace pmlab::bench {
+
+template <class Index, class Medium>
+class driver final : public subject {
+ public:
+  explicit driver(const subject_setup& setup) : setup_(setup) { open(); }
+
+  [[nodiscard]] std::string medium() const override { return setup_.medium.text(); }
+  [[nodiscard]] bool durable() const override { return Medium::durable; }
+
+  work_done run(const work& w) override { return execute(open_->index, w, hooks{*medium_}); }
+
+  space_used space() override {
+    const indexes::index_stats shape = open_->index.stats();
+    const std::uint64_t used = medium_->used().allocated_bytes;
+    const std::uint64_t held = used - std::min(used, bytes_before_);
+    if constexpr (Medium::durable) return {shape.entries, held, shape.dram_bytes};
+    return {shape.entries, 0, held + shape.dram_bytes};
+  }
+
+  std::optional<access_sums> accesses() override {
+    if constexpr (counting_medium<Medium>) {
+      const media::counts sums = medium_->total();
+      return access_sums{.operations = sums.operations,
+                         .pm_lines_read = sums.lines_read,
+                         .device_lines_read = sums.device_lines_read,
+                         .device_lines_written = sums.device_lines_written,
+                         .flushes = sums.lines_flushed,
+                         .fences = sums.fences,
+                         .lines_copied = sums.lines_copied,
+                         .publications = sums.publications};
+    }
+    return std::nullopt;
+  }
+
+  void reset_accesses() override {
+    if constexpr (counting_medium<Medium>) medium_->reset();
+  }
+
+  std::optional<emulation_sums> emulation() override {
+    if constexpr (kind_of<Medium>.emulated) {
+      const media::emulation_counts sums = emulator(*medium_).emulation();
+      return emulation_sums{sums.waited_ns, sums.late_ns};
+    }
+    return std::nullopt;
+  }
+
+  void reopen() override {
+    open_.reset();
+    medium_.reset();
+    setup_.pool_bytes = 0;
+    const std::uint64_t before = bytes_before_;
+    open();
+    bytes_before_ = before;
+  }
+
+ private:
+  struct opened {
+    explicit opened(Medium& m) : index(Index::open(m)) {}
+    Index index;
+  };
+
+  // Media that count or charge want to know where an operation begins and ends.
+  struct hooks {
+    Medium& medium;
+    void begin() const {
+      if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
+    }
+    void end() const {
+      if constexpr (requires { medium.end_operation(); }) medium.end_operation();
+    }
+  };
+
+  // The emulated medium, which a counting one may stand around.
+  template <class M>
+  static auto& emulator(M& medium) {
+    if constexpr (counting_medium<M>)
+      return medium.inner();
+    else
+      return medium;
+  }
+
+  void open() {
+    medium_ = make_medium<Medium>(setup_);
+    // What a pool holds already belongs to the index that it holds, if it was not made for this run.
+    bytes_before_ = setup_.medium.in_pool() && setup_.pool_bytes == 0 ? 0 : medium_->used().allocated_bytes;
+    open_.emplace(*medium_);
+  }
+
+  subject_setup setup_;
+  std::unique_ptr<Medium> medium_;
+  std::optional<opened> open_;
+  std::uint64_t bytes_before_ = 0;
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,25 @@
+// Runs a benchmark: every index loaded, then measured phase by phase in turns.
+#pragma once
+
+#include <pmlab/bench/options.hpp>
+#include <pmlab/bench/progress.hpp>
+#include <pmlab/bench/registry.hpp>
+#include <pmlab/bench/result.hpp>
+
+#include <vector>
+
+namespace pmlab::bench {
+
+// For every number of threads: opens and loads all indexes, then, repeat by repeat and phase by phase, measures them
+// one after the other; in repeat r the r-th index begins, so that none is always the first. What an insert phase adds
+// the next erase phase takes away, so that every repeat meets the same entries.
+//
+// Throws pmlab::error for everything that can be found out before work begins (bad options, paths, space); what goes
+// wrong later ends the run and stands in the report's `failure`, beside all that was measured until then.
+[[nodiscard]] bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
+                                     progress& shown);
+
+// Room that the pool of `index` needs for this run.
+[[nodiscard]] std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options);
+
+}  // namespace pmlab::bench

@@ -1,0 +1,112 @@
+// The media for which the benchmark instantiates an index: the one list of them, and how each is made from what the
+// user asked for.
+#pragma once
+
+#include <pmlab/bench/medium_spec.hpp>
+#include <pmlab/bench/subject.hpp>
+#include <pmlab/media/counted.hpp>
+#include <pmlab/media/emulated.hpp>
+#include <pmlab/media/jemalloc_dram.hpp>
+#include <pmlab/media/pmem.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace pmlab::bench {
+
+template <class Medium>
+struct medium_tag {};
+
+// Calls visit(medium_tag<M>{}) for every medium M.
+template <class Visit>
+void for_each_medium(Visit&& visit) {
+  using media::counted;
+  using media::emulated;
+  using media::jemalloc_dram;
+  using media::pmem;
+  visit(medium_tag<jemalloc_dram>{});
+  visit(medium_tag<pmem>{});
+  visit(medium_tag<emulated<jemalloc_dram>>{});
+  visit(medium_tag<emulated<pmem>>{});
+  visit(medium_tag<counted<jemalloc_dram>>{});
+  visit(medium_tag<counted<pmem>>{});
+  visit(medium_tag<counted<emulated<jemalloc_dram>>>{});
+  visit(medium_tag<counted<emulated<pmem>>>{});
+}
+
+// Which of them a specification means.
+struct medium_kind {
+  bool counted = false;
+  bool emulated = false;
+  bool in_pool = false;
+  friend bool operator==(const medium_kind&, const medium_kind&) = default;
+};
+
+[[nodiscard]] inline medium_kind kind_of_spec(const medium_spec& spec) noexcept {
+  return {spec.counted, spec.emulated(), spec.in_pool()};
+}
+
+namespace detail {
+
+// kind: what a medium is; construct(setup, make): make(constructor arguments...).
+template <class Medium>
+struct medium_traits;
+
+template <>
+struct medium_traits<media::jemalloc_dram> {
+  static constexpr medium_kind kind{};
+  template <class Make>
+  static auto construct(const subject_setup& setup, Make&& make) {
+    return make(media::dram_options{.huge_pages = setup.huge_pages});
+  }
+};
+
+template <>
+struct medium_traits<media::pmem> {
+  static constexpr medium_kind kind{.in_pool = true};
+  template <class Make>
+  static auto construct(const subject_setup& setup, Make&& make) {
+    return make(setup.medium.path,
+                media::pmem_options{.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages});
+  }
+};
+
+template <class Inner>
+struct medium_traits<media::emulated<Inner>> {
+  static constexpr medium_kind kind{.emulated = true, .in_pool = medium_traits<Inner>::kind.in_pool};
+  template <class Make>
+  static auto construct(const subject_setup& setup, Make&& make) {
+    return medium_traits<Inner>::construct(setup, [&](auto&&... arguments) {
+      return make(setup.emulation->profile, std::forward<decltype(arguments)>(arguments)...);
+    });
+  }
+};
+
+template <class Inner>
+struct medium_traits<media::counted<Inner>> {
+  static constexpr medium_kind kind{
+      .counted = true, .emulated = medium_traits<Inner>::kind.emulated, .in_pool = medium_traits<Inner>::kind.in_pool};
+  template <class Make>
+  static auto construct(const subject_setup& setup, Make&& make) {
+    return medium_traits<Inner>::construct(setup, std::forward<Make>(make));
+  }
+};
+
+}  // namespace detail
+
+template <class Medium>
+inline constexpr medium_kind kind_of = detail::medium_traits<Medium>::kind;
+
+template <class Medium>
+concept counting_medium = kind_of<Medium>
+.counted;
+
+// Throws pmlab::error: see the media's constructors.
+template <class Medium>
+[[nodiscard]] std::unique_ptr<Medium> make_medium(const subject_setup& setup) {
+  return detail::medium_traits<Medium>::construct(setup, [](auto&&... arguments) {
+    return std::make_unique<Medium>(std::forward<decltype(arguments)>(arguments)...);
+  });
+}
+
+}  // namespace pmlab::bench

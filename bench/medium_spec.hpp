@@ -1,0 +1,37 @@
+// A medium as a user names it on the command line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::bench {
+
+//   dram                      DRAM on a jemalloc arena
+//   pmem:PATH                 a pool on fsdax, devdax or tmpfs
+//   emulated:PROFILE          a device profile on top of DRAM
+//   emulated:PROFILE@PATH     a device profile on top of a pool
+//   counted:SPEC              any of the above, with every line, flush and fence counted
+struct medium_spec {
+  bool counted = false;
+  std::string profile;  // empty: not emulated
+  std::string path;     // of the pool; empty: DRAM
+
+  [[nodiscard]] bool emulated() const noexcept { return !profile.empty(); }
+  [[nodiscard]] bool in_pool() const noexcept { return !path.empty(); }
+  // As the user would write it.
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const medium_spec&, const medium_spec&) = default;
+};
+
+// Throws pmlab::error: unknown medium or profile (with the nearest known name), a path that is missing or not allowed.
+[[nodiscard]] medium_spec parse_medium(std::string_view text);
+
+// The forms above and what each is for, for `pmlab list`.
+struct medium_form {
+  std::string_view form;
+  std::string_view what;
+};
+[[nodiscard]] const std::vector<medium_form>& medium_forms();
+
+}  // namespace pmlab::bench

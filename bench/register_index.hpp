@@ -1,0 +1,43 @@
+// One line adds an index of pmlab to the program:
+//
+//   const auto registered = pmlab::bench::register_index<pmlab::indexes::cceh>("extendible hash table");
+#pragma once
+
+#include <pmlab/bench/driver.hpp>
+#include <pmlab/bench/media_list.hpp>
+#include <pmlab/bench/registry.hpp>
+#include <pmlab/indexes/index.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace pmlab::bench {
+
+// `Index`: a class template whose first parameter is the medium, its others defaulted. It is instantiated for every
+// medium of media_list.hpp, so give each index a source file of its own.
+template <template <class...> class Index>
+registration register_index(std::string what, keeps kept = keeps::entries) {
+  using on_dram = Index<media::jemalloc_dram>;
+  static_assert(indexes::point_index<on_dram>);
+  index_description d;
+  d.name = on_dram::layout_name;
+  d.what = std::move(what);
+  d.threading = "any number of threads";
+  d.kept = kept;
+  d.ordered = indexes::ordered_index<on_dram>;
+  d.refusal = [](workload::operation_kind kind, unsigned) -> std::string {
+    const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_dram>;
+    return lacks ? "a hash table has no order to scan" : "";
+  };
+  d.make = [](const subject_setup& setup) {
+    std::unique_ptr<subject> made;
+    for_each_medium([&]<class Medium>(medium_tag<Medium>) {
+      if (kind_of<Medium> == kind_of_spec(setup.medium)) made = std::make_unique<driver<Index<Medium>, Medium>>(setup);
+    });
+    return made;
+  };
+  return registration(std::move(d));
+}
+
+}  // namespace pmlab::bench

@@ -1,0 +1,53 @@
+// The indexes that the program knows.
+#pragma once
+
+#include <pmlab/bench/subject.hpp>
+#include <pmlab/workload/operation.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::bench {
+
+// Where an index can live.
+enum class placement : std::uint8_t {
+  any_medium,  // it takes the medium that the user names
+  own_dram,    // in DRAM, whatever the medium
+  own_pool,    // in a pool of its own library: needs medium pmem:PATH
+};
+
+// Whether an index gives back what it was given: the null index does not, and its answers are never judged.
+enum class keeps : std::uint8_t { entries, nothing };
+
+struct index_description {
+  std::string name;
+  std::string what;       // one line
+  std::string threading;  // how many threads may do what
+  bool ordered = false;
+  keeps kept = keeps::entries;
+  bool peer = false;  // somebody else's container, as packaged
+  placement place = placement::any_medium;
+  // Room that a pool needs for each entry, generously: it sizes pools, results are measured.
+  std::uint64_t pool_bytes_per_entry = 64;
+  // Why operations of this kind cannot be measured with this many threads; empty: they can.
+  std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
+  std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
+};
+
+// In the order of their names, pmlab's own before its peers.
+[[nodiscard]] std::vector<const index_description*> all_indexes();
+
+// Throws pmlab::error with the nearest name if there is none of this name.
+[[nodiscard]] const index_description& find_index(std::string_view name);
+
+// Adds an index to the program while it is being started; see bench/register_index.hpp.
+class registration {
+ public:
+  explicit registration(index_description description);
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,24 @@
+// The results of a run as JSON; docs/results-schema.md says what every field means.
+#pragma once
+
+#include <pmlab/bench/machine.hpp>
+#include <pmlab/bench/options.hpp>
+#include <pmlab/bench/result.hpp>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace pmlab::bench {
+
+// `options_text`: the command line, as the user gave it.
+[[nodiscard]] nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
+                                                     const bench_report& report, const std::string& command);
+
+// Writes the whole file or leaves what was there. Throws pmlab::error.
+void write_json(const std::string& path, const nlohmann::ordered_json& document);
+
+// Checks, before the work, that `write_json` will be able to write there. Throws pmlab::error.
+void check_writable(const std::string& path);
+
+}  // namespace pmlab::bench

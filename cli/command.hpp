@@ -1,0 +1,31 @@
+// What main knows of a subcommand.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace pmlab::cli {
+
+// Exit statuses of the program.
+inline constexpr int success = 0;
+inline constexpr int failure = 1;    // found while working: wrong answers, a pool that is full
+inline constexpr int bad_input = 2;  // nothing was done: the options do not make sense, a path is missing
+
+struct command {
+  CLI::App* options = nullptr;
+  // Does the work and returns the exit status; called after all options were read. Throws pmlab::error for bad input.
+  std::function<int()> run;
+};
+
+// The command line as the user wrote it, for the record.
+using arguments = std::vector<std::string>;
+
+[[nodiscard]] command add_doctor(CLI::App& program);
+[[nodiscard]] command add_list(CLI::App& program);
+[[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
+
+}  // namespace pmlab::cli

@@ -1,0 +1,87 @@
+"""Bad input: exit status 2, one line with the problem and the remedy, and nothing is touched."""
+import os
+import unittest
+
+from program import ProgramTest, main
+
+
+class BadInput(ProgramTest):
+    def bad(self, parts, *arguments):
+        self.assert_fails(2, parts, "bench", "--quiet", *arguments)
+
+    def test_unknown_names_get_the_nearest_one(self):
+        self.assert_fails(2, ["bnech", "did you mean bench"], "bnech")
+        self.assert_fails(2, ["no command"])
+        self.bad(["ceh", "did you mean cceh"], "--index", "ceh")
+        self.bad(["drum", "did you mean dram"], "--index", "cceh", "--medium", "drum")
+        self.bad(["app", "aep"], "--index", "cceh", "--medium", "emulated:app")
+        self.bad(["ycsb-g", "ycsb-"], "--index", "cceh", "--workload", "ycsb-g")
+        self.bad(["zipfain", "zipfian"], "--index", "cceh", "--distribution", "zipfain:0.99")
+        self.bad(["raed", "did you mean read"], "--index", "cceh", "--phases", "load,raed")
+        self.bad(["--recrods", "did you mean --records"], "--index", "cceh", "--recrods", "1M")
+
+    def test_options_that_need_a_value(self):
+        self.bad(["--index"], "--records", "1000")
+        self.bad(["--records"], "--index", "cceh", "--records")
+
+    def test_sizes(self):
+        for option in ("--records", "--operations", "--threads", "--repeat", "--batch", "--scan-length"):
+            for value in ("0", "-1", "many", "1.5", ""):
+                with self.subTest(option=option, value=value):
+                    self.bad([option], "--index", "cceh", f"{option}={value}")
+        self.bad(["--seconds", "too small"], "--index", "cceh", "--seconds", "0")
+        self.bad(["--seconds", "too small"], "--index", "cceh", "--seconds=-3")
+        self.bad(["--pool-size"], "--index", "cceh", "--pool-size", "0")
+        self.bad(["--threads", "too large"], "--index", "cceh", "--threads", "1000000")
+        self.bad(["--batch", "256"], "--index", "cceh", "--batch", "100000")
+        self.bad(["--threads"], "--index", "cceh", "--threads", "1,,2")
+
+    def test_shares_must_add_up(self):
+        self.bad(["1.1"], "--index", "cceh", "--workload", "read=.9,update=.2")
+
+    def test_options_that_exclude_each_other(self):
+        trace = os.path.join("any", "trace")
+        self.bad(["--operations", "--seconds"], "--index", "cceh", "--operations", "5", "--seconds", "1")
+        self.bad(["--trace", "--records"], "--index", "cceh", "--trace", trace, "--records", "5")
+        self.bad(["--trace", "--workload"], "--index", "cceh", "--trace", trace, "--workload", "ycsb-a")
+        self.bad(["--trace", "--phases"], "--index", "cceh", "--trace", trace, "--phases", "read")
+        self.bad(["--overwrite", "--reuse"], "--index", "cceh", "--overwrite", "--reuse")
+        self.bad(["--huge-pages", "maybe"], "--index", "cceh", "--huge-pages", "maybe")
+        self.bad(["--emulation-scale"], "--index", "cceh", "--emulation-scale", "2")
+
+    def test_indexes_that_do_not_go_together(self):
+        self.bad(["cceh", "twice"], "--index", "cceh,cceh")
+        self.bad(["baseline", "std_map"], "--index", "cceh", "--baseline", "std_map")
+        self.bad(["null_index", "verify"], "--index", "null_index", "--verify")
+
+    def test_a_pmdk_container_needs_a_pool(self):
+        for name in ("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
+            for medium in ("dram", "emulated:aep", "counted:pmem:" + self.file("pool")):
+                with self.subTest(index=name, medium=medium):
+                    self.bad([name, "--medium pmem:PATH"], "--index", name, "--medium", medium)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_paths(self):
+        missing = self.file("missing/pool")
+        self.bad([self.file("missing"), "make it"], "--index", "cceh", "--medium", "pmem:" + missing)
+        self.bad([self.folder, "folder"], "--index", "cceh", "--medium", "pmem:" + self.folder)
+        self.bad(["no space", "--pool-size"], "--index", "cceh", "--medium", "pmem:" + self.file("pool"),
+                 "--pool-size", "100T")
+        self.bad(["no space"], "--index", "cceh", "--medium", "pmem:" + self.file("pool"), "--records", "100G")
+        self.bad(["results", self.file("missing")], "--index", "cceh", "--json", self.file("missing/r.json"))
+        self.bad(["results", "folder"], "--index", "cceh", "--json", self.folder)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_may_not_be_written(self):
+        os.chmod(self.folder, 0o500)
+        self.bad([self.folder, "permissions"], "--index", "cceh", "--medium", "pmem:" + self.file("pool"))
+
+    def test_a_path_with_a_space_in_it_works(self):
+        os.mkdir(self.file("a folder"))
+        self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1000", "--operations", "1000",
+                          "--medium", "pmem:" + self.file("a folder/a pool"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Pool files: nothing that was there is lost, nothing that was made is left."""
+import os
+import signal
+import subprocess
+import time
+
+from program import PMLAB, ProgramTest, main
+
+SMALL = ("--records", "20k", "--operations", "20k", "--quiet")
+
+
+class Pools(ProgramTest):
+    def test_pools_go_when_the_run_is_over(self):
+        done = self.assert_works("bench", "--index", "cceh,fast_fair,pmdk_hash", "--medium", "pmem:" + self.file("p"),
+                                 "--threads", "1,2", *SMALL)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertIn("/ pmdk_hash", done.stdout)
+
+    def test_several_indexes_have_a_pool_each_beside_the_path(self):
+        self.assert_works("bench", "--index", "cceh,pmdk_radix", "--medium", "pmem:" + self.file("p"), "--keep", *SMALL)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["p.cceh", "p.pmdk_radix"])
+
+    def test_a_file_that_is_there_is_left_alone(self):
+        path = self.write("thesis.txt", b"ten years of work")
+        medium = ("bench", "--index", "cceh", "--medium", "pmem:" + path, *SMALL)
+        self.assert_fails(2, [path, "--reuse", "--overwrite"], *medium)
+        self.assert_fails(2, [path, "not a pool"], *medium, "--overwrite")
+        self.assert_fails(2, [path], *medium, "--reuse")
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"ten years of work")
+
+    def test_keep_then_reuse_then_overwrite(self):
+        bench = ("bench", "--index", "fast_fair", "--medium", "pmem:" + self.file("p"), *SMALL)
+        self.assert_works(*bench, "--keep")
+        done = self.assert_works(*bench, "--reuse", "--verify", "--phases", "read,update,scan,insert,erase")
+        self.assertIn("the pool held the 20000 entries already", done.stdout)
+        self.assertEqual(os.listdir(self.folder), ["p"], "what the run did not make it does not remove")
+        self.assert_fails(2, ["20000 entries", "30000", "--records 20000"], "bench", "--index", "fast_fair", "--medium",
+                          "pmem:" + self.file("p"), "--reuse", "--records", "30k", "--quiet")
+        self.assert_fails(2, [self.file("p"), "there already"], *bench)
+        self.assert_works(*bench, "--overwrite")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_pool_that_cannot_be_opened_is_named_and_left(self):
+        self.assert_works("bench", "--index", "cceh", "--medium", "pmem:" + self.file("p"), "--keep", *SMALL)
+        reuse = ("--medium", "pmem:" + self.file("p"), "--reuse", *SMALL)
+        self.assert_fails(2, [self.file("p"), "pmdk_hash"], "bench", "--index", "pmdk_hash", *reuse)
+        os.truncate(self.file("p"), os.path.getsize(self.file("p")) // 2)
+        self.assert_fails(2, [self.file("p")], "bench", "--index", "cceh", *reuse)
+        self.assertEqual(os.listdir(self.folder), ["p"])
+
+    def test_a_pool_that_is_full_in_the_middle_of_the_load(self):
+        for index in ("cceh", "fast_fair", "pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
+            with self.subTest(index=index):
+                self.assert_fails(1, ["full", "of 10000000 records were loaded", "--pool-size"], "bench", "--index", index,
+                                  "--medium", "pmem:" + self.file("p"), "--pool-size", "32M", "--records", "10M",
+                                  "--quiet")
+                self.assertEqual(os.listdir(self.folder), [])
+
+    def test_an_interrupt_removes_the_pools(self):
+        with subprocess.Popen([PMLAB, "bench", "--index", "cceh,pmdk_hash", "--medium", "pmem:" + self.file("p"),
+                               "--records", "100k", "--seconds", "100", "--phases", "read", "--quiet"]) as run:
+            deadline = time.monotonic() + 60
+            while len(os.listdir(self.folder)) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.3)
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(run.wait(60), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_reopen_finds_everything_again(self):
+        done = self.assert_works("bench", "--index", "cceh,fast_fair,pmdk_hash,pmdk_skiplist,pmdk_radix", "--medium",
+                                 "pmem:" + self.file("p"), "--phases", "insert,reopen,read,update,erase", "--repeat", "2",
+                                 "--verify", *SMALL)
+        self.assertEqual(done.stdout.count("  reopen  "), 5, done.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What the tests of the program pmlab share: running it, and a folder for pools."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PMLAB = sys.argv[1] if len(sys.argv) > 1 else "pmlab"
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+
+
+def pmlab(*arguments, **more):
+    """Runs the program; returns what subprocess.run does, output as text."""
+    return subprocess.run([PMLAB, *arguments], capture_output=True, text=True, timeout=240, check=False, **more)
+
+
+class ProgramTest(unittest.TestCase):
+    """Has a folder of its own on tmpfs (where there is tmpfs), removed afterwards."""
+
+    def setUp(self):
+        shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = tempfile.mkdtemp(prefix="pmlab-test-", dir=shared_memory)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.file(name), "wb") as f:
+            f.write(content)
+        return self.file(name)
+
+    def assert_works(self, *arguments):
+        done = pmlab(*arguments)
+        self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def assert_fails(self, status, parts, *arguments):
+        """One line `pmlab: error: problem; remedy` that holds all of `parts`."""
+        done = pmlab(*arguments)
+        self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        errors = [line for line in done.stderr.splitlines() if line.startswith("pmlab: error: ")]
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn("; ", errors[0], "no remedy")
+        for part in parts:
+            self.assertIn(part, errors[0])
+        if status == 2:
+            self.assertEqual(done.stdout, "")
+        return done
+
+
+def main():
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,126 @@
+"""The JSON and the table of `pmlab bench`: as docs/results-schema.md says, and consistent in themselves."""
+import json
+import os
+import re
+
+from program import DOCS, ProgramTest, main
+
+
+def documented_fields():
+    """Path -> type of every field in the document's tables."""
+    with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", f.read(), re.MULTILINE)
+    return {path if "." in path or "[" in path else path: kind for path, kind in rows}
+
+
+KINDS = {"number": (int, float), "string": (str,), "boolean": (bool,), "object": (dict,), "null": (type(None),),
+         "array of strings": (list,), "array of numbers": (list,), "array of objects": (list,)}
+
+
+def walk(value, path=""):
+    """(path, value) of every field, objects of arrays under path[]."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            here = f"{path}.{key}" if path else key
+            yield here, inner
+            yield from walk(inner, here)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner, path + "[]")
+
+
+class Results(ProgramTest):
+    def results_of(self, *arguments):
+        path = self.file("r.json")
+        sizes = ["--records", "20k"] + ([] if "--seconds" in arguments else ["--operations", "40k"])
+        done = self.assert_works("bench", "--json", path, "--quiet", *sizes, *arguments)
+        with open(path, encoding="utf-8") as f:
+            return json.load(f), done.stdout
+
+    def assert_as_documented(self, documents):
+        documented = documented_fields()
+        seen = set()
+        for document in documents:
+            for path, value in walk(document):
+                self.assertIn(path, documented, "not in docs/results-schema.md")
+                allowed = [k for name in documented[path].split(" or ") for k in KINDS[name]]
+                self.assertIs(type(value) in allowed, True, f"{path}: {value!r} is no {documented[path]}")
+                seen.add(path)
+        self.assertEqual(seen, set(documented), "documented, and in no file")
+
+    def test_every_field_is_documented_and_every_documented_field_is_there(self):
+        plain, _ = self.results_of("--index", "cceh,fast_fair", "--repeat", "2", "--threads", "1,2")
+        counted, _ = self.results_of("--index", "fast_fair", "--medium", "counted:emulated:aep", "--verify")
+        pool, _ = self.results_of("--index", "cceh,pmdk_hash,std_map", "--medium", "pmem:" + self.file("p"), "--verify",
+                                  "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
+        self.assert_as_documented([plain, counted, pool])
+
+    def test_the_order_is_as_documented(self):
+        document, _ = self.results_of("--index", "cceh,std_map", "--repeat", "2", "--phases", "read,update")
+        order = [(r["repeat"], r["phase"], r["index"]) for r in document["results"]]
+        self.assertEqual(order, [(1, "load", "cceh"), (1, "load", "std_map"),
+                                 (1, "read", "cceh"), (1, "read", "std_map"),
+                                 (1, "update", "cceh"), (1, "update", "std_map"),
+                                 (2, "read", "std_map"), (2, "read", "cceh"),
+                                 (2, "update", "std_map"), (2, "update", "cceh")])
+
+    def test_the_figures_agree_with_each_other(self):
+        document, table = self.results_of("--index", "cceh,fast_fair", "--repeat", "3", "--phases", "read,insert")
+        self.assertEqual(document["schema"], 1)
+        self.assertEqual(document["machine"]["medium"], "dram")
+        self.assertIsNone(document["failure"])
+        rates = {}
+        for r in document["results"]:
+            self.assertAlmostEqual(r["throughput_ops_per_s"] * r["seconds"] / r["operations"], 1, places=6)
+            latency = r["latency_ns"]
+            self.assertEqual(sorted(latency[k] for k in ("p50", "p90", "p99", "p99_9", "p99_99", "max")),
+                             [latency[k] for k in ("p50", "p90", "p99", "p99_9", "p99_99", "max")])
+            self.assertIsNone(r["per_operation"])
+            self.assertIsNone(r["wrong_answers"])
+            rates.setdefault((r["phase"], r["index"]), []).append(r["throughput_ops_per_s"])
+        median = {key: sorted(values)[len(values) // 2] for key, values in rates.items()}
+        ratio = median["read", "cceh"] / median["read", "fast_fair"]
+        row = next(line for line in table.splitlines() if re.match(r"1\s+read\s+cceh\s", line))
+        self.assertIn(f"{ratio:.2f}x", row)
+        self.assertIn("/ fast_fair", table)
+
+    def test_counted_floors(self):
+        document, table = self.results_of("--index", "cceh", "--medium", "counted:dram", "--phases", "read,update")
+        per_operation = {r["phase"]: r["per_operation"] for r in document["results"]}
+        self.assertEqual(per_operation["read"]["flushes"], 0)
+        self.assertEqual(per_operation["read"]["fences"], 0)
+        self.assertEqual(per_operation["update"]["flushes"], 1)
+        self.assertEqual(per_operation["update"]["fences"], 1)
+        self.assertGreater(per_operation["read"]["pm_lines_read"], 0.9)
+        self.assertIn("device read", table)
+
+    def test_where_the_bytes_are(self):
+        document, _ = self.results_of("--index", "cceh,std_map", "--medium", "pmem:" + self.file("p"), "--phases", "read")
+        on_pool, in_dram = document["results"][0], document["results"][1]
+        self.assertEqual(on_pool["medium"], "pmem:" + self.file("p.cceh"))
+        self.assertGreater(on_pool["bytes_per_key"]["pm"], 16)
+        self.assertEqual(in_dram["medium"], "dram")
+        self.assertEqual(in_dram["bytes_per_key"], {"pm": 0, "dram": 48})
+
+    def test_more_threads_than_cores_are_remarked_on(self):
+        document, table = self.results_of("--index", "cceh", "--threads", "64", "--phases", "read", "--medium",
+                                          "emulated:dram")
+        self.assertIn("64 threads share", " ".join(document["remarks"]))
+        self.assertIn("NOTHING", table)
+
+    def test_every_workload_is_right_on_every_index(self):
+        workloads = [w for letter in "abcdef" for w in ("--workload", f"ycsb-{letter}")]
+        document, _ = self.results_of("--index", "cceh,fast_fair,tbb_hash,std_map,pmdk_hash,pmdk_skiplist,pmdk_radix",
+                                      "--medium", "pmem:" + self.file("p"), "--threads", "1,2", "--verify", *workloads)
+        self.assertEqual({r["wrong_answers"] for r in document["results"]}, {0})
+        self.assertEqual({s["phase"] for s in document["skipped"]}, {"ycsb-e"})
+
+    def test_quiet_progress(self):
+        done = self.assert_works("bench", "--index", "cceh", "--records", "1000", "--operations", "1000")
+        self.assertIn("pmlab: 1 thread: loading cceh with 1k records\n", done.stderr)
+        done = self.assert_works("bench", "--index", "cceh", "--records", "1000", "--operations", "1000", "--quiet")
+        self.assertEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    main()
