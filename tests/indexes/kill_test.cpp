@@ -1,0 +1,237 @@
+// Real death: a process that works on a pool is killed with SIGKILL at random moments, and what it was answered must be
+// in the pool. Caches survive a kill, so that this says nothing about flushes; it is about locks, half-done structure
+// changes, libpmemobj's own logs, and about two threads being cut off at once.
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/pmem.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/campaign.hpp"
+#include "support/comparison.hpp"
+#include "support/differential.hpp"
+#include "support/operations.hpp"
+#include "support/random.hpp"
+#include "support/settings.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/watchdog.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+constexpr unsigned threads = 2;
+constexpr std::size_t records_per_thread = 1 << 18;
+constexpr std::uint64_t keys_per_thread = 4000;
+constexpr std::uint64_t pool_bytes = std::uint64_t{64} << 20;
+
+// What the child tells its parent, in memory that both map and that outlives the child.
+struct report {
+  struct one_thread {
+    std::atomic<std::uint64_t> acknowledged;  // steps that were answered; the next one may be under way
+    std::array<step, records_per_thread> steps;
+    std::array<answer, records_per_thread> answers;
+  };
+  std::atomic<bool> opened;    // the pool and the index in it are open
+  std::atomic<bool> finished;  // the child ran out of records
+  std::array<one_thread, threads> of;
+};
+
+report* map_report(int file) {
+  void* const area = ::mmap(nullptr, sizeof(report), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return area == MAP_FAILED ? nullptr : static_cast<report*>(area);
+}
+
+// Each thread has keys of its own, so that its record alone says what they must hold. They are neighbours of the other
+// thread's, so that the threads meet in every node.
+std::uint64_t key_of(std::uint64_t n, unsigned thread) { return n * threads + thread; }
+
+template <class Index>
+void work(report& said, const std::string& pool, std::uint64_t seed) {
+  media::pmem medium(pool, {.create_bytes = pool_bytes, .huge_pages = false});
+  auto index = Index::open(medium);
+  said.opened = true;
+  std::vector<std::thread> running;
+  for (unsigned t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      random source(seed * threads + t);
+      report::one_thread& mine = said.of[t];
+      for (std::size_t i = 0; i < records_per_thread; ++i) {
+        const step s{random_action(source, {.insert = 40, .update = 10, .upsert = 20, .erase = 25}),
+                     key_of(source.below(keys_per_thread), t), source.next()};
+        mine.steps[i] = s;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        mine.answers[i] = perform(s, index);
+        mine.acknowledged.store(i + 1, std::memory_order_release);
+      }
+    });
+  for (std::thread& t : running) t.join();
+  said.finished = true;
+}
+
+// The hidden command line of the child: --die-at-work KIND POOL SEED REPORT-FD.
+constexpr const char* child_argument = "--die-at-work";
+
+int run_child(char** arguments) {
+  report* const said = map_report(std::atoi(arguments[3]));
+  if (said == nullptr) return 3;
+  const std::string_view kind = arguments[0];
+  const std::uint64_t seed = std::strtoull(arguments[2], nullptr, 0);
+  if (kind == fast_fair_kind::name) work<fast_fair_kind::index<media::pmem>>(*said, arguments[1], seed);
+  if (kind == cceh_kind::name) work<cceh_kind::index<media::pmem>>(*said, arguments[1], seed);
+  if (kind == reference_kind::name) work<reference_kind::index<media::pmem>>(*said, arguments[1], seed);
+  return 0;
+}
+
+template <class Kind>
+class killed : public testing::Test {
+ protected:
+  using index_type = typename Kind::template index<media::pmem>;
+
+  killed() {
+    file_ = ::memfd_create("pmlab-report", 0);
+    if (file_ < 0 || ::ftruncate(file_, sizeof(report)) != 0) throw std::runtime_error("cannot make shared memory");
+    said_ = map_report(file_);
+    if (said_ == nullptr) throw std::runtime_error("cannot map shared memory");
+  }
+  killed(const killed&) = delete;
+  killed& operator=(const killed&) = delete;
+  ~killed() override {
+    ::munmap(said_, sizeof(report));
+    ::close(file_);
+  }
+
+  // Starts a child and kills it: `microseconds` after it opened the index, or after its start if `from_start`.
+  void run_and_kill(std::uint64_t seed, std::uint64_t microseconds, bool from_start) {
+    said_->opened = false;
+    said_->finished = false;
+    for (auto& t : said_->of) t.acknowledged = 0;
+    const std::string seed_text = std::to_string(seed);
+    const std::string file_text = std::to_string(file_);
+    const std::string pool = folder_.file("pool");
+    const char* const arguments[] = {
+        "test", child_argument, Kind::name, pool.c_str(), seed_text.c_str(), file_text.c_str(), nullptr};
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
+      ::_exit(127);
+    }
+    while (!from_start && !said_->opened) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, WNOHANG), 0) << "the child ended by itself, with status " << status;
+      ::usleep(100);
+    }
+    ::usleep(static_cast<useconds_t>(microseconds));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status) || said_->finished) << "the child ended by itself, with status " << status;
+  }
+
+  // Brings `model_` to what the child was answered. Returns, by thread, the step that may be under way.
+  std::vector<step> follow_report() {
+    std::vector<step> under_way;
+    for (auto& t : said_->of) {
+      const std::uint64_t count = t.acknowledged;
+      for (std::uint64_t i = 0; i < count; ++i)
+        EXPECT_EQ(expect(t.steps[i], model_), t.answers[i]) << to_string(t.steps[i]);
+      if (count < records_per_thread && t.steps[count].key != 0) under_way.push_back(t.steps[count]);
+      t.steps.fill({});
+    }
+    return under_way;
+  }
+
+  void examine_pool(const std::vector<step>& under_way, std::uint64_t seed) {
+    media::pmem medium(folder_.file("pool"), {.create_bytes = pool_bytes, .huge_pages = false});
+    auto index = index_type::open(medium);
+    for (const step& s : under_way) {
+      const key_state found = index.find(s.key);
+      EXPECT_TRUE(wholly_or_not_at_all(s, state_in(model_, s.key), found)) << "under way: " << to_string(s);
+      put_state(model_, s.key, found);
+    }
+    ASSERT_EQ(compare_all(index, model_), "");
+    // Works on: the same keys, more of the same.
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      random source(seed * 500 + i);
+      const step s{random_action(source, {}), key_of(source.below(keys_per_thread), 0), i};
+      ASSERT_EQ(expect(s, model_), perform(s, index)) << to_string(s);
+    }
+    ASSERT_EQ(compare_all(index, model_), "");
+  }
+
+  temporary_folder folder_;
+  contents model_;
+  int file_ = -1;
+  report* said_ = nullptr;
+};
+
+TYPED_TEST_SUITE(killed, all_kinds, setting_name);
+
+// A3, C5, C16, F14: two threads are killed with locks held, in the middle of splits, again and again in one pool; each
+// time the pool opens, holds what was answered, and works on.
+TYPED_TEST(killed, A3_C5_C16_F14_at_work_loses_nothing_that_was_answered) {
+  const watchdog hang(std::chrono::seconds(300), replay_command(1));
+  for (const std::uint64_t seed : seeds(2)) {
+    random source(seed);
+    std::uint64_t steps = 0;
+    for (int round = 0; round < 12; ++round) {
+      ASSERT_NO_FATAL_FAILURE(this->run_and_kill(seed * 100 + static_cast<std::uint64_t>(round), source.below(20'000),
+                                                 /*from_start=*/false));
+      for (const auto& t : this->said_->of) steps += t.acknowledged;
+      const std::vector<step> under_way = this->follow_report();
+      ASSERT_NO_FATAL_FAILURE(this->examine_pool(under_way, seed)) << "round " << round;
+      if (this->HasFailure()) FAIL() << "replay: " << replay_command(seed) << ", round " << round;
+    }
+    EXPECT_GT(steps, 1000U) << "the children were killed before they worked";
+    // A new pool for the next seed.
+    std::filesystem::remove(this->folder_.file("pool"));
+    this->model_.clear();
+  }
+}
+
+// A1: killed while the pool is made, or the index in it, or either is opened: the next one opens it.
+TYPED_TEST(killed, A1_A2_while_pool_and_index_are_made_or_opened) {
+  const watchdog hang(std::chrono::seconds(300), replay_command(1));
+  for (const std::uint64_t seed : seeds(1)) {
+    random source(seed);
+    for (int round = 0; round < 25; ++round) {
+      if (source.one_in(2)) {
+        std::filesystem::remove(this->folder_.file("pool"));
+        this->model_.clear();
+      }
+      ASSERT_NO_FATAL_FAILURE(this->run_and_kill(seed * 100 + static_cast<std::uint64_t>(round),
+                                                 1000 + source.below(30'000), /*from_start=*/true));
+      const std::vector<step> under_way = this->follow_report();
+      ASSERT_NO_FATAL_FAILURE(this->examine_pool(under_way, seed)) << "round " << round;
+      if (this->HasFailure()) FAIL() << "replay: " << replay_command(seed) << ", round " << round;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pmlab::tests
+
+int main(int count, char** arguments) {
+  if (count == 6 && std::strcmp(arguments[1], pmlab::tests::child_argument) == 0)
+    return pmlab::tests::run_child(arguments + 2);
+  testing::InitGoogleTest(&count, arguments);
+  return RUN_ALL_TESTS();
+}

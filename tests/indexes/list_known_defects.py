@@ -1,0 +1,62 @@
+"""Fills in which tests exercise each row of docs/known-defects.md.
+
+usage: list_known_defects.py [--check]
+
+The first two columns of the document's tables and the remarks are written by hand; the column of tests is written by
+this script, from the names of the tests: a test whose name has a row's tag as one of its words (F1_..., ..._C9_...)
+exercises that row. With --check nothing is written, and the exit status says whether the document is up to date.
+A row without a test must have a remark that says why.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "known-defects.md"
+TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+TAG = re.compile(r"[FCAPLS]\d+")
+ROW = re.compile(r"\| ([FCAPLS]\d+) \| (.*?) \| (.*?) \| (.*?) \|$")
+
+
+def tests_by_row():
+    """{row: [test]}, the tests in the order of files and lines."""
+    found = {}
+    for path in sorted((ROOT / "tests").rglob("*.cpp")):
+        for suite, name in TEST.findall(path.read_text()):
+            for tag in TAG.findall(" ".join(word for word in name.split("_") if TAG.fullmatch(word))):
+                found.setdefault(tag, []).append(f"{suite}.{name}")
+    return found
+
+
+def rewritten(text, tests):
+    """The document with its column of tests brought up to date; complains of rows without test and remark."""
+    lines, rows, wrong = [], [], []
+    for line in text.splitlines():
+        if row := ROW.match(line):
+            tag, must_hold, _, remark = row.groups()
+            rows.append(tag)
+            named = "<br>".join(f"`{test}`" for test in tests.get(tag, [])) or "none yet"
+            if named == "none yet" and remark.strip() in ("", "-"):
+                wrong.append(f"{DOCUMENT.name}: row {tag} has neither a test nor a remark that says why")
+            line = f"| {tag} | {must_hold} | {named} | {remark} |"
+        lines.append(line)
+    wrong += [f"tests name row {tag}, which {DOCUMENT.name} does not have" for tag in sorted(set(tests) - set(rows))]
+    wrong += [f"{DOCUMENT.name} has row {tag} twice" for tag in sorted({t for t in rows if rows.count(t) > 1})]
+    return "\n".join(lines) + "\n", wrong
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    old = DOCUMENT.read_text()
+    new, wrong = rewritten(old, tests_by_row())
+    if wrong:
+        sys.exit("\n".join(wrong))
+    if sys.argv[1:] == ["--check"]:
+        if new != old:
+            sys.exit(f"{DOCUMENT.name} is out of date; run tests/indexes/list_known_defects.py")
+    else:
+        DOCUMENT.write_text(new)
+
+
+main()
