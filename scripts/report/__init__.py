@@ -1,0 +1,1 @@
+"""Turns the JSON results of `pmlab bench` into one self-contained HTML page."""

@@ -1,0 +1,53 @@
+"""Where figures come from, in words: the line on every chart and the notes about media."""
+
+from . import names
+
+NOTES = {
+    "emulated": "Emulated: the bytes are in DRAM (or in the pool named after @); the extra time that the device model "
+                "gives a read, a flush or a fence is waited for by the clock. Nobody can emulate a specific device "
+                "exactly in software: read these figures as the direction and rough size of an effect.",
+    "counted": "Counted: cache lines, 256-byte device lines, flushes and fences are counted exactly. These figures do "
+               "not depend on the machine; times taken while counting mean nothing and are not shown.",
+    "tmpfs": "tmpfs is not persistent memory. A pool there is made, flushed and fenced exactly as on the real thing, "
+             "but it lies in DRAM: it survives the process and not the power, and its speed is DRAM's.",
+    "pmem": "pmem: a libpmemobj pool on the path named.",
+    "dram": "dram: ordinary memory; nothing survives the process. Flush and fence cost nothing.",
+}
+
+
+def kinds_of(medium):
+    """Keys of NOTES that apply to a medium such as counted:emulated:aep@/dev/shm/pool."""
+    parts = [p for p in medium.split("@")[0].split(":") if p]
+    kinds = [kind for kind in ("counted", "emulated", "pmem", "dram") if kind in parts]
+    if is_tmpfs(medium):
+        kinds.append("tmpfs")
+    return kinds
+
+
+def is_tmpfs(medium):
+    return "/dev/shm" in medium
+
+
+def medium_line(media):
+    """One phrase for the media of a chart."""
+    distinct = list(dict.fromkeys(names.short_medium(m) + (" (tmpfs)" if is_tmpfs(m) else "") for m in media))
+    return ", ".join(distinct)
+
+
+def cpu(machine):
+    model = machine.get("cpu") or machine.get("cpu_model") or machine.get("processor") or "unknown CPU"
+    return str(model).replace("(R)", "").replace("(TM)", "").replace(" CPU", "").split(" @")[0].strip()
+
+
+def cores(machine):
+    return machine.get("cores") or machine.get("cpus") or machine.get("logical_cpus")
+
+
+def machine_line(machine):
+    many = cores(machine)
+    return cpu(machine) + (f", {many} core{'s' if many != 1 else ''}" if many else "")
+
+
+def footer(run, measurements):
+    records = f" · {names.count(run.records)} records" if run.records else ""
+    return f"{medium_line(m.medium for m in measurements)}{records}\n{machine_line(run.machine)}"

@@ -1,0 +1,166 @@
+"""Loads the results of a run folder: raw/*.json as `pmlab bench --json` writes them, and run.json of the suite runner."""
+
+import json
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SCHEMA = 1
+
+
+class BadResults(Exception):
+    """Results that cannot be reported; the message names the file and what is wrong."""
+
+
+@dataclass
+class Measurement:
+    """One index on one medium in one phase, over all repeats of a run."""
+
+    run: str
+    index: str
+    medium: str
+    phase: str
+    threads: int
+    batch: int
+    repeats: list = field(default_factory=list)
+
+    def _median(self, value_of):
+        values = [v for v in map(value_of, self.repeats) if v is not None]
+        return statistics.median(values) if values else None
+
+    @property
+    def throughput(self):
+        """Operations per second, median of the repeats."""
+        return self._median(lambda r: r.get("throughput_ops_per_s"))
+
+    @property
+    def throughput_range(self):
+        values = [r["throughput_ops_per_s"] for r in self.repeats if r.get("throughput_ops_per_s") is not None]
+        return (min(values), max(values)) if values else (None, None)
+
+    def latency(self, percentile):
+        """Nanoseconds, median of the repeats' percentile."""
+        return self._median(lambda r: (r.get("latency_ns") or {}).get(percentile))
+
+    def per_operation(self, what):
+        return self._median(lambda r: (r.get("per_operation") or {}).get(what))
+
+    def bytes_per_key(self, where):
+        return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
+
+    @property
+    def operations(self):
+        return self._median(lambda r: r.get("operations"))
+
+    @property
+    def wrong_answers(self):
+        """Over all repeats; None where answers were not checked."""
+        counts = [r["wrong_answers"] for r in self.repeats if r.get("wrong_answers") is not None]
+        return sum(counts) if counts else None
+
+
+@dataclass
+class Run:
+    """One call of `pmlab bench`."""
+
+    name: str
+    about: str
+    command: str
+    machine: dict
+    options: dict
+    remarks: list  # what the program said about its own figures
+    skipped: list  # {index, threads, phase, reason}
+    measurements: list
+
+    @property
+    def records(self):
+        """Entries loaded before the measured phases; None if the run does not say."""
+        return self.options.get("records")
+
+    @property
+    def medium(self):
+        """As the user named it: what pmlab's own indexes ran on."""
+        return str(self.machine.get("medium", ""))
+
+    def find(self, index=None, phase=None, threads=None, batch=None):
+        return [m for m in self.measurements
+                if index in (None, m.index) and phase in (None, m.phase) and threads in (None, m.threads)
+                and batch in (None, m.batch)]
+
+    def one(self, **which):
+        found = self.find(**which)
+        return found[0] if found else None
+
+    def indexes(self):
+        return list(dict.fromkeys(m.index for m in self.measurements))
+
+    def phases(self):
+        return list(dict.fromkeys(m.phase for m in self.measurements))
+
+
+@dataclass
+class ResultSet:
+    """All runs of one folder."""
+
+    folder: Path
+    title: str
+    about: str
+    started: str
+    seconds: float
+    failed: list
+    runs: list
+
+    @property
+    def machine(self):
+        return self.runs[0].machine
+
+    def run(self, name):
+        return next((r for r in self.runs if r.name == name), None)
+
+    def wrong_answers(self):
+        """(wrong, checked operations) over everything that was verified."""
+        wrong = checked = 0
+        for run in self.runs:
+            for m in run.measurements:
+                if run.options.get("verify") and m.wrong_answers is not None:
+                    wrong += m.wrong_answers
+                    checked += sum(r.get("operations", 0) for r in m.repeats)
+        return wrong, checked
+
+
+def _load_run(path, described):
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as problem:
+        raise BadResults(f"{path}: not readable as JSON: {problem}") from problem
+    if document.get("schema") != SCHEMA:
+        raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}")
+    options = document.get("options", {})
+    measurements = {}
+    for number, result in enumerate(document.get("results", [])):
+        try:
+            key = (result["index"], result["medium"], result["phase"], int(result["threads"]))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise BadResults(f"{path}: result {number} lacks or spoils {problem}") from problem
+        batch = int(result.get("batch") or options.get("batch") or 1)
+        m = measurements.setdefault((*key, batch), Measurement(path.stem, *key, batch))
+        m.repeats.append(result)
+    return Run(path.stem, described.get("about", ""), described.get("command", ""), document.get("machine", {}), options,
+               document.get("remarks") or [], document.get("skipped") or [], list(measurements.values()))
+
+
+def load(folder):
+    """The results below `folder`. Throws BadResults: nothing there, or something that is not schema 1."""
+    folder = Path(folder)
+    manifest_path = folder / "run.json"
+    manifest = json.loads(manifest_path.read_text()) if manifest_path.is_file() else {}
+    described = {r["name"]: r for r in manifest.get("runs", [])}
+    order = list(described)
+    files = sorted((folder / "raw").glob("*.json"),
+                   key=lambda p: (order.index(p.stem) if p.stem in described else len(order), p.stem))
+    runs = [_load_run(path, described.get(path.stem, {})) for path in files]
+    if not runs:
+        raise BadResults(f"{folder}: holds no raw/*.json; `pmlab bench --json FILE` writes them")
+    failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
+    return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
+                     manifest.get("seconds", 0.0), failed, runs)

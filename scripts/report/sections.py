@@ -1,0 +1,117 @@
+"""Which charts and tables a result set gives, grouped as the page shows them."""
+
+from dataclasses import dataclass, field
+
+from . import charts, names, targets
+
+
+@dataclass
+class Section:
+    title: str
+    text: str
+    charts: list = field(default_factory=list)
+    tables: list = field(default_factory=list)  # rows; the first is the header
+
+
+def _verified_section(runs):
+    """Runs whose answers were checked: what counts there is the count of wrong ones, not the speed."""
+    section = Section("Answers checked", "Every answer of these runs was compared with what must be there. Their speed is "
+                      "not shown: some are small, and keeping the answers costs time.")
+    rows = [["run", "index", "threads", "operations checked", "wrong"]]
+    for run in runs:
+        for index in run.indexes():
+            for threads in sorted({m.threads for m in run.find(index=index)}):
+                found = run.find(index=index, threads=threads)
+                rows.append([run.about or run.name, names.index_title(index), threads,
+                             f"{sum(r.get('operations', 0) for m in found for r in m.repeats):,}",
+                             sum(m.wrong_answers or 0 for m in found)])
+    section.tables.append(rows)
+    return section
+
+
+def _throughput_section(run, shown):
+    """`shown`: (index, records) whose loading and space are on the page already; extended here."""
+    section = Section(run.about or run.name, "")
+    news = [i for i in run.indexes() if (i, run.records) not in shown]
+    shown.update((i, run.records) for i in run.indexes())
+    for phase in run.phases():
+        measurements = [m for m in run.find(phase=phase) if m.throughput]
+        if measurements and phase != "reopen" and (news or phase != "load"):
+            section.charts.append(charts.throughput(run, phase, measurements))
+    for phase in ("read", "insert"):
+        measurements = [m for m in run.find(phase=phase, threads=1) if m.latency("p50")]
+        if measurements:
+            section.charts.append(charts.latency(run, phase, measurements))
+    loaded = [m for m in run.find(phase="load", threads=min(m.threads for m in run.measurements))
+              if m.bytes_per_key("pm") or m.bytes_per_key("dram")]
+    if loaded and news:
+        section.charts.append(charts.space(run, loaded))
+    reopened = [m for m in run.find(phase="reopen") if m.latency("max")]
+    if reopened:
+        section.charts.append(charts.reopen(run, reopened))
+    return section
+
+
+def _counted_section(runs):
+    section = Section("Counted: lines, flushes and fences per operation",
+                      "Figures of the algorithm, not of the machine: a run elsewhere gives the same.")
+    for run in runs:
+        for phase in run.phases():
+            measurements = [m for m in run.find(phase=phase) if m.per_operation("flushes") is not None]
+            if measurements and phase not in ("load", "reopen"):
+                section.charts.append(charts.counts(run, phase, measurements))
+    return section
+
+
+def _emulated_section(runs):
+    section = Section("Emulated devices", "The same run on one device profile after the other. The reference is the "
+                      "profile dram, emulated too, so that what is compared is the device and not the emulator.")
+    ordered = sorted(runs, key=lambda r: 0 if "emulated:dram" in r.medium else 1)
+    for index in ordered[0].indexes():
+        columns = []
+        for run in ordered:
+            by_phase = {m.phase: m for m in run.find(index=index, threads=1) if m.throughput and m.phase != "reopen"}
+            if by_phase:
+                columns.append((names.short_medium(run.medium).removeprefix("emulated:"), run, by_phase))
+        if len(columns) > 1:
+            section.charts.append(charts.media(index, columns))
+    rows = [["medium", "access tested before the run", "target ns", "reached ns", "error %"]]
+    for run in ordered:
+        for test in (run.machine.get("emulation") or {}).get("calibration", []):
+            rows.append([names.short_medium(run.medium), test["what"],
+                         *(names.number(test[key]) for key in ("target_ns", "reached_ns", "error_percent"))])
+    if len(rows) > 1:
+        section.tables.append(rows)
+    return section
+
+
+def _batch_section(pairs):
+    section = Section("find_batch: many finds at once", "Independent finds overlap their cache misses.")
+    by_run = {}
+    for run, _, single, many in pairs:
+        by_run.setdefault(run.name, (run, []))[1].append((single, many))
+    for run, of_run in by_run.values():
+        section.charts.append(charts.batch(run, of_run))
+    return section
+
+
+def sections_of(results):
+    """The sections that have something to show, in the order of the page."""
+    verified = [r for r in results.runs if r.options.get("verify")]
+    counted = [r for r in results.runs if r.medium.startswith("counted")]
+    emulated = [r for r in results.runs if r.medium.startswith("emulated")]
+    pairs = targets.batch_pairs(results)
+    batched = [r for r in results.runs if any(m.batch > 1 for m in r.measurements)]
+    # Runs that are there only for the batches to be compared with.
+    partners = [single_run for _, single_run, _, _ in pairs if set(single_run.phases()) <= {"load", "read"}]
+    elsewhere = [*verified, *counted, *emulated, *batched, *partners]
+    shown = set()
+    found = [_throughput_section(r, shown) for r in results.runs if r not in elsewhere]
+    found.append(_batch_section(pairs))
+    if counted:
+        found.append(_counted_section(counted))
+    if emulated:
+        found.append(_emulated_section(emulated))
+    if verified:
+        found.append(_verified_section(verified))
+    return [s for s in found if s.charts or s.tables]

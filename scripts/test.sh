@@ -1,0 +1,140 @@
+#!/bin/bash
+# Usage: scripts/test.sh [--quick] [--only STEP]... [--list] [--help]
+#
+# Builds and tests. Installs what is missing first. About a quarter of an hour on two cores.
+#
+#   --quick       build, ctest, format
+#   --only STEP   only this step (and the build that it needs); may be repeated
+#   --list        names the steps
+#
+# A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
+# build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
+#
+# Status: 0 nothing failed; 1 something did; 2 wrong usage.
+set -euo pipefail
+. "$(dirname "$0")/lib/common.sh"
+
+# Index tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns
+# walk the same code thousands of times and stay with the release build.
+sanitized_tests=(point ordered full_medium durable concurrent)
+thread_sanitized_tests=(concurrent)
+
+logs=$root/build/test-logs
+jobs=$(nproc)
+passed=0 failed=0 skipped=0
+
+sources() { (cd "$root" && find base media sync indexes workload bench cli tests examples -name '*.[ch]pp' | sort); }
+
+step_build() { build_preset release -j "$jobs"; }
+
+step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs"); }
+
+step_headers() { "$scripts/check_layers" --compile; }
+
+# sanitized FOLDER PRESET SANITIZERS TEST...: builds the named index tests with the sanitizers and runs them.
+sanitized() {
+  local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() name
+  shift 3
+  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
+    "${launcher[@]}")
+  cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
+  for name in "$@"; do
+    "$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"
+  done
+}
+step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
+step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
+
+# Every source with the second compiler, by the commands of the first one's build.
+step_clang() {
+  need clang++-14
+  "$scripts/check_layers" --compile --compiler clang++-14 --flag=-Wall --flag=-Wextra --flag=-Werror
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
+    clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
+}
+
+step_format() {
+  need clang-format-14
+  (cd "$root" && sources | xargs clang-format-14 --dry-run -Werror)
+}
+
+step_tidy() {
+  need clang-tidy-14
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool -- clang-tidy-14 --quiet
+}
+
+steps=(build ctest headers format asan tsan clang tidy)
+quick_steps=(build ctest format)
+
+# Ends a step as skipped when its tool is missing.
+need() {
+  command -v "$1" >/dev/null || { echo "no $1 here: scripts/setup.sh --with-dev-tools installs it"; exit 77; }
+}
+
+# Runs one step in a shell of its own and counts how it ended.
+run_step() {
+  local name=$1 log=$logs/$1.log started=$SECONDS status=0 summary
+  say "== $name (log: build/test-logs/$name.log)"
+  (set -e; "step_$name") >"$log" 2>&1 &
+  wait $! || status=$?
+  if [ "$name" = ctest ] && summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$log"); then
+    local bad all
+    read -r bad all < <(sed -E 's/.*, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/' <<<"$summary")
+    failed=$((failed + bad)) passed=$((passed + all - bad))
+    [ "$status" = 0 ] || [ "$bad" != 0 ] || failed=$((failed + 1))
+    [ "$all" != 0 ] || { failed=$((failed + 1)); status=1; }
+  elif [ $status = 77 ]; then
+    skipped=$((skipped + 1))
+  elif [ $status = 0 ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+  case $status in
+    0) say "   passed, $(seconds_since $started)" ;;
+    77) say "   skipped: $(tail -1 "$log")" ;;
+    *) tail -60 "$log" >&2; say "   FAILED, $(seconds_since $started)" ;;
+  esac
+  return $status
+}
+
+chosen=()
+quick=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) quick=yes ;;
+    --only)
+      [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"
+      [[ " ${steps[*]} " == *" $2 "* ]] || die "there is no step $2; the steps are ${steps[*]}"
+      chosen+=("$2"); shift ;;
+    --list) printf '%s\n' "${steps[@]}"; exit 0 ;;
+    --help | -h) print_help; exit 0 ;;
+    *) die "unknown option $1; see --help" ;;
+  esac
+  shift
+done
+if [ ${#chosen[@]} = 0 ]; then
+  if [ $quick = yes ]; then chosen=("${quick_steps[@]}"); else chosen=("${steps[@]}"); fi
+fi
+for name in "${chosen[@]}"; do
+  # These read what the build leaves behind.
+  if [[ " ctest clang tidy " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
+    chosen=(build "${chosen[@]}")
+  fi
+done
+
+mkdir -p "$logs"
+ensure_packages
+started=$SECONDS
+for name in "${chosen[@]}"; do
+  if ! run_step "$name" && [ "$name" = build ]; then
+    say "nothing else can be tested without the build"
+    break
+  fi
+done
+say "== $(seconds_since $started) in all"
+closing="$passed passed, $failed failed"
+if [ $skipped != 0 ]; then closing+=", $skipped skipped"; fi
+echo "$closing"
+[ $failed = 0 ]
