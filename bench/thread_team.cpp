@@ -34,6 +34,7 @@ std::vector<int> usable_cpus() {
     if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
   const bool nodes_known = numa_available() >= 0;
   std::vector<std::tuple<int, int, int>> order;
+  order.reserve(cpus.size());
   for (const int cpu : cpus) order.emplace_back(nodes_known ? numa_node_of_cpu(cpu) : 0, sibling_rank(cpu), cpu);
   std::sort(order.begin(), order.end());
   std::transform(order.begin(), order.end(), cpus.begin(), [](const auto& place) { return std::get<2>(place); });

@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -135,7 +136,9 @@ class pmem {
     return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
   }
 
-  [[nodiscard]] std::uint64_t pointer_bound() const noexcept { return capacity_bytes_; }
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept {
+    return capacity_bytes_ != 0 ? capacity_bytes_ : std::numeric_limits<std::uint64_t>::max();
+  }
 
   void flush(const void* start, std::size_t bytes) noexcept {
     if (!caches_are_persistent_) flush_lines(instruction_, start, bytes);
@@ -239,8 +242,7 @@ class pmem {
                       "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
                       "check the free space there (df) and the size asked for");
       contents_ = aligned_contents();
-      contents_->complete.store(1, std::memory_order_release);
-      pmemobj_persist(handle(), contents_, sizeof(contents));
+      mark_complete();
       if (std::rename(unfinished.c_str(), path_.c_str()) != 0)
         throw error("cannot give pool " + path_ + " its name: " + std::strerror(errno), "check the folder");
     } catch (...) {
@@ -249,15 +251,21 @@ class pmem {
     }
   }
 
+  void mark_complete() {
+    contents_->complete.store(1, std::memory_order_release);
+    pmemobj_persist(handle(), contents_, sizeof(contents));
+  }
+
   void start(const pmem_options& options, bool existed) {
     contents_ = aligned_contents();
+    // A device cannot get its name last: `pmempool create` makes its pool, whose root object is all zeroes.
+    if (backing_ == backing::device_dax) mark_complete();
     if (existed && contents_->complete.load(std::memory_order_acquire) != 1)
       throw error("pool " + path_ + " was never completed", "remove it and make it again");
     base_ = reinterpret_cast<char*>(handle());
     caches_are_persistent_ = pmem_has_auto_flush() == 1;
     instruction_ = best_flush_instruction();
-    struct stat status {};
-    if (::stat(path_.c_str(), &status) == 0) capacity_bytes_ = static_cast<std::uint64_t>(status.st_size);
+    capacity_bytes_ = capacity_of(path_);
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);

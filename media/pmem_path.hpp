@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <string_view>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 namespace pmlab::media {
@@ -43,6 +45,18 @@ enum class backing : std::uint8_t {
   if (mapped == MAP_FAILED) return backing::page_cache;
   munmap(mapped, page);
   return backing::fs_dax;
+}
+
+// Bytes of the file or device at `path`; 0: cannot be told.
+[[nodiscard]] inline std::uint64_t capacity_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return 0;
+  if (!S_ISCHR(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
+  std::uint64_t bytes = 0;
+  std::ifstream("/sys/dev/char/" + std::to_string(major(status.st_rdev)) + ":" + std::to_string(minor(status.st_rdev)) +
+                "/size") >>
+      bytes;
+  return bytes;
 }
 
 }  // namespace pmlab::media
