@@ -90,17 +90,17 @@ std::string results_table(const bench_options& options, const bench_report& repo
     lines.push_back(line);
   }
 
-  std::string text =
-      fmt::format("medium {}{}, {} records{}, {}{}\n\n", options.medium.text(),
-                  options.emulation && options.emulation->profile.scale != 1
-                      ? fmt::format(" (all times {:.2f} times as long)", options.emulation->profile.scale)
-                      : "",
-                  short_count(options.trace ? options.trace->load.size() : options.records),
-                  options.trace  ? " of trace " + options.trace->source
-                  : options.keys ? fmt::format(", keys {}", options.keys->name())
-                                 : "",
-                  options.repeats == 1 ? "1 repeat" : fmt::format("medians of {} repeats", options.repeats),
-                  options.batch > 1 ? fmt::format(", reads in batches of {}", options.batch) : "");
+  std::string text = fmt::format(
+      "medium {}{}, {} records{}, {}{}\n\n", options.medium.text(),
+      options.emulation && options.emulation->profile.scale != 1
+          ? fmt::format(" (all times {:.2f} times as long)", options.emulation->profile.scale)
+          : "",
+      short_count(options.trace ? options.trace->load.size() : options.records),
+      options.trace  ? " of trace " + options.trace->source
+      : options.keys ? fmt::format(", keys {}", options.keys->name())
+                     : "",
+      options.repeats == 1 ? "1 repeat" : fmt::format("medians of {} repeats", options.repeats),
+      options.batch > 1 ? fmt::format(", reads in batches of {} (latencies are those of a batch)", options.batch) : "");
   text += aligned(lines, 3);
   if (!report.skipped.empty()) text += '\n';
   for (const skipped_phase& s : report.skipped)

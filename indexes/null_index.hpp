@@ -24,7 +24,7 @@ class null_index {
   static constexpr std::uint64_t layout_version = 1;
 
   static null_index open(Medium& medium, std::string_view name = layout_name) {
-    medium.named_root(name, layout_name, layout_version);
+    static_cast<void>(medium.named_root(name, layout_name, layout_version));
     return null_index();
   }
 

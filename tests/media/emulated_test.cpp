@@ -8,6 +8,7 @@
 #include <pmlab/media/emulated.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -91,11 +92,17 @@ TEST(Emulated, ReadsTakeWhatTheProfileSays) {
 
 TEST(Emulated, TwiceTheLatencyTakesTwiceAsLong) {
   lines memory;
-  emulated<dram> one(slow("aep"));
-  emulated<dram> two(scaled(slow("aep"), 2));
-  const double ratio = visit_ns(two, memory) / visit_ns(one, memory);
-  EXPECT_GT(ratio, 1.6);
-  EXPECT_LT(ratio, 2.4);
+  // Each turn on media whose modelled caches hold nothing yet; the middle one, since something else may take the core.
+  std::array<double, 5> ratios;
+  for (double& ratio : ratios) {
+    emulated<dram> one(slow("aep"));
+    emulated<dram> two(scaled(slow("aep"), 2));
+    const double of_one = visit_ns(one, memory);
+    ratio = visit_ns(two, memory) / of_one;
+  }
+  std::sort(ratios.begin(), ratios.end());
+  EXPECT_GT(ratios[2], 1.6);
+  EXPECT_LT(ratios[2], 2.4);
 }
 
 TEST(Emulated, LinesOfOneVisitOverlap) {
