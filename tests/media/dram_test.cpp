@@ -53,7 +53,7 @@ TYPED_TEST(dram_medium, a_committed_publication_stores_and_releases) {
 
 TYPED_TEST(dram_medium, blocks_are_aligned_as_asked) {
   TypeParam medium;
-  for (const std::size_t alignment : {8, 64, 256, 4096}) {
+  for (const std::size_t alignment : {8U, 64U, 256U, 4096U}) {
     typename TypeParam::publication change(medium);
     for (int i = 0; i < 8; ++i)
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(change.allocate(alignment * 3, alignment)) % alignment, 0U);
