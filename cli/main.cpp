@@ -30,6 +30,7 @@ void reject_unknown_names(const arguments& given, const std::vector<command>& co
   if (named == commands.end()) {
     if (given.front().starts_with("-")) return;
     std::vector<std::string> names;
+    names.reserve(commands.size());
     for (const command& c : commands) names.push_back(c.options->get_name());
     const std::vector<std::string_view> known(names.begin(), names.end());
     throw error(fmt::format("there is no command '{}'", given.front()),

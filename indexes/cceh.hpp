@@ -413,7 +413,7 @@ class cceh {
     store_split(stored, run, left, right);
     ++segments_;
     // Half of what overflowed has moved: searches of the other half need not look for it any more.
-    detail::cceh::find_overflow(*at.s, at.hash & ~next_bit(local_depth), local_depth + 1);
+    detail::cceh::tidy_overflow(*at.s, at.hash & ~next_bit(local_depth), local_depth + 1);
 
     fill_cache(cache, {run.first, run.count / 2}, entry_word::of(at.entry.segment_word(), local_depth + 1));
     fill_cache(cache, {run.first + run.count / 2, run.count / 2}, cached(right));

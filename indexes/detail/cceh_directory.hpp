@@ -72,7 +72,8 @@ class cached_directory {
   // nullptr: no memory.
   [[nodiscard]] static std::unique_ptr<cached_directory> make(unsigned global_depth) {
     std::unique_ptr<cached_directory> made(new (std::nothrow) cached_directory(global_depth));
-    return made != nullptr && made->entries_ != nullptr ? std::move(made) : nullptr;
+    if (made != nullptr && made->entries_ == nullptr) made.reset();
+    return made;
   }
 
   [[nodiscard]] unsigned global_depth() const noexcept { return global_depth_; }

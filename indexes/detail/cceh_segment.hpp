@@ -185,11 +185,12 @@ void for_each_overflow_bit(std::uint64_t hash, const position& at, Function&& fu
   return s.windows[place.window].lines[place.line].keys[place.index];
 }
 
-// Lets searches find the entry of `hash` at `at`.
+// Lets searches find the entry of `hash` at `at`. A line whose bits lead there already is not written.
 inline void lead_to(segment& s, std::uint64_t hash, const position& at) noexcept {
   for_each_overflow_bit(hash, at, [&s](const overflow_place& place) {
     std::atomic<slot_word>& word = word_at(s, place);
-    word.store(word.load(std::memory_order_relaxed) | place.bit, std::memory_order_release);
+    const slot_word old = word.load(std::memory_order_relaxed);
+    if ((old & place.bit) == 0) word.store(old | place.bit, std::memory_order_release);
   });
 }
 
@@ -208,8 +209,31 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
       }
 }
 
-// Sets the overflow bits of a segment to what its entries need, and stores only where that changes a word.
+// Sets the overflow bits that are missing in a segment of an earlier run. It stands between a reopened table and its
+// first answers, so it looks at whole lines and goes into the few entries that are not in their home lines.
 inline void find_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
+  const std::uint64_t prefix_mask = ~std::uint64_t{0} << (64 - local_depth);
+  constexpr slot_word displacement_mask = slot_word{displacements - 1} << 1;
+  constexpr slot_word home_line_mask = slot_word{lines_per_window - 1} << window_bits;
+  const slot_word live = (prefix & prefix_mask) | live_bit;
+  for (std::size_t w = 0; w < windows_per_segment; ++w)
+    for (std::size_t l = 0; l < lines_per_window; ++l) {
+      entry_line& line = s.windows[w].lines[l];
+      const four_words words(line.keys);
+      const unsigned entries = words.equal_to(live, prefix_mask | live_bit);
+      const unsigned at_home =
+          words.equal_to(live | (l << window_bits), prefix_mask | live_bit | displacement_mask | home_line_mask);
+      for (unsigned away = entries & ~at_home; away != 0; away &= away - 1) {
+        const auto index = static_cast<std::size_t>(std::countr_zero(away));
+        const std::uint64_t hash = hash_of(words[index], w);
+        const std::size_t offset = (l + lines_per_window - home_line_of(hash)) % lines_per_window;
+        lead_to(s, hash, {{&line, index}, displacement_of(words[index]), offset});
+      }
+    }
+}
+
+// Sets the overflow bits of a segment to what its entries need, no more: after half of them have moved away.
+inline void tidy_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
   std::array<std::array<std::array<slot_word, entries_per_line>, lines_per_window>, windows_per_segment> needed{};
   for_each_entry(s, prefix, local_depth, [&needed](std::uint64_t hash, const position& at) {
     for_each_overflow_bit(hash, at, [&needed](const overflow_place& place) {
