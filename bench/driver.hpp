@@ -33,7 +33,7 @@ class driver final : public subject {
 
   std::optional<access_sums> accesses() override {
     if constexpr (counting_medium<Medium>) {
-      const media::counts sums = medium_->total();
+      const auto sums = medium_->total();
       return access_sums{.operations = sums.operations,
                          .pm_lines_read = sums.lines_read,
                          .device_lines_read = sums.device_lines_read,
@@ -52,7 +52,7 @@ class driver final : public subject {
 
   std::optional<emulation_sums> emulation() override {
     if constexpr (kind_of<Medium>.emulated) {
-      const media::emulation_counts sums = emulator(*medium_).emulation();
+      const auto sums = emulator(*medium_).emulation();
       return emulation_sums{sums.waited_ns, sums.late_ns};
     }
     return std::nullopt;
@@ -60,6 +60,14 @@ class driver final : public subject {
 
   void reopen() override {
     open_.reset();
+    if constexpr (kind_of<Medium>.simulated) {
+      // Its memory is in no file, and stays.
+      const hooks timed{*medium_};
+      timed.begin();
+      open_.emplace(*medium_);
+      timed.end();
+      return;
+    }
     medium_.reset();
     setup_.pool_bytes = 0;
     const std::uint64_t before = bytes_before_;

@@ -5,6 +5,7 @@
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/phase_runner.hpp>
 #include <pmlab/bench/quantity.hpp>
+#include <pmlab/bench/simulated_run.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/workload/keys.hpp>
@@ -44,7 +45,12 @@ class pass {
  public:
   pass(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
        progress& shown, bench_report& report, bool first)
-      : options_(options), shown_(shown), report_(report), team_(threads), runner_(options, team_, shown) {
+      : options_(options),
+        shown_(shown),
+        report_(report),
+        machine_(options.medium, threads),
+        team_(threads),
+        runner_(options, team_, shown) {
     for (const index_description* d : indexes) open(*d, indexes.size() == 1, first);
   }
 
@@ -104,6 +110,7 @@ class pass {
     setup.emulation = options_.emulation;
     setup.huge_pages = options_.huge_pages;
     setup.threads = team_.size();
+    if (options_.medium.simulated) setup.pool_bytes = pool_bytes_for(description, options_);
     if (options_.medium.in_pool() && description.place != placement::own_dram) {
       // The file of an earlier number of threads is ours to replace.
       const existing_file policy =
@@ -172,10 +179,30 @@ class pass {
   const bench_options& options_;
   progress& shown_;
   bench_report& report_;
+  simulated_run machine_;
   thread_team team_;
   phase_runner runner_;
   std::vector<std::unique_ptr<contender>> contenders_;
 };
+
+void remark_on(const bench_options& options, bench_report& report) {
+  if (options.emulation)
+    for (const std::string& note : options.emulation->notes) report.remarks.push_back(note);
+  // Simulated threads have a core each.
+  if (options.medium.simulated) return;
+  const std::size_t cpus = usable_cpus().size();
+  for (const unsigned t : options.threads) {
+    if (t <= cpus) continue;
+    report.remarks.push_back(
+        options.medium.emulated()
+            ? fmt::format("{} threads share {} CPUs: the delays of an emulated medium are waited for on the CPU, so "
+                          "these figures say NOTHING about the device",
+                          t, cpus)
+            : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
+  }
+}
+
+}  // namespace
 
 void check(const bench_options& options, const std::vector<const index_description*>& indexes) {
   if (options.batch < 1 || options.batch > batch_limit)
@@ -193,27 +220,15 @@ void check(const bench_options& options, const std::vector<const index_descripti
           fmt::format("{} cannot run on medium {}", d->name, options.medium.text()),
           "it lives in a pool of its own library: use --medium pmem:PATH, for example pmem:/dev/shm/pmlab.pool");
   }
+  if (options.medium.simulated)
+    for (const unsigned t : options.threads)
+      if (t > simulated_run::most_threads)
+        throw error(fmt::format("{} threads are more than a simulated machine has cores for", t),
+                    fmt::format("give at most {}", simulated_run::most_threads));
   if (!options.baseline.empty() && !seen.contains(options.baseline))
     throw error(fmt::format("baseline {} is not among the indexes of this run", options.baseline),
                 "name it with --index too");
 }
-
-void remark_on(const bench_options& options, bench_report& report) {
-  if (options.emulation)
-    for (const std::string& note : options.emulation->notes) report.remarks.push_back(note);
-  const std::size_t cpus = usable_cpus().size();
-  for (const unsigned t : options.threads) {
-    if (t <= cpus) continue;
-    report.remarks.push_back(
-        options.medium.emulated()
-            ? fmt::format("{} threads share {} CPUs: the delays of an emulated medium are waited for on the CPU, so "
-                          "these figures say NOTHING about the device",
-                          t, cpus)
-            : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
-  }
-}
-
-}  // namespace
 
 std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options) {
   if (options.pool_bytes != 0) return options.pool_bytes;
@@ -234,7 +249,9 @@ std::uint64_t pool_bytes_for(const index_description& index, const bench_options
       inserted += static_cast<std::uint64_t>(p.shares.share[static_cast<std::size_t>(operation_kind::insert)] *
                                              static_cast<double>(per_mix) * 1.1);
   }
-  return fixed_pool_bytes + index.pool_bytes_per_entry * (loaded + inserted * (erases ? 2 : options.repeats));
+  // Simulated blocks lie a line apart, and room that is not used costs nothing.
+  const std::uint64_t roomy = options.medium.simulated ? 4 : 1;
+  return roomy * (fixed_pool_bytes + index.pool_bytes_per_entry * (loaded + inserted * (erases ? 2 : options.repeats)));
 }
 
 bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,

@@ -10,6 +10,9 @@
 
 namespace pmlab::bench {
 
+// Throws pmlab::error for options that do not go together, before anything is touched. `run_bench` asks it first.
+void check(const bench_options& options, const std::vector<const index_description*>& indexes);
+
 // For every number of threads: opens and loads all indexes, then, repeat by repeat and phase by phase, measures them
 // one after the other; in repeat r the r-th index begins, so that none is always the first. What an insert phase adds
 // the next erase phase takes away, so that every repeat meets the same entries.
@@ -19,7 +22,7 @@ namespace pmlab::bench {
 [[nodiscard]] bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
                                      progress& shown);
 
-// Room that the pool of `index` needs for this run.
+// Room that the pool, or the simulated memory, of `index` needs for this run.
 [[nodiscard]] std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options);
 
 }  // namespace pmlab::bench

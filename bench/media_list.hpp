@@ -1,13 +1,17 @@
 // The media for which the benchmark instantiates an index: the one list of them, and how each is made from what the
-// user asked for.
+// user asked for. Indexes that are built for the simulated machine (PMLAB_SIMULATED) know its medium alone.
 #pragma once
 
 #include <pmlab/bench/medium_spec.hpp>
 #include <pmlab/bench/subject.hpp>
+#if defined(PMLAB_SIMULATED)
+#include <pmlab/simulator/simulated.hpp>
+#else
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
 #include <pmlab/media/pmem.hpp>
+#endif
 
 #include <memory>
 #include <utility>
@@ -20,30 +24,42 @@ struct medium_tag {};
 // Calls visit(medium_tag<M>{}) for every medium M.
 template <class Visit>
 void for_each_medium(Visit&& visit) {
+#if defined(PMLAB_SIMULATED)
+  visit(medium_tag<simulator::simulated>{});
+#else
   using media::counted;
   using media::emulated;
   using media::jemalloc_dram;
   using media::pmem;
   visit(medium_tag<jemalloc_dram>{});
   visit(medium_tag<pmem>{});
-  visit(medium_tag<emulated<jemalloc_dram>>{});
-  visit(medium_tag<emulated<pmem>>{});
-  visit(medium_tag<counted<jemalloc_dram>>{});
-  visit(medium_tag<counted<pmem>>{});
-  visit(medium_tag<counted<emulated<jemalloc_dram>>>{});
-  visit(medium_tag<counted<emulated<pmem>>>{});
+  visit(medium_tag<emulated<jemalloc_dram> >{});
+  visit(medium_tag<emulated<pmem> >{});
+  visit(medium_tag<counted<jemalloc_dram> >{});
+  visit(medium_tag<counted<pmem> >{});
+  visit(medium_tag<counted<emulated<jemalloc_dram> > >{});
+  visit(medium_tag<counted<emulated<pmem> > >{});
+#endif
 }
+
+// Any of them, for what an index says about itself.
+#if defined(PMLAB_SIMULATED)
+using some_medium = simulator::simulated;
+#else
+using some_medium = media::jemalloc_dram;
+#endif
 
 // Which of them a specification means.
 struct medium_kind {
   bool counted = false;
   bool emulated = false;
   bool in_pool = false;
+  bool simulated = false;
   friend bool operator==(const medium_kind&, const medium_kind&) = default;
 };
 
 [[nodiscard]] inline medium_kind kind_of_spec(const medium_spec& spec) noexcept {
-  return {spec.counted, spec.emulated(), spec.in_pool()};
+  return {spec.counted, spec.emulated(), spec.in_pool(), spec.simulated};
 }
 
 namespace detail {
@@ -51,6 +67,19 @@ namespace detail {
 // kind: what a medium is; construct(setup, make): make(constructor arguments...).
 template <class Medium>
 struct medium_traits;
+
+#if defined(PMLAB_SIMULATED)
+
+template <>
+struct medium_traits<simulator::simulated> {
+  static constexpr medium_kind kind{.simulated = true};
+  template <class Make>
+  static auto construct(const subject_setup& setup, Make&& make) {
+    return make(setup.medium.profile, setup.pool_bytes);
+  }
+};
+
+#else
 
 template <>
 struct medium_traits<media::jemalloc_dram> {
@@ -72,7 +101,7 @@ struct medium_traits<media::pmem> {
 };
 
 template <class Inner>
-struct medium_traits<media::emulated<Inner>> {
+struct medium_traits<media::emulated<Inner> > {
   static constexpr medium_kind kind{.emulated = true, .in_pool = medium_traits<Inner>::kind.in_pool};
   template <class Make>
   static auto construct(const subject_setup& setup, Make&& make) {
@@ -83,7 +112,7 @@ struct medium_traits<media::emulated<Inner>> {
 };
 
 template <class Inner>
-struct medium_traits<media::counted<Inner>> {
+struct medium_traits<media::counted<Inner> > {
   static constexpr medium_kind kind{
       .counted = true, .emulated = medium_traits<Inner>::kind.emulated, .in_pool = medium_traits<Inner>::kind.in_pool};
   template <class Make>
@@ -91,6 +120,8 @@ struct medium_traits<media::counted<Inner>> {
     return medium_traits<Inner>::construct(setup, std::forward<Make>(make));
   }
 };
+
+#endif
 
 }  // namespace detail
 

@@ -13,7 +13,7 @@
 namespace pmlab::bench {
 namespace {
 
-constexpr std::array<std::string_view, 4> kinds = {"dram", "pmem", "emulated", "counted"};
+constexpr std::array<std::string_view, 5> kinds = {"dram", "pmem", "emulated", "counted", "simulated"};
 
 struct head_and_tail {
   std::string_view head;
@@ -36,13 +36,25 @@ medium_spec parse_emulated(std::string_view text) {
     throw error(fmt::format("medium emulated:{}@ names no pool", profile),
                 "write emulated:PROFILE@PATH, or leave the @ out for DRAM");
   static_cast<void>(media::load_profile(profile));
-  return {.counted = false, .profile = std::string(profile), .path = std::string(path)};
+  return {.counted = false, .profile = std::string(profile), .path = std::string(path), .simulated = false};
+}
+
+medium_spec parse_simulated(std::string_view profile) {
+  if (profile.empty())
+    throw error("medium simulated names no device profile",
+                "write simulated:PROFILE, for example simulated:aep; `pmlab list` names the profiles");
+  if (profile.find('@') != std::string_view::npos)
+    throw error(fmt::format("medium simulated:{} names a pool", profile),
+                "leave the @ and what follows out: simulated memory is in no file");
+  static_cast<void>(media::load_profile(profile));
+  return {.counted = false, .profile = std::string(profile), .path = {}, .simulated = true};
 }
 
 }  // namespace
 
 std::string medium_spec::text() const {
   std::string text = counted ? "counted:" : "";
+  if (simulated) return text + "simulated:" + profile;
   if (emulated()) return text + "emulated:" + profile + (in_pool() ? "@" + path : "");
   return text + (in_pool() ? "pmem:" + path : "dram");
 }
@@ -55,12 +67,16 @@ medium_spec parse_medium(std::string_view text) {
   }
   if (kind == "pmem") {
     if (rest.empty()) throw error("medium pmem names no pool", "write pmem:PATH, for example pmem:/dev/shm/pmlab.pool");
-    return {.counted = false, .profile = {}, .path = std::string(rest)};
+    return {.counted = false, .profile = {}, .path = std::string(rest), .simulated = false};
   }
   if (kind == "emulated") return parse_emulated(rest);
+  if (kind == "simulated") return parse_simulated(rest);
   if (kind == "counted") {
     if (rest.empty()) throw error("medium counted says not what it counts", "write counted:dram or counted:pmem:PATH");
     medium_spec inner = parse_medium(rest);
+    if (inner.simulated)
+      throw error(fmt::format("medium '{}' counts on a simulated machine", text),
+                  fmt::format("write {}, or counted:emulated:{} for the counts", inner.text(), inner.profile));
     if (inner.counted) throw error(fmt::format("medium '{}' counts twice", text), "write counted: once");
     inner.counted = true;
     return inner;
@@ -76,6 +92,7 @@ const std::vector<medium_form>& medium_forms() {
       {"emulated:PROFILE", "a device profile's delays on top of DRAM"},
       {"emulated:PROFILE@PATH", "a device profile's delays on top of a pool"},
       {"counted:MEDIUM", "any of the above, and counts lines, flushes and fences per operation"},
+      {"simulated:PROFILE", "virtual time of any number of cores on a device profile; repeats to the digit"},
   };
   return forms;
 }

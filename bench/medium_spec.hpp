@@ -12,12 +12,14 @@ namespace pmlab::bench {
 //   emulated:PROFILE          a device profile on top of DRAM
 //   emulated:PROFILE@PATH     a device profile on top of a pool
 //   counted:SPEC              any of the above, with every line, flush and fence counted
+//   simulated:PROFILE         the simulated machine: virtual time on as many cores as there are threads
 struct medium_spec {
   bool counted = false;
-  std::string profile;  // empty: not emulated
+  std::string profile;  // empty: neither emulated nor simulated
   std::string path;     // of the pool; empty: DRAM
+  bool simulated = false;
 
-  [[nodiscard]] bool emulated() const noexcept { return !profile.empty(); }
+  [[nodiscard]] bool emulated() const noexcept { return !profile.empty() && !simulated; }
   [[nodiscard]] bool in_pool() const noexcept { return !path.empty(); }
   // As the user would write it.
   [[nodiscard]] std::string text() const;

@@ -4,6 +4,9 @@
 #include <pmlab/bench/subject.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/clock.hpp>
+#if defined(PMLAB_SIMULATED)
+#include <pmlab/simulator/calls.hpp>
+#endif
 #include <pmlab/workload/operation.hpp>
 
 #include <algorithm>
@@ -79,10 +82,18 @@ answer perform(Target& target, const workload::operation& op, std::span<indexes:
 }
 
 // What a subject does around each operation (or batch).
+#if defined(PMLAB_SIMULATED)
+// Only what lies between takes virtual time.
+struct no_hooks {
+  void begin() const noexcept { pmlab_machine_begin_timing(); }
+  void end() const noexcept { pmlab_machine_end_timing(); }
+};
+#else
 struct no_hooks {
   void begin() const noexcept {}
   void end() const noexcept {}
 };
+#endif
 
 // The clock is read around every w.latency_period-th operation, or batch: its time is then that of the whole batch,
 // which is what its caller waits for.

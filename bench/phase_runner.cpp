@@ -1,5 +1,6 @@
 // Measures one index in one phase.
 #include <pmlab/base/error.hpp>
+#include <pmlab/bench/engine.hpp>
 #include <pmlab/bench/ownership.hpp>
 #include <pmlab/bench/phase_runner.hpp>
 #include <pmlab/bench/quantity.hpp>
@@ -156,7 +157,8 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     for (const share& s : shares) seen += s.seen.load(std::memory_order_relaxed);
     shown_.moved(seen, sums.expected);
   };
-  team_.run(body, shown_.moves() ? std::function<void()>(show) : std::function<void()>());
+  // Looking at the clock from time to time would be one more thread on a simulated machine.
+  team_.run(body, shown_.moves() && !options_.medium.simulated ? std::function<void()>(show) : std::function<void()>());
 
   clock::time_point first_start = clock::time_point::max();
   clock::time_point last_end = clock::time_point::min();
@@ -241,7 +243,9 @@ void phase_runner::report_full(const contender& c, const phase& p, std::uint64_t
                                : fmt::format("{} operations of phase {} were done", executed, p.name);
   throw error(fmt::format("{} is full: {} of {}", c.index->medium(), done, c.description->name),
               fmt::format("give a larger --pool-size than {}, or fewer --records",
-                          c.pool ? readable_bytes(c.pool->bytes_to_make()) : "the machine's memory"));
+                          c.pool                      ? readable_bytes(c.pool->bytes_to_make())
+                          : options_.medium.simulated ? readable_bytes(pool_bytes_for(*c.description, options_))
+                                                      : "the machine's memory"));
 }
 
 }  // namespace pmlab::bench

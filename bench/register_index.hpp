@@ -18,16 +18,16 @@ namespace pmlab::bench {
 // medium of media_list.hpp, so give each index a source file of its own.
 template <template <class...> class Index>
 registration register_index(std::string what, keeps kept = keeps::entries) {
-  using on_dram = Index<media::jemalloc_dram>;
-  static_assert(indexes::point_index<on_dram>);
+  using on_some = Index<some_medium>;
+  static_assert(indexes::point_index<on_some>);
   index_description d;
-  d.name = on_dram::layout_name;
+  d.name = on_some::layout_name;
   d.what = std::move(what);
   d.threading = "any number of threads";
   d.kept = kept;
-  d.ordered = indexes::ordered_index<on_dram>;
+  d.ordered = indexes::ordered_index<on_some>;
   d.refusal = [](workload::operation_kind kind, unsigned) -> std::string {
-    const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_dram>;
+    const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_some>;
     return lacks ? "a hash table has no order to scan" : "";
   };
   d.make = [](const subject_setup& setup) {

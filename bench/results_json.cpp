@@ -1,7 +1,9 @@
 // The results of a run as JSON.
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/results_json.hpp>
+#include <pmlab/bench/simulated_run.hpp>
 #include <pmlab/media/clock.hpp>
+#include <pmlab/simulator/time/core_costs.hpp>
 #include <pmlab/workload/trace.hpp>
 
 #include <cerrno>
@@ -41,7 +43,21 @@ json emulation_to_json(const bench_options& options) {
   return j;
 }
 
-json clock_to_json() {
+json simulation_to_json(const bench_options& options) {
+  if (!options.medium.simulated) return nullptr;
+  const simulator::core_costs costs;
+  const auto ns = [](media::picoseconds time) { return static_cast<double>(time) / 1000; };
+  return {{"dram_profile", simulated_run::dram_profile},
+          {"instructions_ns", ns(costs.instructions)},
+          {"first_level_ns", ns(costs.first_level)},
+          {"second_level_ns", ns(costs.second_level)},
+          {"last_level_ns", ns(costs.last_level)},
+          {"core_to_core_ns", ns(costs.transfer)},
+          {"locked_instruction_ns", ns(costs.locked_instruction)}};
+}
+
+json clock_to_json(const bench_options& options) {
+  if (options.medium.simulated) return {{"source", "virtual"}, {"ns_per_tick", nullptr}};
   const media::fast_clock& clock = media::fast_clock::instance();
   return {{"source", clock.uses_tsc() ? "invariant time-stamp counter" : "kernel"},
           {"ns_per_tick", clock.uses_tsc() ? json(1e9 / clock.tsc_hz()) : json(nullptr)}};
@@ -61,9 +77,10 @@ json machine_to_json(const bench_options& options, const machine_facts& m) {
   j["commit"] = m.commit;
   j["pmlab_version"] = m.version;
   j["medium"] = options.medium.text();
-  j["profile"] = options.medium.emulated() ? json(options.medium.profile) : json(nullptr);
+  j["profile"] = options.medium.profile.empty() ? json(nullptr) : json(options.medium.profile);
   j["emulation"] = emulation_to_json(options);
-  j["clock"] = clock_to_json();
+  j["simulation"] = simulation_to_json(options);
+  j["clock"] = clock_to_json(options);
   j["date"] = m.date;
   return j;
 }

@@ -42,7 +42,13 @@ std::vector<int> usable_cpus() {
 }
 
 thread_team::thread_team(unsigned threads) {
+#if defined(PMLAB_SIMULATED)
+  // Simulated cores are nobody's to pin to, and asking for the real ones would show in what memory comes next, and so
+  // in the figures.
+  const std::vector<int> cpus = {0};
+#else
   const std::vector<int> cpus = usable_cpus();
+#endif
   members_.reserve(threads);
   for (unsigned i = 0; i < threads; ++i)
     members_.emplace_back([this, i, cpu = cpus[i % cpus.size()]] { serve(i, cpu); });
@@ -74,12 +80,14 @@ void thread_team::run(const std::function<void(unsigned)>& body, const std::func
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void thread_team::serve(unsigned member, int cpu) {
+void thread_team::serve(unsigned member, [[maybe_unused]] int cpu) {
+#if !defined(PMLAB_SIMULATED)
   cpu_set_t mine;
   CPU_ZERO(&mine);
   CPU_SET(cpu, &mine);
   // Refused only if the CPU went offline: the thread then runs wherever the kernel likes.
   pthread_setaffinity_np(pthread_self(), sizeof mine, &mine);
+#endif
   std::uint64_t last_job = 0;
   for (;;) {
     std::unique_lock lock(mutex_);

@@ -1,6 +1,7 @@
 // `pmlab bench`: reads what to measure, has it measured, shows the figures.
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/engine.hpp>
+#include <pmlab/bench/library_index.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/quantity.hpp>
@@ -8,6 +9,7 @@
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/table.hpp>
 #include <pmlab/cli/command.hpp>
+#include <pmlab/cli/simulated_program.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +28,7 @@ namespace {
 
 // As on the command line; empty: not given.
 struct given_options {
-  std::vector<std::string> indexes;
+  std::vector<std::string> indexes, libraries;
   std::string baseline, medium = "dram";
   std::string emulation_scale;
   std::string records, operations, seconds, threads, repeat, batch, scan_length, seed, pool_size;
@@ -36,6 +38,7 @@ struct given_options {
   std::string json;
   std::string huge_pages = "on";
   bool verify = false, reopen = false, overwrite = false, reuse = false, keep = false, quiet = false;
+  bool library_scans = false;
 };
 
 std::vector<std::string> split(const std::vector<std::string>& lists) {
@@ -95,7 +98,7 @@ bench::bench_options read_options(const given_options& given) {
   exclude(!given.traces.empty(), !given.operations.empty() || !given.seconds.empty(),
           "--trace and --operations or --seconds", "a trace is run whole");
   exclude(given.overwrite, given.reuse, "--overwrite and --reuse", "an old pool is replaced or measured");
-  o.indexes = split(given.indexes);
+  exclude(!given.libraries.empty(), given.reuse, "--library and --reuse", "a library cannot tell what its pool holds");
   o.medium = bench::parse_medium(given.medium);
   if (!given.records.empty()) o.records = bench::parse_count(given.records, "--records");
   if (!given.operations.empty()) o.operations = bench::parse_count(given.operations, "--operations");
@@ -123,7 +126,6 @@ bench::bench_options read_options(const given_options& given) {
   o.keep = given.keep;
   if (given.overwrite) o.on_existing = bench::existing_file::overwrite;
   if (given.reuse) o.on_existing = bench::existing_file::reuse;
-  o.baseline = given.baseline.empty() ? o.indexes.back() : given.baseline;
   return o;
 }
 
@@ -139,8 +141,17 @@ std::string as_typed(const arguments& given) {
 int run(const given_options& given, const arguments& command_line) {
   std::vector<const bench::index_description*> indexes;
   for (const std::string& name : split(given.indexes)) indexes.push_back(&bench::find_index(name));
+  if (given.indexes.empty() && given.libraries.empty())
+    throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
+  if (given.library_scans && given.libraries.empty())
+    throw error("--library-scans needs a library", "leave it out, or give --library FILE.so");
   if (!given.json.empty()) bench::check_writable(given.json);
   bench::bench_options options = read_options(given);
+  for (const std::string& path : split(given.libraries))
+    indexes.push_back(&bench::register_library(path, options.medium, {.scans = given.library_scans}));
+  options.indexes.clear();
+  for (const bench::index_description* d : indexes) options.indexes.push_back(d->name);
+  options.baseline = given.baseline.empty() ? options.indexes.back() : given.baseline;
 
   bench::progress shown(bench::progress::style_of_stderr(given.quiet));
   if (options.medium.emulated()) {
@@ -152,8 +163,16 @@ int run(const given_options& given, const arguments& command_line) {
   } else if (!given.emulation_scale.empty()) {
     throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
   }
-  const bench::bench_report report = bench::run_bench(options, indexes, shown);
+  if (options.medium.simulated) {
+    // What is wrong is said by the program that knows all indexes.
+    bench::check(options, indexes);
+    hand_over(command_line);
+  }
+  bench::load_libraries();
+  bench::bench_report report = bench::run_bench(options, indexes, shown);
   shown.clear();
+  if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
+    report.remarks.push_back(std::move(doubt));
   if (!given.json.empty())
     bench::write_json(given.json,
                       bench::results_to_json(options, bench::facts_of_this_machine(), report, as_typed(command_line)));
@@ -179,9 +198,13 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
     return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();
   };
-  texts("--index", given->indexes, "NAME[,NAME...]: what to measure (`pmlab list`)")->required();
+  texts("--index", given->indexes, "NAME[,NAME...]: what to measure (`pmlab list`)");
+  texts("--library", given->libraries,
+        "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
+  app->add_flag("--library-scans", given->library_scans, "Scan libraries too: they order keys as unsigned integers");
   text("--baseline", given->baseline, "NAME: the index that the ratios are to; the last one if not given");
-  text("--medium", given->medium, "dram | pmem:PATH | emulated:PROFILE[@PATH] | counted:MEDIUM; dram if not given");
+  text("--medium", given->medium,
+       "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM; dram if not given");
   text("--emulation-scale", given->emulation_scale,
        "X: play the device X times slower; as much as this machine needs if not given");
   text("--records", given->records, "N: records loaded first, such as 10M; 1M if not given");
@@ -211,7 +234,8 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       "Several indexes are measured in turns. Each then has a pool of its own beside the one that is named:\n"
       "PATH.NAME. A pool that the run made is removed again.\n\n"
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
-      "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify");
+      "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
+      "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");
   return {app, [given, command_line] { return run(*given, command_line); }};
 }
 

@@ -7,6 +7,7 @@
 #include <pmlab/bench/quantity.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/cli/command.hpp>
+#include <pmlab/cli/simulated_program.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
@@ -186,6 +187,7 @@ int examine() {
   show_huge_pages();
   show_clock();
   show_jemalloc();
+  line("simulation", state_of_simulation());
   show_devices(devices);
   const folder_space shared_memory = space_of("/dev/shm");
   line("/dev/shm", shared_memory.total == 0

@@ -82,7 +82,7 @@ void print_text(const json& all) {
   std::puts("\nMedia (--medium)");
   for (const json& m : all["media"])
     fmt::print("  {:<23} {}\n", m["form"].get<std::string>(), m["what"].get<std::string>());
-  std::puts("\nDevice profiles (emulated:PROFILE; a file.toml of your own works too)");
+  std::puts("\nDevice profiles (emulated:PROFILE, simulated:PROFILE; a file.toml of your own works too)");
   for (const json& p : all["profiles"])
     fmt::print("  {:<14} {}\n", p["name"].get<std::string>(), p["what"].get<std::string>());
   fmt::print("\nWorkloads (--workload), or shares such as \"read=.9,update=.1\"\n  {}\n", joined(all["workloads"]));

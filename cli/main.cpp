@@ -3,6 +3,7 @@
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/bench/build_info.hpp>
 #include <pmlab/cli/command.hpp>
+#include <pmlab/cli/simulated_program.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -55,7 +56,8 @@ int run(const arguments& given) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  const std::vector<command> commands = {add_doctor(program), add_list(program), add_bench(program, given)};
+  const std::vector<command> commands = {add_doctor(program), add_list(program), add_bench(program, given),
+                                         add_verify(program, given)};
   try {
     reject_unknown_names(given, commands);
     // CLI11 takes its arguments from the back.
@@ -78,6 +80,7 @@ int run(const arguments& given) {
 
 int main(int count, char** values) {
   try {
+    pmlab::cli::start_program(values);
     return pmlab::cli::run({values + 1, values + count});
   } catch (const std::bad_alloc&) {
     std::fputs("pmlab: error: this machine has no more memory; give fewer --records\n", stderr);

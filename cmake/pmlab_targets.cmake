@@ -4,6 +4,7 @@
 #   pmlab::jemalloc  + jemalloc and libnuma                          (medium jemalloc_dram)
 #   pmlab::pmem      + libpmemobj and libpmem                        (medium pmem)
 #   pmlab_options    warnings, sanitizers, tuning of pmlab's own programs; never installed
+#   pmlab_portable_options   the same without tuning: the same figures on every x86-64 machine
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -30,6 +31,8 @@ if(PMEMOBJ_FOUND AND PMEMOBJ_CPP_INCLUDE)
   target_link_libraries(pmlab_pmem INTERFACE pmlab PkgConfig::PMEMOBJ)
 endif()
 
+add_library(pmlab_portable_options INTERFACE)
+target_compile_options(pmlab_portable_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 add_library(pmlab_options INTERFACE)
 target_compile_options(pmlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -march=native)
 if(PMLAB_SANITIZE)

@@ -144,6 +144,9 @@ class cceh {
     }
   }
 
+  // The one key with this hash, whose upper bits choose the segment: for tests that want segments filled unevenly.
+  [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
+
   // Entries in the table; walks it.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t entries = 0;
@@ -181,7 +184,7 @@ class cceh {
 
  private:
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::size_t lock_stripes = std::size_t{1} << 14;
+  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 14);
   static constexpr unsigned initial_global_depth = 1;
   static constexpr unsigned greatest_global_depth = 48;
   // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means that somebody chose keys with

@@ -208,7 +208,7 @@ class fast_fair {
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
   static constexpr std::uint64_t most_levels = 64;
-  static constexpr std::size_t lock_stripes = std::size_t{1} << 16;
+  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 16);
 
   // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
   struct unannounced {

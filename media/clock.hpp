@@ -10,7 +10,28 @@
 #include <x86intrin.h>
 #endif
 
+#if defined(PMLAB_SIMULATED)
+extern "C" std::uint64_t pmlab_machine_now() noexcept;
+#endif
+
 namespace pmlab::media {
+
+#if defined(PMLAB_SIMULATED)
+
+// On the simulated machine: the virtual time of the calling thread, in picoseconds.
+class fast_clock {
+ public:
+  [[nodiscard]] static const fast_clock& instance() {
+    static const fast_clock clock;
+    return clock;
+  }
+  [[nodiscard]] std::uint64_t now() const noexcept { return pmlab_machine_now(); }
+  [[nodiscard]] std::uint64_t now_after_loads() const noexcept { return pmlab_machine_now(); }
+  [[nodiscard]] bool uses_tsc() const noexcept { return false; }
+  [[nodiscard]] double tsc_hz() const noexcept { return 0; }
+};
+
+#else
 
 // Picoseconds since the first use in this process. Reads the CPU's time-stamp counter where that runs at a constant
 // rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; elsewhere reads steady_clock.
@@ -114,5 +135,7 @@ class fast_clock {
   std::uint64_t picoseconds_per_tick_ = 0;  // in units of 2^-32
   bool uses_tsc_ = false;
 };
+
+#endif
 
 }  // namespace pmlab::media

@@ -23,7 +23,7 @@ logs=$root/build/test-logs
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
 
-sources() { (cd "$root" && find base media sync indexes workload bench cli tests examples -name '*.[ch]pp' | sort); }
+sources() { (cd "$root" && find base media sync indexes workload pibench simulator verify bench cli tests examples -name '*.[ch]pp' | sort); }
 
 step_build() { build_preset release -j "$jobs"; }
 
@@ -65,7 +65,7 @@ step_format() {
 step_tidy() {
   need clang-tidy-14
   "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --under media --under workload \
-    --under bench --under cli --under examples -- clang-tidy-14 --quiet
+    --under pibench --under simulator --under verify --under bench --under cli --under examples -- clang-tidy-14 --quiet
 }
 
 steps=(build ctest headers format asan tsan clang tidy)

@@ -11,12 +11,19 @@
 #include <span>
 #include <utility>
 
+#if !defined(PMLAB_SIMULATED)
 #include <jemalloc/jemalloc.h>
+#endif
 
 namespace pmlab::bench::peers {
 namespace {
 
-constexpr auto as_jemalloc_rounds = [](std::size_t bytes) { return nallocx(bytes, 0); };
+#if defined(PMLAB_SIMULATED)
+// The simulated heap's rounding. Asking jemalloc would run jemalloc, in virtual time, and differently on each machine.
+constexpr auto as_heap_rounds = [](std::size_t bytes) { return (bytes + 15) / 16 * 16; };
+#else
+constexpr auto as_heap_rounds = [](std::size_t bytes) { return nallocx(bytes, 0); };
+#endif
 
 class std_map {
  public:
@@ -57,7 +64,7 @@ class std_map {
 
  private:
   using item = std::pair<const indexes::key_type, indexes::value_type>;
-  using allocator = counting_allocator<std::allocator<item>, as_jemalloc_rounds>;
+  using allocator = counting_allocator<std::allocator<item>, as_heap_rounds>;
 
   byte_counter bytes_;
   std::map<indexes::key_type, indexes::value_type, std::less<>, allocator> map_{allocator(bytes_)};

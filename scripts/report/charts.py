@@ -91,6 +91,31 @@ def throughput(run, phase, measurements):
                  sentences.throughput(phase, measurements), table)
 
 
+def scaling(run, phase, measurements):
+    """Lines of throughput over the number of threads, one per index."""
+    threads = sorted({m.threads for m in measurements})
+    figure, axes = style.panel(2.7)
+    for n, index in enumerate(dict.fromkeys(m.index for m in measurements)):
+        of_index = sorted((m for m in measurements if m.index == index), key=lambda m: m.threads)
+        axes.plot([threads.index(m.threads) for m in of_index], [m.throughput / 1e6 for m in of_index],
+                  color=style.colour_of(index, n), marker=style.MARKERS[n % len(style.MARKERS)], markersize=5,
+                  linewidth=1.6, label=_label(of_index[0]))
+    axes.set_xticks(range(len(threads)), [str(t) for t in threads])
+    axes.set_xlabel("threads")
+    axes.set_ylabel("million operations/s")
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    axes.legend(fontsize=8, loc="upper left")
+    title = f"{names.phase_title(phase)}, {names.short_medium(run.medium)}"
+    style.title(figure, title)
+    table = [["index", *(f"{t} thread{'s' if t != 1 else ''}, operations/s" for t in threads)]]
+    for index in dict.fromkeys(m.index for m in measurements):
+        of_index = {m.threads: m for m in measurements if m.index == index}
+        table.append([names.index_title(index), *(f"{of_index[t].throughput:,.0f}" if t in of_index else "–" for t in threads)])
+    return Chart(f"{run.name}-{phase}-scaling", title, style.svg_of(figure, footer(run, measurements)),
+                 sentences.throughput(phase, measurements), table)
+
+
 def latency(run, phase, measurements):
     """Lines of latency by percentile, one per index; the same number of threads."""
     measurements = [m for m in measurements if m.latency("p50")]

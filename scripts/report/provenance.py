@@ -6,6 +6,9 @@ NOTES = {
     "emulated": "Emulated: the bytes are in DRAM (or in the pool named after @); the extra time that the device model "
                 "gives a read, a flush or a fence is waited for by the clock. Nobody can emulate a specific device "
                 "exactly in software: read these figures as the direction and rough size of an effect.",
+    "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in virtual "
+                 "time. The figures repeat to the digit; what they rest on is in docs/device-profiles.md. Read them as "
+                 "how an index scales and what it waits for, not as a device's absolute figures.",
     "counted": "Counted: cache lines, 256-byte device lines, flushes and fences are counted exactly. These figures do "
                "not depend on the machine; times taken while counting mean nothing and are not shown.",
     "tmpfs": "tmpfs is not persistent memory. A pool there is made, flushed and fenced exactly as on the real thing, "
@@ -18,7 +21,7 @@ NOTES = {
 def kinds_of(medium):
     """Keys of NOTES that apply to a medium such as counted:emulated:aep@/dev/shm/pool."""
     parts = [p for p in medium.split("@")[0].split(":") if p]
-    kinds = [kind for kind in ("counted", "emulated", "pmem", "dram") if kind in parts]
+    kinds = [kind for kind in ("counted", "emulated", "simulated", "pmem", "dram") if kind in parts]
     if is_tmpfs(medium):
         kinds.append("tmpfs")
     return kinds

@@ -85,6 +85,18 @@ def _emulated_section(runs):
     return section
 
 
+def _simulated_section(runs):
+    section = Section("Simulated machines", "Virtual time: as many cores as threads, whatever this machine has.")
+    for run in runs:
+        for phase in run.phases():
+            measurements = [m for m in run.find(phase=phase) if m.throughput]
+            if not measurements or phase in ("load", "reopen"):
+                continue
+            many = len({m.threads for m in measurements}) > 1
+            section.charts.append((charts.scaling if many else charts.throughput)(run, phase, measurements))
+    return section
+
+
 def _batch_section(pairs):
     section = Section("find_batch: many finds at once", "Independent finds overlap their cache misses.")
     by_run = {}
@@ -100,11 +112,12 @@ def sections_of(results):
     verified = [r for r in results.runs if r.options.get("verify")]
     counted = [r for r in results.runs if r.medium.startswith("counted")]
     emulated = [r for r in results.runs if r.medium.startswith("emulated")]
+    simulated = [r for r in results.runs if r.medium.startswith("simulated")]
     pairs = targets.batch_pairs(results)
     batched = [r for r in results.runs if any(m.batch > 1 for m in r.measurements)]
     # Runs that are there only for the batches to be compared with.
     partners = [single_run for _, single_run, _, _ in pairs if set(single_run.phases()) <= {"load", "read"}]
-    elsewhere = [*verified, *counted, *emulated, *batched, *partners]
+    elsewhere = [*verified, *counted, *emulated, *simulated, *batched, *partners]
     shown = set()
     found = [_throughput_section(r, shown) for r in results.runs if r not in elsewhere]
     found.append(_batch_section(pairs))
@@ -112,6 +125,8 @@ def sections_of(results):
         found.append(_counted_section(counted))
     if emulated:
         found.append(_emulated_section(emulated))
+    if simulated:
+        found.append(_simulated_section(simulated))
     if verified:
         found.append(_verified_section(verified))
     return [s for s in found if s.charts or s.tables]

@@ -31,7 +31,7 @@ class Target:
 
 def _plain(run):
     """Runs whose times mean what they say."""
-    return not run.medium.startswith(("counted", "emulated"))
+    return not run.medium.startswith(("counted", "emulated", "simulated"))
 
 
 def _best(candidates):

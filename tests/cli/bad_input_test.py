@@ -56,7 +56,7 @@ class BadInput(ProgramTest):
 
     def test_a_pmdk_container_needs_a_pool(self):
         for name in ("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
-            for medium in ("dram", "emulated:aep", "counted:pmem:" + self.file("pool")):
+            for medium in ("dram", "emulated:aep", "simulated:aep", "counted:pmem:" + self.file("pool")):
                 with self.subTest(index=name, medium=medium):
                     self.bad([name, "--medium pmem:PATH"], "--index", name, "--medium", medium)
         self.assertEqual(os.listdir(self.folder), [])

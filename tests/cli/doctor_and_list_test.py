@@ -7,7 +7,7 @@ from program import ProgramTest, main
 class DoctorAndList(ProgramTest):
     def test_doctor(self):
         said = self.assert_works("doctor").stdout
-        for subject in ("cpu", "kernel", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "PM devices",
+        for subject in ("cpu", "kernel", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "PM devices",
                         "/dev/shm", "medium"):
             self.assertRegex(said, rf"(?m)^{subject} +\S")
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
@@ -16,7 +16,7 @@ class DoctorAndList(ProgramTest):
     def test_list(self):
         said = self.assert_works("list").stdout
         for name in ("fast_fair", "cceh", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
-                     "pmem:PATH", "counted:MEDIUM", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
+                     "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
                      "behind a std::shared_mutex"):
             self.assertIn(name, said)
 

@@ -60,7 +60,7 @@ TEST(quantity, texts) {
 
 TEST(medium_spec, reads_back_what_it_writes) {
   for (const char* const text : {"dram", "pmem:/dev/shm/p", "emulated:aep", "emulated:cxl@/dev/shm/p", "counted:dram",
-                                 "counted:pmem:/p", "counted:emulated:aep@/p"})
+                                 "counted:pmem:/p", "counted:emulated:aep@/p", "simulated:aep"})
     EXPECT_EQ(parse_medium(text).text(), text);
 }
 
@@ -72,6 +72,10 @@ TEST(medium_spec, says_what_is_wrong_and_what_to_write) {
   EXPECT_NE(said("pmem:").find("pmem:PATH"), std::string::npos);
   EXPECT_NE(said("emulated").find("PROFILE"), std::string::npos);
   EXPECT_NE(said("emulated:aep@").find("PATH"), std::string::npos);
+  EXPECT_NE(said("simulated").find("PROFILE"), std::string::npos);
+  EXPECT_NE(said("simulated:aepp").find("did you mean 'aep'"), std::string::npos) << said("simulated:aepp");
+  EXPECT_NE(said("simulated:aep@/p").find("no file"), std::string::npos);
+  EXPECT_NE(said("counted:simulated:aep").find("counted:emulated:aep"), std::string::npos);
   EXPECT_NE(said("dram:/p").find("no path"), std::string::npos);
   EXPECT_NE(said("counted:counted:dram").find("twice"), std::string::npos);
   EXPECT_FALSE(said("counted:").empty());

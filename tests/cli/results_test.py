@@ -53,7 +53,8 @@ class Results(ProgramTest):
         counted, _ = self.results_of("--index", "fast_fair", "--medium", "counted:emulated:aep", "--verify")
         pool, _ = self.results_of("--index", "cceh,pmdk_hash,std_map", "--medium", "pmem:" + self.file("p"), "--verify",
                                   "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
-        self.assert_as_documented([plain, counted, pool])
+        simulated, _ = self.results_of("--index", "cceh", "--medium", "simulated:aep", "--phases", "read")
+        self.assert_as_documented([plain, counted, pool, simulated])
 
     def test_the_order_is_as_documented(self):
         document, _ = self.results_of("--index", "cceh,std_map", "--repeat", "2", "--phases", "read,update")

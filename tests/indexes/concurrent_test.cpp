@@ -15,9 +15,9 @@
 #include "support/campaign.hpp"
 #include "support/comparison.hpp"
 #include "support/history.hpp"
+#include "support/linearizability.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 #include "support/watchdog.hpp"
 

@@ -18,7 +18,6 @@
 #include "support/comparison.hpp"
 #include "support/differential.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 
 namespace pmlab::tests {
 namespace {

@@ -15,7 +15,6 @@
 #include "support/differential.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 
 namespace pmlab::tests {

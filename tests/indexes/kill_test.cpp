@@ -29,7 +29,6 @@
 #include "support/comparison.hpp"
 #include "support/differential.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/watchdog.hpp"

@@ -3,13 +3,14 @@
 usage: list_known_defects.py [--check]
 
 The first two columns of the document's tables and the remarks are written by hand; the column of tests is written by
-this script, from the names of the tests: a test whose name has a row's tag as one of its words (F1_..., ..._C9_...)
-exercises that row. With --check nothing is written, and the exit status says whether the document is up to date.
+this script: a test whose name has a row's tag as one of its words (F1_..., ..._C9_...) exercises that row, and so does
+a mutation of tests/verify/mutations/*.toml that names the row and that `pmlab verify` must find. With --check nothing is written, and the exit status says whether the document is up to date.
 A row without a test must have a remark that says why.
 """
 import pathlib
 import re
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "known-defects.md"
@@ -25,6 +26,12 @@ def tests_by_row():
         for suite, name in TEST.findall(path.read_text()):
             for tag in TAG.findall(" ".join(word for word in name.split("_") if TAG.fullmatch(word))):
                 found.setdefault(tag, []).append(f"{suite}.{name}")
+    for path in sorted((ROOT / "tests" / "verify" / "mutations").glob("*.toml")):
+        for mutation in tomllib.loads(path.read_text())["mutation"]:
+            for tag in mutation.get("rows", []):
+                # Rows of other indexes are theirs to show.
+                if tag[0] in "FCA":
+                    found.setdefault(tag, []).append(f"verify.{path.stem}_mutation.{mutation['name']}")
     return found
 
 

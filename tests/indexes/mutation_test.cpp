@@ -17,7 +17,6 @@
 #include "support/crash_scenario.hpp"
 #include "support/mutant_medium.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 
 namespace pmlab::tests {

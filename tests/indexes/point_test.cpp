@@ -13,7 +13,6 @@
 #include "support/comparison.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 
 namespace pmlab::tests {

@@ -24,7 +24,6 @@
 #include "support/child_process.hpp"
 #include "support/comparison.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 #include "support/settings.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -59,6 +59,11 @@ class WholePage(ReportCase):
         with self.subTest("says what emulated and tmpfs are"):
             self.assertIn("Nobody can emulate a specific device", text)
             self.assertIn("tmpfs is not persistent memory", text)
+        with self.subTest("simulated runs show how they scale"):
+            self.assertIn("<h2>Simulated machines</h2>", text)
+            self.assertIn('id="simulated-aep-read-scaling"', text)
+            self.assertIn("32 threads, operations/s", text)
+            self.assertIn("modelled machine with a core for each thread", text)
         with self.subTest("verdicts"):
             self.assertRegex(self.verdict("CCEH / pmdk_hash: find,"), r"≥ 20x +16\.0x +1.M +not met at this size")
             self.assertRegex(self.verdict("CCEH / pmdk_hash: insert"), r"≥ 12\.5x +16\.0x +1.M +met at this size")
@@ -86,11 +91,14 @@ class Report(ReportCase):
         self.assertNotIn("not measured", self.verdict("CCEH / pmdk_hash: find,"))
         self.assertIn("not measured in this run", self.verdict("CCEH / pmdk_hash: insert"))
 
-    def test_emulated_figures_are_no_headline(self):
-        self.page_of(sample_results.result("cceh", "read"), sample_results.result("pmdk_hash", "read"),
-                     sample_results.result("cceh", "read", threads=2), medium="emulated:aep@/dev/shm/x/pool")
-        self.assertIn("not measured in this run", self.verdict("CCEH / pmdk_hash: find,"))
-        self.assertIn("not measured in this run", self.verdict("CCEH: find, 2 threads"))
+    def test_emulated_and_simulated_figures_are_no_headline(self):
+        for medium in ("emulated:aep@/dev/shm/x/pool", "simulated:aep"):
+            with self.subTest(medium=medium):
+                self.setUp()
+                self.page_of(sample_results.result("cceh", "read"), sample_results.result("pmdk_hash", "read"),
+                             sample_results.result("cceh", "read", threads=2), medium=medium)
+                self.assertIn("not measured in this run", self.verdict("CCEH / pmdk_hash: find,"))
+                self.assertIn("not measured in this run", self.verdict("CCEH: find, 2 threads"))
 
     def test_repeats_give_their_median(self):
         runs = [sample_results.result("cceh", "read", repeat=n) | {"throughput_ops_per_s": v}

@@ -49,6 +49,8 @@ def documents():
                                    for i in ("cceh", "fast_fair")], medium="emulated:dram"),
         "emulated-aep": document([result(i, p, medium="emulated:aep", factor=.4) for p in ("read", "insert")
                                   for i in ("cceh", "fast_fair")], medium="emulated:aep"),
+        "simulated-aep": document([result(i, p, t, medium="simulated:aep", factor=.4) for p in ("read", "insert")
+                                   for t in (1, 8, 32) for i in ("cceh", "fast_fair")], medium="simulated:aep"),
     }
 
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "support/operations.hpp"
-#include "support/random.hpp"
 
 namespace pmlab::tests {
 

@@ -29,7 +29,6 @@
 #include "support/crash_medium.hpp"
 #include "support/mutant_medium.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 
 namespace pmlab::tests {
 

@@ -12,7 +12,6 @@
 
 #include "support/comparison.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 
 namespace pmlab::tests {
 

@@ -14,7 +14,6 @@
 
 #include "support/linearizability.hpp"
 #include "support/operations.hpp"
-#include "support/random.hpp"
 
 namespace pmlab::tests {
 

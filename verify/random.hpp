@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace pmlab::tests {
+namespace pmlab::verify {
 
 // The splitmix64 sequence. Not thread-safe: one per thread.
 class random {
@@ -27,4 +27,4 @@ class random {
   std::uint64_t state_;
 };
 
-}  // namespace pmlab::tests
+}  // namespace pmlab::verify

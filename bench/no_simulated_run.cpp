@@ -1,0 +1,16 @@
+// The program pmlab has no simulated machine: it hands such runs over to pmlab-simulated.
+#include <pmlab/base/error.hpp>
+#include <pmlab/bench/simulated_run.hpp>
+
+namespace pmlab::bench {
+
+struct simulated_run::running {};
+
+simulated_run::simulated_run(const medium_spec& medium, unsigned /*threads*/) {
+  if (medium.simulated)
+    throw error("this program has no simulated machine for medium " + medium.text(), "run pmlab-simulated");
+}
+
+simulated_run::~simulated_run() = default;
+
+}  // namespace pmlab::bench

@@ -1,0 +1,58 @@
+// What simulated code calls: the seam between a target built by `pmlab_simulate` and the machine that it runs on.
+//
+// Compilers call the functions of -fsanitize=thread (machine/hooks.cpp); the assembler stubs, the wrapped memory
+// functions and the medium `simulated` call these. All of them may be called from any fiber; outside a run they do
+// nothing but what their names say. `caller` is where in the simulated code it happened, for reports.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+// instruction: 0 clwb, 1 clflushopt, 2 clflush. Writes the line of `address` back.
+void pmlab_machine_flush(const void* address, unsigned instruction, const void* caller) noexcept;
+
+// instruction: 0 sfence, 1 mfence. Waits for this thread's write-backs and non-temporal stores.
+void pmlab_machine_fence(unsigned instruction, const void* caller) noexcept;
+
+// Comes before a non-temporal store of `bytes` bytes.
+void pmlab_machine_ntstore(void* address, std::size_t bytes, const void* caller) noexcept;
+
+// Comes before a prefetch of `bytes` bytes.
+void pmlab_machine_prefetch(const void* address, std::size_t bytes) noexcept;
+
+// Comes before a plain store, or load, that the compiler did not report.
+void pmlab_machine_store(void* address, std::size_t bytes, const void* caller) noexcept;
+void pmlab_machine_load(const void* address, std::size_t bytes, const void* caller) noexcept;
+
+// Virtual time of the calling fiber, in picoseconds; 0 where no clock runs.
+std::uint64_t pmlab_machine_now() noexcept;
+
+// From begin to end, accesses of the calling fiber take virtual time; outside they are free. Nothing on other runs.
+void pmlab_machine_begin_timing() noexcept;
+void pmlab_machine_end_timing() noexcept;
+
+// ---- the medium `simulated`: memories of the machine, by handles ----
+
+// `current`: the memory that the machine is told to watch, nullptr if there is none.
+void* pmlab_memory_current() noexcept;
+// A memory of its own, whose stores are not logged. nullptr: no room.
+void* pmlab_memory_make(std::size_t bytes) noexcept;
+void pmlab_memory_drop(void* memory) noexcept;
+void* pmlab_memory_start(const void* memory) noexcept;
+std::size_t pmlab_memory_bytes(const void* memory) noexcept;
+std::size_t pmlab_memory_allocated(const void* memory) noexcept;
+
+// Blocks: nullptr if there is no room; reserved ones go back by cancel, or are kept by a publication.
+void* pmlab_memory_reserve(void* memory, std::size_t bytes, std::size_t alignment) noexcept;
+void pmlab_memory_cancel(void* memory, void* block) noexcept;
+
+// One change of a publication. All of a publication becomes durable at one instant.
+struct pmlab_change {
+  unsigned kind;  // 0 keep the reserved block at `address`, 1 store `value` there, 2 release `value` bytes there
+  void* address;
+  std::uint64_t value;
+};
+void pmlab_memory_publish(void* memory, const pmlab_change* changes, std::size_t count, const void* caller) noexcept;
+}

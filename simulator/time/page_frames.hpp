@@ -1,0 +1,90 @@
+// Names for memory that do not depend on where the kernel put it: pages are numbered in the order of their first touch.
+//
+// Caches and devices look at addresses: which set, which DIMM, which granule. With the kernel's own addresses, figures
+// would change with every run that maps its memory elsewhere.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/lines.hpp>
+#include <pmlab/simulator/machine/mapping.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace pmlab::simulator {
+
+// A line of the simulated machine: kind of memory, frame, line of the frame. Below 2^29.
+using line_number = std::uint32_t;
+
+// Persistent memory and DRAM are numbered apart, so that neighbours in one have no gaps from the other between them.
+inline constexpr unsigned line_bits = 6;    // of a frame: 64 lines
+inline constexpr unsigned frame_bits = 22;  // of each kind: 16 GiB
+inline constexpr line_number persistent_bit = line_number{1} << (line_bits + frame_bits);
+
+[[nodiscard]] constexpr bool is_persistent(line_number line) noexcept { return (line & persistent_bit) != 0; }
+
+// Not thread-safe, and never allocates: it is asked in the middle of anybody's memory allocator.
+class page_frames {
+ public:
+  static constexpr line_number none = ~line_number{0};
+
+  page_frames() : table_(table_entries * sizeof(entry)), pages_(2 * sizeof(std::uintptr_t) << frame_bits) {}
+
+  // The first line of the frame that stands for `page` (address / 4096), as of its first touch persistent or not.
+  // Throws pmlab::error when 16 GiB of one kind have been touched.
+  [[nodiscard]] line_number frame(std::uintptr_t page, bool persistent) {
+    entry& recent = recent_[page % recent_.size()];
+    if (recent.page == page) return recent.line;
+    entry& found = look_up(page);
+    if (found.page != page) {
+      std::uint32_t& used = used_[persistent ? 1 : 0];
+      if (used >> frame_bits != 0) throw error("the simulated machine has no more memory", "use fewer keys");
+      found = {page, (used++ << line_bits) | (persistent ? persistent_bit : 0)};
+      page_of(found.line) = page;
+    }
+    recent = found;
+    return found.line;
+  }
+
+  // Where the simulated program sees a line: its address / 64.
+  [[nodiscard]] std::uintptr_t virtual_line(line_number line) noexcept {
+    return (page_of(line) << line_bits) + (line & ((1U << line_bits) - 1));
+  }
+
+  // As `frame`; `none` if the page has not been touched.
+  [[nodiscard]] line_number frame_if_touched(std::uintptr_t page) const noexcept {
+    const entry& recent = recent_[page % recent_.size()];
+    if (recent.page == page) return recent.line;
+    const entry& found = const_cast<page_frames*>(this)->look_up(page);
+    return found.page == page ? found.line : none;
+  }
+
+ private:
+  // No page of a user has number 0: an empty entry.
+  struct entry {
+    std::uintptr_t page = 0;
+    line_number line = 0;
+  };
+  static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
+
+  // Where `page` is, or is to be put. Neighbours lie side by side, so that the table fills page by page.
+  [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
+    auto* const table = reinterpret_cast<entry*>(table_.start());
+    const std::uintptr_t region = (page >> 18) * 0x9e3779b97f4a7c15U >> 20;
+    std::size_t at = (page + (region << 10)) % table_entries;
+    while (table[at].page != page && table[at].page != 0) at = (at + 1) % table_entries;
+    return table[at];
+  }
+
+  [[nodiscard]] std::uintptr_t& page_of(line_number line) noexcept {
+    return reinterpret_cast<std::uintptr_t*>(pages_.start())[line >> line_bits];
+  }
+
+  mapping table_;
+  mapping pages_;  // of frames
+  std::array<entry, 4096> recent_{};
+  std::array<std::uint32_t, 2> used_{};
+};
+
+}  // namespace pmlab::simulator

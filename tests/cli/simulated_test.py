@@ -1,0 +1,87 @@
+"""`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and says what it cannot do."""
+import json
+import os
+import subprocess
+
+from program import PMLAB, ProgramTest, main
+
+
+class Simulated(ProgramTest):
+    def results_of(self, *arguments, medium="simulated:aep", **more):
+        path = self.file("r.json")
+        done = subprocess.run([os.path.abspath(PMLAB), "bench", "--medium", medium, "--json", path, "--quiet", *arguments],
+                              capture_output=True, text=True, timeout=280, check=False, **more)
+        self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+
+    def throughputs(self, document):
+        return {(r["index"], r["phase"], r["threads"]): r["throughput_ops_per_s"] for r in document["results"]}
+
+    def test_the_same_seed_gives_the_same_figures_to_the_digit(self):
+        same = ["--index", "cceh,fast_fair,std_map", "--records", "5k", "--operations", "5k", "--threads", "1,4",
+                "--workload", "ycsb-a", "--phases", "read,update,insert,erase"]
+        first = self.results_of(*same)
+        # Another environment, folder, size of what lies on the stack, and number of CPUs.
+        second = self.results_of(*same, env=os.environ | {"PMLAB_TEST_PADDING": "x" * 5000}, cwd=self.folder,
+                                 preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}))
+        self.assertEqual(json.dumps(first["results"]), json.dumps(second["results"]))
+        other = self.results_of(*same, "--seed", "2")
+        self.assertNotEqual(json.dumps(first["results"]), json.dumps(other["results"]))
+
+    def test_finds_scale_to_eight_threads(self):
+        rates = self.throughputs(self.results_of("--index", "cceh,fast_fair", "--records", "50k", "--operations", "20k",
+                                                 "--threads", "1,8", "--phases", "read"))
+        for index in ("cceh", "fast_fair"):
+            self.assertGreater(rates[index, "read", 8], 5 * rates[index, "read", 1], index)
+
+    def test_a_lock_around_everything_does_not_scale(self):
+        rates = self.throughputs(self.results_of("--index", "std_map", "--records", "10k", "--operations", "5k",
+                                                 "--threads", "2,8", "--phases", "insert"))
+        self.assertLess(rates["std_map", "insert", 8], 1.5 * rates["std_map", "insert", 2])
+
+    def test_thirty_two_threads_give_right_answers(self):
+        document = self.results_of("--index", "cceh,fast_fair,tbb_hash", "--records", "20k", "--operations", "20k",
+                                   "--threads", "32", "--verify", "--reopen", "--workload", "ycsb-a", "--phases",
+                                   "read,absent,update,insert,erase")
+        self.assertEqual({r["wrong_answers"] for r in document["results"]}, {0})
+        self.assertEqual(document["remarks"], [])
+        self.assertIsNone(document["failure"])
+
+    def test_a_slower_device_gives_lower_figures(self):
+        same = ["--index", "fast_fair", "--records", "50k", "--operations", "5k", "--phases", "read,insert"]
+        aep = self.throughputs(self.results_of(*same))
+        dram = self.throughputs(self.results_of(*same, medium="simulated:dram"))
+        for key, rate in aep.items():
+            self.assertGreater(dram[key], 1.2 * rate, key)
+
+    def test_the_document_says_what_the_machine_is(self):
+        machine = self.results_of("--index", "null_index", "--records", "100", "--operations", "100")["machine"]
+        self.assertEqual(machine["medium"], "simulated:aep")
+        self.assertEqual(machine["profile"], "aep")
+        self.assertEqual(machine["clock"]["source"], "virtual")
+        self.assertIsNone(machine["emulation"])
+        self.assertGreater(machine["simulation"]["core_to_core_ns"], machine["simulation"]["last_level_ns"])
+
+    def test_a_profile_of_ones_own(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "profiles", "aep.toml"), "rb") as f:
+            path = self.write("mine.toml", f.read())
+        self.results_of("--index", "cceh", "--records", "1000", "--operations", "1000", medium="simulated:" + path)
+
+    def test_bad_input(self):
+        def bad(parts, *arguments):
+            self.assert_fails(2, parts, "bench", "--quiet", *arguments)
+
+        bad(["aepp", "did you mean 'aep'"], "--index", "cceh", "--medium", "simulated:aepp")
+        bad(["simulated:PROFILE"], "--index", "cceh", "--medium", "simulated")
+        bad(["pmdk_hash", "pmem:PATH"], "--index", "pmdk_hash", "--medium", "simulated:aep")
+        bad(["128 threads", "127"], "--index", "cceh", "--medium", "simulated:aep", "--threads", "1,128")
+        bad(["--emulation-scale"], "--index", "cceh", "--medium", "simulated:aep", "--emulation-scale", "2")
+
+    def test_a_memory_that_is_too_small(self):
+        self.assert_fails(1, ["full", "--pool-size"], "bench", "--quiet", "--index", "cceh", "--medium",
+                          "simulated:aep", "--records", "100k", "--pool-size", "1M")
+
+
+if __name__ == "__main__":
+    main()

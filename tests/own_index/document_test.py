@@ -1,0 +1,47 @@
+"""The commands of docs/own-index.md work, one after the other, and end as the document says."""
+import os
+import re
+import shlex
+import subprocess
+
+from own_index import INCLUDE, PMLAB, ROOT, TABLE, OwnIndexTest, line_of, main
+
+# What a reader waits for is shortened.
+BUDGET = re.compile(r"--budget \d+")
+
+
+def commands():
+    with open(os.path.join(ROOT, "docs", "own-index.md"), encoding="utf-8") as f:
+        blocks = re.findall(r"^```sh\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
+    lines = [line.split("  #")[0].strip() for line in "".join(blocks).replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+class Document(OwnIndexTest):
+    def test_it_names_the_line_of_the_bug(self):
+        with open(os.path.join(ROOT, "docs", "own-index.md"), encoding="utf-8") as f:
+            text = f.read()
+        line = line_of(TABLE, "key.store(removed)")
+        self.assertIn(f"examples/own_index/table.cpp:{line} (remove)", text)
+        self.assertIn(f"Line {line} is in `remove`", text)
+
+    def test_its_commands(self):
+        # From the source tree, as the document says, with this build in the place of build/release.
+        for name in ("examples", "scripts", "simulator"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(self.folder, name))
+        run = 0
+        for command in commands():
+            if "cmake" in command or command.startswith("scripts/setup.sh"):
+                continue
+            words = BUDGET.sub("--budget 5", command).replace("build/release/bin/pmlab", shlex.quote(PMLAB))
+            words = words.replace("build/release/include", shlex.quote(INCLUDE))
+            done = subprocess.run(words, shell=True, cwd=self.folder, capture_output=True, text=True, check=False,
+                                  timeout=200)
+            found = "verify" in command and "libtable.so" in command
+            self.assertEqual(done.returncode, 1 if found else 0, f"{words}\n{done.stdout}\n{done.stderr}")
+            run += 1
+        self.assertGreaterEqual(run, 6)
+
+
+if __name__ == "__main__":
+    main()

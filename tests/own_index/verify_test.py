@@ -1,0 +1,60 @@
+"""`pmlab verify --library`: finds the bugs of the examples, and nothing where there is none."""
+import os
+import shlex
+
+from own_index import BUILT, FAULTY, LOG, TABLE, OwnIndexTest, line_of, main
+
+SHORT = ["--budget", "4"]
+
+
+class Verify(OwnIndexTest):
+    def expect_found(self, library, *arguments):
+        output, _ = self.pmlab("verify", "--library", library, "--budget", "60", "--shrink", "4", *arguments, status=1)
+        self.assertIn("1 VIOLATION", output)
+        return output
+
+    def test_the_bug_of_the_table_is_found_at_its_store_and_found_again(self):
+        output = self.expect_found(self.build("table", TABLE), "--crashes")
+        lost = next(line for line in output.splitlines() if line.startswith("  lost: "))
+        self.assertIn(f"table.cpp:{line_of(TABLE, 'key.store(removed)')} (remove)", lost)
+        replay = shlex.split(output.split("to see it again:\n", 1)[1].splitlines()[0])
+        self.assertEqual(replay[:2], ["pmlab", "verify"])
+        again, _ = self.pmlab(*replay[1:], status=1)
+        self.assertIn(lost.rsplit(",", 1)[1], again)
+
+    def test_the_fixed_table_is_clean(self):
+        library = self.build("table_fixed", TABLE, "-DFIXED")
+        for how in (["--crashes"], ["--schedules", "--threads", "4"], ["--crashes", "--schedules"]):
+            output, _ = self.pmlab("verify", "--library", library, *SHORT, *how)
+            self.assertIn("no violation", output)
+
+    def test_mmap_and_inline_assembly_are_seen(self):
+        for library in (os.path.join(BUILT, "libown_log.so"), self.build("log", LOG)):
+            output, _ = self.pmlab("verify", "--library", library, "--scans", *SHORT)
+            self.assertIn("no violation", output)
+
+    def test_a_missing_fence_in_inline_assembly_is_found(self):
+        for library in (os.path.join(BUILT, "libown_log_without_fence.so"),
+                        self.build("log_without_fence", LOG, "-DWITHOUT_FENCE")):
+            self.assertIn("log.cpp:", self.expect_found(library, "--crashes"))
+
+    def test_what_recovery_does_wrong_is_a_violation(self):
+        for how, word in (("FAULTS", "faults: Segmentation fault"), ("HANGS", "hangs"),
+                          ("THROWS", "throws: the pool was not closed")):
+            library = self.build(how.lower(), FAULTY, "-D" + how)
+            output, errors = self.pmlab("verify", "--library", library, "--crashes", "--shrink", "0", status=1)
+            self.assertIn(word, output)
+            self.assertEqual(errors, "")
+
+    def test_bad_input(self):
+        self.assert_refused(["there is no library ./libnot.so"], "verify", "--library", "./libnot.so")
+        native = self.build("native", TABLE, "-lpmem", compiler="g++")
+        self.assert_refused(["not built for the simulated machine", "pmlab-c++"], "verify", "--library", native)
+        objects = self.build("objects", TABLE, "-Wl,--no-as-needed", "-lpmemobj")
+        self.assert_refused(["libpmemobj"], "verify", "--library", objects)
+        other = self.build("other", TABLE, "-Dcreate_tree=make_tree")
+        self.assert_refused(["create_tree"], "verify", "--library", other)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+// The simulated machine runs what programs are made of: threads, locks, waits, thread-local storage, other people's
+// containers; it replays; and it notices what must not happen. This program is simulated itself.
+#include <pmlab/simulator/machine/machine.hpp>
+#include <pmlab/simulator/machine/persistent_memory.hpp>
+#include <pmlab/verify/schedules.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <tbb/concurrent_hash_map.h>
+#include <tbb/concurrent_queue.h>
+
+#include "simulator/uninstrumented.hpp"
+
+namespace pmlab::simulator {
+namespace {
+
+// Runs `body` as the first thread of a machine with the schedule of `seed`. Returns how many accesses it made.
+template <class Body>
+std::uint64_t run(std::uint64_t seed, Body&& body, std::uint64_t limit = 50'000'000) {
+  verify::random_schedule who(seed);
+  machine_options options;
+  options.who = &who;
+  options.access_limit = limit;
+  the_machine().begin(options);
+  the_machine().watch(true);
+  body();
+  the_machine().watch(false);
+  const std::uint64_t accesses = the_machine().accesses();
+  the_machine().end();
+  return accesses;
+}
+
+template <class Work>
+void in_threads(unsigned count, Work&& work) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < count; ++t) threads.emplace_back([&work, t] { work(t); });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(machine, a_mutex_excludes) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    volatile std::uint64_t sum = 0;
+    run(seed, [&] {
+      std::mutex mutex;
+      in_threads(4, [&](unsigned) {
+        for (int i = 0; i < 50; ++i) {
+          const std::scoped_lock lock(mutex);
+          sum = sum + 1;
+        }
+      });
+    });
+    ASSERT_EQ(sum, 200U) << "seed " << seed;
+  }
+}
+
+TEST(machine, without_a_mutex_updates_are_lost_and_the_seed_says_which) {
+  const auto sum_of = [](std::uint64_t seed) {
+    volatile std::uint64_t sum = 0;
+    run(seed, [&] {
+      in_threads(4, [&](unsigned) {
+        for (int i = 0; i < 50; ++i) sum = sum + 1;
+      });
+    });
+    return sum + 0;
+  };
+  std::set<std::uint64_t> sums;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    sums.insert(sum_of(seed));
+    ASSERT_EQ(sum_of(seed), sum_of(seed)) << "seed " << seed;
+  }
+  EXPECT_LT(*sums.begin(), 200U);
+  EXPECT_GT(sums.size(), 3U);
+}
+
+TEST(machine, condition_variables_and_shared_locks) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::uint64_t taken = 0;
+    run(seed, [&] {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::deque<std::uint64_t> queue;
+      std::shared_mutex shared;
+      in_threads(4, [&](unsigned t) {
+        for (std::uint64_t i = 1; i <= 20; ++i) {
+          if (t % 2 == 0) {
+            const std::scoped_lock lock(mutex);
+            queue.push_back(i);
+            changed.notify_one();
+          } else {
+            std::unique_lock lock(mutex);
+            changed.wait(lock, [&] { return !queue.empty(); });
+            taken += queue.front();
+            queue.pop_front();
+          }
+          if (t == 0) {
+            const std::scoped_lock lock(shared);
+          } else {
+            const std::shared_lock lock(shared);
+          }
+        }
+      });
+    });
+    ASSERT_EQ(taken, 2 * 210U) << "seed " << seed;
+  }
+}
+
+TEST(machine, sleeps_and_timed_waits_end) {
+  run(1, [] {
+    std::mutex mutex;
+    std::condition_variable never;
+    in_threads(2, [&](unsigned t) {
+      if (t == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        return;
+      }
+      std::unique_lock lock(mutex);
+      EXPECT_EQ(never.wait_for(lock, std::chrono::milliseconds(1)), std::cv_status::timeout);
+    });
+  });
+}
+
+TEST(machine, atomic_wait_is_woken) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    run(seed, [] {
+      std::atomic<int> word{0};
+      in_threads(2, [&](unsigned t) {
+        if (t == 0) {
+          word.wait(0);
+          EXPECT_EQ(word.load(), 1);
+        } else {
+          word.store(1);
+          word.notify_all();
+        }
+      });
+    });
+}
+
+int initialisations = 0;
+
+struct counted_object {
+  counted_object() { ++initialisations; }
+  int value = 7;
+};
+
+TEST(machine, once_and_contended_statics_are_initialised_once) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    initialisations = 0;
+    int called = 0;
+    run(seed, [&] {
+      std::once_flag flag;
+      in_threads(4, [&](unsigned) {
+        std::call_once(flag, [&] { ++called; });
+        EXPECT_EQ(called, 1);
+        static counted_object once;
+        EXPECT_EQ(once.value, 7);
+      });
+    });
+    EXPECT_EQ(called, 1);
+    EXPECT_LE(initialisations, 1);
+  }
+}
+
+std::vector<int> ended;  // by destructors of thread-local objects
+
+struct local_object {
+  int number = 0;
+  ~local_object() { ended.push_back(number); }
+};
+
+TEST(machine, every_thread_has_its_thread_local_storage_and_gives_it_back) {
+  ended.clear();
+  run(3, [] {
+    in_threads(3, [](unsigned t) {
+      thread_local local_object mine;
+      EXPECT_EQ(mine.number, 0);
+      mine.number = static_cast<int>(t) + 1;
+      std::this_thread::yield();
+      errno = static_cast<int>(t) + 100;
+      std::this_thread::yield();
+      EXPECT_EQ(mine.number, static_cast<int>(t) + 1);
+      EXPECT_EQ(errno, static_cast<int>(t) + 100);
+    });
+  });
+  EXPECT_EQ(std::multiset<int>(ended.begin(), ended.end()), (std::multiset<int>{1, 2, 3}));
+}
+
+TEST(machine, exceptions_stay_with_their_threads) {
+  run(5, [] {
+    in_threads(4, [](unsigned t) {
+      try {
+        std::this_thread::yield();
+        throw static_cast<int>(t);
+      } catch (int caught) {
+        std::this_thread::yield();
+        EXPECT_EQ(caught, static_cast<int>(t));
+      }
+    });
+  });
+}
+
+TEST(machine, containers_of_onetbb_work) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    std::size_t size = 0;
+    std::atomic<std::uint64_t> sum{0};
+    run(seed, [&] {
+      tbb::concurrent_hash_map<std::uint64_t, std::uint64_t> map;
+      tbb::concurrent_queue<std::uint64_t> queue;
+      in_threads(4, [&](unsigned t) {
+        for (std::uint64_t i = 0; i < 40; ++i) {
+          map.insert({i * 4 + t, i});
+          queue.push(i);
+          std::uint64_t got = 0;
+          if (queue.try_pop(got)) sum += got;
+          decltype(map)::const_accessor found;
+          EXPECT_TRUE(map.find(found, i * 4 + t));
+        }
+      });
+      size = map.size();
+    });
+    EXPECT_EQ(size, 160U);
+    EXPECT_EQ(sum.load(), 4 * 780U);
+  }
+}
+
+TEST(machine, the_same_seed_makes_the_same_accesses) {
+  const auto accesses_of = [](std::uint64_t seed) {
+    return run(seed, [] {
+      std::atomic<std::uint64_t> word{0};
+      in_threads(3, [&](unsigned) {
+        for (int i = 0; i < 30; ++i)
+          for (std::uint64_t old = word.load(); !word.compare_exchange_weak(old, old * 3 + 1);) {
+          }
+      });
+    });
+  };
+  EXPECT_EQ(accesses_of(11), accesses_of(11));
+  std::set<std::uint64_t> different;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) different.insert(accesses_of(seed));
+  EXPECT_GT(different.size(), 1U);
+}
+
+// What ends the process runs in one of its own.
+TEST(machine_death, a_deadlock_is_reported_with_the_place_of_each_thread) {
+  const auto deadlock = [] {
+    for (std::uint64_t seed = 1; seed < 200; ++seed)
+      run(seed, [] {
+        std::mutex first;
+        std::mutex second;
+        in_threads(2, [&](unsigned t) {
+          const std::scoped_lock one(t == 0 ? first : second);
+          const std::scoped_lock other(t == 0 ? second : first);
+        });
+      });
+  };
+  EXPECT_DEATH(deadlock(), "deadlock: every thread waits(.|\n)*thread 1 at .*waits for a mutex(.|\n)*thread 2 at");
+}
+
+TEST(machine_death, a_livelock_is_reported) {
+  const auto livelock = [] {
+    run(
+        1,
+        [] {
+          std::atomic<bool> never{false};
+          in_threads(2, [&](unsigned) {
+            while (!never.load()) {
+            }
+          });
+        },
+        100'000);
+  };
+  EXPECT_DEATH(livelock(), "livelock");
+}
+
+TEST(machine_death, a_use_of_freed_memory_is_reported) {
+  const auto use = [] {
+    run(1, [] {
+      auto* const word = new std::atomic<std::uint64_t>(5);
+      auto* volatile kept = word;
+      delete word;
+      kept->store(6);
+    });
+  };
+  EXPECT_DEATH(use(), "use of freed memory");
+}
+
+TEST(machine_death, a_second_free_is_reported) {
+  const auto free_twice = [] {
+    run(1, [] {
+      auto* const word = new std::uint64_t(5);
+      void* const volatile kept = word;
+      ::operator delete(kept);
+      ::operator delete(kept);
+    });
+  };
+  EXPECT_DEATH(free_twice(), "freed twice");
+}
+
+TEST(persistence, stores_are_durable_when_flushed_and_fenced) {
+  persistent_memory memory(1 << 20);
+  memory.cover_all();
+  auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(memory.start() + 8192);
+  const auto* const durable = reinterpret_cast<const std::uint64_t*>(memory.durable() + 8192);
+  run(1, [&] {
+    the_machine().use(&memory);
+    words[0].store(1, std::memory_order_release);
+    words[1].store(2, std::memory_order_release);
+    words[0].store(3, std::memory_order_release);
+    the_machine().flush(words, nullptr);
+    words[2].store(4, std::memory_order_release);
+    EXPECT_EQ(durable[0], 0U);
+    the_machine().fence(nullptr);
+    EXPECT_EQ(durable[0], 3U);
+    EXPECT_EQ(durable[1], 2U);
+    EXPECT_EQ(durable[2], 0U) << "stored after the flush";
+    ASSERT_EQ(memory.uncertain().size(), 1U);
+    EXPECT_EQ(memory.log(memory.uncertain()[0]).stores.size(), 1U);
+    EXPECT_EQ(memory.audit(), "");
+  });
+}
+
+TEST(persistence, plain_stores_and_copies_are_seen) {
+  persistent_memory memory(1 << 20);
+  memory.cover_all();
+  struct wide {
+    std::uint64_t words[24];
+  };
+  auto* const target = reinterpret_cast<wide*>(memory.start() + 8192);
+  auto source = std::make_unique<wide>();
+  for (std::size_t i = 0; i < 24; ++i) source->words[i] = i + 1;
+  run(1, [&] {
+    the_machine().use(&memory);
+    *target = *source;
+    std::memset(target + 1, 0x7f, sizeof(wide));
+    target[2].words[5] = 9;
+    reinterpret_cast<volatile char*>(target + 3)[3] = 1;
+    the_machine().settle();
+    EXPECT_EQ(memory.audit(), "");
+  });
+  EXPECT_EQ(memory.uncertain().size(), 3 + 3 + 1 + 1U);
+}
+
+TEST(persistence, the_audit_finds_a_store_that_went_around_the_instrument) {
+  persistent_memory memory(1 << 20);
+  memory.cover_all();
+  auto* const word = reinterpret_cast<std::uint64_t*>(memory.start() + 8192);
+  run(1, [&] {
+    the_machine().use(&memory);
+    reinterpret_cast<std::atomic<std::uint64_t>*>(word)->store(1);
+    EXPECT_EQ(memory.audit(), "");
+    tests::store_unseen(word, 2);
+    EXPECT_NE(memory.audit().find("went around"), std::string::npos);
+  });
+}
+
+TEST(persistence, an_image_is_any_prefix_of_each_line) {
+  persistent_memory memory(1 << 20);
+  memory.cover_all();
+  auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(memory.start() + 8192);
+  run(1, [&] {
+    the_machine().use(&memory);
+    words[0].store(1);
+    words[1].store(2);
+    words[8].store(3);  // the next line
+    ASSERT_EQ(memory.uncertain().size(), 2U);
+    std::set<std::string> images;
+    for (std::uint32_t first = 0; first <= 2; ++first)
+      for (std::uint32_t second = 0; second <= 1; ++second) {
+        std::vector<std::byte> image(memory.used_bytes());
+        const std::uint32_t choice[] = {first, second};
+        memory.write_image(image.data(), choice);
+        const auto* const w = reinterpret_cast<const std::uint64_t*>(image.data() + 8192);
+        images.insert(std::to_string(w[0]) + std::to_string(w[1]) + std::to_string(w[8]));
+      }
+    EXPECT_EQ(images, (std::set<std::string>{"000", "100", "120", "003", "103", "123"}));
+  });
+}
+
+}  // namespace
+}  // namespace pmlab::simulator

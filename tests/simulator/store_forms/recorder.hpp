@@ -1,0 +1,30 @@
+// Takes the place of the machine: keeps what the instrument reported.
+#pragma once
+
+#include "simulator/store_forms/form.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace forms {
+
+struct record {
+  enum class what { load, store, store_with_value, flush, fence };
+  what kind;
+  const char* address;  // null for a fence
+  std::size_t bytes;    // of a flush or fence: which instruction
+  const void* caller;
+  std::size_t frames_beyond_caller;  // 0: unwinding did not come past it
+  bool may_be_a_copy;
+  std::array<char, area_bytes> target_then;
+};
+
+// Emptied by whoever begins to record.
+inline std::vector<record>& records() {
+  static std::vector<record> all;
+  return all;
+}
+
+}  // namespace forms

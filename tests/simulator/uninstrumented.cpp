@@ -1,0 +1,8 @@
+// What the simulated machine cannot see.
+#include "simulator/uninstrumented.hpp"
+
+namespace pmlab::tests {
+
+void store_unseen(std::uint64_t* word, std::uint64_t value) { *word = value; }
+
+}  // namespace pmlab::tests

@@ -1,0 +1,135 @@
+// What promises allow, and what they do not: histories with known verdicts.
+#include <pmlab/verify/promises.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pmlab::verify {
+namespace {
+
+using indexes::entry;
+using indexes::outcome;
+
+constexpr answer inserted{outcome::inserted, {}};
+constexpr answer exists{outcome::exists, {}};
+constexpr answer updated{outcome::updated, {}};
+constexpr answer erased{outcome::erased, {}};
+constexpr answer not_found{};
+answer found(std::uint64_t value) { return {{}, value}; }
+
+const step insert_1{action::insert, 7, 1};
+const step insert_2{action::insert, 7, 2};
+const step update_3{action::update, 7, 3};
+const step erase_it{action::erase, 7, 0};
+const step find_it{action::find, 7, 0};
+
+bool allowed(promises& p, const std::vector<entry>& entries) { return p.judge(entries).empty(); }
+
+TEST(promises, one_thread_is_held_to_the_order_of_its_operations) {
+  promises p({7, 9});
+  p.called(0, insert_1);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{7, 1}})) << "under way: wholly or not at all";
+  EXPECT_FALSE(allowed(p, {{7, 2}}));
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  EXPECT_FALSE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {{7, 1}, {7, 1}})) << "twice";
+  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "nobody's key";
+  p.called(0, insert_2);
+  EXPECT_NE(p.returned(0, insert_2, inserted), "") << "it was there";
+}
+
+TEST(promises, overlapping_operations_may_have_any_order) {
+  promises p({7});
+  p.called(0, insert_1);
+  p.called(1, insert_2);
+  EXPECT_EQ(p.returned(1, insert_2, exists), "") << "the other one came first";
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {})) << "its answer depended on the other one, which must be durable by then";
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  EXPECT_FALSE(allowed(p, {{7, 2}}));
+}
+
+TEST(promises, two_inserts_of_one_key_do_not_both_succeed) {
+  promises p({7});
+  p.called(0, insert_1);
+  p.called(1, insert_2);
+  EXPECT_EQ(p.returned(1, insert_2, inserted), "");
+  const std::string wrong = p.returned(0, insert_1, inserted);
+  EXPECT_NE(wrong.find("no order"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("insert(7, 2)"), std::string::npos) << wrong;
+}
+
+TEST(promises, a_read_that_was_answered_stays_true_after_a_crash) {
+  promises p({7});
+  p.called(0, insert_1);
+  p.called(1, find_it);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_EQ(p.returned(1, find_it, found(1)), "");
+  EXPECT_FALSE(allowed(p, {})) << "strict durable linearizability";
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+}
+
+TEST(promises, a_read_is_not_older_than_its_call) {
+  promises p({7});
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  p.called(0, update_3);
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(0, update_3, updated), "");
+  p.called(2, find_it);
+  EXPECT_EQ(p.returned(2, find_it, found(3)), "");
+  p.called(2, find_it);
+  EXPECT_NE(p.returned(2, find_it, found(1)), "") << "it was called after the update had returned";
+}
+
+TEST(promises, reads_do_not_go_back_in_time) {
+  promises p({7});
+  p.called(0, insert_1);
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(1, find_it, found(1)), "");
+  p.called(1, find_it);
+  EXPECT_NE(p.returned(1, find_it, not_found), "");
+}
+
+TEST(promises, an_erase_under_way_may_leave_either) {
+  promises p({7});
+  p.preloaded({7, 5});
+  p.called(0, erase_it);
+  p.called(1, update_3);
+  EXPECT_TRUE(allowed(p, {{7, 5}}));
+  EXPECT_TRUE(allowed(p, {{7, 3}}));
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_EQ(p.returned(1, update_3, updated), "");
+  EXPECT_FALSE(allowed(p, {{7, 5}}));
+  EXPECT_EQ(p.returned(0, erase_it, erased), "");
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update came first, or it would have answered absent";
+}
+
+TEST(promises, a_scan_reads_every_key_of_its_range) {
+  promises p({3, 7, 9});
+  p.preloaded({3, 30});
+  p.preloaded({9, 90});
+  p.scan_called(1, 3);
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  promises other = p;
+  EXPECT_EQ(p.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {9, 90}}), "") << "before the insert";
+  EXPECT_EQ(other.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {7, 1}, {9, 90}}), "") << "or after it";
+  p.scan_called(1, 3);
+  EXPECT_NE(p.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {9, 90}}), "") << "it has been there all the time";
+  other.scan_called(1, 0);
+  EXPECT_NE(other.scan_returned(1, 0, 10, std::vector<entry>{{7, 1}, {3, 30}, {9, 90}}), "") << "not ascending";
+  other.scan_called(1, 0);
+  EXPECT_EQ(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {7, 1}}), "") << "full before the last key";
+  other.scan_called(1, 0);
+  EXPECT_NE(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {9, 90}}), "") << "7 is left out";
+}
+
+}  // namespace
+}  // namespace pmlab::verify

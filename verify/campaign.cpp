@@ -1,0 +1,132 @@
+// Round after round of an index.
+#include <pmlab/verify/campaign.hpp>
+#include <pmlab/verify/child_run.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+// The numbers of all operations of a round that are kept.
+std::vector<std::size_t> kept_steps(const round_options& options) {
+  if (!options.steps.empty()) return options.steps;
+  std::vector<std::size_t> all(options.threads * options.operations);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+// True if the round still shows a violation, with this schedule or one of the next few: `options` and `found` then say
+// how.
+bool still_violates(const subject& kind, round_options& options, violation& found) {
+  constexpr std::uint64_t schedules = 24;
+  constexpr double seconds = 3;
+  const bool many = options.threads > 1 && options.how == search::random;
+  round_counts ignored;
+  const child_outcome outcome = run_rounds_in_child(kind,
+                                                    [&](std::uint64_t number, round_options& round) {
+                                                      round = options;
+                                                      round.schedule_seed += number * 1'000'003;
+                                                      return number < (many ? schedules : 1);
+                                                    },
+                                                    seconds, ignored, {});
+  if (!outcome.violated) return false;
+  options = outcome.round;
+  found.what = outcome.what;
+  found.history = outcome.history;
+  return true;
+}
+
+// Leaves out operations, first many at a time, as long as a violation remains.
+void shorten(const subject& kind, violation& found, double seconds) {
+  const auto start = clock::now();
+  std::vector<std::size_t> steps = kept_steps(found.round);
+  for (std::size_t chunk = std::max<std::size_t>(steps.size() / 2, 1);; chunk /= 2) {
+    for (std::size_t from = 0; from < steps.size() && seconds_since(start) < seconds;) {
+      std::vector<std::size_t> fewer = steps;
+      const std::size_t count = std::min(chunk, steps.size() - from);
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(from),
+                  fewer.begin() + static_cast<std::ptrdiff_t>(from + count));
+      round_options tried = found.round;
+      tried.steps = fewer;
+      if (!fewer.empty() && still_violates(kind, tried, found)) {
+        found.round = std::move(tried);
+        steps = std::move(fewer);
+      } else {
+        from += count;
+      }
+    }
+    if (chunk == 1 || seconds_since(start) >= seconds) break;
+  }
+}
+
+}  // namespace
+
+round_options round_of(const campaign_options& options, std::uint64_t seed) {
+  round_options round = options.round;
+  const bool several = options.schedules && round.threads > 1;
+  std::uint64_t kind = several ? options.crashes ? 2 : 1 : 0;
+  if (kind == 2 && options.mixed && round.how == search::random) kind = seed % 3;
+  round.seed = seed;
+  if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
+  round.crashes = options.crashes && kind != 1;
+  // Twelve operations from just before a split.
+  if (seed % 16 == 5) {
+    round.grown = true;
+    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
+    round.crash.states_per_point = 16;
+  }
+  if (kind == 0) round.threads = 1;
+  if (kind == 2) {
+    // Crashes of many schedules, rather than many crashes of one.
+    round.crash.points_one_in = 5;
+    round.crash.states_per_point = std::min<std::size_t>(round.crash.states_per_point, 8);
+    round.crash.crash_recovery_one_in = 500;
+  }
+  return round;
+}
+
+campaign_result run_campaign(const subject& kind, const campaign_options& options,
+                             const std::function<void(const round_counts&, double)>& progress) {
+  campaign_result result;
+  const auto start = clock::now();
+  const std::uint64_t rounds = options.rounds == 0 ? std::numeric_limits<std::uint64_t>::max() : options.rounds;
+  // Bounded search stays with the operations of the first seed, and counts schedules up.
+  const bool bounded = options.round.how == search::bounded && options.round.threads > 1;
+  const std::uint64_t first = options.round.schedule_seed;
+  const auto next = [&](std::uint64_t number, round_options& round) {
+    round = round_of(options, bounded ? options.round.seed : options.round.seed + number);
+    if (bounded) {
+      // Schedule 0 tells how long the others are.
+      round.threads = options.round.threads;
+      round.schedule_seed = number == 0 ? 0 : first + number - 1;
+      return number <= rounds;
+    }
+    return number < rounds;
+  };
+  const child_outcome outcome = run_rounds_in_child(
+      kind, next, options.rounds == 0 ? options.budget_seconds : std::max(options.budget_seconds, 600.0), result.counts,
+      progress ? std::function<void(const round_counts&)>(
+                     [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
+               : std::function<void(const round_counts&)>());
+  if (outcome.violated) {
+    violation found;
+    found.what = outcome.what;
+    found.round = outcome.round;
+    found.history = outcome.history;
+    found.operations = kept_steps(found.round).size();
+    if (options.shrink_seconds > 0 && !bounded) shorten(kind, found, options.shrink_seconds);
+    result.found = std::move(found);
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,352 @@
+// Every state that a crash may leave, opened and judged.
+#include <pmlab/verify/crash_explorer.hpp>
+
+#include <pmlab/simulator/machine/machine.hpp>
+#include <pmlab/verify/crashed_process.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+constexpr std::size_t image_bytes = std::size_t{64} << 20;
+constexpr std::size_t nothing_fixed = std::numeric_limits<std::size_t>::max();
+
+// Of many keys, one in so many is searched for in an image, and one image in so many is worked on. Walks see them all.
+constexpr std::size_t many_keys = 500;
+constexpr std::size_t sample = 8;
+
+// What ran before the crash is out of reach: an image that holds an address of its DRAM, or of its memory's old place,
+// faults. Hiding costs as much as judging some images does.
+constexpr std::uint64_t hidden_one_in = 64;
+
+class hidden_run {
+ public:
+  hidden_run(const simulator::persistent_memory& memory, bool on) : memory_(on ? &memory : nullptr) {
+    if (memory_ == nullptr) return;
+    memory_->hide();
+    simulator::the_machine().dram()->hide();
+  }
+  hidden_run(const hidden_run&) = delete;
+  hidden_run& operator=(const hidden_run&) = delete;
+  ~hidden_run() {
+    if (memory_ == nullptr) return;
+    memory_->show();
+    simulator::the_machine().dram()->show();
+  }
+
+ private:
+  const simulator::persistent_memory* memory_;
+};
+
+std::string code(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "{%p}", address);
+  return text;
+}
+
+}  // namespace
+
+// Recoveries on the simulated machine, crashed at each of their own stores, and judged again.
+class crash_explorer::recovery_crasher final : public simulator::persistence_observer {
+ public:
+  explicit recovery_crasher(crash_explorer& owner) : owner_(owner), memory_(image_bytes), image_(image_bytes) {}
+
+  // Opens the image of `choice` on the machine. "" or what is wrong.
+  std::string run(const std::vector<std::uint32_t>& choice) {
+    simulator::persistent_memory& crashed = owner_.memory_;
+    buffer_.resize(crashed.used_bytes());
+    crashed.write_image(buffer_.data(), choice);
+    memory_.restore(buffer_.data(), buffer_.size());
+    memory_.restore_blocks(*crashed.blocks().snapshot(), crashed.blocks().top());
+    memory_.observe(this);
+    wrong_.clear();
+    simulator::the_machine().aside(memory_, [this] {
+      try {
+        const std::unique_ptr<target> index = owner_.kind_.open_simulated();
+        simulator::the_machine().watch(false);
+        if (wrong_.empty()) wrong_ = memory_.audit();
+        simulator::the_machine().watch(true);
+      } catch (const std::exception& e) {
+        if (wrong_.empty()) wrong_ = std::string("the index cannot be opened: ") + e.what();
+      }
+    });
+    memory_.observe(nullptr);
+    return wrong_.empty() ? "" : "after a crash of the recovery, " + wrong_;
+  }
+
+  void after_store(const simulator::uncertain_line& /*line*/) override { look(); }
+  void after_fence() override { look(); }
+
+ private:
+  void look() {
+    if (!wrong_.empty()) return;
+    const std::vector<std::uint32_t>& lines = memory_.uncertain();
+    for (unsigned kind = 0; kind < 3 && wrong_.empty(); ++kind) {
+      std::vector<std::uint32_t> choice(lines.size());
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const auto most = static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size());
+        choice[i] = kind == 0 ? 0 : kind == 1 ? most : static_cast<std::uint32_t>(owner_.random_.below(most + 1));
+      }
+      memory_.write_image(image_.area(), choice);
+      image_.begin(memory_.used_bytes(), memory_.blocks().snapshot(), memory_.blocks().live_bytes());
+      ++owner_.counts_.states;
+      ++owner_.counts_.judged;
+      ++owner_.counts_.in_recovery;
+      try {
+        const std::unique_ptr<target> index = owner_.kind_.open_image(image_);
+        wrong_ = owner_.judge(*index, &image_);
+      } catch (const std::exception& e) {
+        wrong_ = std::string("the index cannot be opened, or an operation throws: ") + e.what();
+      }
+      if (lines.empty()) break;
+    }
+  }
+
+  crash_explorer& owner_;
+  simulator::persistent_memory memory_;
+  image_medium image_;
+  std::vector<std::byte> buffer_;
+  std::string wrong_;
+};
+
+crash_explorer::crash_explorer(const subject& kind, simulator::persistent_memory& memory, crash_counts& counts,
+                               std::function<void(const std::string&)> violated)
+    : kind_(kind), memory_(memory), counts_(counts), violated_(std::move(violated)), image_(image_bytes) {
+  if (kind.open_image != nullptr) recovery_ = std::make_unique<recovery_crasher>(*this);
+}
+crash_explorer::~crash_explorer() = default;
+
+void crash_explorer::begin(promises* p, std::uint64_t seed, const crash_options& options) {
+  options_ = options;
+  promises_ = p;
+  random_ = random(seed * 7919 + 1);
+  seen_.clear();
+}
+
+// Never left out: the states are the same, and a promise may have become false in them.
+void crash_explorer::promised() { point(nothing_fixed); }
+
+void crash_explorer::after_store(const simulator::uncertain_line& line) {
+  if (options_.points_one_in > 1 && !random_.one_in(options_.points_one_in)) return;
+  point(line.position);
+}
+
+// A fence makes states impossible and none possible; a publication makes a new one.
+void crash_explorer::after_fence() {
+  if (options_.points_one_in > 1 && !random_.one_in(options_.points_one_in)) return;
+  point(nothing_fixed);
+}
+
+// The states of now, in which the uncertain line at place `fixed` has all of its stores.
+void crash_explorer::point(std::size_t fixed) {
+  ++counts_.points;
+  const std::vector<std::uint32_t>& lines = memory_.uncertain();
+  const auto most = [&](std::size_t i) { return static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size()); };
+  std::size_t combinations = 1;
+  for (std::size_t i = 0; i < lines.size() && combinations <= options_.states_per_point; ++i)
+    if (i != fixed) combinations *= most(i) + 1;
+  std::vector<std::uint32_t>& choice = choice_;
+  choice.assign(lines.size(), 0);
+  if (fixed != nothing_fixed) choice[fixed] = most(fixed);
+
+  if (combinations <= options_.states_per_point) {
+    for (bool more = true; more;) {
+      visit(choice);
+      std::size_t digit = 0;
+      for (more = false; digit < choice.size() && !more; ++digit) {
+        if (digit == fixed) continue;
+        if (choice[digit] < most(digit)) {
+          ++choice[digit];
+          more = true;
+        } else {
+          choice[digit] = 0;
+        }
+      }
+    }
+    return;
+  }
+
+  visit(choice);  // all others behind
+  for (std::size_t i = 0; i < lines.size(); ++i) choice[i] = most(i);
+  visit(choice);  // all ahead
+  for (std::size_t made = 2; made < options_.states_per_point; ++made) {
+    const std::size_t special = random_.below(lines.size());
+    const std::uint64_t kind = random_.below(3);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (kind == 0) choice[i] = i == special ? static_cast<std::uint32_t>(random_.below(most(i))) : most(i);
+      if (kind == 1) choice[i] = i == special ? 1 + static_cast<std::uint32_t>(random_.below(most(i))) : 0;
+      if (kind == 2) choice[i] = static_cast<std::uint32_t>(random_.below(most(i) + 1));
+    }
+    if (fixed != nothing_fixed) choice[fixed] = most(fixed);
+    visit(choice);
+  }
+}
+
+void crash_explorer::visit(const std::vector<std::uint32_t>& choice) {
+  ++counts_.states;
+  if (options_.remember_images) {
+    std::uint64_t hash = memory_.durable_hash();
+    for (std::size_t i = 0; i < choice.size(); ++i)
+      if (choice[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.uncertain()[i]), choice[i]);
+    hash ^= (promises_->version() + 1) * 0x9e3779b97f4a7c15U ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
+    if (!seen_.insert(hash)) return;
+  }
+  const bool crash_recovery = recovery_ != nullptr && random_.one_in(options_.crash_recovery_one_in);
+  if (std::string wrong = examine(choice, crash_recovery); !wrong.empty()) report(choice, std::move(wrong));
+}
+
+std::string crash_explorer::examine(const std::vector<std::uint32_t>& choice, bool crash_recovery) {
+  ++counts_.judged;
+  if (kind_.open_recovered != nullptr)
+    return in_crashed_process(memory_, choice, [this] {
+      const std::unique_ptr<target> index = kind_.open_recovered();
+      index->know_keys(promises_->keys());
+      return judge(*index, nullptr);
+    });
+  memory_.write_image(image_.area(), choice);
+  image_.begin(memory_.used_bytes(), memory_.blocks().snapshot(), memory_.blocks().live_bytes());
+  try {
+    const hidden_run hidden(memory_, counts_.judged % hidden_one_in == 1);
+    const std::unique_ptr<target> index = kind_.open_image(image_);
+    if (std::string wrong = judge(*index, &image_); !wrong.empty()) return wrong;
+  } catch (const std::exception& e) {
+    return std::string("the index cannot be opened, or an operation throws: ") + e.what();
+  }
+  return crash_recovery ? recovery_->run(choice) : std::string();
+}
+
+std::string crash_explorer::judge(target& index, const image_medium* medium) {
+  if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
+  if (std::string wrong = promises_->judge(entries_); !wrong.empty()) return wrong;
+  if (std::string wrong = judge_blocks(index, medium); !wrong.empty()) return wrong;
+  return sampled() && !random_.one_in(sample) ? std::string() : work_on(index, medium);
+}
+
+bool crash_explorer::sampled() const { return promises_->keys().size() > many_keys; }
+
+// Every way of reading agrees: `entries_` is what they say.
+std::string crash_explorer::read_back(target& index) {
+  if (std::string wrong = index.check(); !wrong.empty()) return "check(): " + wrong;
+  index.entries(entries_);
+  for (std::size_t i = 1; i < entries_.size(); ++i)
+    if (entries_[i].key <= entries_[i - 1].key)
+      return entries_[i].key == entries_[i - 1].key ? "key " + std::to_string(entries_[i].key) + " is there twice"
+                                                    : "the order of keys is broken";
+  if (kind_.ordered) {
+    again_.resize(entries_.size() + 2);
+    const std::size_t count = index.scan(0, again_);
+    if (count != entries_.size() || !std::equal(entries_.begin(), entries_.end(), again_.begin()))
+      return "a scan gives " + std::to_string(count) + " entries, for_each " + std::to_string(entries_.size()) +
+             ", or other ones";
+  }
+  std::size_t at = 0;
+  const std::vector<std::uint64_t>& keys = promises_->keys();
+  const std::size_t stride = sampled() ? sample : 1;
+  for (std::size_t i = random_.below(stride); i < keys.size(); i += stride) {
+    const std::uint64_t key = keys[i];
+    while (at < entries_.size() && entries_[at].key < key) ++at;
+    const bool there = at < entries_.size() && entries_[at].key == key;
+    const answer got = index.perform({action::find, key, 0});
+    if (got.found != (there ? key_state(entries_[at].value) : std::nullopt))
+      return "find(" + std::to_string(key) + ") says " + to_string(got) + ", a walk " +
+             (there ? "found " + std::to_string(entries_[at].value) : std::string("not found"));
+  }
+  return {};
+}
+
+// The recovered index goes on: on the run's keys, and in long work on new ones, so that nodes split.
+std::string crash_explorer::work_on(target& index, const image_medium* medium) {
+  const bool is_long = random_.one_in(options_.long_work_one_in);
+  const std::size_t operations = is_long ? options_.long_work : options_.work_after_recovery;
+  if (operations == 0) return {};
+  model_.clear();
+  std::size_t at = 0;
+  for (const std::uint64_t key : promises_->keys()) {
+    while (at < entries_.size() && entries_[at].key < key) ++at;
+    model_.emplace_back(key,
+                        at < entries_.size() && entries_[at].key == key ? key_state(entries_[at].value) : std::nullopt);
+  }
+  const std::size_t known = model_.size();
+  for (std::size_t i = 0; i < operations; ++i) {
+    std::size_t which = random_.below(known);
+    step s{random_action(random_, {}), model_[which].first, random_.next()};
+    if (kind_.modest && s.what == action::upsert) s.what = action::update;
+    if (is_long && !random_.one_in(4)) {
+      // Beside a known key, where no key of the run is.
+      const std::uint64_t fresh = model_[which].first ^ (random_.next() >> 20);
+      const bool taken = std::any_of(model_.begin(), model_.end(), [&](const auto& m) { return m.first == fresh; });
+      if (!taken) {
+        which = model_.size();
+        model_.emplace_back(fresh, std::nullopt);
+        s = {action::insert, fresh, random_.next()};
+      }
+    }
+    const answer expected = expect(s, model_[which].second);
+    const answer got = index.perform(s);
+    if (got != expected)
+      return "after recovery, " + to_string(s) + " answers " + to_string(got) + ", not " + to_string(expected);
+  }
+  if (std::string wrong = index.check(); !wrong.empty()) return "after recovery and work, check(): " + wrong;
+  std::sort(model_.begin(), model_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  worked_keys_.clear();
+  for (const auto& [key, state] : model_) worked_keys_.push_back(key);
+  index.know_keys(worked_keys_);
+  index.entries(entries_);
+  std::size_t next = 0;
+  for (const auto& [key, state] : model_) {
+    if (!state) continue;
+    if (next >= entries_.size() || entries_[next].key != key || entries_[next].value != *state)
+      return "after recovery and work, key " + std::to_string(key) + " is missing, doubled or wrong";
+    ++next;
+  }
+  if (next != entries_.size()) return "after recovery and work, there are keys that must not be there";
+  const std::string wrong = judge_blocks(index, medium);
+  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
+// Every block that is allocated belongs to the index.
+std::string crash_explorer::judge_blocks(target& index, const image_medium* medium) {
+  if (medium == nullptr) return {};
+  if (!medium->misuse().empty()) return medium->misuse();
+  const auto held = index.held_bytes();
+  if (!held || *held == medium->used().allocated_bytes) return {};
+  return "the index holds " + std::to_string(*held) + " bytes, and " + std::to_string(medium->used().allocated_bytes) +
+         " are allocated: leaked, or freed while in use";
+}
+
+// Makes the loss as small as it can be, and tells of it.
+void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what) {
+  const std::vector<std::uint32_t>& lines = memory_.uncertain();
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const auto most = static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size());
+    if (choice[i] == most) continue;
+    std::vector<std::uint32_t> less = choice;
+    less[i] = most;
+    if (std::string wrong = examine(less, false); !wrong.empty()) {
+      choice = std::move(less);
+      what = std::move(wrong);
+    }
+  }
+  std::string text = what + "\n  crash ";
+  const std::string under_way = promises_->under_way();
+  text += under_way.empty() ? "between operations" : "during " + under_way;
+  bool lost = false;
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const simulator::uncertain_line& l = memory_.log(lines[i]);
+    if (choice[i] == l.stores.size()) continue;
+    text += std::string("\n  lost: ") + (lost ? "and " : "") + std::to_string(l.stores.size() - choice[i]) +
+            " store(s) to the line at offset " + std::to_string(std::size_t{l.number} * media::cache_line_bytes) +
+            ", first the one at " + code(l.stores[choice[i]].caller);
+    lost = true;
+  }
+  if (!lost) text += "\n  lost: no store; everything that was stored had become durable";
+  const auto* const current = simulator::the_machine().current();
+  if (current != nullptr) text += "\n  last access before the crash: " + code(current->last_caller);
+  violated_(text);
+}
+
+}  // namespace pmlab::verify

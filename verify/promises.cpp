@@ -1,0 +1,228 @@
+// What the threads of a run were promised so far.
+#include <pmlab/verify/promises.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace pmlab::verify {
+namespace {
+
+std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
+
+}  // namespace
+
+promises::promises(std::vector<std::uint64_t> keys) : keys_(std::move(keys)), states_(keys_.size()) {}
+
+promises::key_history& promises::of(std::uint64_t key) {
+  return states_[static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin())];
+}
+
+void promises::preloaded(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
+
+void promises::add_operation(key_history& k, unsigned thread, const step& s) {
+  k.under_way.push_back({thread, s});
+  k.reachable.clear();
+}
+
+promises::taken_effect promises::taken_effect::with(const answer& a) noexcept {
+  constexpr std::uint16_t first_outcome = 3;
+  if (a.changed) return {0, static_cast<std::uint16_t>(first_outcome + static_cast<std::uint16_t>(*a.changed))};
+  return a.found ? taken_effect{*a.found, 2} : taken_effect{0, 1};
+}
+
+// The last ones first: what is there already was mostly added a moment ago. Beyond `operations`, effects are empty.
+void promises::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
+  for (std::size_t i = courses.size(); i > 0; --i) {
+    const course& known = courses[i - 1];
+    if (known.state == c.state &&
+        std::equal(known.effects.begin(), known.effects.begin() + static_cast<std::ptrdiff_t>(operations),
+                   c.effects.begin()))
+      return;
+  }
+  courses.push_back(c);
+}
+
+// Lets operations under way take effect in `courses`, in every order; of operation `last` only what comes up to it
+// (none: all of them).
+void promises::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
+                          std::optional<std::size_t> last) {
+  for (std::size_t i = 0; i < courses.size(); ++i) {
+    if (last && courses[i].effects[*last]) continue;
+    for (std::size_t which = 0; which < under_way.size(); ++which) {
+      if (courses[i].effects[which]) continue;
+      course next = courses[i];
+      next.effects[which] = taken_effect::with(expect(under_way[which].what, next.state));
+      add_if_new(courses, under_way.size(), next);
+    }
+  }
+}
+
+// The operation is over. Courses that differed in it only are one now.
+void promises::drop(key_history& k, std::size_t which) {
+  const std::size_t count = k.under_way.size();
+  std::vector<course> left;
+  for (course& c : k.courses) {
+    for (std::size_t i = which; i + 1 < count; ++i) c.effects[i] = c.effects[i + 1];
+    c.effects[count - 1] = {};
+    add_if_new(left, count - 1, c);
+  }
+  k.courses = std::move(left);
+  k.under_way.erase(k.under_way.begin() + static_cast<std::ptrdiff_t>(which));
+  k.reachable.clear();
+  if (is_settled(k)) k.told.clear();
+}
+
+void promises::begin(key_history& k, unsigned thread, const step& s) {
+  if (is_settled(k))
+    for (const active_scan& scan : scans_)
+      if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
+  add_operation(k, thread, s);
+  ++clock_;
+}
+
+std::string promises::end(key_history& k, unsigned thread, const answer& got) {
+  const auto mine =
+      std::find_if(k.under_way.begin(), k.under_way.end(), [&](const operation& o) { return o.thread == thread; });
+  const auto which = static_cast<std::size_t>(mine - k.under_way.begin());
+  const std::string told = "thread " + std::to_string(thread) + ": " + to_string(mine->what) + " -> " + to_string(got);
+  // It found no space: right in any state, and it changed nothing.
+  const bool full = got.changed == indexes::outcome::full;
+  if (!full) let_happen(k.courses, k.under_way, which);
+  std::erase_if(k.courses, [&](const course& c) {
+    return full ? bool(c.effects[which]) : c.effects[which] != taken_effect::with(got);
+  });
+  if (k.courses.empty()) {
+    std::string text = "no order of these operations gives their answers:";
+    for (const std::string& line : k.told) text.append("\n    ").append(line);
+    text.append("\n  > ").append(told);
+    for (const operation& o : k.under_way)
+      if (o.thread != thread)
+        text.append("\n    thread ")
+            .append(std::to_string(o.thread))
+            .append(": ")
+            .append(to_string(o.what))
+            .append(" (under way)");
+    return text;
+  }
+  k.told.push_back(told);
+  constexpr std::size_t most_told = 40;
+  if (k.told.size() > most_told) k.told.erase(k.told.begin());
+  drop(k, which);
+  return {};
+}
+
+void promises::called(unsigned thread, const step& s) {
+  if (running_.size() <= thread) running_.resize(thread + 1);
+  running_[thread] = to_string(s);
+  begin(of(s.key), thread, s);
+}
+
+std::string promises::returned(unsigned thread, const step& s, const answer& got) {
+  running_[thread].clear();
+  history_.push_back("thread " + std::to_string(thread) + ": " + to_string(s) + " -> " + to_string(got));
+  ++clock_;
+  return end(of(s.key), thread, got);
+}
+
+void promises::scan_called(unsigned thread, std::uint64_t from) {
+  if (running_.size() <= thread) running_.resize(thread + 1);
+  running_[thread] = "scan(" + std::to_string(from) + ")";
+  ++clock_;
+  scans_.push_back({thread, from});
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
+}
+
+std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
+                                    std::span<const indexes::entry> got) {
+  const std::string what = "scan(" + std::to_string(from) + ", " + std::to_string(wanted) + ")";
+  running_[thread].clear();
+  history_.push_back("thread " + std::to_string(thread) + ": " + what + " -> " + std::to_string(got.size()) +
+                     " entries");
+  std::string wrong;
+  std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
+  ++clock_;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i].key < from) wrong = what + " gives key " + std::to_string(got[i].key);
+    if (i > 0 && got[i].key <= got[i - 1].key) wrong = what + " is not ascending at key " + std::to_string(got[i].key);
+    if (!std::binary_search(keys_.begin(), keys_.end(), got[i].key))
+      wrong = what + " gives key " + std::to_string(got[i].key) + ", which nobody inserted";
+  }
+  // Beyond the last entry of a full scan nothing was read.
+  const std::uint64_t end_key = got.size() == wanted && !got.empty() ? got.back().key : ~std::uint64_t{0};
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i] < from) continue;
+    key_history& k = states_[i];
+    const auto mine =
+        std::find_if(k.under_way.begin(), k.under_way.end(), [&](const operation& o) { return o.thread == thread; });
+    if (keys_[i] > end_key) {
+      // Nobody knows what it would have read there.
+      if (mine != k.under_way.end()) drop(k, static_cast<std::size_t>(mine - k.under_way.begin()));
+      continue;
+    }
+    const auto found = std::lower_bound(got.begin(), got.end(), keys_[i],
+                                        [](const indexes::entry& e, std::uint64_t key) { return e.key < key; });
+    const bool there = found != got.end() && found->key == keys_[i];
+    const key_state seen = there ? key_state(found->value) : std::nullopt;
+    std::string why;
+    if (mine != k.under_way.end())
+      why = end(k, thread, {{}, seen});
+    else if (!allows(k, seen))
+      why = why_not(k, keys_[i], seen);
+    if (wrong.empty() && !why.empty()) wrong = what + ": " + why;
+  }
+  return wrong;
+}
+
+bool promises::allows(key_history& k, const key_state& found) {
+  if (is_settled(k)) return k.courses.front().state == found;
+  if (k.reachable.empty()) {
+    std::vector<course> courses = k.courses;
+    let_happen(courses, k.under_way, std::nullopt);
+    for (const course& c : courses)
+      if (std::find(k.reachable.begin(), k.reachable.end(), c.state) == k.reachable.end())
+        k.reachable.push_back(c.state);
+  }
+  return std::find(k.reachable.begin(), k.reachable.end(), found) != k.reachable.end();
+}
+
+std::string promises::why_not(const key_history& k, std::uint64_t key, const key_state& found) {
+  std::string text = "key " + std::to_string(key) + " is " + in_words(found) + ", and can only be";
+  const std::vector<key_state> possible = is_settled(k) ? std::vector<key_state>{k.courses.front().state} : k.reachable;
+  for (std::size_t i = 0; i < possible.size(); ++i) text.append(i == 0 ? " " : " or ").append(in_words(possible[i]));
+  for (const std::string& line : k.told) text.append("\n    ").append(line);
+  for (const operation& o : k.under_way)
+    text.append("\n    thread ")
+        .append(std::to_string(o.thread))
+        .append(": ")
+        .append(to_string(o.what))
+        .append(" (under way)");
+  return text;
+}
+
+std::string promises::judge(std::span<const indexes::entry> entries) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    key_state found;
+    if (at < entries.size() && entries[at].key < keys_[i])
+      return "key " + std::to_string(entries[at].key) + " is there, and nobody inserted it";
+    if (at < entries.size() && entries[at].key == keys_[i]) {
+      found = entries[at++].value;
+      if (at < entries.size() && entries[at].key == keys_[i])
+        return "key " + std::to_string(keys_[i]) + " is there twice";
+    }
+    if (!allows(states_[i], found)) return why_not(states_[i], keys_[i], found);
+  }
+  if (at < entries.size()) return "key " + std::to_string(entries[at].key) + " is there, and nobody inserted it";
+  return {};
+}
+
+std::string promises::under_way() const {
+  std::string text;
+  for (std::size_t t = 0; t < running_.size(); ++t)
+    if (!running_[t].empty())
+      text += (text.empty() ? "" : ", ") + running_[t] + (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
+  return text;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,113 @@
+// What the threads of a run were promised so far, key by key: what a crash image, or the index at the end, is held
+// against.
+//
+// A key is a register that may be empty. While operations on it overlap, every course that is possible so far is kept:
+// which of those under way have taken effect, what they will answer, and the state that they left. An answer rules out
+// the courses that do not give it; if none is left, no order of the operations explains the answers. After a crash, a
+// key may be in any state that a course has reached, or reaches by letting more of the operations under way take effect:
+// strict durable linearizability. Linearizability is local, so keys are judged one by one.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/verify/operations.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pmlab::verify {
+
+// Thread safety: none.
+class promises {
+ public:
+  static constexpr std::size_t most_threads = 16;
+
+  // `keys`: all that the run will use, ascending. None of them is in the index.
+  explicit promises(std::vector<std::uint64_t> keys);
+
+  // In the index before anything else happens.
+  void preloaded(const indexes::entry& e);
+  // An operation of `thread` begins; and ends. `returned` gives "" or why the answer is wrong.
+  void called(unsigned thread, const step& s);
+  std::string returned(unsigned thread, const step& s, const answer& got);
+
+  // A scan of [from, ...) that asked for `wanted` entries: every key of its range counts as read in between.
+  void scan_called(unsigned thread, std::uint64_t from);
+  std::string scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
+                            std::span<const indexes::entry> got);
+
+  // "" or why the index must not hold these entries (ascending, equal keys side by side).
+  std::string judge(std::span<const indexes::entry> entries);
+
+  // Grows whenever something is promised, or may newly have happened.
+  [[nodiscard]] std::uint64_t version() const noexcept { return clock_; }
+  // Every key's state, where `judge` has just accepted these entries.
+  [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
+  // What is under way, in words; "": nothing.
+  [[nodiscard]] std::string under_way() const;
+  [[nodiscard]] const std::vector<std::string>& history() const noexcept { return history_; }
+
+ private:
+  struct operation {
+    unsigned thread;
+    step what;
+  };
+  // What an operation under way will answer, if it has taken effect. Courses are compared by the million: hence no
+  // optionals.
+  struct taken_effect {
+    std::uint64_t found = 0;
+    std::uint16_t kind = none;  // none; not found; found; or an outcome
+    static constexpr std::uint16_t none = 0;
+    [[nodiscard]] static taken_effect with(const answer& a) noexcept;
+    [[nodiscard]] explicit operator bool() const noexcept { return kind != none; }
+    friend bool operator==(const taken_effect&, const taken_effect&) = default;
+  };
+  // One way in which it may have happened so far.
+  struct course {
+    key_state state;
+    std::array<taken_effect, most_threads> effects{};  // as under_way
+    friend bool operator==(const course&, const course&) = default;
+  };
+  struct key_history {
+    std::vector<course> courses = {course{}};
+    std::vector<operation> under_way;
+    std::vector<std::string> told;     // since the key was settled, in words
+    std::vector<key_state> reachable;  // where a crash now may find it; empty: not known yet
+  };
+
+  // A scan under way. A key that nobody works on has no event of it; the first operation to begin on the key adds one.
+  struct active_scan {
+    unsigned thread;
+    std::uint64_t from;
+  };
+
+  [[nodiscard]] key_history& of(std::uint64_t key);
+  // Nobody works on the key, and its state is known.
+  [[nodiscard]] static bool is_settled(const key_history& k) noexcept {
+    return k.under_way.empty() && k.courses.size() == 1;
+  }
+  static void add_operation(key_history& k, unsigned thread, const step& s);
+  static void add_if_new(std::vector<course>& courses, std::size_t operations, const course& c);
+  static void let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
+                         std::optional<std::size_t> last);
+  static void drop(key_history& k, std::size_t which);
+  void begin(key_history& k, unsigned thread, const step& s);
+  static std::string end(key_history& k, unsigned thread, const answer& got);
+  [[nodiscard]] static bool allows(key_history& k, const key_state& found);
+  [[nodiscard]] static std::string why_not(const key_history& k, std::uint64_t key, const key_state& found);
+
+  std::vector<std::uint64_t> keys_;
+  std::vector<key_history> states_;  // as keys_
+  std::uint64_t clock_ = 0;
+  std::vector<active_scan> scans_;
+  std::vector<std::string> running_;  // by thread
+  std::vector<std::string> history_;
+};
+
+}  // namespace pmlab::verify

@@ -1,0 +1,52 @@
+// One line makes an index a subject of verification:
+//
+//   const bool registered = pmlab::verify::register_subject<pmlab::indexes::cceh>();
+//
+// The file with that line is compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the simulated
+// machine, and as it is, into the program, whose index opens the images of crashes.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/verify/image_medium.hpp>
+#include <pmlab/verify/target.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#if defined(PMLAB_SIMULATED)
+#include <pmlab/simulator/simulated.hpp>
+#endif
+
+extern "C" {
+// In the program. Adds what `part` knows to the subject of its name. A shared object that is loaded later goes before
+// what the program has.
+void pmlab_verify_register(const pmlab::verify::subject* part);
+}
+
+namespace pmlab::verify {
+
+// `is_mutant`: the index has a name that the program knows, and another recovery than the one of that name.
+template <template <class...> class Index>
+bool register_subject(bool is_mutant = false) {
+  using on_image = Index<image_medium>;
+  subject part;
+  part.name = std::string(on_image::layout_name);
+  part.ordered = indexes::ordered_index<on_image>;
+  part.is_mutant = is_mutant;
+  if constexpr (requires(std::uint64_t hash) { on_image::key_of_hash(hash); })
+    part.key_of_hash = [](std::uint64_t hash) { return on_image::key_of_hash(hash); };
+  part.open_image = [](image_medium& medium) -> std::unique_ptr<target> {
+    return std::make_unique<typed_target<on_image, image_medium>>(medium);
+  };
+#if defined(PMLAB_SIMULATED)
+  using on_machine = Index<simulator::simulated>;
+  part.open_simulated = []() -> std::unique_ptr<target> {
+    return std::make_unique<typed_target<on_machine, simulator::simulated>>();
+  };
+#endif
+  pmlab_verify_register(&part);
+  return true;
+}
+
+}  // namespace pmlab::verify

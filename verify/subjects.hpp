@@ -1,0 +1,23 @@
+// The indexes that can be verified.
+#pragma once
+
+#include <pmlab/verify/target.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::verify {
+
+// Names of the subjects that the program was built with, in alphabetical order.
+[[nodiscard]] std::vector<std::string> subject_names();
+
+// Loads a shared object that was built by pmlab_simulate and registers a subject (verify/register_subject.hpp). Returns
+// its name. Throws pmlab::error: not loadable, registers nothing.
+std::string load_subject(const std::string& path);
+
+// The subject `name`, with its instrumented half loaded from the program's own folder if it is not there yet. Throws
+// pmlab::error: there is none of this name (with the nearest), its shared object is missing.
+[[nodiscard]] const subject& find_subject(std::string_view name);
+
+}  // namespace pmlab::verify

@@ -1,0 +1,95 @@
+// An index as verification sees it: opened on some medium, behind virtual calls.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/verify/image_medium.hpp>
+#include <pmlab/verify/operations.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::verify {
+
+class target {
+ public:
+  target() = default;
+  target(const target&) = delete;
+  target& operator=(const target&) = delete;
+  virtual ~target() = default;
+
+  virtual answer perform(const step& s) = 0;
+  // Only of ordered ones: as indexes::ordered_index.
+  virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
+  // Every entry, in ascending order of keys (equal keys side by side), in place of what is in `out`.
+  virtual void entries(std::vector<indexes::entry>& out) = 0;
+  // The keys that a run uses, ascending: for a target that has no walk of its own. They outlive it.
+  virtual void know_keys(const std::vector<std::uint64_t>& /*keys*/) {}
+  // The first violated invariant; "": none.
+  virtual std::string check() = 0;
+  // Bytes of the medium that the index knows it holds; nothing: it cannot tell.
+  virtual std::optional<std::uint64_t> held_bytes() = 0;
+};
+
+template <indexes::point_index Index, class Medium>
+class typed_target final : public target {
+ public:
+  // On a medium of its own.
+  typed_target() requires std::default_initializable<Medium> : own_(std::make_unique<Medium>()),
+                                                               index_(Index::open(*own_)) {}
+  explicit typed_target(Medium& medium) : index_(Index::open(medium)) {}
+
+  answer perform(const step& s) override { return verify::perform(s, index_); }
+
+  std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override {
+    if constexpr (indexes::ordered_index<Index>) return index_.scan(from, out);
+    return 0;
+  }
+
+  void entries(std::vector<indexes::entry>& out) override {
+    out.clear();
+    index_.for_each([&out](std::uint64_t key, std::uint64_t value) { out.push_back({key, value}); });
+    if constexpr (!indexes::ordered_index<Index>)
+      std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  }
+
+  std::string check() override {
+    const indexes::check_report report = index_.check();
+    return report.ok() ? std::string() : report.violations.front();
+  }
+
+  std::optional<std::uint64_t> held_bytes() override { return index_.stats().medium_bytes; }
+
+ private:
+  std::unique_ptr<Medium> own_;
+  Index index_;
+};
+
+// How an index is opened.
+struct subject {
+  std::string name;
+  bool ordered = false;
+  // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
+  std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
+  // Its recovery differs from that of the index whose name it has.
+  bool is_mutant = false;
+  // On the memory that the simulated machine watches; instrumented.
+  std::unique_ptr<target> (*open_simulated)() = nullptr;
+  // On an image.
+  std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
+
+  // Of an index that has its memory where it likes, and cannot be opened on an image: it is opened where it was, in a
+  // process that has crashed, by code that has not run yet.
+  std::unique_ptr<target> (*open_recovered)() = nullptr;
+  void (*after_run)() = nullptr;
+  // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
+  bool modest = false;
+};
+
+}  // namespace pmlab::verify
