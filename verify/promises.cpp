@@ -169,7 +169,7 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
       why = end(k, thread, {{}, seen});
     else if (!allows(k, seen))
       why = why_not(k, keys_[i], seen);
-    if (wrong.empty() && !why.empty()) wrong = what + ": " + why;
+    if (wrong.empty() && !why.empty()) wrong.append(what).append(": ").append(why);
   }
   return wrong;
 }

@@ -37,7 +37,7 @@ std::string short_path(const std::string& place) {
 }
 
 // "pmlab::indexes::fast_fair<...>::insert(...)" is "insert".
-std::string short_name(std::string name) {
+std::string short_name(const std::string& name) {
   std::string flat;
   int depth = 0;
   for (const char c : name) {

@@ -123,6 +123,7 @@ bool compare_exchange(volatile T* address, T* expected, T desired, const void* c
     return expected;                                                                                                  \
   }
 
+// The compilers chose these names. NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 
 void __tsan_init() {}
@@ -170,6 +171,8 @@ void* __tsan_memset(void* target, int byte, std::size_t bytes) {
   pmlab_machine_store(target, bytes, PMLAB_CALLER);
   return __builtin_memset(target, byte, bytes);
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 void pmlab_machine_flush(const void* address, unsigned, const void* caller) noexcept {
   the_machine().flush(address, caller);

@@ -16,7 +16,6 @@
 
 namespace {
 
-using pmlab::simulator::machine;
 using pmlab::simulator::the_machine;
 
 // Flags of libpmem's interface.

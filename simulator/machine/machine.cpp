@@ -128,7 +128,7 @@ machine::aside_section::~aside_section() {
 void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller) {
   if (pending_count_ != 0) log_pending();
   last_was_written_range_ = false;
-  last_was_write_ = kind == access_kind::write;
+  last_was_write_ = false;
   if (address - stack_low_ < stack_bytes_) return;
   current_->last_caller = caller;
   ++accesses_;
@@ -140,6 +140,8 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
   if (kind == access_kind::write && persistent) {
     if (pending_count_ == pending_.size()) log_pending();
+    // Not earlier: others may have run since the beginning.
+    last_was_write_ = true;
     pending_[pending_count_++] = {address, bytes, caller, false};
   }
 }
