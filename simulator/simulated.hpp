@@ -137,7 +137,7 @@ class simulated {
   }
 
   // Announced as a whole already. Any call in here could be taken for the next event, and half a line for all of it.
-  [[gnu::no_sanitize("thread")]] static void copy_line(char* target, const char* source) noexcept {
+  __attribute__((no_sanitize("thread"))) static void copy_line(char* target, const char* source) noexcept {
     using word [[gnu::may_alias]] = std::uint64_t;
     const auto* const from = reinterpret_cast<const volatile word*>(source);
     auto* const to = reinterpret_cast<volatile word*>(target);
