@@ -195,6 +195,8 @@ class library_subject final : public subject {
       : library_(library), setup_(setup), memory_(setup, library.name) {
     open();
   }
+  library_subject(const library_subject&) = delete;
+  library_subject& operator=(const library_subject&) = delete;
   // The tree goes while its memory is there.
   ~library_subject() override { api_.reset(); }
 

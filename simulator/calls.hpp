@@ -26,7 +26,8 @@ void pmlab_machine_prefetch(const void* address, std::size_t bytes) noexcept;
 void pmlab_machine_store(void* address, std::size_t bytes, const void* caller) noexcept;
 void pmlab_machine_load(const void* address, std::size_t bytes, const void* caller) noexcept;
 
-// Virtual time of the calling fiber, in picoseconds; 0 where no clock runs.
+// Virtual time of the calling fiber, in picoseconds; 0 where no clock runs. media/clock.hpp, which knows nothing of a
+// simulator, declares it too. NOLINTNEXTLINE(readability-redundant-declaration)
 std::uint64_t pmlab_machine_now() noexcept;
 
 // From begin to end, accesses of the calling fiber take virtual time; outside they are free. Nothing on other runs.
