@@ -11,6 +11,7 @@
 #endif
 
 #if defined(PMLAB_SIMULATED)
+// simulator/calls.hpp has it, too. NOLINTNEXTLINE(readability-redundant-declaration)
 extern "C" std::uint64_t pmlab_machine_now() noexcept;
 #endif
 
