@@ -42,6 +42,7 @@ void hand_over(const arguments& given) {
   std::vector<std::string> words = {"pmlab"};
   words.insert(words.end(), given.begin(), given.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   // pmlab-simulated sees whether it worked.
