@@ -1,5 +1,7 @@
 // Rounds in a child process.
+#include <pmlab/simulator/machine/code_address.hpp>
 #include <pmlab/verify/child_run.hpp>
+#include <pmlab/verify/shared_text.hpp>
 
 #include <array>
 #include <cerrno>
@@ -33,22 +35,16 @@ constexpr unsigned patience_seconds = 5;
 struct shared_board {
   round_counts counts;
   std::uint64_t round = 0;  // the number of the one that is on
-  std::array<char, text_bytes> text;
-  std::array<char, text_bytes> history;  // a line for each operation
+  shared_text<text_bytes> text;
+  shared_text<text_bytes> history;  // a line for each operation
 };
-
-void put(std::array<char, text_bytes>& place, const std::string& text) {
-  const std::size_t bytes = std::min(text.size(), text_bytes - 1);
-  std::memcpy(place.data(), text.data(), bytes);
-  place[bytes] = '\0';
-}
 
 shared_board* board = nullptr;
 std::uint64_t last_progress = 0;
 unsigned ticks_without_progress = 0;
 
 [[noreturn]] void end_child(const std::string& what) {
-  put(board->text, what);
+  board->text.put(what);
   ::_exit(violated_status);
 }
 
@@ -73,11 +69,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string where(const void* pc) {
-  char text[64];
-  std::snprintf(text, sizeof text, " at {%p}", pc);
-  return text;
-}
+std::string where(const void* pc) { return " at " + simulator::code_address(pc); }
 
 const void* program_counter(void* context) {
   return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -130,7 +122,7 @@ void watch_over_child() {
   const auto start = clock::now();
   try {
     round_runner runner(kind, board->counts, end_child);
-    runner.on_plan = [](const round_plan& plan) { put(board->history, in_words(plan)); };
+    runner.on_plan = [](const round_plan& plan) { board->history.put(in_words(plan)); };
     round_options options;
     for (std::uint64_t number = 0; next(number, options); ++number) {
       if (std::chrono::duration<double>(clock::now() - start).count() >= seconds) break;
@@ -170,7 +162,7 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   }
   child_outcome outcome;
   next(board->round, outcome.round);
-  outcome.history = lines_of(board->history.data());
+  outcome.history = lines_of(board->history.get());
   counts = board->counts;
   if (killed) {
     outcome.violated = true;
@@ -180,7 +172,7 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
     outcome.what = std::string("the process died: ") + ::strsignal(WTERMSIG(status));
   } else if (WEXITSTATUS(status) != 0) {
     outcome.violated = true;
-    outcome.what = board->text.data();
+    outcome.what = board->text.get();
     if (outcome.what.empty()) outcome.what = "the process ended with status " + std::to_string(WEXITSTATUS(status));
   }
   ::munmap(area, sizeof(shared_board));

@@ -1,6 +1,7 @@
 // Every state that a crash may leave, opened and judged.
 #include <pmlab/verify/crash_explorer.hpp>
 
+#include <pmlab/simulator/machine/code_address.hpp>
 #include <pmlab/simulator/machine/machine.hpp>
 #include <pmlab/verify/crashed_process.hpp>
 
@@ -41,12 +42,6 @@ class hidden_run {
  private:
   const simulator::persistent_memory* memory_;
 };
-
-std::string code(const void* address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "{%p}", address);
-  return text;
-}
 
 }  // namespace
 
@@ -340,12 +335,12 @@ void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what)
     if (choice[i] == l.stores.size()) continue;
     text += std::string("\n  lost: ") + (lost ? "and " : "") + std::to_string(l.stores.size() - choice[i]) +
             " store(s) to the line at offset " + std::to_string(std::size_t{l.number} * media::cache_line_bytes) +
-            ", first the one at " + code(l.stores[choice[i]].caller);
+            ", first the one at " + simulator::code_address(l.stores[choice[i]].caller);
     lost = true;
   }
   if (!lost) text += "\n  lost: no store; everything that was stored had become durable";
   const auto* const current = simulator::the_machine().current();
-  if (current != nullptr) text += "\n  last access before the crash: " + code(current->last_caller);
+  if (current != nullptr) text += "\n  last access before the crash: " + simulator::code_address(current->last_caller);
   violated_(text);
 }
 

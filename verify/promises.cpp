@@ -77,57 +77,67 @@ void promises::begin(key_history& k, unsigned thread, const step& s) {
     for (const active_scan& scan : scans_)
       if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
   add_operation(k, thread, s);
-  ++clock_;
 }
 
-std::string promises::end(key_history& k, unsigned thread, const answer& got) {
-  const auto mine =
-      std::find_if(k.under_way.begin(), k.under_way.end(), [&](const operation& o) { return o.thread == thread; });
-  const auto which = static_cast<std::size_t>(mine - k.under_way.begin());
-  const std::string told = "thread " + std::to_string(thread) + ": " + to_string(mine->what) + " -> " + to_string(got);
+std::optional<std::size_t> promises::place_of(const key_history& k, unsigned thread) {
+  for (std::size_t i = 0; i < k.under_way.size(); ++i)
+    if (k.under_way[i].thread == thread) return i;
+  return std::nullopt;
+}
+
+// What is known of the key since it was settled, a line for each operation; `blame`: the last answer is the wrong one.
+std::string promises::story(const key_history& k, bool blame) {
+  std::string text;
+  const auto add = [&text](const operation& o, const std::string& end, bool blamed = false) {
+    text.append(blamed ? "\n  > thread " : "\n    thread ").append(std::to_string(o.thread)).append(": ");
+    text.append(to_string(o.what)).append(end);
+  };
+  for (std::size_t i = 0; i < k.told.size(); ++i)
+    add(k.told[i].first, " -> " + to_string(k.told[i].second), blame && i + 1 == k.told.size());
+  for (const operation& o : k.under_way) add(o, " (under way)");
+  return text;
+}
+
+std::string promises::end(key_history& k, std::size_t which, const answer& got) {
   // It found no space: right in any state, and it changed nothing.
   const bool full = got.changed == indexes::outcome::full;
   if (!full) let_happen(k.courses, k.under_way, which);
   std::erase_if(k.courses, [&](const course& c) {
     return full ? bool(c.effects[which]) : c.effects[which] != taken_effect::with(got);
   });
+  const operation ended = k.under_way[which];
   if (k.courses.empty()) {
-    std::string text = "no order of these operations gives their answers:";
-    for (const std::string& line : k.told) text.append("\n    ").append(line);
-    text.append("\n  > ").append(told);
-    for (const operation& o : k.under_way)
-      if (o.thread != thread)
-        text.append("\n    thread ")
-            .append(std::to_string(o.thread))
-            .append(": ")
-            .append(to_string(o.what))
-            .append(" (under way)");
-    return text;
+    k.under_way.erase(k.under_way.begin() + static_cast<std::ptrdiff_t>(which));
+    k.told.emplace_back(ended, got);
+    return "no order of these operations gives their answers:" + story(k, true);
   }
-  k.told.push_back(told);
   constexpr std::size_t most_told = 40;
-  if (k.told.size() > most_told) k.told.erase(k.told.begin());
+  if (k.told.size() == most_told) k.told.erase(k.told.begin());
+  k.told.emplace_back(ended, got);
   drop(k, which);
   return {};
 }
 
-void promises::called(unsigned thread, const step& s) {
+void promises::set_running(unsigned thread, const step& s, bool is_scan) {
   if (running_.size() <= thread) running_.resize(thread + 1);
-  running_[thread] = to_string(s);
+  running_[thread] = {true, is_scan, s};
+  ++clock_;
+}
+
+void promises::called(unsigned thread, const step& s) {
+  set_running(thread, s, false);
   begin(of(s.key), thread, s);
 }
 
 std::string promises::returned(unsigned thread, const step& s, const answer& got) {
-  running_[thread].clear();
-  history_.push_back("thread " + std::to_string(thread) + ": " + to_string(s) + " -> " + to_string(got));
+  running_[thread].on = false;
   ++clock_;
-  return end(of(s.key), thread, got);
+  key_history& k = of(s.key);
+  return end(k, *place_of(k, thread), got);
 }
 
 void promises::scan_called(unsigned thread, std::uint64_t from) {
-  if (running_.size() <= thread) running_.resize(thread + 1);
-  running_[thread] = "scan(" + std::to_string(from) + ")";
-  ++clock_;
+  set_running(thread, {action::find, from, 0}, true);
   scans_.push_back({thread, from});
   for (std::size_t i = 0; i < keys_.size(); ++i)
     if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
@@ -136,9 +146,7 @@ void promises::scan_called(unsigned thread, std::uint64_t from) {
 std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                                     std::span<const indexes::entry> got) {
   const std::string what = "scan(" + std::to_string(from) + ", " + std::to_string(wanted) + ")";
-  running_[thread].clear();
-  history_.push_back("thread " + std::to_string(thread) + ": " + what + " -> " + std::to_string(got.size()) +
-                     " entries");
+  running_[thread].on = false;
   std::string wrong;
   std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
   ++clock_;
@@ -153,11 +161,10 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (keys_[i] < from) continue;
     key_history& k = states_[i];
-    const auto mine =
-        std::find_if(k.under_way.begin(), k.under_way.end(), [&](const operation& o) { return o.thread == thread; });
+    const std::optional<std::size_t> mine = place_of(k, thread);
     if (keys_[i] > end_key) {
       // Nobody knows what it would have read there.
-      if (mine != k.under_way.end()) drop(k, static_cast<std::size_t>(mine - k.under_way.begin()));
+      if (mine) drop(k, *mine);
       continue;
     }
     const auto found = std::lower_bound(got.begin(), got.end(), keys_[i],
@@ -165,8 +172,8 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
     const bool there = found != got.end() && found->key == keys_[i];
     const key_state seen = there ? key_state(found->value) : std::nullopt;
     std::string why;
-    if (mine != k.under_way.end())
-      why = end(k, thread, {{}, seen});
+    if (mine)
+      why = end(k, *mine, {{}, seen});
     else if (!allows(k, seen))
       why = why_not(k, keys_[i], seen);
     if (wrong.empty() && !why.empty()) wrong.append(what).append(": ").append(why);
@@ -190,14 +197,7 @@ std::string promises::why_not(const key_history& k, std::uint64_t key, const key
   std::string text = "key " + std::to_string(key) + " is " + in_words(found) + ", and can only be";
   const std::vector<key_state> possible = is_settled(k) ? std::vector<key_state>{k.courses.front().state} : k.reachable;
   for (std::size_t i = 0; i < possible.size(); ++i) text.append(i == 0 ? " " : " or ").append(in_words(possible[i]));
-  for (const std::string& line : k.told) text.append("\n    ").append(line);
-  for (const operation& o : k.under_way)
-    text.append("\n    thread ")
-        .append(std::to_string(o.thread))
-        .append(": ")
-        .append(to_string(o.what))
-        .append(" (under way)");
-  return text;
+  return text + story(k, false);
 }
 
 std::string promises::judge(std::span<const indexes::entry> entries) {
@@ -219,9 +219,12 @@ std::string promises::judge(std::span<const indexes::entry> entries) {
 
 std::string promises::under_way() const {
   std::string text;
-  for (std::size_t t = 0; t < running_.size(); ++t)
-    if (!running_[t].empty())
-      text += (text.empty() ? "" : ", ") + running_[t] + (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
+  for (std::size_t t = 0; t < running_.size(); ++t) {
+    const running_operation& r = running_[t];
+    if (!r.on) continue;
+    text += (text.empty() ? "" : ", ") + (r.is_scan ? "scan(" + std::to_string(r.what.key) + ")" : to_string(r.what)) +
+            (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
+  }
   return text;
 }
 

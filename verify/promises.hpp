@@ -51,7 +51,6 @@ class promises {
   [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
   // What is under way, in words; "": nothing.
   [[nodiscard]] std::string under_way() const;
-  [[nodiscard]] const std::vector<std::string>& history() const noexcept { return history_; }
 
  private:
   struct operation {
@@ -77,8 +76,14 @@ class promises {
   struct key_history {
     std::vector<course> courses = {course{}};
     std::vector<operation> under_way;
-    std::vector<std::string> told;     // since the key was settled, in words
-    std::vector<key_state> reachable;  // where a crash now may find it; empty: not known yet
+    std::vector<std::pair<operation, answer>> told;  // since the key was settled
+    std::vector<key_state> reachable;                // where a crash now may find it; empty: not known yet
+  };
+
+  struct running_operation {
+    bool on = false;
+    bool is_scan = false;
+    step what;
   };
 
   // A scan under way. A key that nobody works on has no event of it; the first operation to begin on the key adds one.
@@ -97,17 +102,20 @@ class promises {
   static void let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                          std::optional<std::size_t> last);
   static void drop(key_history& k, std::size_t which);
+  // Where the operation of `thread` is among those under way.
+  [[nodiscard]] static std::optional<std::size_t> place_of(const key_history& k, unsigned thread);
+  void set_running(unsigned thread, const step& s, bool is_scan);
   void begin(key_history& k, unsigned thread, const step& s);
-  static std::string end(key_history& k, unsigned thread, const answer& got);
+  static std::string end(key_history& k, std::size_t which, const answer& got);
   [[nodiscard]] static bool allows(key_history& k, const key_state& found);
+  [[nodiscard]] static std::string story(const key_history& k, bool blame);
   [[nodiscard]] static std::string why_not(const key_history& k, std::uint64_t key, const key_state& found);
 
   std::vector<std::uint64_t> keys_;
   std::vector<key_history> states_;  // as keys_
   std::uint64_t clock_ = 0;
   std::vector<active_scan> scans_;
-  std::vector<std::string> running_;  // by thread
-  std::vector<std::string> history_;
+  std::vector<running_operation> running_;  // by thread
 };
 
 }  // namespace pmlab::verify

@@ -11,7 +11,9 @@ namespace pmlab::verify {
 namespace {
 
 constexpr std::size_t memory_bytes = std::size_t{64} << 20;
-constexpr std::uint64_t most_accesses_per_step = 2'000'000;
+// More than any round needs that does not wait for ever.
+constexpr std::uint64_t accesses_of_creation = 2'000'000;
+constexpr std::uint64_t accesses_of_a_step = 20'000;
 
 // More than enough to split every index's nodes.
 constexpr std::size_t grown_keys = 2600;
@@ -89,9 +91,9 @@ round_plan round_runner::plan(const round_options& options) const {
 
 // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
 std::size_t round_runner::entries_before_a_split(const std::vector<std::uint64_t>& keys, random& source) const {
+  if (kind_.open_image == nullptr) return keys.size() / 2;
   image_medium medium(memory_bytes);
   medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);
-  if (kind_.open_image == nullptr) return keys.size() / 2;
   const std::unique_ptr<target> index = kind_.open_image(medium);
   std::vector<std::size_t> splits;
   std::uint64_t bytes = medium.used().allocated_bytes;
@@ -151,15 +153,15 @@ void round_runner::drive(unsigned thread, const std::vector<planned_step>& steps
         [&] { s.scan_length != 0 ? promises_->scan_called(thread, s.what.key) : promises_->called(thread, s.what); });
     answer got;
     std::size_t count = 0;
+    const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
     if (s.scan_length != 0)
-      count = index_->scan(s.what.key, std::span(scanned).first(std::min(s.scan_length, scanned.size())));
+      count = index_->scan(s.what.key, out);
     else
       got = index_->perform(s.what);
     machine.quietly([&] {
-      const std::string wrong =
-          s.scan_length != 0 ? promises_->scan_returned(thread, s.what.key, std::min(s.scan_length, scanned.size()),
-                                                        std::span(scanned).first(count))
-                             : promises_->returned(thread, s.what, got);
+      const std::string wrong = s.scan_length != 0
+                                    ? promises_->scan_returned(thread, s.what.key, out.size(), out.first(count))
+                                    : promises_->returned(thread, s.what, got);
       if (!wrong.empty()) violated_(wrong + machine.positions());
       if (exploring_) explorer_->promised();
     });
@@ -192,9 +194,9 @@ void round_runner::run(const round_options& options) {
   memory_.reset();
   simulator::machine_options how;
   how.who = schedule.get();
-  how.access_limit = most_accesses_per_step;
-  how.access_limit += todo.preload.size() * 20'000;
-  for (const auto& steps : todo.threads) how.access_limit += steps.size() * 20'000;
+  std::size_t steps = todo.preload.size();
+  for (const auto& of_thread : todo.threads) steps += of_thread.size();
+  how.access_limit = accesses_of_creation + steps * accesses_of_a_step;
   machine.begin(how);
   machine.use(&memory_);
   if (exploring_) {

@@ -35,7 +35,7 @@ class heap {
     }
     const std::uintptr_t start = alignment > granule ? (block + alignment - 1) & ~(alignment - 1) : block;
     header& h = header_of(start);
-    h = {block, static_cast<std::uint32_t>(size_class), static_cast<std::uint32_t>(start != block)};
+    h = {block, size_class};
     bytes_of_block(start) = bytes;
     std::memset(state_.start() + (start - base) / granule, allocated, (bytes + granule - 1) / granule);
     ++live_;
@@ -88,8 +88,7 @@ class heap {
 
   struct header {
     std::uintptr_t block;  // 0: no live block starts here
-    std::uint32_t size_class;
-    std::uint32_t moved;
+    unsigned size_class;
   };
 
   [[nodiscard]] std::size_t pages() const noexcept { return (top_ + 8191) & ~std::size_t{4095}; }

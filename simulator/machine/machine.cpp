@@ -1,4 +1,5 @@
 // The simulated machine.
+#include <pmlab/simulator/machine/code_address.hpp>
 #include <pmlab/simulator/machine/fiber_stack.hpp>
 #include <pmlab/simulator/machine/machine.hpp>
 
@@ -19,12 +20,6 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t private_slack = 1'000'000;
 
 [[gnu::target("fsgsbase")]] void set_thread_pointer(std::uint64_t pointer) noexcept { _writefsbase_u64(pointer); }
-
-std::string code(const void* address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "{%p}", address);
-  return text;
-}
 
 }  // namespace
 
@@ -91,7 +86,7 @@ std::string machine::positions() const {
   std::string text;
   for (const auto& f : fibers_) {
     if (f->state == fiber_state::finished) continue;
-    text += "\n  thread " + std::to_string(f->number) + " at " + code(f->last_caller);
+    text += "\n  thread " + std::to_string(f->number) + " at " + code_address(f->last_caller);
     if (f->state == fiber_state::blocked) text += ", waits for " + std::string(f->why);
   }
   return text;
@@ -184,31 +179,36 @@ void machine::check_freed(std::uintptr_t address, const void* caller) {
   if (persistent ? memory_->covers(address) : !dram_->is_freed(address)) return;
   watching_ = false;
   violated(std::string(persistent ? "use of persistent memory that is not allocated" : "use of freed memory") + " at " +
-           code(caller));
+           code_address(caller));
+}
+
+// Time passes for the current fiber, after that of those who are behind it.
+template <class Cost>
+void machine::take_time(Cost&& cost) {
+  if (options_.cost == nullptr || !running_ || !current_->timed) return;
+  if (current_->clock > horizon_) take_turn(turn::time_is_up);
+  current_->clock = cost(*options_.cost, current_->number, current_->clock);
+}
+
+// What is no access, but a moment like one.
+template <class Cost>
+void machine::moment(const void* caller, Cost&& cost) {
+  settle();
+  current_->last_caller = caller;
+  take_time(cost);
+  if (++accesses_ >= next_turn_) time_is_up();
 }
 
 void machine::flush(const void* address, const void* caller) {
   if (!watching_) return;
-  settle();
-  current_->last_caller = caller;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
-  if (options_.cost != nullptr && current_->timed) {
-    if (current_->clock > horizon_) take_turn(turn::time_is_up);
-    current_->clock = options_.cost->flush(current_->number, a, current_->clock);
-  }
-  if (++accesses_ >= next_turn_) time_is_up();
+  moment(caller, [a](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, now); });
   if (a - memory_start_ < memory_bytes_) quietly([&] { memory_->flushed(a, current_->flushes); });
 }
 
 void machine::fence(const void* caller) {
   if (!watching_) return;
-  settle();
-  current_->last_caller = caller;
-  if (options_.cost != nullptr && current_->timed) {
-    if (current_->clock > horizon_) take_turn(turn::time_is_up);
-    current_->clock = options_.cost->fence(current_->number, current_->clock);
-  }
-  if (++accesses_ >= next_turn_) time_is_up();
+  moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
   if (memory_ != nullptr) quietly([&] { memory_->fenced(current_->flushes); });
 }
 
@@ -220,21 +220,15 @@ void machine::locked_instruction() {
 
 void machine::store_around(void* address, std::size_t bytes, const void* caller) {
   if (!watching_) return;
-  settle();
-  current_->last_caller = caller;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
-  if (options_.cost != nullptr && current_->timed) {
-    if (current_->clock > horizon_) take_turn(turn::time_is_up);
-    current_->clock = options_.cost->write_around(current_->number, a, bytes, current_->clock);
-  }
-  if (++accesses_ >= next_turn_) time_is_up();
+  moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.write_around(core, a, bytes, now); });
   if (a - memory_start_ < memory_bytes_) pending_[pending_count_++] = {a, bytes, caller, true};
 }
 
 void machine::publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller) {
   std::string wrong;
   const auto apply = [&] {
-    if (options_.cost != nullptr && running_ && current_->timed) charge_publication(changes);
+    charge_publication(changes);
     wrong = m.publish(changes, caller);
   };
   if (watching_) {
@@ -244,10 +238,11 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
   } else {
     apply();
   }
-  if (!wrong.empty()) violated(wrong + " at " + code(caller));
+  if (!wrong.empty()) violated(wrong + " at " + code_address(caller));
 }
 
 void machine::charge_publication(std::span<const pmlab_change> changes) {
+  if (options_.cost == nullptr) return;
   std::array<std::uintptr_t, 32> words;
   std::size_t count = 0;
   std::size_t blocks = 0;
@@ -257,17 +252,16 @@ void machine::charge_publication(std::span<const pmlab_change> changes) {
     else if (count < words.size())
       words[count++] = reinterpret_cast<std::uintptr_t>(c.address);
   }
-  if (current_->clock > horizon_) take_turn(turn::time_is_up);
-  current_->clock =
-      options_.cost->publication(current_->number, std::span(words).first(count), blocks, current_->clock);
+  take_time([&](timing& t, unsigned core, std::uint64_t now) {
+    return t.publication(core, std::span(words).first(count), blocks, now);
+  });
 }
 
 // No access: nobody else sees it.
 void machine::prefetch(const void* address, std::size_t bytes) {
-  if (!watching_ || options_.cost == nullptr || !current_->timed) return;
-  if (current_->clock > horizon_) take_turn(turn::time_is_up);
-  current_->clock =
-      options_.cost->prefetch(current_->number, reinterpret_cast<std::uintptr_t>(address), bytes, current_->clock);
+  if (!watching_) return;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  take_time([=](timing& t, unsigned core, std::uint64_t now) { return t.prefetch(core, a, bytes, now); });
 }
 
 void machine::begin_timing() noexcept {
@@ -337,31 +331,33 @@ void machine::take_turn(turn why) {
     return;
   }
   const bool watched = std::exchange(watching_, false);
+  fiber* const next = choose(why);
+  restart_quantum();
+  if (next != current_) switch_to(next);
+  watching_ = watched;
+}
+
+// Who goes on. The current fiber may have ended.
+fiber* machine::choose(turn why) {
   for (;;) {
     if (runnable().empty()) {
       // Whoever waits for a time gets there when nobody else does anything.
       if (!wake_sleeper_due_by(never)) violated("deadlock: every thread waits");
       continue;
     }
-    fiber* next = current_;
     if (options_.cost != nullptr) {
       // A sleeper whose time comes first runs first.
       fiber* const lowest = lowest_clock();
       if (wake_sleeper_due_by(lowest->clock)) continue;
-      next = lowest;
-    } else if (options_.who != nullptr) {
-      next = options_.who->next(runnable_, current_, why);
-    } else if (why != turn::time_is_up) {
-      // Round robin.
-      const auto after = std::find_if(runnable_.begin(), runnable_.end(),
-                                      [&](const fiber* f) { return f->number > current_->number; });
-      next = after != runnable_.end() ? *after : runnable_.front();
+      return lowest;
     }
-    restart_quantum();
-    if (next != current_) switch_to(next);
-    break;
+    if (options_.who != nullptr) return options_.who->next(runnable_, current_, why);
+    if (why == turn::time_is_up) return current_;
+    // Round robin.
+    const auto after =
+        std::find_if(runnable_.begin(), runnable_.end(), [&](const fiber* f) { return f->number > current_->number; });
+    return after != runnable_.end() ? *after : runnable_.front();
   }
-  watching_ = watched;
 }
 
 void machine::enter(fiber* f) noexcept {
@@ -370,10 +366,15 @@ void machine::enter(fiber* f) noexcept {
   stack_bytes_ = f->stack_bytes;
 }
 
-void machine::switch_to(fiber* next) {
+// All of a switch but the jump.
+void machine::leave_for(fiber* next) noexcept {
   came_from_ = current_;
   enter(next);
   set_thread_pointer(next->thread_pointer);
+}
+
+void machine::switch_to(fiber* next) {
+  leave_for(next);
   boost::context::fiber from = std::move(next->context).resume();
   // Somebody has come back to here: it waits where it left.
   came_from_->context = std::move(from);
@@ -389,8 +390,10 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   m.take_storage_back(*self);
   self->state = fiber_state::finished;
   m.make_runnable(self, true);
-  m.choose_after_end();
-  return std::move(m.current_->context);
+  fiber* const next = m.choose(turn::blocked);
+  m.restart_quantum();
+  m.leave_for(next);
+  return std::move(next->context);
 }
 
 // The storage's lender runs the destructors of `thread_local` objects, unwatched.
@@ -401,21 +404,6 @@ void machine::take_storage_back(fiber& self) {
 
 void machine::borrow_first_storage(bool on) noexcept {
   set_thread_pointer(on ? fibers_.front()->thread_pointer : current_->thread_pointer);
-}
-
-void machine::choose_after_end() {
-  fiber* const ended = current_;
-  while (runnable().empty())
-    if (!wake_sleeper_due_by(never)) violated("deadlock: every thread waits");
-  fiber* next = runnable_.front();
-  if (options_.cost != nullptr)
-    next = lowest_clock();
-  else if (options_.who != nullptr)
-    next = options_.who->next(runnable_, ended, turn::blocked);
-  restart_quantum();
-  came_from_ = ended;
-  enter(next);
-  set_thread_pointer(next->thread_pointer);
 }
 
 // ---- threads ----

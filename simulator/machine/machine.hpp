@@ -73,7 +73,7 @@ class machine {
 
   // The calling thread becomes fiber 0. Until `end`, threads that are made are fibers.
   void begin(const machine_options& options);
-  // All other fibers have ended. "": nothing is wrong with the machine's own state.
+  // All other fibers have ended.
   void end();
   [[nodiscard]] bool running() const noexcept { return running_; }
 
@@ -117,7 +117,6 @@ class machine {
 
   [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
   [[nodiscard]] fiber* current() const noexcept { return current_; }
-  [[nodiscard]] const std::vector<std::unique_ptr<fiber>>& fibers() const noexcept { return fibers_; }
   // There from the first `begin` on.
   [[nodiscard]] heap* dram() noexcept { return dram_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
@@ -236,6 +235,10 @@ class machine {
 
   void saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller);
   void charge(std::uintptr_t address, std::size_t bytes, access_kind kind);
+  template <class Cost>
+  void take_time(Cost&& cost);
+  template <class Cost>
+  void moment(const void* caller, Cost&& cost);
   void charge_publication(std::span<const pmlab_change> changes);
   void log_store(std::uintptr_t address, std::size_t bytes, const void* caller);
   void log_pending();
@@ -250,7 +253,8 @@ class machine {
   void make_runnable(const void* object, bool all);
   void take_storage_back(fiber& self);
   void borrow_first_storage(bool on) noexcept;
-  void choose_after_end();
+  [[nodiscard]] fiber* choose(turn why);
+  void leave_for(fiber* next) noexcept;
   bool wake_sleeper_due_by(std::uint64_t clock) noexcept;
   void enter(fiber* f) noexcept;
   static boost::context::fiber run_fiber(machine& m, fiber* self, boost::context::fiber&& from);

@@ -77,10 +77,8 @@ memory_hierarchy::~memory_hierarchy() = default;
 
 picoseconds memory_hierarchy::load_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                          picoseconds now) {
-  if (bytes == 0) return now;
-  const std::uintptr_t last = (address + bytes - 1) / cache_line_bytes;
-  for (std::uintptr_t line = address / cache_line_bytes; line <= last; ++line)
-    now = load_line(core, line, persistent, now);
+  media::for_each_line(reinterpret_cast<const void*>(address), bytes,
+                       [&](std::uintptr_t start) { now = load_line(core, start / cache_line_bytes, persistent, now); });
   return now;
 }
 
@@ -105,10 +103,9 @@ picoseconds memory_hierarchy::load_line(unsigned core, std::uintptr_t line, bool
 
 picoseconds memory_hierarchy::store_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                           picoseconds now) {
-  if (bytes == 0) return now;
-  const std::uintptr_t last = (address + bytes - 1) / cache_line_bytes;
-  for (std::uintptr_t line = address / cache_line_bytes; line <= last; ++line)
-    now = store_line(core, line, persistent, now);
+  media::for_each_line(reinterpret_cast<const void*>(address), bytes, [&](std::uintptr_t start) {
+    now = store_line(core, start / cache_line_bytes, persistent, now);
+  });
   return now;
 }
 
