@@ -39,6 +39,9 @@ class version_lock {
     return word_.load(std::memory_order_acquire) == version;
   }
 
+  // True while a writer is inside.
+  [[nodiscard]] bool is_held() const noexcept { return (word_.load(std::memory_order_acquire) & held) != 0; }
+
   void lock() noexcept {
     for (backoff wait;; wait.pause()) {
       std::uint64_t version = word_.load(std::memory_order_relaxed);

@@ -1,0 +1,45 @@
+// A loop whose turns several threads share.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace pmlab::sync {
+
+// How many threads an index may use to recover, unless its user says otherwise.
+[[nodiscard]] inline unsigned recovery_threads() noexcept {
+  constexpr unsigned most = 16;
+  return std::clamp(std::thread::hardware_concurrency(), 1U, most);
+}
+
+// Calls body(i) for every i < count, from up to `threads` threads, this one among them; fewer where the system gives no
+// more. `body` must not throw. Threads take `grain` turns at a time, in ascending order.
+template <class Body>
+void run_in_parallel(unsigned threads, std::size_t count, std::size_t grain, Body&& body) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (;;) {
+      const std::size_t first = next.fetch_add(grain, std::memory_order_relaxed);
+      if (first >= count) return;
+      const std::size_t end = std::min(count, first + grain);
+      for (std::size_t i = first; i < end; ++i) body(i);
+    }
+  };
+  const std::size_t useful = std::min<std::size_t>(threads, (count + grain - 1) / grain);
+  std::vector<std::thread> helpers;
+  try {
+    helpers.reserve(useful);
+    while (helpers.size() + 1 < useful) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // Those that there are do it.
+  } catch (const std::bad_alloc&) {
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace pmlab::sync

@@ -1,0 +1,98 @@
+// Hardware transactions (Intel RTM), where the processor has them.
+//
+// A policy for code that also works without: `attempt(body)` runs `body` as one transaction and says whether it took
+// effect. What a transaction wrote and read is then atomic; if it did not take effect, it left no trace. A processor
+// never promises that a transaction succeeds, so the caller always has another way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+namespace pmlab::sync {
+
+template <class T>
+concept transactions = requires {
+  // True if transactions can succeed on this machine.
+  { T::available() } -> std::same_as<bool>;
+  {
+    T::attempt([] {})
+    } -> std::same_as<bool>;
+  // Ends the attempt that this thread is in without effect: `attempt` returns false. Only inside of one.
+  { T::give_up() } -> std::same_as<void>;
+};
+
+// For code that shall not try.
+struct no_transactions {
+  static constexpr bool available() noexcept { return false; }
+  template <class Body>
+  static bool attempt(Body&& /*body*/) noexcept {
+    return false;
+  }
+  static void give_up() noexcept {}
+};
+
+// Thread safety: all of it. Progress: `attempt` never waits.
+class hardware_transactions {
+ public:
+  // Asks the processor once. Many that say yes abort every transaction (microcode that took TSX away), so a few empty
+  // ones are tried.
+  [[nodiscard]] static bool available() noexcept {
+    static const bool answer = probe();
+    return answer;
+  }
+
+  // Runs body() as a transaction, some times if others interfere. `body` must not be changed by running again, and has
+  // to be harmless if it sees any words that others are about to change: they end it.
+  template <class Body>
+  [[gnu::target("rtm")]] static bool attempt(Body&& body) {
+    if (!available()) return false;
+    constexpr int tries = 3;
+    for (int i = 0; i < tries; ++i) {
+#if defined(__x86_64__)
+      const unsigned status = _xbegin();
+      if (status == _XBEGIN_STARTED) {
+        body();
+        _xend();
+        return true;
+      }
+      if ((status & _XABORT_RETRY) == 0) return false;
+#endif
+    }
+    return false;
+  }
+
+  [[gnu::target("rtm")]] static void give_up() noexcept {
+#if defined(__x86_64__)
+    _xabort(0);
+#endif
+  }
+
+ private:
+  [[gnu::target("rtm")]] static bool probe() noexcept {
+#if defined(__x86_64__)
+    constexpr unsigned rtm_bit = 1U << 11;
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ebx & rtm_bit) == 0) return false;
+    for (int i = 0; i < 100; ++i)
+      if (_xbegin() == _XBEGIN_STARTED) {
+        _xend();
+        return true;
+      }
+#endif
+    return false;
+  }
+};
+
+static_assert(transactions<no_transactions> && transactions<hardware_transactions>);
+
+}  // namespace pmlab::sync
