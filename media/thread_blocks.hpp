@@ -100,7 +100,8 @@ class thread_blocks {
 
   template <class Make>
   Block& find_or_register(Make&& make) {
-    Block* block = mine_.find(shared_->id);
+    registrations& mine = mine_of_this_thread();
+    Block* block = mine.find(shared_->id);
     if (block == nullptr) {
       const std::scoped_lock lock(shared_->mutex);
       if (shared_->free.empty()) {
@@ -109,16 +110,21 @@ class thread_blocks {
         shared_->free.push_back(shared_->blocks.back().get());
       }
       block = shared_->free.back();
-      mine_.add({shared_, shared_->id, block});
+      mine.add({shared_, shared_->id, block});
       shared_->free.pop_back();
     }
     last_used_ = {shared_->id, block};
     return *block;
   }
 
+  // Not a static member: g++ 12 cannot compile two of them that need a constructor at run time in one file.
+  static registrations& mine_of_this_thread() {
+    static thread_local registrations mine;
+    return mine;
+  }
+
   static inline std::atomic<std::uint64_t> next_id{1};
   static inline thread_local used_block last_used_{};
-  static inline thread_local registrations mine_{};
 
   std::shared_ptr<shared_state> shared_;
 };

@@ -91,12 +91,7 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
       ++owner_.counts_.states;
       ++owner_.counts_.judged;
       ++owner_.counts_.in_recovery;
-      try {
-        const std::unique_ptr<target> index = owner_.kind_.open_image(image_);
-        wrong_ = owner_.judge(*index, &image_);
-      } catch (const std::exception& e) {
-        wrong_ = std::string("the index cannot be opened, or an operation throws: ") + e.what();
-      }
+      wrong_ = owner_.open_and_judge(image_);
       if (lines.empty()) break;
     }
   }
@@ -204,14 +199,27 @@ std::string crash_explorer::examine(const std::vector<std::uint32_t>& choice, bo
     });
   memory_.write_image(image_.area(), choice);
   image_.begin(memory_.used_bytes(), memory_.blocks().snapshot(), memory_.blocks().live_bytes());
-  try {
+  std::string wrong;
+  {
     const hidden_run hidden(memory_, counts_.judged % hidden_one_in == 1);
-    const std::unique_ptr<target> index = kind_.open_image(image_);
-    if (std::string wrong = judge(*index, &image_); !wrong.empty()) return wrong;
-  } catch (const std::exception& e) {
-    return std::string("the index cannot be opened, or an operation throws: ") + e.what();
+    wrong = open_and_judge(image_);
   }
-  return crash_recovery ? recovery_->run(choice) : std::string();
+  if (!wrong.empty() || !crash_recovery) return wrong;
+  return recovery_->run(choice);
+}
+
+std::string crash_explorer::open_and_judge(image_medium& image) {
+  // The thread that crashed leaves its `thread_local` objects to nobody.
+  simulator::the_machine().borrow_watchers_storage(true);
+  std::string wrong;
+  try {
+    const std::unique_ptr<target> index = kind_.open_image(image);
+    wrong = judge(*index, &image);
+  } catch (const std::exception& e) {
+    wrong = std::string("the index cannot be opened, or an operation throws: ") + e.what();
+  }
+  simulator::the_machine().borrow_watchers_storage(false);
+  return wrong;
 }
 
 std::string crash_explorer::judge(target& index, const image_medium* medium) {

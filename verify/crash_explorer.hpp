@@ -65,6 +65,7 @@ class crash_explorer final : public simulator::persistence_observer {
   void visit(const std::vector<std::uint32_t>& choice);
   // Opens the image of `choice` and judges it. "" or what is wrong.
   std::string examine(const std::vector<std::uint32_t>& choice, bool crash_recovery);
+  std::string open_and_judge(image_medium& image);
   // `medium`: where its blocks are; null: nobody knows.
   std::string judge(target& index, const image_medium* medium);
   std::string work_on(target& index, const image_medium* medium);

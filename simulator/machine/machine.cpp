@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include <dlfcn.h>
 #include <immintrin.h>
 
 namespace pmlab::simulator {
@@ -380,10 +381,18 @@ void machine::switch_to(fiber* next) {
   came_from_->context = std::move(from);
 }
 
+// Those of the thread whose storage is in use, as the C library does when a thread ends: on the fiber, since they may
+// lock what other fibers hold. The storage's lender has none left to run.
+static void run_thread_local_destructors() {
+  static auto* const run = reinterpret_cast<void (*)()>(dlvsym(RTLD_DEFAULT, "__call_tls_dtors", "GLIBC_PRIVATE"));
+  if (run != nullptr) run();
+}
+
 boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context::fiber&& from) {
   m.came_from_->context = std::move(from);
   m.watching_ = true;
   self->result = self->start(self->argument);
+  run_thread_local_destructors();
   m.watch(false);
   // A thread's end is no fence, but its flushes are nobody's any more.
   self->flushes.clear();
@@ -396,7 +405,6 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   return std::move(next->context);
 }
 
-// The storage's lender runs the destructors of `thread_local` objects, unwatched.
 void machine::take_storage_back(fiber& self) {
   set_thread_pointer(fibers_.front()->thread_pointer);
   self.storage.reset();
@@ -404,6 +412,11 @@ void machine::take_storage_back(fiber& self) {
 
 void machine::borrow_first_storage(bool on) noexcept {
   set_thread_pointer(on ? fibers_.front()->thread_pointer : current_->thread_pointer);
+}
+
+void machine::borrow_watchers_storage(bool on) {
+  static const auto* const watchers = new lent_storage;
+  set_thread_pointer(on ? watchers->thread_pointer() : current_->thread_pointer);
 }
 
 // ---- threads ----

@@ -112,6 +112,10 @@ class machine {
     });
   }
 
+  // Thread-local storage that no fiber has, from here on (or the fiber's own again): `thread_local` objects of what is
+  // watched are not those of who opens what it left.
+  void borrow_watchers_storage(bool on);
+
   // From here on accesses are seen (or not). A run begins unwatched.
   void watch(bool on) noexcept;
 

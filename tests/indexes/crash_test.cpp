@@ -124,8 +124,8 @@ TYPED_TEST(crash_of_splits, F3_F5_C1_C3_C8_C14_A4_splits_among_random_keys) {
   crash_options options = this->around_changes_of_shape(key_set::anywhere);
   options.key_count = 9000;
   options.preload = 1300;
-  // A CCEH segment takes a thousand entries before it splits, a FAST-FAIR node two dozen.
-  options.operations = std::is_same_v<TypeParam, cceh_kind> ? 5000 : 1500;
+  // A segment of a hash table takes a thousand entries before it splits, a tree's node two dozen.
+  options.operations = is_ordered<TypeParam> ? 1500 : 5000;
   options.one_operation_in = 500;
   options.mix = {.insert = 85, .update = 2, .upsert = 8, .erase = 2};
   this->run(options, 2);

@@ -28,9 +28,7 @@ class durable : public testing::Test {
   medium_under_test<typename Setting::medium> under_;
 };
 
-using durable_settings = testing::Types<setting<fast_fair_kind, media::pmem>, setting<fast_fair_kind, crash_medium>,
-                                        setting<cceh_kind, media::pmem>, setting<cceh_kind, crash_medium>,
-                                        setting<reference_kind, media::pmem>, setting<reference_kind, crash_medium>>;
+using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 TYPED_TEST_SUITE(durable, durable_settings, setting_name);
 
 // F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped anew) everything is there and

@@ -93,9 +93,10 @@ int run_child(char** arguments) {
   if (said == nullptr) return 3;
   const std::string_view kind = arguments[0];
   const std::uint64_t seed = std::strtoull(arguments[2], nullptr, 0);
-  if (kind == fast_fair_kind::name) work<fast_fair_kind::index<media::pmem>>(*said, arguments[1], seed);
-  if (kind == cceh_kind::name) work<cceh_kind::index<media::pmem>>(*said, arguments[1], seed);
-  if (kind == reference_kind::name) work<reference_kind::index<media::pmem>>(*said, arguments[1], seed);
+  const auto work_if_meant = [&]<class Kind>(std::type_identity<Kind>) {
+    if (kind == Kind::name) work<typename Kind::template index<media::pmem>>(*said, arguments[1], seed);
+  };
+  [&]<class... Kinds>(testing::Types<Kinds...>) { (work_if_meant(std::type_identity<Kinds>()), ...); }(all_kinds());
   return 0;
 }
 

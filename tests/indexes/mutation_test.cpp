@@ -88,7 +88,7 @@ class single_mutation_of : public testing::Test {
   static crash_options run() {
     crash_options options;
     options.key_count = 4000;
-    options.operations = std::is_same_v<Kind, fast_fair_kind> ? 260 : 3000;
+    options.operations = is_ordered<Kind> ? 260 : 3000;
     options.mix = {.insert = 80, .update = 4, .upsert = 8, .erase = 6};
     options.only_around_changes_of_shape = true;
     options.one_operation_in = 40;

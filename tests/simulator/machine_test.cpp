@@ -173,11 +173,17 @@ TEST(machine, once_and_contended_statics_are_initialised_once) {
   }
 }
 
+std::mutex ended_mutex;
 std::vector<int> ended;  // by destructors of thread-local objects
 
 struct local_object {
   int number = 0;
-  ~local_object() { ended.push_back(number); }
+  // Locks, and yields with the lock held: the thread's end is a part of the thread like any other.
+  ~local_object() {
+    const std::scoped_lock guard(ended_mutex);
+    std::this_thread::yield();
+    ended.push_back(number);
+  }
 };
 
 TEST(machine, every_thread_has_its_thread_local_storage_and_gives_it_back) {

@@ -1,33 +1,34 @@
 // The indexes and the media that the typed tests run on.
 #pragma once
 
-#include <pmlab/indexes/cceh.hpp>
-#include <pmlab/indexes/fast_fair.hpp>
+#include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
 #include <pmlab/media/pmem.hpp>
 
 #include <string>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
+#include "offered_indexes.hpp"
 #include "support/crash_medium.hpp"
 #include "support/reference_index.hpp"
 
 namespace pmlab::tests {
 
-// An index, on whatever medium. Adding an index to the tests is adding its kind here and to the lists below.
-struct fast_fair_kind {
-  static constexpr const char* name = "fast_fair";
+// An index, on whatever medium.
+template <template <class...> class Index>
+struct kind {
+  static constexpr const char* name = Index<media::dram>::layout_name.data();
   template <class Medium>
-  using index = indexes::fast_fair<Medium>;
+  using index = Index<Medium>;
 };
 
-struct cceh_kind {
-  static constexpr const char* name = "cceh";
-  template <class Medium>
-  using index = indexes::cceh<Medium>;
-};
+// The indexes that pmlab offers: a line here puts one to every test.
+using offered_kinds = testing::Types<  //
+    kind<indexes::cceh>,               //
+    kind<indexes::fast_fair>>;
 
 // Tests the tests: what fails on it is wrong about the test.
 struct reference_kind {
@@ -35,6 +36,10 @@ struct reference_kind {
   template <class Medium>
   using index = reference_index<Medium>;
 };
+
+// Trees and lists, whose nodes are small; else hash tables, whose segments are big.
+template <class Kind>
+inline constexpr bool is_ordered = indexes::ordered_index<typename Kind::template index<media::dram>>;
 
 template <class Kind, class Medium>
 struct setting {
@@ -69,28 +74,47 @@ struct setting_name {
   }
 };
 
-// The indexes that pmlab offers.
-using offered_kinds = testing::Types<fast_fair_kind, cceh_kind>;
-using all_kinds = testing::Types<fast_fair_kind, cceh_kind, reference_kind>;
+namespace detail {
 
-using all_settings = testing::Types<setting<fast_fair_kind, media::dram>, setting<fast_fair_kind, media::jemalloc_dram>,
-                                    setting<fast_fair_kind, media::pmem>, setting<fast_fair_kind, crash_medium>,
-                                    setting<cceh_kind, media::dram>, setting<cceh_kind, media::jemalloc_dram>,
-                                    setting<cceh_kind, media::pmem>, setting<cceh_kind, crash_medium>,
-                                    setting<reference_kind, media::dram>, setting<reference_kind, media::pmem>>;
+template <class... Lists>
+struct joined;
+template <class... Ts>
+struct joined<testing::Types<Ts...>> {
+  using type = testing::Types<Ts...>;
+};
+template <class... Ts, class... Us, class... Lists>
+struct joined<testing::Types<Ts...>, testing::Types<Us...>, Lists...> : joined<testing::Types<Ts..., Us...>, Lists...> {
+};
 
-using ordered_settings =
-    testing::Types<setting<fast_fair_kind, media::dram>, setting<fast_fair_kind, media::jemalloc_dram>,
-                   setting<fast_fair_kind, media::pmem>, setting<fast_fair_kind, crash_medium>,
-                   setting<reference_kind, media::dram>>;
+template <class Kind, class... Media>
+using settings_of = testing::Types<setting<Kind, Media>...>;
+
+template <class Kinds, class... Media>
+struct on_media;
+template <class... Kinds, class... Media>
+struct on_media<testing::Types<Kinds...>, Media...> {
+  using all = typename joined<settings_of<Kinds, Media...>...>::type;
+  using ordered =
+      typename joined<std::conditional_t<is_ordered<Kinds>, settings_of<Kinds, Media...>, testing::Types<>>...>::type;
+};
+
+}  // namespace detail
+
+using all_kinds = detail::joined<offered_kinds, testing::Types<reference_kind>>::type;
+
+// Every kind on each of the media.
+template <class... Media>
+using all_kinds_on = typename detail::on_media<all_kinds, Media...>::all;
+template <class... Media>
+using ordered_kinds_on = typename detail::on_media<all_kinds, Media...>::ordered;
+
+// jemalloc_dram differs from dram in where blocks come from, so one index on it is enough.
+using all_settings = detail::joined<all_kinds_on<media::dram, media::pmem, crash_medium>,
+                                    testing::Types<setting<kind<indexes::cceh>, media::jemalloc_dram>>>::type;
+using ordered_settings = ordered_kinds_on<media::dram, media::pmem, crash_medium>;
 
 // Media that any number of threads may use.
-using concurrent_settings = testing::Types<setting<fast_fair_kind, media::dram>, setting<fast_fair_kind, media::pmem>,
-                                           setting<cceh_kind, media::dram>, setting<cceh_kind, media::pmem>,
-                                           setting<reference_kind, media::dram>>;
-
-using ordered_concurrent_settings =
-    testing::Types<setting<fast_fair_kind, media::dram>, setting<fast_fair_kind, media::pmem>,
-                   setting<reference_kind, media::dram>>;
+using concurrent_settings = all_kinds_on<media::dram, media::pmem>;
+using ordered_concurrent_settings = ordered_kinds_on<media::dram, media::pmem>;
 
 }  // namespace pmlab::tests
