@@ -12,6 +12,7 @@
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/root_table.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -24,6 +25,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,8 +95,9 @@ class pmem {
     }
 
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
-      const std::uint64_t size_class = medium_.size_class_of(bytes, alignment);
-      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &actions_[count_], bytes, 0, POBJ_CLASS_ID(size_class));
+      const std::optional<std::uint64_t> size_class = medium_.size_class_of(bytes, alignment);
+      if (!size_class) return nullptr;
+      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &actions_[count_], bytes, 0, POBJ_CLASS_ID(*size_class));
       if (OID_IS_NULL(block)) return nullptr;
       ++count_;
       return medium_.base_ + block.off;
@@ -272,24 +275,31 @@ class pmem {
     if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
-  // The allocation class of blocks of this size and alignment. Cache-line-aligned blocks (nodes, segments), of which
-  // there are many of one size, get a class of their own: without headers, many to a run of chunks. Everything else
-  // takes libpmemobj's own classes (0), whose blocks are aligned to 16.
-  std::uint64_t size_class_of(std::size_t bytes, std::size_t alignment) {
-    constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+  // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
+  // their own for each size: without headers, some to a run of chunks. Everything else takes libpmemobj's own classes
+  // (0), whose blocks are aligned to 16. None: libpmemobj has no more classes.
+  std::optional<std::uint64_t> size_class_of(std::size_t bytes, std::size_t alignment) {
+    constexpr std::size_t run_bytes = std::size_t{1} << 20;
+    constexpr std::size_t least_units = 2;  // a run of one unit can be described, and never allocated
     constexpr std::size_t default_alignment = 16;
-    if (alignment <= default_alignment || bytes > chunk_bytes / 2 || bytes % alignment != 0) return 0;
+    if (alignment <= default_alignment) return 0;
     const std::scoped_lock lock(mutex_);
     for (const size_class& known : size_classes_)
       if (known.bytes == bytes && known.alignment == alignment) return known.id;
-    pobj_alloc_class_desc wanted{};
-    wanted.unit_size = bytes;
-    wanted.alignment = alignment;
-    wanted.units_per_block = static_cast<unsigned>(4 * chunk_bytes / bytes);
-    wanted.header_type = POBJ_HEADER_NONE;
-    const bool made = pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) == 0;
-    size_classes_.push_back({bytes, alignment, made ? wanted.class_id : 0});
-    return size_classes_.back().id;
+    // libpmemobj takes two classes of one size for the same, whatever their alignments: then a little more does it.
+    constexpr std::size_t tries = 8;
+    std::size_t unit = (bytes + alignment - 1) / alignment * alignment;
+    for (std::size_t i = 0; i < tries; ++i, unit += alignment) {
+      pobj_alloc_class_desc wanted{};
+      wanted.unit_size = unit;
+      wanted.alignment = alignment;
+      wanted.units_per_block = static_cast<unsigned>(std::max(run_bytes / unit, least_units));
+      wanted.header_type = POBJ_HEADER_NONE;
+      if (pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) != 0) continue;
+      size_classes_.push_back({bytes, alignment, wanted.class_id});
+      return wanted.class_id;
+    }
+    return std::nullopt;
   }
 
   std::string path_;

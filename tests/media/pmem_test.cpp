@@ -77,6 +77,24 @@ TEST_F(pmem_pool, A5_no_root_entry_straddles_a_line) {
   EXPECT_EQ((word - offsetof(media::root_entry, word)) % media::cache_line_bytes, 0U);
 }
 
+// Of any size: also those that are no multiple of their alignment, and those larger than libpmemobj's chunks.
+TEST_F(pmem_pool, A5_blocks_are_aligned_as_asked) {
+  media::pmem medium(path(), {.create_bytes = std::uint64_t{256} << 20, .huge_pages = false});
+  const std::uint64_t empty = medium.used().allocated_bytes;
+  for (const std::size_t alignment : {8U, 32U, 64U, 128U, 256U, 4096U})
+    for (const std::size_t bytes : {1U, 96U, 200U, 512U, 131'072U, 131'200U, 262'144U, 300'000U, 4'194'304U}) {
+      media::pmem::publication change(medium);
+      void* const block = change.allocate(bytes, alignment);
+      ASSERT_NE(block, nullptr) << bytes << " bytes at " << alignment;
+      EXPECT_EQ(medium.locate(static_cast<const char*>(block)).word() % alignment, 0U) << bytes << " bytes";
+      change.commit();
+      media::pmem::publication back(medium);
+      back.release(block, bytes);
+      back.commit();
+      EXPECT_EQ(medium.used().allocated_bytes, empty) << bytes << " bytes at " << alignment;
+    }
+}
+
 TEST_F(pmem_pool, A8_is_mapped_at_any_address) {
   // Two pools of which each takes the other's address when they are opened in turns.
   for (const char* const name : {"one", "two"}) {
