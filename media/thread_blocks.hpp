@@ -23,7 +23,8 @@ class thread_blocks {
   thread_blocks() : shared_(std::make_shared<shared_state>()) {}
   thread_blocks(const thread_blocks&) = delete;
   thread_blocks& operator=(const thread_blocks&) = delete;
-  ~thread_blocks() = default;
+  // A thread that outlives this forgets it, so that nothing depends on numbers that never come again.
+  ~thread_blocks() { mine_of_this_thread().forget(shared_->id); }
 
   // This thread's block. `make(number)` builds a new one, as a std::unique_ptr<Block>, if none is free; numbers count
   // the blocks from 0.
@@ -80,6 +81,11 @@ class thread_blocks {
     void add(registration r) {
       std::erase_if(list_, [](const registration& old) { return old.owner.expired(); });
       list_.push_back(std::move(r));
+    }
+
+    void forget(std::uint64_t id) noexcept {
+      std::erase_if(list_, [id](const registration& r) { return r.id == id; });
+      if (last_used_.owner == id) last_used_ = {};
     }
 
    private:

@@ -1,0 +1,220 @@
+// Epochs: when may memory that a thread took out of a shared structure be used again? After Fraser, 2004 [FRASER].
+//
+//   sync::epochs domain;                       // one per structure
+//   { const auto guard = domain.pin(); ... }   // what is reachable now stays readable until the guard goes
+//   domain.retire([=] { give_back(node); });   // after the node was unlinked: runs once nobody can be reading it
+//
+// Use them where readers follow pointers without a lock and nodes are freed: a reader holds one guard per operation.
+//
+// Thread safety: everything from any number of threads, except `drain`. A thread that ends leaves its place, and what
+// it retired, to the next new thread.
+//
+// Progress: `pin` and the end of a guard are wait-free (but for a thread's first call, which registers it under a
+// mutex). `retire` is wait-free but for allocation and for the functions that it runs. No thread waits for another
+// one: while some thread stays pinned, functions only wait longer, and take memory.
+//
+// Memory: a thread keeps what it retired until its own later calls of `retire`: about two batches, if guards are short.
+//
+// Order (E1, E2: by a locked instruction, which on x86 is a full fence):
+//   E1  A thread announces the epoch that it saw before it reads anything of the structure.
+//   E2  A function is stamped with the epoch as it is after the unlinking that precedes `retire`.
+//   E3  The epoch goes from e to e + 1 only after every place was seen empty or at e, one after the other. So, if it is
+//       x when a guard announces itself, it comes to x + 1 at most before the guard has gone: the step to x + 1 may
+//       have looked before, the step to x + 2 could only have looked after.
+//   E4  A function stamped r runs at r + 2 or later. A guard that may lead to the memory announced itself before the
+//       unlinking (E1), at an epoch x <= r (E2), and holds the epoch at r + 1 or below (E3).
+//   E5  A guard that ends empties its place with release order, and whoever moves the epoch on reads it with acquire
+//       order: all that it read was read before a function runs that waited for it.
+#pragma once
+
+#include <pmlab/media/thread_blocks.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pmlab::sync {
+
+class epochs {
+  struct participant;
+
+ public:
+  // Functions that a thread retires before it looks again whether some can run.
+  static constexpr std::size_t usual_batch = 64;
+
+  explicit epochs(std::size_t batch = usual_batch) : batch_(batch) {}
+  epochs(const epochs&) = delete;
+  epochs& operator=(const epochs&) = delete;
+  // Only when no guard exists.
+  ~epochs() { drain(); }
+
+  // Ends what `pin` began; on the thread that began it.
+  class [[nodiscard]] guard {
+   public:
+    guard(const guard&) = delete;
+    guard& operator=(const guard&) = delete;
+    ~guard() {
+      if (--mine_.depth == 0) mine_.announced.store(nowhere, std::memory_order_release);
+    }
+
+   private:
+    friend class epochs;
+    explicit guard(participant& mine) noexcept : mine_(mine) {}
+    participant& mine_;
+  };
+
+  // From here to the end of the guard no function runs that is retired from now on. Guards of a thread may nest. A
+  // comparison, a load and one locked store. A thread's first call may throw std::bad_alloc.
+  guard pin() {
+    participant& mine = this_thread();
+    if (mine.depth++ == 0) announce(mine.announced, epoch_.load(std::memory_order_relaxed));
+    return guard(mine);
+  }
+
+  // Runs `function()` once every guard that exists now is gone: in a later `retire` of this thread (or of the one that
+  // takes its place), or in `drain`. With or without a guard of one's own. The function may retire others; it must not
+  // throw. It is copied as bytes: what it captures is trivially copyable and takes at most `most_bytes`.
+  // False: no memory; the function was dropped.
+  template <class Function>
+  bool retire(Function function) {
+    static_assert(std::is_trivially_copyable_v<Function> && std::is_trivially_destructible_v<Function> &&
+                      sizeof(Function) <= most_bytes && alignof(Function) <= alignof(std::max_align_t),
+                  "capture pointers and numbers only");
+    participant& mine = this_thread();
+    retired r;
+    std::memcpy(r.bytes, &function, sizeof function);
+    r.run = [](void* bytes) { (*std::launder(static_cast<Function*>(bytes)))(); };
+    announce(mine.barrier, 0);
+    r.epoch = epoch_.load(std::memory_order_relaxed);
+    if (!mine.keep(r)) return false;
+    if (++mine.since_last_look >= batch_) {
+      mine.since_last_look = 0;
+      try_advance();
+      mine.run_up_to(epoch_.load(std::memory_order_acquire));
+    }
+    return true;
+  }
+
+  // Runs every retired function, those that are retired meanwhile included. Only when no guard exists and no other
+  // thread calls anything.
+  void drain() {
+    for (bool again = true; again;) {
+      again = false;
+      for (participant* p = first_.load(std::memory_order_acquire); p != nullptr; p = p->next)
+        if (p->waiting.load(std::memory_order_relaxed) != 0) {
+          p->run_up_to(forever);
+          again = true;
+        }
+    }
+  }
+
+  // Functions that have not run yet.
+  [[nodiscard]] std::size_t waiting() const noexcept {
+    std::size_t result = 0;
+    for (const participant* p = first_.load(std::memory_order_acquire); p != nullptr; p = p->next)
+      result += p->waiting.load(std::memory_order_relaxed);
+    return result;
+  }
+
+  static constexpr std::size_t most_bytes = 48;
+
+ private:
+  static constexpr std::uint64_t nowhere = 0;  // no guard; epochs begin at 1
+  static constexpr std::uint64_t forever = ~std::uint64_t{0};
+
+  struct retired {
+    alignas(std::max_align_t) std::byte bytes[most_bytes];
+    void (*run)(void* bytes);
+    std::uint64_t epoch;
+  };
+
+  // What belongs to one thread. Others read `announced`, `waiting` and `next`.
+  struct alignas(64) participant {
+    std::atomic<std::uint64_t> announced{nowhere};
+    std::size_t depth = 0;  // of nested guards
+    std::atomic<std::uint64_t> barrier{0};
+    std::size_t since_last_look = 0;
+    std::vector<retired> list;  // from `first_waiting` on: not run yet, in the order of their epochs
+    std::size_t first_waiting = 0;
+    bool running = false;
+    std::atomic<std::size_t> waiting{0};
+    participant* next = nullptr;
+
+    [[nodiscard]] bool keep(const retired& r) noexcept {
+      try {
+        list.push_back(r);
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      count();
+      return true;
+    }
+
+    void run_up_to(std::uint64_t epoch) {
+      if (running) return;  // called by a function that runs: the loop below goes on to what it retired
+      running = true;
+      while (first_waiting < list.size() && (epoch == forever || list[first_waiting].epoch + 2 <= epoch)) {
+        retired r = list[first_waiting++];  // a copy: the function may retire others
+        r.run(r.bytes);
+      }
+      running = false;
+      if (first_waiting >= list.size() / 2) {
+        list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(first_waiting));
+        first_waiting = 0;
+      }
+      count();
+    }
+
+    void count() noexcept { waiting.store(list.size() - first_waiting, std::memory_order_relaxed); }
+  };
+
+  // A store that is visible to all before anything after it is read.
+  static void announce(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
+    word.exchange(value, std::memory_order_seq_cst);
+#if !defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+
+  participant& this_thread() {
+    return participants_.local([this](std::size_t /*number*/) {
+      auto made = std::make_unique<participant>();
+      // One thread at a time is here. Places are never taken away.
+      made->next = first_.load(std::memory_order_relaxed);
+      first_.store(made.get(), std::memory_order_seq_cst);
+      return made;
+    });
+  }
+
+  void try_advance() noexcept {
+    std::uint64_t now = epoch_.load(std::memory_order_seq_cst);
+    for (const participant* p = first_.load(std::memory_order_seq_cst); p != nullptr; p = p->next) {
+      const std::uint64_t announced = p->announced.load(std::memory_order_seq_cst);
+      if (announced != nowhere && announced != now) return;
+    }
+    epoch_.compare_exchange_strong(now, now + 1, std::memory_order_acq_rel);
+  }
+
+  std::size_t batch_;
+  alignas(64) std::atomic<std::uint64_t> epoch_{1};
+  alignas(64) std::atomic<participant*> first_{nullptr};
+  media::thread_blocks<participant> participants_;
+};
+
+// The batch of the epochs of an index on `Medium`: 1 on a medium that wants collisions (`Medium::lock_stripes`), so
+// that memory is used again as soon as it may be.
+template <class Medium>
+[[nodiscard]] constexpr std::size_t reclaim_batch() noexcept {
+  if constexpr (requires { Medium::lock_stripes; })
+    return 1;
+  else
+    return epochs::usual_batch;
+}
+
+}  // namespace pmlab::sync

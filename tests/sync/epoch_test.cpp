@@ -1,0 +1,195 @@
+// Epochs: nothing runs while a guard exists that is older, everything runs in the end, memory stays bounded.
+#include <pmlab/sync/epoch.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using pmlab::sync::epochs;
+
+// Retires functions that do nothing, until the domain had every occasion to run the others.
+void make_time_pass(epochs& domain) {
+  for (int i = 0; i < 8; ++i) domain.retire([] {});
+}
+
+TEST(epochs, a_function_runs_once_and_without_guards_soon) {
+  epochs domain(1);
+  int runs = 0;
+  domain.retire([&runs] { ++runs; });
+  make_time_pass(domain);
+  EXPECT_EQ(runs, 1);
+  domain.drain();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(domain.waiting(), 0U);
+}
+
+TEST(epochs, a_function_waits_for_the_guard_of_the_thread_that_retired_it) {
+  epochs domain(1);
+  bool ran = false;
+  {
+    const auto guard = domain.pin();
+    domain.retire([&ran] { ran = true; });
+    make_time_pass(domain);
+    EXPECT_FALSE(ran);
+  }
+  make_time_pass(domain);
+  EXPECT_TRUE(ran);
+}
+
+TEST(epochs, a_function_waits_until_the_last_nested_guard_is_gone) {
+  epochs domain(1);
+  bool ran = false;
+  {
+    const auto outer = domain.pin();
+    {
+      const auto inner = domain.pin();
+      domain.retire([&ran] { ran = true; });
+    }
+    make_time_pass(domain);
+    EXPECT_FALSE(ran);
+  }
+  make_time_pass(domain);
+  EXPECT_TRUE(ran);
+}
+
+TEST(epochs, a_function_waits_for_the_guard_of_another_thread) {
+  epochs domain(1);
+  std::atomic<int> stage{0};
+  bool ran = false;
+  std::thread reader([&] {
+    {
+      const auto guard = domain.pin();
+      stage = 1;
+      while (stage != 2) std::this_thread::yield();
+    }
+    stage = 3;
+  });
+  while (stage != 1) std::this_thread::yield();
+  domain.retire([&ran] { ran = true; });
+  make_time_pass(domain);
+  EXPECT_FALSE(ran);
+  stage = 2;
+  while (stage != 3) std::this_thread::yield();
+  make_time_pass(domain);
+  EXPECT_TRUE(ran);
+  reader.join();
+}
+
+TEST(epochs, a_guard_that_began_later_holds_nothing_up) {
+  epochs domain(1);
+  bool ran = false;
+  domain.retire([&ran] { ran = true; });
+  for (int i = 0; i < 8; ++i) {
+    const auto guard = domain.pin();
+    domain.retire([] {});
+  }
+  EXPECT_TRUE(ran);
+}
+
+TEST(epochs, functions_run_in_the_order_in_which_a_thread_retired_them_and_may_retire_others) {
+  struct state {
+    epochs domain{1};
+    std::vector<int> order;
+  } s;
+  s.domain.retire([&s] {
+    s.order.push_back(1);
+    s.domain.retire([&s] { s.order.push_back(3); });
+  });
+  s.domain.retire([&s] { s.order.push_back(2); });
+  s.domain.drain();
+  EXPECT_EQ(s.order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(epochs, the_destructor_runs_what_waits) {
+  int runs = 0;
+  {
+    epochs domain;
+    for (int i = 0; i < 10; ++i) domain.retire([&runs] { ++runs; });
+    EXPECT_EQ(domain.waiting(), 10U);
+  }
+  EXPECT_EQ(runs, 10);
+}
+
+TEST(epochs, what_an_ended_thread_retired_runs_too) {
+  epochs domain(1);
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 20; ++i) std::thread([&] { domain.retire([&runs] { ++runs; }); }).join();
+  domain.drain();
+  EXPECT_EQ(runs, 20);
+}
+
+TEST(epochs, guards_of_two_domains_have_nothing_to_do_with_each_other) {
+  epochs one(1);
+  epochs other(1);
+  bool ran = false;
+  const auto guard = one.pin();
+  other.retire([&ran] { ran = true; });
+  make_time_pass(other);
+  EXPECT_TRUE(ran);
+}
+
+TEST(epochs, few_functions_wait_if_guards_are_short) {
+  epochs domain;
+  for (int i = 0; i < 100000; ++i) {
+    const auto guard = domain.pin();
+    domain.retire([] {});
+  }
+  EXPECT_LE(domain.waiting(), 4 * epochs::usual_batch);
+}
+
+// Cells that are replaced and reused at once when their time has come: a reader must never see one change under its
+// guard. Under ThreadSanitizer the plain words are the test.
+TEST(epochs, no_reader_sees_memory_that_is_used_again) {
+  struct cell {
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+  };
+  constexpr std::uint64_t rounds = 100000;
+  constexpr std::size_t shared_cells = 4;
+  epochs domain(4);
+  std::array<std::atomic<cell*>, shared_cells> shared;
+  for (auto& s : shared) s = new cell;
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> torn{0};
+  std::vector<std::thread> readers;
+  for (int r = 0; r < 2; ++r)
+    readers.emplace_back([&] {
+      while (!stop) {
+        const auto guard = domain.pin();
+        for (auto& s : shared) {
+          const cell* const c = s.load(std::memory_order_acquire);
+          const std::uint64_t a = c->a;
+          std::this_thread::yield();
+          if (a != c->b) ++torn;
+        }
+      }
+    });
+  std::vector<std::thread> writers;
+  for (std::uint64_t w = 1; w <= 2; ++w)
+    writers.emplace_back([&, w] {
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        cell* const made = new cell{i * w, i * w};
+        const auto guard = domain.pin();
+        cell* const old = shared[i % shared_cells].exchange(made, std::memory_order_acq_rel);
+        domain.retire([old] {
+          old->a = ~old->a;
+          delete old;
+        });
+      }
+    });
+  for (auto& t : writers) t.join();
+  stop = true;
+  for (auto& t : readers) t.join();
+  EXPECT_EQ(torn, 0U);
+  domain.drain();
+  for (auto& s : shared) delete s.load();
+}
+
+}  // namespace
