@@ -64,16 +64,23 @@ round_plan round_runner::plan(const round_options& options) const {
   const std::size_t present = plan.preload.size();
   std::size_t next_new = present;
   plan.threads.resize(options.threads);
-  // A part of the rounds only adds keys, so that nodes fill and split; the others stay where they are.
+  // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so that
+  // nodes empty again; the others stay where they are.
   const bool adds = options.grown || source.one_in(2);
+  const bool removes = !adds && source.one_in(2);
   // With threads, a quarter of the rounds goes for a few keys mostly: what one thread does another one is to see half done.
   const std::size_t hot = options.threads > 1 && !options.grown && source.one_in(4) ? 3 + source.below(6) : 0;
-  const step_mix mix = adds && hot == 0 ? step_mix{.insert = 60, .update = 8, .upsert = 14, .erase = 8} : step_mix{};
+  const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
+  const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
+  const auto mix_of = [&](std::size_t i) {
+    if (hot != 0 || (!adds && !removes)) return step_mix{};
+    return removes && i >= options.operations / 2 ? removing : adding;
+  };
   std::size_t number = 0;
   for (unsigned t = 0; t < options.threads; ++t)
     for (std::size_t i = 0; i < options.operations; ++i, ++number) {
       planned_step s;
-      s.what = {random_action(source, mix), plan.keys[source.below(plan.keys.size())],
+      s.what = {random_action(source, mix_of(i)), plan.keys[source.below(plan.keys.size())],
                 source.one_in(4) && !kind_.modest ? source.below(3) : ++unique};
       if (kind_.modest && s.what.what == action::upsert) s.what.what = action::insert;
       if (hot != 0 && !source.one_in(4)) s.what.key = plan.keys[source.below(std::min(hot, plan.keys.size()))];

@@ -102,6 +102,9 @@ class search_layer {
     if (count > 0) [[likely]] {
       const std::uint64_t word = b.word_at(count - 1);
       if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
+      // What is looked at was there, if only a moment ago.
+      if (!b.lock.read_validate(d.version_)) [[unlikely]]
+        return start_again(d);
       look(word);
     } else if (const key_type low = b.low.load(std::memory_order_acquire); low != 0) {
       // What is below `low` belongs to blocks further left. At the bottom that is also where the entry is; above it,
@@ -115,8 +118,7 @@ class search_layer {
     }
     if (b.lock.read_validate(d.version_)) [[likely]]
       return true;
-    d.route_ = d.key_;
-    return restart(d);
+    return start_again(d);
   }
 
   // Asks for the lines that the next step reads.
@@ -192,15 +194,19 @@ class search_layer {
     return false;
   }
 
+  // After what was read turned out to be out of date.
+  bool start_again(descent& d) const noexcept {
+    d.route_ = d.key_;
+    return restart(d);
+  }
+
   bool move(descent& d, block* to) const noexcept {
     // The root is never taken out, nor is the last block's `last` below any key: what was read of a block that is
     // changing may be anything.
     if (to == nullptr) return restart(d);
     const std::uint64_t version = to->lock.read_begin();
-    if (!d.at_->lock.read_validate(d.version_)) [[unlikely]] {
-      d.route_ = d.key_;
-      return restart(d);
-    }
+    if (!d.at_->lock.read_validate(d.version_)) [[unlikely]]
+      return start_again(d);
     d.at_ = to;
     d.version_ = version;
     return false;

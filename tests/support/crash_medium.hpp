@@ -29,11 +29,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,7 +73,8 @@ struct uncertain_line {
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
 };
 
-// Thread safety: none; crash images are taken of one thread's run.
+// Thread safety: crash images are taken of one thread's run. Others may read meanwhile, and flush and fence what they
+// depend on; their events are no crash points.
 class crash_medium {
  public:
   static constexpr bool durable = true;
@@ -135,6 +138,9 @@ class crash_medium {
     std::vector<pending_store> stores_;
   };
 
+  // Few: each run is short, and each image is looked at whole.
+  [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 4; }
+
   [[nodiscard]] std::string name() const { return "crash"; }
 
   template <class T>
@@ -149,18 +155,22 @@ class crash_medium {
   void flush(const void* start, std::size_t bytes) noexcept {
     if (!tracking_) return;
     event();
-    media::for_each_line(start, bytes, [this](std::uintptr_t line) {
+    const std::scoped_lock lock(mutex_);
+    auto& flushed = flushed_[std::this_thread::get_id()];
+    media::for_each_line(start, bytes, [&](std::uintptr_t line) {
       const std::size_t offset = line - reinterpret_cast<std::uintptr_t>(working_.at(0));
       if (const auto known = histories_.find(offset); known != histories_.end())
-        flushed_.emplace_back(offset, known->second.newest());
+        flushed.emplace_back(offset, known->second.newest());
     });
   }
 
   void fence() noexcept {
     if (!tracking_) return;
     event();
-    for (const auto& [offset, content] : flushed_) make_durable(offset, content);
-    flushed_.clear();
+    const std::scoped_lock lock(mutex_);
+    auto& flushed = flushed_[std::this_thread::get_id()];
+    for (const auto& [offset, content] : flushed) make_durable(offset, content);
+    flushed.clear();
   }
 
   void copy(void* target, const void* source, std::size_t bytes) noexcept {
@@ -188,6 +198,7 @@ class crash_medium {
   void track(std::function<void()> at_crash_point) {
     settle();
     tracking_ = true;
+    tracked_ = std::this_thread::get_id();
     at_crash_point_ = std::move(at_crash_point);
   }
 
@@ -200,8 +211,12 @@ class crash_medium {
   // A crash point between two operations: what was answered so far must survive from here.
   void event() noexcept {
     if (!tracking_) return;
-    observe();
-    ++events_;
+    {
+      const std::scoped_lock lock(mutex_);
+      observe();
+      if (std::this_thread::get_id() != tracked_) return;
+      ++events_;
+    }
     if (at_crash_point_) at_crash_point_();
   }
 
@@ -373,10 +388,12 @@ class crash_medium {
   std::shared_ptr<const block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
   std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last certain
-  std::vector<std::pair<std::size_t, std::size_t>> flushed_;
+  std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;
   std::function<void()> at_crash_point_;
   bool tracking_ = false;
+  std::thread::id tracked_;  // the thread whose events are crash points
+  std::mutex mutex_;         // what flush, fence and event keep
   std::uint64_t events_ = 0;
   std::uint64_t certain_version_ = 0;
 };
