@@ -1,13 +1,17 @@
 # The indexes that the programs, the simulated machine and the tests offer: indexes/offered.cmake.
 #
-#   pmlab_index(NAME WHAT [KEEPS_NOTHING])
+#   pmlab_index(NAME WHAT [HEADER HEADER] [KEEPS_NOTHING])
 #     NAME   pmlab::indexes::NAME in <pmlab/indexes/NAME.hpp>, whose layout_name is NAME
 #     WHAT   one line for `pmlab list`
+#     HEADER <pmlab/indexes/HEADER.hpp>, where it is not that of its name
 #     KEEPS_NOTHING   it loses what it is given, on purpose: nothing judges its answers
 #
 # PMLAB_INDEXES lists them all, PMLAB_VERIFIED_INDEXES those that keep what they are given.
 function(pmlab_index name what)
-  cmake_parse_arguments(PARSE_ARGV 2 this "KEEPS_NOTHING" "" "")
+  cmake_parse_arguments(PARSE_ARGV 2 this "KEEPS_NOTHING" "HEADER" "")
+  if(NOT this_HEADER)
+    set(this_HEADER ${name})
+  endif()
   list(APPEND PMLAB_INDEXES ${name})
   if(this_KEEPS_NOTHING)
     set(PMLAB_INDEX_${name}_KEEPS nothing PARENT_SCOPE)
@@ -16,6 +20,7 @@ function(pmlab_index name what)
     list(APPEND PMLAB_VERIFIED_INDEXES ${name})
   endif()
   set(PMLAB_INDEX_${name}_WHAT "${what}" PARENT_SCOPE)
+  set(PMLAB_INDEX_${name}_HEADER ${this_HEADER} PARENT_SCOPE)
   set(PMLAB_INDEXES "${PMLAB_INDEXES}" PARENT_SCOPE)
   set(PMLAB_VERIFIED_INDEXES "${PMLAB_VERIFIED_INDEXES}" PARENT_SCOPE)
 endfunction()
@@ -24,6 +29,7 @@ endfunction()
 function(pmlab_source_for index template result)
   set(what "${PMLAB_INDEX_${index}_WHAT}")
   set(keeps ${PMLAB_INDEX_${index}_KEEPS})
+  set(header ${PMLAB_INDEX_${index}_HEADER})
   cmake_path(GET template STEM part)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${part}/${index}.cpp)
   configure_file(${template} ${source} @ONLY)

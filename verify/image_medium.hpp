@@ -87,6 +87,8 @@ class image_medium {
     std::size_t count_ = 0;
   };
 
+  [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 2; }
+
   [[nodiscard]] std::string name() const { return "image"; }
   template <class T>
   [[nodiscard]] T* resolve(media::pointer<T> p) const noexcept {

@@ -40,8 +40,8 @@ def _horizontal_bars(axes, labels, series, colours):
 
 
 def _key(axes, handles):
-    """The key of a chart, between its title and its bars."""
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles), fontsize=8,
+    """The key of a chart, between its title and what it shows."""
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), 3), fontsize=8,
                 borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
 
 
@@ -94,7 +94,7 @@ def throughput(run, phase, measurements):
 def scaling(run, phase, measurements):
     """Lines of throughput over the number of threads, one per index."""
     threads = sorted({m.threads for m in measurements})
-    figure, axes = style.panel(2.7)
+    figure, axes = style.panel(3.1)
     for n, index in enumerate(dict.fromkeys(m.index for m in measurements)):
         of_index = sorted((m for m in measurements if m.index == index), key=lambda m: m.threads)
         axes.plot([threads.index(m.threads) for m in of_index], [m.throughput / 1e6 for m in of_index],
@@ -105,7 +105,7 @@ def scaling(run, phase, measurements):
     axes.set_ylabel("million operations/s")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
-    axes.legend(fontsize=8, loc="upper left")
+    _key(axes, axes.get_legend_handles_labels()[0])
     title = f"{names.phase_title(phase)}, {names.short_medium(run.medium)}"
     style.title(figure, title)
     table = [["index", *(f"{t} thread{'s' if t != 1 else ''}, operations/s" for t in threads)]]
@@ -119,7 +119,7 @@ def scaling(run, phase, measurements):
 def latency(run, phase, measurements):
     """Lines of latency by percentile, one per index; the same number of threads."""
     measurements = [m for m in measurements if m.latency("p50")]
-    figure, axes = style.panel(2.7)
+    figure, axes = style.panel(3.1)
     shown = [(key, label) for key, label in PERCENTILES if all(m.latency(key) for m in measurements)]
     for n, m in enumerate(measurements):
         axes.plot(range(len(shown)), [m.latency(key) for key, _ in shown], color=style.colour_of(m.index, n),
@@ -130,7 +130,7 @@ def latency(run, phase, measurements):
     axes.set_xticks(range(len(shown)), [label for _, label in shown])
     axes.set_xlabel("share of operations that take at most this long")
     axes.grid(axis="y")
-    axes.legend(fontsize=8, loc="upper left")
+    _key(axes, axes.get_legend_handles_labels()[0])
     threads = measurements[0].threads
     title = f"Latency: {names.phase_title(phase).lower()}, {threads} thread{'s' if threads != 1 else ''}"
     style.title(figure, title)
@@ -145,7 +145,7 @@ def latency(run, phase, measurements):
 def counts(run, phase, measurements):
     """Bars of lines, flushes and fences per operation: a row per quantity, a bar per index."""
     quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) is not None for m in measurements)]
-    figure, axes = style.panel(1.0 + 0.24 * len(quantities) * len(measurements))
+    figure, axes = style.panel(1.3 + 0.24 * len(quantities) * len(measurements))
     height = 0.8 / len(measurements)
     longest = max((m.per_operation(key) or 0) for m in measurements for key, _ in quantities) or 1
     for n, m in enumerate(measurements):

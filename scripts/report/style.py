@@ -11,7 +11,8 @@ from matplotlib import pyplot  # noqa: E402  (the backend must be chosen first)
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#222222"
 
-INDEX_COLOURS = {"cceh": BLUE, "fast_fair": VERMILLION, "tbb_hash": GREEN, "std_map": GREEN, "pmdk_hash": PURPLE,
+INDEX_COLOURS = {"cceh": BLUE, "level_hashing": ORANGE, "fast_fair": VERMILLION,
+                 "fp_tree": BLACK, "skip_list": SKY, "skip_list_pm": SKY, "tbb_hash": GREEN, "std_map": GREEN, "pmdk_hash": PURPLE,
                  "pmdk_skiplist": PURPLE, "pmdk_radix": ORANGE}
 SPARE_COLOURS = (SKY, BLACK, ORANGE, GREEN)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

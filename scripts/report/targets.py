@@ -6,6 +6,7 @@ from typing import Callable
 from . import names
 
 TARGET_RECORDS = 10_000_000
+OURS = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list")
 
 
 @dataclass
@@ -139,13 +140,24 @@ def batch_pairs(results):
 TARGETS = [
     ratio("cceh", "pmdk_hash", "read", 20), ratio("cceh", "pmdk_hash", "insert", 12.5),
     ratio("cceh", "tbb_hash", "absent", 2.2),
+    ratio("level_hashing", "pmdk_hash", "read", 10), ratio("level_hashing", "pmdk_hash", "insert", 8),
     ratio("fast_fair", "pmdk_skiplist", "read", 9), ratio("fast_fair", "pmdk_skiplist", "insert", 6.5),
     ratio("fast_fair", "std_map", "scan", 10),
-    scaling("cceh", "read", 1.9), scaling("cceh", "insert", 1.8),
-    scaling("fast_fair", "read", 1.9), scaling("fast_fair", "insert", 1.8),
+    ratio("fp_tree", "pmdk_skiplist", "read", 12), ratio("fp_tree", "pmdk_skiplist", "insert", 8),
+    ratio("fp_tree", "std_map", "scan", 8),
+    ratio("skip_list", "pmdk_skiplist", "read", 3), ratio("skip_list", "pmdk_skiplist", "insert", 4),
+    ratio("skip_list", "std_map", "scan", 1.5),
+    *(scaling(index, "read", 1.9) for index in OURS), *(scaling(index, "insert", limit) for index, limit in
+      {"cceh": 1.8, "level_hashing": 1.7, "fast_fair": 1.8, "fp_tree": 1.7, "skip_list": 1.7}.items()),
+    *(scaling(index, "scan", 1.8) for index in ("fp_tree", "skip_list")),
     batching("cceh", 2.5), batching("fast_fair", 1.8),
-    space("cceh", 27), space("fast_fair", 30),
-    reopening("cceh", 50), reopening("fast_fair", 50),
+    *(space(index, limit) for index, limit in
+      {"cceh": 27, "level_hashing": 30, "fast_fair": 30, "fp_tree": 32, "skip_list": 64}.items()),
+    *(reopening(index, limit) for index, limit in
+      {"cceh": 50, "level_hashing": 50, "fast_fair": 50, "skip_list_pm": 50, "fp_tree": 1000, "skip_list": 1000}.items()),
     counting("cceh", "insert", "flushes", "flushes", 1), counting("cceh", "insert", "fences", "fences", 1),
     counting("cceh", "read", "device_lines_read", "256-byte device lines", 1),
+    counting("fp_tree", "read", "device_lines_read", "256-byte device lines", 1),
+    counting("skip_list", "read", "device_lines_read", "256-byte device lines", 1),
+    *(counting(index, "update", quantity, quantity, 1) for index in OURS for quantity in ("flushes", "fences")),
 ]

@@ -109,10 +109,11 @@ TYPED_TEST(full_medium, a_medium_without_space_for_an_empty_index_is_an_error) {
   if (std::is_same_v<typename TypeParam::medium, media::pmem>) GTEST_SKIP() << "no pool is so small";
   medium_under_test<typename TypeParam::medium> tiny(std::is_same_v<typename TypeParam::medium, crash_medium> ? 6000
                                                                                                               : 64);
-  const auto used = tiny.medium->used().allocated_bytes;
+  auto used = tiny.medium->used().allocated_bytes;
   const auto open_and_fill = [&] {
     auto index = TypeParam::index::open(*tiny.medium);
-    // An index that makes its first node only when it needs it.
+    // An index that makes its first node only when it needs it: there is room for an empty one.
+    used = tiny.medium->used().allocated_bytes;
     if (index.insert(1, 1) == outcome::full) throw error("full", "");
   };
   if constexpr (std::is_same_v<typename TypeParam::kind, reference_kind>)

@@ -62,9 +62,15 @@ report* map_report(int file) {
 // thread's, so that the threads meet in every node.
 std::uint64_t key_of(std::uint64_t n, unsigned thread) { return n * threads + thread; }
 
+// A pool in which an index of shards has few of them, so that they grow while the process is killed.
+struct pool_of_few_shards : media::pmem {
+  using media::pmem::pmem;
+  static std::size_t shards(std::size_t /*usual*/) noexcept { return 2; }
+};
+
 template <class Index>
 void work(report& said, const std::string& pool, std::uint64_t seed) {
-  media::pmem medium(pool, {.create_bytes = pool_bytes, .huge_pages = false});
+  pool_of_few_shards medium(pool, {.create_bytes = pool_bytes, .huge_pages = false});
   auto index = Index::open(medium);
   said.opened = true;
   std::vector<std::thread> running;
@@ -94,7 +100,7 @@ int run_child(char** arguments) {
   const std::string_view kind = arguments[0];
   const std::uint64_t seed = std::strtoull(arguments[2], nullptr, 0);
   const auto work_if_meant = [&]<class Kind>(std::type_identity<Kind>) {
-    if (kind == Kind::name) work<typename Kind::template index<media::pmem>>(*said, arguments[1], seed);
+    if (kind == Kind::name) work<typename Kind::template index<pool_of_few_shards>>(*said, arguments[1], seed);
   };
   [&]<class... Kinds>(testing::Types<Kinds...>) { (work_if_meant(std::type_identity<Kinds>()), ...); }(all_kinds());
   return 0;
@@ -103,7 +109,7 @@ int run_child(char** arguments) {
 template <class Kind>
 class killed : public testing::Test {
  protected:
-  using index_type = typename Kind::template index<media::pmem>;
+  using index_type = typename Kind::template index<pool_of_few_shards>;
 
   killed() {
     file_ = ::memfd_create("pmlab-report", 0);
@@ -160,7 +166,7 @@ class killed : public testing::Test {
   }
 
   void examine_pool(const std::vector<step>& under_way, std::uint64_t seed) {
-    media::pmem medium(folder_.file("pool"), {.create_bytes = pool_bytes, .huge_pages = false});
+    pool_of_few_shards medium(folder_.file("pool"), {.create_bytes = pool_bytes, .huge_pages = false});
     auto index = index_type::open(medium);
     for (const step& s : under_way) {
       const key_state found = index.find(s.key);
@@ -204,6 +210,23 @@ TYPED_TEST(killed, A3_C5_C16_F14_at_work_loses_nothing_that_was_answered) {
     // A new pool for the next seed.
     std::filesystem::remove(this->folder_.file("pool"));
     this->model_.clear();
+  }
+}
+
+// L11: killed while it grows from nothing, of two threads' inserts.
+TYPED_TEST(killed, L11_while_it_grows_loses_nothing_that_was_answered) {
+  const watchdog hang(std::chrono::seconds(300), replay_command(1));
+  for (const std::uint64_t seed : seeds(1)) {
+    random source(seed);
+    for (int round = 0; round < 15; ++round) {
+      std::filesystem::remove(this->folder_.file("pool"));
+      this->model_.clear();
+      ASSERT_NO_FATAL_FAILURE(this->run_and_kill(seed * 100 + static_cast<std::uint64_t>(round), source.below(6'000),
+                                                 /*from_start=*/false));
+      const std::vector<step> under_way = this->follow_report();
+      ASSERT_NO_FATAL_FAILURE(this->examine_pool(under_way, seed)) << "round " << round;
+      if (this->HasFailure()) FAIL() << "replay: " << replay_command(seed) << ", round " << round;
+    }
   }
 }
 

@@ -191,7 +191,7 @@ TYPED_TEST(point, find_batch_says_what_find_says) {
 TYPED_TEST(point, stats_describe_what_is_there) {
   auto index = this->open();
   random source(5);
-  const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 5000, source);
+  const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 30'000, source);
   for (const std::uint64_t key : keys) ASSERT_EQ(index.insert(key, 1), outcome::inserted);
   const indexes::index_stats shape = index.stats();
   EXPECT_EQ(shape.entries, keys.size());

@@ -7,7 +7,9 @@ MACHINE = {"cpu": "Example(R) Xeon(R) CPU @ 2.10GHz", "cores": 2, "memory_bytes"
            "g++ 12.2", "commit": "0123abc", "flush": "clwb"}
 # million operations per second on one thread
 SPEED = {"cceh": 8.0, "tbb_hash": 4.0, "pmdk_hash": 0.5, "fast_fair": 2.0, "std_map": 1.0, "pmdk_skiplist": 0.4,
-         "pmdk_radix": 1.3}
+         "pmdk_radix": 1.3, "level_hashing": 5.0, "fp_tree": 3.0, "skip_list": 1.5, "skip_list_pm": 0.6}
+HASHES = ["cceh", "level_hashing"]
+ORDERED = ["fast_fair", "fp_tree", "skip_list", "skip_list_pm"]
 IN_DRAM = {"tbb_hash", "std_map"}
 
 
@@ -37,14 +39,16 @@ def documents():
         return [result(i, p, t, r) for r in (1, 2, 3) for t in (1, 2) for p in (*phases, *extra) for i in indexes]
 
     counts = {"pm_lines_read": 2.0, "device_lines_read": 1.0, "device_lines_written": 1.0, "flushes": 1.0, "fences": 1.0}
-    reopened = [result(i, "reopen", latency_ns={"mean": 5e6, "p50": 5e6, "max": 5e6}) for i in ("cceh", "fast_fair")]
+    def reopened(indexes):
+        return [result(i, "reopen", latency_ns={"mean": 5e6, "p50": 5e6, "max": 5e6}) for i in indexes]
+
     return {
-        "hash": document(plain(["cceh", "tbb_hash", "pmdk_hash"]) + reopened[:1]),
-        "ordered": document(plain(["fast_fair", "std_map", "pmdk_skiplist", "pmdk_radix"], ["scan"]) + reopened[1:]),
+        "hash": document(plain([*HASHES, "tbb_hash", "pmdk_hash"]) + reopened(HASHES)),
+        "ordered": document(plain([*ORDERED, "std_map", "pmdk_skiplist", "pmdk_radix"], ["scan"]) + reopened(ORDERED)),
         "batch": document([result(i, "read", factor=3.0) for i in ("cceh", "fast_fair")], batch=16),
         "trace": document([result("cceh", "trace")], verify=True),
         "counted": document([result(i, p, medium="counted:dram", per_operation=counts)
-                             for p in ("read", "insert") for i in ("cceh", "fast_fair")], medium="counted:dram"),
+                             for p in ("read", "insert", "update") for i in (*HASHES, *ORDERED)], medium="counted:dram"),
         "emulated-dram": document([result(i, p, medium="emulated:dram") for p in ("read", "insert")
                                    for i in ("cceh", "fast_fair")], medium="emulated:dram"),
         "emulated-aep": document([result(i, p, medium="emulated:aep", factor=.4) for p in ("read", "insert")

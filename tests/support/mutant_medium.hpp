@@ -159,6 +159,8 @@ class mutant_medium {
   // How often it could have done it.
   [[nodiscard]] std::uint64_t chances() const noexcept { return chances_; }
 
+  [[nodiscard]] std::size_t shards(std::size_t usual) const noexcept { return inner_.shards(usual); }
+
   [[nodiscard]] std::string name() const { return "mutant"; }
 
   template <class T>

@@ -28,7 +28,11 @@ struct kind {
 // The indexes that pmlab offers: a line here puts one to every test.
 using offered_kinds = testing::Types<  //
     kind<indexes::cceh>,               //
-    kind<indexes::fast_fair>>;
+    kind<indexes::level_hashing>,      //
+    kind<indexes::fast_fair>,          //
+    kind<indexes::fp_tree>,            //
+    kind<indexes::skip_list>,          //
+    kind<indexes::skip_list_pm>>;
 
 // Tests the tests: what fails on it is wrong about the test.
 struct reference_kind {

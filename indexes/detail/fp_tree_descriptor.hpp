@@ -1,0 +1,132 @@
+// What an FP-tree keeps of each leaf in DRAM: its lock, its range of keys, and the fingerprints of its entries.
+#pragma once
+
+#include <pmlab/indexes/detail/fp_tree_leaf.hpp>
+#include <pmlab/media/lines.hpp>
+#include <pmlab/sync/version_lock.hpp>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace pmlab::indexes::detail::fp_tree {
+
+using fingerprint = std::uint8_t;
+
+// Eight bits of a hash of the key; never 0, which marks a free slot.
+[[nodiscard]] constexpr fingerprint fingerprint_of(std::uint64_t key) noexcept {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
+  constexpr std::uint64_t fingerprints = 255;
+  const std::uint64_t hash = (key ^ (key >> 32)) * odd;
+  return static_cast<fingerprint>(((hash >> 32) * fingerprints >> 32) + 1);
+}
+
+inline constexpr std::size_t mark_words = 4;
+inline constexpr std::size_t bytes_per_word = 8;
+
+// The bytes of a descriptor's marks: 31 fingerprints, and 1 in the last one if the leaf is part of the tree.
+using mark_array = std::array<std::atomic<std::uint64_t>, mark_words>;
+
+[[nodiscard]] constexpr std::uint64_t mark(std::size_t place, std::uint8_t byte) noexcept {
+  return std::uint64_t{byte} << (place % bytes_per_word * 8);
+}
+
+// A copy of a descriptor's marks: each word of it whole, all of it only if the version was valid.
+class marks {
+ public:
+  // As for four_words.hpp: the vector load is no race on x86, and instruments that watch atomics get atomic loads.
+  explicit marks(const mark_array& words) noexcept {
+#if defined(__AVX2__) && !defined(__SANITIZE_THREAD__) && !defined(PMLAB_ATOMIC_LOADS_ONLY)
+    bytes_ = *reinterpret_cast<const lanes*>(words.data());
+    std::atomic_signal_fence(std::memory_order_acquire);
+#else
+    for (std::size_t i = 0; i < mark_words; ++i) bytes_[i] = words[i].load(std::memory_order_acquire);
+#endif
+  }
+
+  // Slots with this fingerprint.
+  [[nodiscard]] slot_set equal_to(fingerprint wanted) const noexcept { return bytes_equal_to(wanted) & all_slots; }
+  [[nodiscard]] slot_set free() const noexcept { return equal_to(0); }
+  [[nodiscard]] slot_set used() const noexcept { return ~bytes_equal_to(0) & all_slots; }
+
+ private:
+  using lanes [[gnu::vector_size(32), gnu::may_alias]] = std::uint64_t;
+
+  [[nodiscard]] slot_set bytes_equal_to(std::uint8_t byte) const noexcept {
+#if defined(__AVX2__)
+    const __m256i wanted = _mm256_set1_epi8(static_cast<char>(byte));
+    return static_cast<slot_set>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(reinterpret_cast<__m256i>(bytes_), wanted)));
+#else
+    constexpr std::uint64_t ones = 0x0101010101010101U;
+    constexpr std::uint64_t low_bits = 0x7f * ones;
+    slot_set result = 0;
+    for (std::size_t i = 0; i < mark_words; ++i) {
+      const std::uint64_t differences = bytes_[i] ^ (byte * ones);
+      // 0x80 in every byte that is 0, then these bits gathered into the upper byte.
+      const std::uint64_t zeroes = ~(((differences & low_bits) + low_bits) | differences | low_bits);
+      result |= static_cast<slot_set>(((zeroes >> 7) * 0x0102040810204080U) >> 56) << (bytes_per_word * i);
+    }
+    return result;
+#endif
+  }
+
+  lanes bytes_;
+};
+
+//   0      8      16     24     32                                     63       64
+//   | lock | home | last | next | fingerprints of slots 0 .. 30        | linked |
+//
+// Everything but `home` is read under the version of `lock` and written with the lock held, while the descriptor is
+// linked. A descriptor belongs to its leaf for ever; it may be taken out of the tree and come back for another range
+// of keys. Its version never goes back, so that a late reader notices.
+struct alignas(media::cache_line_bytes) descriptor {
+  sync::version_lock lock;
+  leaf* home = nullptr;                    // where the entries are
+  std::atomic<std::uint64_t> last{0};      // the greatest key that this leaf is in charge of
+  std::atomic<descriptor*> next{nullptr};  // the leaf that is in charge of last + 1; of a free one: the next free one
+  mark_array bytes{};
+
+  [[nodiscard]] marks read_marks() const noexcept { return marks(bytes); }
+  [[nodiscard]] bool is_linked() const noexcept {
+    return bytes[mark_words - 1].load(std::memory_order_acquire) >= mark(capacity, 1);
+  }
+
+  // ---- with the lock held, or private ----
+
+  void set_byte(std::size_t place, std::uint8_t byte) noexcept {
+    std::atomic<std::uint64_t>& word = bytes[place / bytes_per_word];
+    const std::uint64_t others = word.load(std::memory_order_relaxed) & ~mark(place, 0xff);
+    word.store(others | mark(place, byte), std::memory_order_release);
+  }
+  void set_linked(bool linked) noexcept { set_byte(capacity, linked ? 1 : 0); }
+};
+static_assert(sizeof(descriptor) == media::cache_line_bytes);
+static_assert(offsetof(descriptor, bytes) == sizeof(descriptor) / 2);
+
+// The descriptors of one leaf group; and beside them, since only writers want it, the least key that each leaf is in
+// charge of.
+inline constexpr std::size_t page_bytes = 4096;
+
+struct alignas(page_bytes) descriptor_page {
+  std::array<descriptor, leaves_per_group> descriptors;
+  std::array<std::atomic<std::uint64_t>, leaves_per_group> lows{};
+
+  [[nodiscard]] static std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(&d);
+    auto& page = *reinterpret_cast<descriptor_page*>(address & ~(page_bytes - 1));
+    return page.lows[static_cast<std::size_t>(&d - page.descriptors.data())];
+  }
+};
+static_assert(sizeof(descriptor_page) == page_bytes);
+
+[[nodiscard]] inline std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {
+  return descriptor_page::low_of(d);
+}
+
+}  // namespace pmlab::indexes::detail::fp_tree

@@ -1,0 +1,189 @@
+// The leaves of an FP-tree, free and in use: groups of them in the medium, and a descriptor of each in DRAM.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
+#include <pmlab/indexes/detail/fp_tree_leaf.hpp>
+#include <pmlab/indexes/detail/object_pool.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/sync/version_lock.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::indexes::detail::fp_tree {
+
+[[nodiscard]] inline error corrupt(const std::string& what) {
+  return {"this FP-tree is corrupt: " + what, "restore the pool from a copy"};
+}
+
+// Which leaves are free is written nowhere: all that the list of leaves does not lead to. So neither taking a leaf nor
+// giving it back touches the medium, and no crash leaks one.
+//
+// Thread safety: `take` and `give_back` from any number of threads, under a mutex; everything else alone.
+template <media::medium Medium>
+class leaf_store {
+  using group_pointer = media::pointer<leaf_group>;
+
+ public:
+  // Finds the groups below `root`, or makes the first one, with an empty leaf. No leaf is free or linked then. Throws
+  // pmlab::error, std::bad_alloc.
+  leaf_store(Medium& medium, std::atomic<std::uint64_t>& root) : medium_(medium), root_(root) {
+    if (root_.load(std::memory_order_acquire) == 0 && !add_group(true))
+      throw error("no space for an empty FP-tree", "take a larger pool");
+    find_groups();
+  }
+  leaf_store(const leaf_store&) = delete;
+  leaf_store& operator=(const leaf_store&) = delete;
+  ~leaf_store() = default;
+
+  // The leaf that is always the first one (G1).
+  [[nodiscard]] descriptor& leftmost() const noexcept { return *leftmost_; }
+
+  // A leaf that nobody leads to, neither linked nor locked (though late writers may lock it for a moment, and see that
+  // it is not what they want). nullptr: no space.
+  [[nodiscard]] descriptor* take() noexcept {
+    const std::scoped_lock guard(mutex_);
+    if (free_ == nullptr && !add_group(false)) return nullptr;
+    descriptor* const taken = free_;
+    free_ = taken->next.load(std::memory_order_relaxed);
+    --free_count_;
+    return taken;
+  }
+
+  // Takes back a leaf that is not linked, and that the medium durably does not lead to.
+  void give_back(descriptor& d) noexcept {
+    const std::scoped_lock guard(mutex_);
+    add_free(d);
+  }
+
+  // ---- for recovery and statistics ----
+
+  // The descriptor of a leaf; nullptr if `p` names none.
+  [[nodiscard]] descriptor* descriptor_of(media::pointer<leaf> p) const noexcept {
+    const auto after = std::upper_bound(places_.begin(), places_.end(), p.word(),
+                                        [](std::uint64_t word, const place& g) { return word < g.first_leaf; });
+    if (after == places_.begin()) return nullptr;
+    const place& g = *(after - 1);
+    const std::uint64_t distance = p.word() - g.first_leaf;
+    const std::size_t i = distance / sizeof(leaf);
+    return distance % sizeof(leaf) == 0 && i < leaves_in(g.oldest) ? &g.page->descriptors[i] : nullptr;
+  }
+
+  // Makes every leaf that is not linked free. The ones at low addresses are taken first.
+  void free_what_is_not_linked() noexcept {
+    for (auto g = places_.rbegin(); g != places_.rend(); ++g)
+      for (std::size_t i = leaves_in(g->oldest); i > 0; --i)
+        if (descriptor& d = g->page->descriptors[i - 1]; !d.is_linked()) add_free(d);
+    places_ = {};
+  }
+
+  [[nodiscard]] std::uint64_t leaves() const noexcept {
+    return leaves_of_oldest_group + (groups_ - 1) * leaves_per_group;
+  }
+  [[nodiscard]] std::uint64_t free_leaves() const noexcept { return free_count_; }
+  [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
+    return group_bytes(true) + (groups_ - 1) * group_bytes(false);
+  }
+  [[nodiscard]] std::uint64_t dram_bytes() const { return pages_.bytes(); }
+
+ private:
+  // Where the leaves of a group are, while the index is opened.
+  struct place {
+    std::uint64_t first_leaf;  // its pointer's word
+    descriptor_page* page;
+    bool oldest;
+  };
+
+  // Adds a group of free leaves; the oldest one's leaf 0 becomes the empty tree. False: no space, nothing has changed.
+  bool add_group(bool oldest) noexcept {
+    descriptor_page* const page = oldest ? nullptr : pages_.take();
+    if (!oldest && page == nullptr) return false;
+    typename Medium::publication change(medium_);
+    auto* const group = static_cast<leaf_group*>(change.allocate(group_bytes(oldest), alignof(leaf_group)));
+    if (group == nullptr) {
+      if (page != nullptr) pages_.give_back(page);
+      return false;
+    }
+    group->next.store(group_pointer(root_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    media::flush(medium_, group->next);  // (G1)
+    if (oldest) {
+      leaf& first = group->leaves()[0];
+      first.bitmap.store(0, std::memory_order_relaxed);
+      first.next.store({}, std::memory_order_relaxed);
+      medium_.flush(&first, offsetof(leaf, slots));  // (G2)
+    }
+    medium_.fence();                                    // (G3)
+    change.store(root_, medium_.locate(group).word());  // (G4)
+    change.commit();
+    // (G1), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
+    // store that makes it reachable (A4).
+    if (oldest) return true;
+    ++groups_;
+    for (std::size_t i = leaves_per_group; i > 0; --i)
+      add_free(settle(page->descriptors[i - 1], group->leaves()[i - 1]));
+    return true;
+  }
+
+  static descriptor& settle(descriptor& d, leaf& home) noexcept {
+    d.home = &home;
+    return d;
+  }
+
+  void add_free(descriptor& d) noexcept {
+    d.next.store(free_, std::memory_order_relaxed);
+    free_ = &d;
+    ++free_count_;
+  }
+
+  void find_groups() {
+    std::vector<group_pointer> groups;
+    for (group_pointer p(root_.load(std::memory_order_acquire)); p;) {
+      if (!media::can_name(medium_, p, group_bytes(true))) throw corrupt("its list of leaf groups leads nowhere");
+      groups.push_back(p);
+      p = medium_.resolve(p)->next.load(std::memory_order_acquire);
+      if (p && !media::can_name(medium_, groups.back(), group_bytes(false)))
+        throw corrupt("a leaf group does not end in the pool");
+      // One pointer goes twice as fast as the other: in a cycle they meet.
+      if (p == groups[groups.size() / 2]) throw corrupt("its list of leaf groups has no end");
+    }
+    groups_ = groups.size();
+    descriptor_page* const pages = pages_.take_row(groups_);
+    if (pages == nullptr) throw std::bad_alloc();
+    places_.reserve(groups_);
+    for (const group_pointer p : groups) {
+      leaf* const first = medium_.resolve(p)->leaves();
+      places_.push_back({medium_.locate(first).word(), nullptr, p == groups.back()});
+    }
+    leaf* const leftmost_home = medium_.resolve(groups.back())->leaves();
+    std::sort(places_.begin(), places_.end(),
+              [](const place& a, const place& b) { return a.first_leaf < b.first_leaf; });
+    for (std::size_t g = 0; g < groups_; ++g) {
+      if (g > 0 && places_[g].first_leaf - places_[g - 1].first_leaf < group_bytes(places_[g - 1].oldest))
+        throw corrupt("two leaf groups overlap");
+      places_[g].page = pages + g;
+      leaf* const homes = medium_.resolve(media::pointer<leaf>(places_[g].first_leaf));
+      for (std::size_t i = 0; i < leaves_in(places_[g].oldest); ++i) settle(pages[g].descriptors[i], homes[i]);
+      if (homes == leftmost_home) leftmost_ = &pages[g].descriptors[0];
+    }
+  }
+
+  Medium& medium_;
+  std::atomic<std::uint64_t>& root_;
+  std::mutex mutex_;  // guards everything below
+  object_pool<descriptor_page> pages_;
+  std::vector<place> places_;  // in order of first_leaf; only while the index is opened
+  descriptor* leftmost_ = nullptr;
+  descriptor* free_ = nullptr;
+  std::size_t free_count_ = 0;
+  std::size_t groups_ = 0;
+};
+
+}  // namespace pmlab::indexes::detail::fp_tree

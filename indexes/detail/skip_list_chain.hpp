@@ -1,0 +1,129 @@
+// A lock-free sorted list in the medium, after Harris, 2001 [Harris], made durable by "link and persist".
+#pragma once
+
+#include <pmlab/indexes/detail/skip_list_node.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace pmlab::indexes::detail::skip_list {
+
+// The lists of a skip list: its entries, and the levels of persistent towers. Nodes are marked (deleted), then snipped
+// off (no path leads there), then retired. All under a guard of the index's epochs.
+//
+//   C1  A list that begins at a head and goes over unmarked nodes is sorted, without duplicates. Of nodes with equal
+//       keys that follow each other only the first one may be unmarked.
+//   C2  The link of a marked node never changes but for its dirty bit.
+//   C3  Who depends on a dirty link makes it durable first: to answer, to store over it, or to go on along it.
+//   C4  A walk that starts at a node that was unmarked after the walk's operation had begun comes only to nodes that
+//       were in the list at some moment since then. (A link that is read at an unmarked node leads to a node in the
+//       list now; the link of a marked one leads where it led when the node was marked, and if that was before the
+//       operation began, then the node was still in the list at some moment since, and its successor with it.) Of a key
+//       between two nodes that the walk finds side by side it may say: absent at some moment since then.
+//   C5  Snipping need not be durable before the nodes are reused: until then a crash brings back marked nodes at most,
+//       whose marks are durable (C3) and whose links still lead to where they led.
+template <class Medium>
+class chain {
+ public:
+  explicit chain(Medium& medium) noexcept : medium_(medium) {}
+
+  // `right`: the first node at or above the key that is not marked, or nullptr; `left`: the one before it, whose link
+  // was `link`: neither marked nor dirty, and leading to `right`.
+  struct place {
+    node* left;
+    link_word link;
+    node* right;
+  };
+
+  [[nodiscard]] node* target(link_word link) const noexcept {
+    return target_of(link) == 0 ? nullptr : medium_.resolve(media::pointer<node>(target_of(link)));
+  }
+  [[nodiscard]] link_word word_of(const node* n) const noexcept { return n == nullptr ? 0 : medium_.locate(n).word(); }
+
+  // What the link of `n` says, durably.
+  [[nodiscard]] link_word settled(node& n) const noexcept {
+    const link_word link = n.next.load(std::memory_order_acquire);
+    if (!is_dirty(link)) [[likely]]
+      return link;
+    return settle(n, link);
+  }
+
+  // Finds where a node with `key` belongs, or (`past`) where the first one behind all of its kind would, and snips off
+  // the marked nodes on the way. `start`: a node below the key that was unmarked since the operation began. False:
+  // start is marked now.
+  [[nodiscard]] bool find_place(node& start, key_type key, bool past, place& at) const noexcept {
+    for (;;) {
+      at.left = &start;
+      at.link = settled(start);
+      if (is_marked(at.link)) return false;
+      at.right = target(at.link);
+      while (at.right != nullptr) {
+        media::visit(medium_, *at.right);
+        const link_word next = settled(*at.right);
+        if (!is_marked(next)) {
+          const key_type here = at.right->key.load(std::memory_order_acquire);
+          if (past ? here > key : here >= key) break;
+          at.left = at.right;
+          at.link = next;
+        }
+        at.right = target(next);
+      }
+      const link_word wanted = word_of(at.right);
+      if (at.link == wanted) return true;
+      // Not flushed (C5).
+      if (at.left->next.compare_exchange_strong(at.link, wanted, std::memory_order_acq_rel)) {
+        at.link = wanted;
+        return true;
+      }
+    }
+  }
+
+  // The first node at or above `key` on a walk that changes nothing, marked or not; nullptr: none. `start` as above.
+  [[nodiscard]] node* first_from(node& start, key_type key) const noexcept {
+    for (node* n = target(settled(start)); n != nullptr; n = target(settled(*n))) {
+      media::visit(medium_, *n);
+      if (n->key.load(std::memory_order_acquire) >= key) return n;
+    }
+    return nullptr;
+  }
+
+  // Puts `made`, which nobody else knows, between left and right. False: they are no longer neighbours.
+  [[nodiscard]] bool link(const place& at, node& made) const noexcept {
+    made.next.store(word_of(at.right), std::memory_order_relaxed);
+    media::persist(medium_, made);  // (P1)
+    link_word expected = at.link;
+    const link_word leading = word_of(&made) | dirty;
+    if (!at.left->next.compare_exchange_strong(expected, leading, std::memory_order_acq_rel))  // (P2) commit
+      return false;
+    settle(*at.left, leading);  // (P3)
+    // (P1) < (P2): no crash image leads to a node that is not whole.
+    // (P2) < (P3) < answer: and nobody else answers from the link before it is durable (C3).
+    return true;
+  }
+
+  // Deletes `n`. False: it was deleted already; durably.
+  bool mark_deleted(node& n) const noexcept {
+    for (;;) {
+      link_word link = settled(n);
+      if (is_marked(link)) return false;
+      if (n.next.compare_exchange_strong(link, link | mark | dirty, std::memory_order_acq_rel)) {  // (E1) commit
+        settle(n, link | mark | dirty);                                                            // (E2)
+        // (E1) < (E2) < answer: as (P2) < (P3).
+        return true;
+      }
+    }
+  }
+
+ private:
+  link_word settle(node& n, link_word link) const noexcept {
+    media::persist(medium_, n.next);  // (D1)
+    // (D1) < the bit goes: what is not dirty is durable. It is set again by a crash, which costs a flush.
+    n.next.compare_exchange_strong(link, link & ~dirty, std::memory_order_acq_rel);
+    return link & ~dirty;
+  }
+
+  Medium& medium_;
+};
+
+}  // namespace pmlab::indexes::detail::skip_list

@@ -1,0 +1,148 @@
+// Towers in DRAM: a search layer over all entries, built again by every open.
+#pragma once
+
+#include <pmlab/indexes/detail/search_layer.hpp>
+#include <pmlab/indexes/detail/skip_list_body.hpp>
+#include <pmlab/indexes/detail/skip_list_recovery.hpp>
+#include <pmlab/indexes/index.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pmlab::indexes::detail::skip_list {
+
+// A hint: entries may be missing (no memory; an insert under way). But it never leads to a node that is given back: a
+// word is put in and taken out with its node's lock held, never put in when the node is marked, and taken out before
+// the node is retired. So whoever finds it under a guard had that guard before.
+template <class Medium>
+class dram_towers {
+ public:
+  static constexpr std::size_t levels_in_medium = 1;
+  static constexpr bool zeroed_slabs = false;
+  using body_type = body<Medium, levels_in_medium>;
+
+  // Recovers the list, too: what is marked is taken out, and what it does not lead to is free.
+  explicit dram_towers(body_type& b) : body_(b), layer_(reinterpret_cast<std::uint64_t>(&b.root->heads[0])) {
+    using slab_type = typename body_type::slab_type;
+    const node_table<slab_type> table(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire)));
+    std::vector<search_entry> entries;
+    std::vector<std::atomic<std::uint64_t>> in_list((table.slabs().size() * slab_type::capacity + 63) / 64);
+    {
+      chain_walks<Medium, slab_type> walks(b.medium, b.root->heads[0], table, threads());
+      walks.collect(entries, in_list);
+    }
+    b.nodes.adopt(free_runs(table.slabs(), in_list));
+    if (!layer_.build(entries, threads())) throw std::bad_alloc();
+  }
+
+  // A node at or below `key`: the last one, or one further left, which may be marked; or the head.
+  [[nodiscard]] node& floor(key_type key) const { return *reinterpret_cast<node*>(layer_.floor(key)); }
+
+  // out[i] := floor(keys[i]), with overlapping cache misses; the nodes are on their way. At most `most_at_once`.
+  static constexpr std::size_t most_at_once = 16;
+  void floors(std::span<const key_type> keys, std::span<node*> out) const {
+    std::array<typename layer_type::descent, most_at_once> searches;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      searches[i] = layer_.begin(keys[i]);
+      out[i] = nullptr;
+    }
+    for (std::size_t left = keys.size(); left > 0;)
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (out[i] != nullptr) continue;
+        std::uint64_t word = 0;
+        if (!layer_.step(searches[i], [&](std::uint64_t found) { word = found; })) {
+          layer_.prefetch(searches[i]);
+          continue;
+        }
+        out[i] = reinterpret_cast<node*>(word);
+        ask_for(*out[i]);
+        --left;
+      }
+  }
+
+  // Asks for the next nodes behind `key`, `count` of them or fewer.
+  void look_ahead(key_type key, std::size_t count) const {
+    std::array<std::uint64_t, most_ahead> words;
+    const std::size_t found = layer_.words_after(key, std::span(words.data(), std::min(count, most_ahead)));
+    for (std::size_t i = 0; i < found; ++i) ask_for(*reinterpret_cast<const node*>(words[i]));
+  }
+  static constexpr std::size_t most_ahead = 128;
+
+  // Persistent towers are made of nodes; these are not.
+  struct stones {};
+  template <class Allocate>
+  [[nodiscard]] static stones prepare(key_type /*key*/, const node& /*n*/, Allocate&& /*allocate*/) noexcept {
+    return {};
+  }
+  static void put_away(stones& /*made*/) noexcept {}
+  template <class Slab>
+  static void judge(Slab& /*s*/, std::vector<node*>& /*found*/) noexcept {}
+
+  // With the lock of `n` held; put: `n` is not marked. Without memory nothing happens: it is a hint.
+  void put(key_type key, node& n, stones& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }
+  void remove(key_type key, node& n) { layer_.remove(key, reinterpret_cast<std::uint64_t>(&n)); }
+
+  // Only nodes of slabs whose free nodes are not known yet need this.
+  static constexpr bool claim(const node& /*n*/) noexcept { return true; }
+
+  [[nodiscard]] std::uint64_t levels() const { return layer_.levels(); }
+  [[nodiscard]] std::uint64_t bytes() const { return layer_.bytes(); }
+
+  // Every word leads to an entry of its key.
+  template <class Table>
+  void check(const Table& /*table*/, check_report& report) const {
+    layer_.check(report, [&](key_type key, std::uint64_t word) {
+      const node& n = *reinterpret_cast<const node*>(word);
+      if (is_marked(n.next.load(std::memory_order_acquire)) || n.key.load(std::memory_order_acquire) != key)
+        report.add("the towers lead from key " + std::to_string(key) + " to a node that is deleted or another's");
+    });
+  }
+
+ private:
+  using layer_type = search_layer<>;
+
+  [[nodiscard]] static unsigned threads() noexcept {
+    if constexpr (requires { Medium::lock_stripes; })
+      return 1;
+    else
+      return sync::recovery_threads();
+  }
+
+  void ask_for(const node& n) const noexcept {
+    if constexpr (requires { body_.medium.prefetch(&n, sizeof n); }) body_.medium.prefetch(&n, sizeof n);
+    __builtin_prefetch(&n);
+  }
+
+  template <class Slab>
+  static std::vector<node_run> free_runs(const std::vector<Slab*>& slabs,
+                                         const std::vector<std::atomic<std::uint64_t>>& in_list) {
+    std::vector<node_run> runs;
+    std::size_t number = 0;
+    for (Slab* const s : slabs) {
+      node* next = nullptr;
+      for (node& n : s->nodes) {
+        const bool used = (in_list[number / 64].load(std::memory_order_relaxed) >> number % 64 & 1) != 0;
+        ++number;
+        if (used) {
+          next = nullptr;
+          continue;
+        }
+        if (next != &n) runs.push_back({&n, 0});
+        ++runs.back().count;
+        next = &n + 1;
+      }
+    }
+    return runs;
+  }
+
+  body_type& body_;
+  layer_type layer_;
+};
+
+}  // namespace pmlab::indexes::detail::skip_list

@@ -1,0 +1,170 @@
+// What an operation of an FP-tree reads, flushes and fences, counted: at the floor of its design.
+#include <pmlab/indexes/fp_tree.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/counted.hpp>
+#include <pmlab/media/dram.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/comparison.hpp"
+#include "support/differential.hpp"
+#include "support/operations.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+using indexes::outcome;
+using medium = media::counted<media::dram>;
+using fp_tree = indexes::fp_tree<medium>;
+
+class counted_fp_tree : public testing::Test {
+ protected:
+  // What one call of `operation(index)` costs.
+  template <class Operation>
+  media::counts cost_of(Operation&& operation) {
+    medium_.reset();
+    medium_.begin_operation();
+    operation(index_);
+    medium_.end_operation();
+    return medium_.total();
+  }
+
+  // (flushed lines, fences)
+  template <class Operation>
+  std::pair<std::uint64_t, std::uint64_t> writes_of(Operation&& operation) {
+    const media::counts c = cost_of(operation);
+    return {c.lines_flushed, c.fences};
+  }
+
+  void load(std::size_t count) {
+    random source(1);
+    keys_ = make_keys(key_set::anywhere, 2 * count, source);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), outcome::inserted);
+    absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
+    keys_.resize(count);
+  }
+
+  medium medium_;
+  fp_tree index_ = fp_tree::open(medium_);
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint64_t> absent_;
+};
+
+const std::pair<std::uint64_t, std::uint64_t> none{0, 0};
+const std::pair<std::uint64_t, std::uint64_t> one{1, 1};
+const std::pair<std::uint64_t, std::uint64_t> two{2, 2};
+
+TEST_F(counted_fp_tree, the_index_works_on_it) {
+  contents model;
+  EXPECT_EQ(run_differential(index_, model, {}), "");
+}
+
+TEST_F(counted_fp_tree, find_reads_the_line_of_the_entry_alone) {
+  load(100'000);
+  std::uint64_t lines = 0;
+  for (const std::uint64_t key : keys_) {
+    const media::counts c = cost_of([&](fp_tree& i) { ASSERT_TRUE(i.find(key).has_value()); });
+    ASSERT_GE(c.lines_read, 1U);
+    ASSERT_EQ(c.lines_flushed + c.fences, 0U);
+    lines += c.lines_read;
+  }
+  const double mean = static_cast<double>(lines) / static_cast<double>(keys_.size());
+  lines = 0;
+  for (const std::uint64_t key : absent_)
+    lines += cost_of([&](fp_tree& i) { ASSERT_FALSE(i.find(key).has_value()); }).lines_read;
+  const double mean_absent = static_cast<double>(lines) / static_cast<double>(absent_.size());
+  std::printf("  FP-tree find: %.4f lines; of an absent key: %.4f\n", mean, mean_absent);
+  // One fingerprint in 255 is another key's: half of these are compared before the right one.
+  EXPECT_LE(mean, 1.06);
+  EXPECT_LE(mean_absent, 0.11);
+}
+
+// The first slots share the bitmap's line.
+TEST_F(counted_fp_tree, insert_flushes_entry_and_bitmap) {
+  for (std::uint64_t n = 0; n < indexes::detail::fp_tree::capacity; ++n) {
+    const auto expected = n < indexes::detail::fp_tree::slots_beside_bitmap ? one : two;
+    EXPECT_EQ(writes_of([&](fp_tree& i) { i.insert(n, n); }), expected) << n;
+  }
+}
+
+TEST_F(counted_fp_tree, nearly_every_insert_flushes_two_lines) {
+  load(50'000);
+  std::uint64_t flushed = 0;
+  std::uint64_t fences = 0;
+  std::uint64_t publications = 0;
+  for (const std::uint64_t key : absent_) {
+    const media::counts c = cost_of([&](fp_tree& i) { i.insert(key, 1); });
+    flushed += c.lines_flushed;
+    fences += c.fences;
+    publications += c.publications;
+  }
+  const auto count = static_cast<double>(absent_.size());
+  std::printf("  FP-tree insert with splits: %.3f lines flushed, %.3f fences, %.5f publications\n",
+              static_cast<double>(flushed) / count, static_cast<double>(fences) / count,
+              static_cast<double>(publications) / count);
+  EXPECT_LE(static_cast<double>(flushed) / count, 2.5);
+  EXPECT_LE(static_cast<double>(fences) / count, 2.2);
+  // A group of 56 leaves.
+  EXPECT_LE(static_cast<double>(publications) / count, 1.0 / 800);
+}
+
+TEST_F(counted_fp_tree, update_and_erase_flush_one_line_and_fence_once) {
+  load(20'000);
+  for (const std::uint64_t key : keys_) {
+    ASSERT_EQ(writes_of([&](fp_tree& i) { i.update(key, 1); }), one);
+    ASSERT_EQ(writes_of([&](fp_tree& i) { i.upsert(key, 2); }), one);
+    ASSERT_EQ(writes_of([&](fp_tree& i) { i.insert(key, 3); }), none);
+  }
+  for (const std::uint64_t key : absent_) ASSERT_EQ(writes_of([&](fp_tree& i) { i.erase(key); }), none);
+  std::size_t unlinked = 0;
+  for (const std::uint64_t key : keys_) {
+    const auto cost = writes_of([&](fp_tree& i) { i.erase(key); });
+    unlinked += static_cast<std::size_t>(cost == two);
+    // The link around a leaf that is empty now.
+    ASSERT_TRUE(cost == one || cost == two);
+  }
+  EXPECT_GT(unlinked, 0U);
+  EXPECT_LT(unlinked, keys_.size() / 10);
+  EXPECT_EQ(index_.stats().nodes, 1U);
+}
+
+TEST_F(counted_fp_tree, scan_reads_each_leaf_once) {
+  load(100'000);
+  std::array<indexes::entry, 100> out;
+  std::uint64_t lines = 0;
+  constexpr std::size_t scans = 1000;
+  for (std::size_t n = 0; n < scans; ++n) lines += cost_of([&](fp_tree& i) { (void)i.scan(keys_[n], out); }).lines_read;
+  std::printf("  FP-tree scan of 100: %.1f lines\n", static_cast<double>(lines) / scans);
+  EXPECT_LE(static_cast<double>(lines) / scans, 8.0 * 8);
+}
+
+TEST_F(counted_fp_tree, find_batch_reads_what_find_reads) {
+  load(50'000);
+  std::array<std::optional<std::uint64_t>, 16> values;
+  const std::span<const std::uint64_t> sixteen(keys_.data(), values.size());
+  const media::counts c = cost_of([&](fp_tree& i) { i.find_batch(sixteen, values); });
+  EXPECT_GE(c.lines_read, values.size());
+  EXPECT_LE(c.lines_read, values.size() + 8);
+}
+
+TEST_F(counted_fp_tree, stats_say_what_the_medium_counts) {
+  const auto agrees = [&] { return index_.stats().medium_bytes == medium_.used().allocated_bytes; };
+  EXPECT_TRUE(agrees());
+  load(20'000);
+  EXPECT_TRUE(agrees());
+  const auto stats = index_.stats();
+  const auto bytes = static_cast<double>(stats.medium_bytes + stats.dram_bytes) / static_cast<double>(stats.entries);
+  std::printf("  FP-tree: %.1f bytes for each key\n", bytes);
+  EXPECT_LE(bytes, 32.0);
+}
+
+}  // namespace
+}  // namespace pmlab::tests

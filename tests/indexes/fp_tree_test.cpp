@@ -1,0 +1,332 @@
+// What is special to an FP-tree: leaves that come and go, and a recovery that rebuilds everything but the leaves.
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/fp_tree.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/sync/transactions.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/comparison.hpp"
+#include "support/crash_medium.hpp"
+#include "support/crash_scenario.hpp"
+#include "support/differential.hpp"
+#include "support/medium_under_test.hpp"
+#include "support/operations.hpp"
+#include "support/settings.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+namespace parts = indexes::detail::fp_tree;
+using indexes::outcome;
+
+template <class Setting>
+class fp_tree : public testing::Test {
+ protected:
+  using index_type = typename Setting::index;
+
+  // Keys 10, 20, ...: enough for `leaves` full ones, which ascending inserts leave behind.
+  static void fill(index_type& index, contents& model, std::uint64_t leaves) {
+    for (std::uint64_t n = 1; n <= leaves * parts::capacity; ++n) {
+      ASSERT_EQ(index.insert(10 * n, n), outcome::inserted);
+      model[10 * n] = n;
+    }
+  }
+  static void erase(index_type& index, contents& model, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t key = first; key <= last; key += 10) {
+      ASSERT_EQ(index.erase(key), model.erase(key) == 1 ? outcome::erased : outcome::absent);
+      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
+    }
+    ASSERT_EQ(compare_all(index, model), "");
+  }
+
+  medium_under_test<typename Setting::medium> under_;
+};
+
+using fp_tree_settings =
+    testing::Types<setting<kind<indexes::fp_tree>, media::dram>, setting<kind<indexes::fp_tree>, media::pmem>,
+                   setting<kind<indexes::fp_tree>, crash_medium>>;
+TYPED_TEST_SUITE(fp_tree, fp_tree_settings, setting_name);
+
+constexpr std::uint64_t leaf_of_keys = 10 * parts::capacity;
+
+TYPED_TEST(fp_tree, P4_the_leftmost_leaf_can_be_emptied_and_filled_again) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  contents model;
+  this->fill(index, model, 4);
+  const auto nodes = index.stats().nodes;
+  this->erase(index, model, 10, leaf_of_keys);
+  EXPECT_EQ(index.stats().nodes, nodes);
+  EXPECT_EQ(index.insert(0, 7), outcome::inserted);
+  EXPECT_EQ(index.insert(20, 8), outcome::inserted);
+  model[0] = 7;
+  model[20] = 8;
+  EXPECT_EQ(compare_all(index, model), "");
+}
+
+TYPED_TEST(fp_tree, P4_P8_leaves_emptied_from_left_right_and_middle_leave_the_tree) {
+  for (const int order : {0, 1, 2}) {
+    auto index = TypeParam::index::open(*this->under_.medium, "tree" + std::to_string(order));
+    contents model;
+    this->fill(index, model, 6);
+    const auto nodes = index.stats().nodes;
+    if (order == 0)
+      for (std::uint64_t n = 1; n < 6; ++n) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
+    else if (order == 1)
+      for (std::uint64_t n = 6; n > 1; --n) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
+    else
+      for (const std::uint64_t n : {3, 5, 4}) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
+    EXPECT_LE(index.stats().nodes, nodes - 3);
+    this->erase(index, model, 10, 6 * leaf_of_keys);
+    EXPECT_EQ(index.stats().nodes, 1U);
+    this->fill(index, model, 6);
+    EXPECT_EQ(compare_all(index, model), "");
+  }
+}
+
+TYPED_TEST(fp_tree, A4_leaves_are_used_again) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  std::uint64_t bytes = 0;
+  for (int cycle = 0; cycle < 100; ++cycle) {
+    constexpr std::uint64_t keys = 5000;
+    constexpr std::uint64_t step = 7919;  // has no factor in common with `keys`
+    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.insert(n * step % keys, n), outcome::inserted);
+    if (cycle == 0) bytes = index.stats().medium_bytes + index.stats().dram_bytes;
+    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.erase(n), outcome::erased);
+  }
+  EXPECT_EQ(index.stats().nodes, 1U);
+  EXPECT_EQ(index.stats().medium_bytes + index.stats().dram_bytes, bytes);
+  EXPECT_TRUE(index.check().ok());
+}
+
+TYPED_TEST(fp_tree, P6_groups_of_leaves_follow_each_other) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  contents model;
+  std::uint64_t bytes = index.stats().medium_bytes;
+  std::vector<std::uint64_t> sizes{bytes};
+  for (std::uint64_t n = 1; n <= parts::capacity * (parts::leaves_of_oldest_group + 2 * parts::leaves_per_group + 1);
+       ++n) {
+    ASSERT_EQ(index.insert(n, ~n), outcome::inserted);
+    model[n] = ~n;
+    if (const auto now = index.stats().medium_bytes; now != bytes) {
+      bytes = now;
+      sizes.push_back(now);
+      ASSERT_TRUE(index.check().ok());
+      ASSERT_EQ(compare_all(index, model), "");
+    }
+  }
+  const std::uint64_t oldest = parts::group_bytes(true);
+  const std::uint64_t other = parts::group_bytes(false);
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{oldest, oldest + other, oldest + 2 * other, oldest + 3 * other}));
+}
+
+// P7: what a reader holds is given away and used for other keys while it reads.
+TYPED_TEST(fp_tree, P7_leaves_change_hands_under_readers) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    constexpr std::uint64_t range = 100'000;
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> wrong{0};
+    std::thread reader([&] {
+      std::array<indexes::entry, 50> out;
+      random source(2);
+      while (!stop.load()) {
+        const std::uint64_t key = source.below(3 * range);
+        if (const auto found = index.find(key); found && *found != ~key) ++wrong;
+        const std::size_t count = index.scan(key, out);
+        for (std::size_t i = 0; i < count; ++i)
+          if (out[i].value != ~out[i].key || (i > 0 && out[i].key <= out[i - 1].key)) ++wrong;
+      }
+    });
+    // The same leaves hold other keys in each cycle.
+    for (std::uint64_t cycle = 0; cycle < 60; ++cycle) {
+      const std::uint64_t base = cycle % 3 * range;
+      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.insert(base + n, ~(base + n));
+      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.erase(base + n);
+    }
+    stop = true;
+    reader.join();
+    EXPECT_EQ(wrong.load(), 0U);
+    EXPECT_TRUE(index.check().ok());
+    EXPECT_LE(index.stats().medium_bytes, parts::group_bytes(true) + 4 * parts::group_bytes(false));
+  }
+}
+
+// P9: the same with transactions tried first; here and on machines that have none.
+TYPED_TEST(fp_tree, P9_works_with_and_without_hardware_transactions) {
+  using with = indexes::fp_tree<typename TypeParam::medium, sync::hardware_transactions>;
+  contents model;
+  auto index = with::open(*this->under_.medium);
+  EXPECT_EQ(run_differential(index, model, {.operations = 5000, .key_count = 3000}), "");
+  EXPECT_EQ(compare_all(index, model), "");
+  std::printf("  inner nodes: %s\n", std::string(with::inner_synchronisation()).c_str());
+  EXPECT_EQ(TypeParam::index::inner_synchronisation(), "version locks");
+}
+
+template <class Setting>
+class fp_tree_recovery : public fp_tree<Setting> {};
+using durable_fp_trees =
+    testing::Types<setting<kind<indexes::fp_tree>, media::pmem>, setting<kind<indexes::fp_tree>, crash_medium>>;
+TYPED_TEST_SUITE(fp_tree_recovery, durable_fp_trees, setting_name);
+
+// P1, P5: the links of leaves that splits made, in every order, are all that there is; no lock is found held.
+TYPED_TEST(fp_tree_recovery, P1_P5_any_number_of_threads_finds_every_leaf) {
+  contents model;
+  {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    ASSERT_EQ(run_differential(index, model, {.operations = 60'000, .key_count = 40'000}), "");
+  }
+  for (const unsigned threads : {1U, 2U, 3U, 64U, 0U}) {
+    this->under_.reopen();
+    auto index = TypeParam::index::open(*this->under_.medium, "fp_tree", threads);
+    ASSERT_EQ(compare_all(index, model), "") << threads << " threads";
+    ASSERT_TRUE(index.check().ok());
+    ASSERT_EQ(run_differential(index, model, {.seed = threads + 7, .operations = 2000, .key_count = 40'000}), "");
+  }
+}
+
+TYPED_TEST(fp_tree_recovery, P8_an_empty_tree_opens) {
+  for (int round = 0; round < 3; ++round) {
+    {
+      auto index = TypeParam::index::open(*this->under_.medium);
+      contents model;
+      this->fill(index, model, 3);
+      this->erase(index, model, 10, 3 * leaf_of_keys);
+    }
+    this->under_.reopen();
+    auto index = TypeParam::index::open(*this->under_.medium);
+    EXPECT_EQ(index.size(), 0U);
+    EXPECT_EQ(index.stats().nodes, 1U);
+    EXPECT_TRUE(index.check().ok());
+    this->under_.reopen();
+  }
+}
+
+// The list of leaves in the medium, as it is between two stores of a split or of the end of a leaf.
+class fp_tree_halfway : public testing::Test {
+ protected:
+  using index_type = indexes::fp_tree<crash_medium>;
+
+  parts::leaf* leaf_at(std::size_t position) {
+    auto& medium = *under_.medium;
+    const media::root root = medium.named_root("fp_tree", "fp_tree", 1);
+    media::pointer<parts::leaf_group> group(root.word->load());
+    while (medium.resolve(group)->next.load()) group = medium.resolve(group)->next.load();
+    parts::leaf* at = medium.resolve(group)->leaves();
+    for (; position > 0; --position) at = medium.resolve(at->next.load());
+    return at;
+  }
+
+  void fill(std::uint64_t leaves) {
+    auto index = index_type::open(*under_.medium);
+    for (std::uint64_t n = 1; n <= leaves * parts::capacity; ++n) {
+      ASSERT_EQ(index.insert(2 * n, ~n), outcome::inserted);
+      model_[2 * n] = ~n;
+    }
+  }
+
+  void expect_sound() {
+    for (int round = 0; round < 2; ++round) {
+      auto index = index_type::open(*under_.medium);
+      EXPECT_EQ(compare_all(index, model_), "");
+      EXPECT_TRUE(index.check().ok());
+    }
+  }
+
+  medium_under_test<crash_medium> under_;
+  contents model_;
+};
+
+// P2, P3: the new leaf is linked, the old one's bitmap still names what has moved. Recovery clears just that.
+TEST_F(fp_tree_halfway, P2_P3_a_split_that_was_cut_off_is_completed) {
+  fill(3);
+  parts::leaf& left = *leaf_at(0);
+  const std::uint64_t full = left.bitmap.load();
+  {
+    auto index = index_type::open(*under_.medium);
+    constexpr std::uint64_t between = 2 * parts::capacity - 1;
+    ASSERT_EQ(index.insert(between, 0), outcome::inserted);  // splits the first leaf, and goes to the new one
+    ASSERT_EQ(index.erase(between), outcome::erased);
+    ASSERT_EQ(compare_all(index, model_), "");
+  }
+  const std::uint64_t half = left.bitmap.load();
+  ASSERT_LT(half, full);
+  left.bitmap.store(full);
+  expect_sound();
+  EXPECT_EQ(left.bitmap.load(), half);
+}
+
+TEST_F(fp_tree_halfway, P8_empty_leaves_in_a_row_and_at_the_end_are_unlinked) {
+  fill(7);
+  for (const std::size_t emptied : {2U, 3U, 6U}) {
+    parts::leaf& l = *leaf_at(emptied);
+    for (std::size_t i = 0; i < parts::capacity; ++i)
+      if ((l.bitmap.load() >> i & 1) != 0) model_.erase(l.slots[i].key.load());
+  }
+  for (const std::size_t emptied : {2U, 3U, 6U}) leaf_at(emptied)->bitmap.store(0);
+  expect_sound();
+  auto index = index_type::open(*under_.medium);
+  EXPECT_EQ(index.stats().nodes, 4U);
+}
+
+TEST_F(fp_tree_halfway, corrupt_lists_are_errors) {
+  fill(4);
+  const auto refused = [&] {
+    try {
+      auto index = index_type::open(*under_.medium);
+      return std::string("opened");
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+  };
+  parts::leaf& second = *leaf_at(1);
+  const auto next = second.next.load();
+  const auto expect_refused = [&] { EXPECT_NE(refused().find("corrupt"), std::string::npos) << refused(); };
+  second.next.store(under_.medium->locate(leaf_at(0)));
+  expect_refused();
+  second.next.store(media::pointer<parts::leaf>(next.word() + 64));
+  expect_refused();
+  second.next.store(media::pointer<parts::leaf>(~std::uint64_t{0}));
+  expect_refused();
+  second.next.store(next);
+  second.bitmap.store(~std::uint64_t{0});
+  expect_refused();
+  second.bitmap.store(parts::all_slots);
+  const std::uint64_t key = second.slots[0].key.load();
+  second.slots[0].key.store(1);
+  expect_refused();
+  second.slots[0].key.store(key);
+  expect_sound();
+}
+
+// Recovery with half a million keys, a hundredth of the time that ten million may take.
+TEST(fp_tree_recovery_time, is_short) {
+  medium_under_test<media::pmem> under(std::uint64_t{256} << 20);
+  constexpr std::uint64_t keys = 500'000;
+  {
+    auto index = indexes::fp_tree<media::pmem>::open(*under.medium);
+    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.insert(n * 0x9e3779b97f4a7c15U, n), outcome::inserted);
+  }
+  under.reopen();
+  const auto start = std::chrono::steady_clock::now();
+  auto index = indexes::fp_tree<media::pmem>::open(*under.medium);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf("  recovery of %llu keys: %.1f ms\n", static_cast<unsigned long long>(keys), 1000 * took.count());
+  EXPECT_EQ(index.size(), keys);
+  EXPECT_LT(took.count(), 2.0);
+}
+
+}  // namespace
+}  // namespace pmlab::tests
