@@ -11,6 +11,7 @@
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
+#include <pmlab/sync/transactions.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -81,6 +82,8 @@ void show_htm() {
   else if (!htm.works())
     found = fmt::format("does not work: all of {} transactions were aborted", htm.tried);
   line("HTM", fmt::format("{}, {} {}", advertised, htm.advertised == htm.works() ? "and" : "but", found));
+  line("", fmt::format("inner nodes of fp_tree: {}",
+                       sync::hardware_transactions::available() ? "hardware transactions" : "version locks"));
 }
 
 void show_numa() {

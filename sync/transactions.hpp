@@ -75,8 +75,9 @@ class hardware_transactions {
   }
 
  private:
+  // On the simulated machine there are none: it would have to take them back with the memory.
   [[gnu::target("rtm")]] static bool probe() noexcept {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(PMLAB_SIMULATED)
     constexpr unsigned rtm_bit = 1U << 11;
     unsigned eax = 0;
     unsigned ebx = 0;

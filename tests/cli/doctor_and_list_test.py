@@ -10,12 +10,13 @@ class DoctorAndList(ProgramTest):
         for subject in ("cpu", "kernel", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "PM devices",
                         "/dev/shm", "medium"):
             self.assertRegex(said, rf"(?m)^{subject} +\S")
+        self.assertRegex(said, "inner nodes of fp_tree: (hardware transactions|version locks)\n")
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
         self.assertIn("--medium", command)
 
     def test_list(self):
         said = self.assert_works("list").stdout
-        for name in ("fast_fair", "cceh", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
+        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
                      "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
                      "behind a std::shared_mutex"):
             self.assertIn(name, said)
