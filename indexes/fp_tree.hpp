@@ -1,7 +1,8 @@
 // FP-tree: leaves in persistent memory, everything else in DRAM, after Oukid et al., SIGMOD'16 [FPTREE].
 //
-// Use it for ordered data where searches of single keys and inserts matter most: a search reads one line of the medium.
-// Opening reads all leaves (some tenths of a second for ten million keys): where that is too long, take FAST-FAIR.
+// Use it for ordered data where searches of single keys and inserts matter most: most searches read one line of the
+// medium. Opening reads all leaves (some tenths of a second for ten million keys): where that is too long, take
+// FAST-FAIR.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing shared; they wait only while a writer works on a leaf that they read, or on a block of
@@ -26,6 +27,10 @@
 // Differences from the paper:
 //  * Fingerprints can be computed from the keys, so they are kept in DRAM and found again by recovery. A search then
 //    reads the line of the entry alone, and a commit flushes no fingerprints.
+//  * Hash bits of a key choose its home line, one of the leaf's eight, where its entry is put if there is room (of
+//    random keys four in five are there). The word by which the search layer names a leaf also tells where it is
+//    (detail/fp_tree_group_table.hpp), so that a search asks for the home line and for the descriptor at the same time,
+//    and mostly waits for memory once. An entry may be in any slot nevertheless: the fingerprints say where.
 //  * No micro-logs. The link to a split's new leaf and the bitmap that gives up what has moved there share a line, in
 //    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
 //    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
@@ -48,10 +53,12 @@
 //   D6  Leaves and descriptors are never freed. A reader that goes from one to the next takes the next one's version,
 //       and then makes sure that what led there has not changed: so the next one was linked at that moment, and its
 //       version tells whether it still is what it was.
+//   D7  What the search layer's names of leaves say of their places in the medium is what the descriptors say.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
+#include <pmlab/indexes/detail/fp_tree_group_table.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf_store.hpp>
 #include <pmlab/indexes/detail/fp_tree_order.hpp>
@@ -82,13 +89,14 @@
 namespace pmlab::indexes {
 
 // `Transactions`: how descents of the inner nodes are first tried; see inner_synchronisation().
-template <media::medium Medium, sync::transactions Transactions = sync::no_transactions>
+template <media::medium Medium, sync::transactions Transactions = sync::hardware_transactions>
 class fp_tree {
   using leaf = detail::fp_tree::leaf;
   using slot = detail::fp_tree::slot;
   using slot_set = detail::fp_tree::slot_set;
   using marks = detail::fp_tree::marks;
   using descriptor = detail::fp_tree::descriptor;
+  using leaf_name = detail::fp_tree::leaf_name;
   using gathered_entries = detail::fp_tree::gathered_entries;
   using search_layer = detail::search_layer<Transactions>;
 
@@ -118,8 +126,8 @@ class fp_tree {
   }
 
   // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
-  // Durable on return. Two flushes and fences, or one of each if a slot beside the leaf's bitmap is free; a split
-  // writes half a leaf and the line of the bitmap, and now and then publishes a group of leaves.
+  // Durable on return. Two flushes and fences, or one of each if the entry's slot is beside the leaf's bitmap; a split
+  // writes a leaf and the line of the bitmap, and now and then publishes a group of leaves.
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](slot&) { return outcome::exists; });
   }
@@ -155,17 +163,19 @@ class fp_tree {
     return outcome::erased;
   }
 
-  // The value of `key`. Reads one line of the medium for a key that is there, and none for nearly every other one.
+  // The value of `key`. Asks for one line of the medium, in which the key usually is if it is there, and reads another
+  // one if it is not in that.
   std::optional<value_type> find(key_type key) {
     for (;;) {
-      const place at = place_of(key);
+      const place at = place_of(key, [&](leaf_name name) { prefetch_home_line(name, key); });
       const std::optional<value_type> found = value_in(*at.d, key, candidates(*at.d, key));
       if (at.is_current()) [[likely]]
         return found;
     }
   }
 
-  // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
+  // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap, and read the
+  // lines of the entries alone.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
@@ -181,7 +191,7 @@ class fp_tree {
     look_ahead coming(*this, from, out.size());
     std::size_t count = 0;
     for (;;) {
-      place at = place_of(from);
+      place at = place_of(from, [](leaf_name) {});
       for (;;) {
         if (!at.d->is_linked()) break;
         coming.prefetch_next();
@@ -260,12 +270,7 @@ class fp_tree {
     if (!layer_.build(entries, threads)) throw std::bad_alloc();
   }
 
-  [[nodiscard]] static std::uint64_t word_of(const descriptor& d) noexcept {
-    return reinterpret_cast<std::uint64_t>(&d);
-  }
-  [[nodiscard]] static descriptor& descriptor_of(std::uint64_t word) noexcept {
-    return *reinterpret_cast<descriptor*>(word);
-  }
+  [[nodiscard]] static std::uint64_t word_of(const descriptor& d) noexcept { return leaf_name(d).word(); }
 
   // ---- reading ----
 
@@ -282,17 +287,47 @@ class fp_tree {
   // What a word of the search layer names. The layer shows words before it validates them: while an entry is being
   // erased there may be 0, and any leaf will do, since the search goes on.
   [[nodiscard]] place place_named(std::uint64_t word) const noexcept {
-    return place(word == 0 ? store_.leftmost() : descriptor_of(word));
+    descriptor* const named = leaf_name(word).descriptor();
+    return place(named == nullptr ? store_.leftmost() : *named);
   }
 
-  // The leaf that is in charge of `key`, if the place is still current after what the caller reads there.
-  [[nodiscard]] place place_of(key_type key) const {
+  // The leaf that is in charge of `key`, if the place is still current after what the caller reads there. Before it waits
+  // for the descriptor it calls `foresee(name)` with what is nearly always that leaf: what is asked for there comes
+  // together with the descriptor.
+  template <class Foresee>
+  [[nodiscard]] place place_of(key_type key, Foresee&& foresee) const {
     for (sync::backoff wait;; wait.pause()) {
       place at;
-      layer_.find(key, [&](std::uint64_t word) { at = place_named(word); });
+      layer_.find(key, [&](std::uint64_t word) {
+        foresee(leaf_name(word));
+        at = place_named(word);
+      });
       if (go_right(at, key)) [[likely]]
         return at;
     }
+  }
+
+  // Where `key` most likely is if it is in the named leaf: its home line. nullptr: only the descriptor tells.
+  [[nodiscard]] const std::byte* home_line_of(leaf_name name, key_type key) const noexcept {
+    const auto* const home = reinterpret_cast<const std::byte*>(store_.home_of(name));
+    if (home == nullptr) [[unlikely]]
+      return nullptr;
+    return home + detail::fp_tree::line_of(detail::fp_tree::home_slot_of(key)) * media::cache_line_bytes;
+  }
+
+  void prefetch_home_line(leaf_name name, key_type key) const noexcept {
+    const std::byte* const line = home_line_of(name, key);
+    if constexpr (requires { medium_.prefetch(line, media::cache_line_bytes); })
+      if (line != nullptr) medium_.prefetch(line, media::cache_line_bytes);
+    __builtin_prefetch(line);
+  }
+
+  // What a writer will most likely store to. (No read of the medium: if it reads there first, it says so then.)
+  void prefetch_to_write(leaf_name name, key_type key) const noexcept {
+    constexpr int for_writing = 1;
+    __builtin_prefetch(home_line_of(name, key), for_writing);
+    __builtin_prefetch(store_.home_of(name), for_writing);
+    if (name.descriptor() != nullptr) __builtin_prefetch(&low_of(*name.descriptor()));
   }
 
   // From a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
@@ -353,8 +388,8 @@ class fp_tree {
     for (std::size_t searching = keys.size(); searching > 0;)
       for (std::size_t i = 0; i < keys.size(); ++i) {
         if (arrived[i]) continue;
-        arrived[i] = layer_.step(descents[i],
-                                 [](std::uint64_t word) { __builtin_prefetch(reinterpret_cast<const void*>(word)); });
+        arrived[i] =
+            layer_.step(descents[i], [](std::uint64_t word) { __builtin_prefetch(leaf_name(word).descriptor()); });
         if (arrived[i])
           --searching;
         else
@@ -388,12 +423,13 @@ class fp_tree {
     look_ahead(const fp_tree& tree, key_type from, std::size_t entries) : tree_(tree) {
       constexpr std::size_t usual_entries = detail::fp_tree::capacity * 2 / 3;
       count_ = tree.layer_.words_after(from, std::span(words_).first(std::min(entries / usual_entries, words_.size())));
-      for (std::size_t i = 0; i < count_; ++i) __builtin_prefetch(&descriptor_of(words_[i]));
+      for (std::size_t i = 0; i < count_; ++i) __builtin_prefetch(leaf_name(words_[i]).descriptor());
     }
 
     // Call it once for every leaf.
     void prefetch_next() noexcept {
-      for (; next_ < std::min(count_, at_ + distance); ++next_) tree_.prefetch(*descriptor_of(words_[next_]).home);
+      for (; next_ < std::min(count_, at_ + distance); ++next_)
+        tree_.prefetch(*leaf_name(words_[next_]).descriptor()->home);
       ++at_;
     }
 
@@ -424,8 +460,7 @@ class fp_tree {
    public:
     locked_leaf(const fp_tree& tree, key_type key) {
       for (;;) {
-        d_ = tree.place_of(key).d;
-        __builtin_prefetch(&low_of(*d_));
+        d_ = tree.place_of(key, [&](leaf_name name) { tree.prefetch_to_write(name, key); }).d;
         d_->lock.lock();
         // It may have become another leaf before it was locked; which then may be the right one, too.
         if (is_in_charge(*d_, key)) return;
@@ -470,7 +505,7 @@ class fp_tree {
   // Adds an entry to a locked leaf that has a free slot and does not have the key.
   void add(descriptor& d, key_type key, value_type value) {
     const marks bytes = d.read_marks();
-    const auto i = static_cast<std::size_t>(std::countr_zero(bytes.free()));
+    const std::size_t i = detail::fp_tree::slot_for(key, bytes.free());
     leaf& home = *d.home;
     home.slots[i].value.store(value, std::memory_order_release);                            // (I1)
     home.slots[i].key.store(key, std::memory_order_release);                                // (I2)
@@ -509,17 +544,21 @@ class fp_tree {
     const key_type low = appending ? greatest + 1 : all[slot_of_rank[stay]].key;
 
     to.next.store(from.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    to.bitmap.store((slot_set{1} << moved) - 1, std::memory_order_relaxed);
     slot_set left_behind = 0;
     for (std::size_t rank = 0; rank < stay; ++rank) left_behind |= slot_set{1} << slot_of_rank[rank];
+    right->clear_marks();
+    slot_set taken = 0;
     for (std::size_t i = 0; i < moved; ++i) {
       const entry e = all[slot_of_rank[stay + i]];
-      to.slots[i].key.store(e.key, std::memory_order_relaxed);
-      to.slots[i].value.store(e.value, std::memory_order_relaxed);
-      right->set_byte(i, detail::fp_tree::fingerprint_of(e.key));
+      const std::size_t at = detail::fp_tree::slot_for(e.key, detail::fp_tree::all_slots & ~taken);
+      to.slots[at].key.store(e.key, std::memory_order_relaxed);
+      to.slots[at].value.store(e.value, std::memory_order_relaxed);
+      right->set_byte(at, detail::fp_tree::fingerprint_of(e.key));
+      taken |= slot_set{1} << at;
     }
-    for (std::size_t i = moved; i < detail::fp_tree::capacity; ++i) right->set_byte(i, 0);
-    medium_.flush(&to, offsetof(leaf, slots) + moved * sizeof(slot));  // (S1)
+    to.bitmap.store(taken, std::memory_order_relaxed);
+    const auto width = static_cast<std::size_t>(std::bit_width(taken));
+    medium_.flush(&to, offsetof(leaf, slots) + width * sizeof(slot));  // (S1)
     medium_.fence();                                                   // (S2)
     from.next.store(medium_.locate(&to), std::memory_order_release);   // (S3)
     from.bitmap.store(left_behind, std::memory_order_release);         // (S4) commit
@@ -612,9 +651,12 @@ check_report fp_tree<Medium, Transactions>::check() const {
   }
   if (leaves + store_.free_leaves() != store_.leaves()) report.add("D6: a leaf is neither linked nor free");
   layer_.check(report, [&](key_type key, std::uint64_t word) {
-    const descriptor& d = descriptor_of(word);
+    const descriptor& d = *leaf_name(word).descriptor();
     if (!d.is_linked() || low_of(d).load(std::memory_order_acquire) != key)
       report.add("D4: the search layer leads to another leaf than that of key " + std::to_string(key));
+    const leaf* const home = store_.home_of(leaf_name(word));
+    if (home != nullptr && home != d.home)
+      report.add("D7: the search layer looks for the leaf of key " + std::to_string(key) + " in another place");
   });
   return report;
 }

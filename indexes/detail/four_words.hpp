@@ -40,7 +40,13 @@ class four_words {
 
   // How many words are <= `bound`.
   [[nodiscard]] std::size_t count_up_to(std::uint64_t bound) const noexcept {
+#if defined(__AVX512VL__)
+    const __m256i bounds = _mm256_set1_epi64x(static_cast<long long>(bound));
+    const __mmask8 bits = _mm256_cmple_epu64_mask(reinterpret_cast<__m256i>(words_), bounds);
+    return static_cast<std::size_t>(std::popcount(static_cast<unsigned>(bits)));
+#else
     return static_cast<std::size_t>(std::popcount(bits_of(words_ <= bound)));
+#endif
   }
 
  private:

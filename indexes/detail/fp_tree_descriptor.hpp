@@ -19,12 +19,29 @@ namespace pmlab::indexes::detail::fp_tree {
 
 using fingerprint = std::uint8_t;
 
-// Eight bits of a hash of the key; never 0, which marks a free slot.
-[[nodiscard]] constexpr fingerprint fingerprint_of(std::uint64_t key) noexcept {
+// A hash of the key as a fraction of 2^32 times the number of fingerprints: below the point are 32 bits more.
+[[nodiscard]] constexpr std::uint64_t hash_of(std::uint64_t key) noexcept {
   constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
   constexpr std::uint64_t fingerprints = 255;
-  const std::uint64_t hash = (key ^ (key >> 32)) * odd;
-  return static_cast<fingerprint>(((hash >> 32) * fingerprints >> 32) + 1);
+  return ((key ^ (key >> 32)) * odd >> 32) * fingerprints;
+}
+
+// Never 0, which marks a free slot.
+[[nodiscard]] constexpr fingerprint fingerprint_of(std::uint64_t key) noexcept {
+  return static_cast<fingerprint>((hash_of(key) >> 32) + 1);
+}
+
+// A slot whose line is the key's home line, by bits of the hash that the fingerprint does not tell. All slots are
+// equally likely, so that a line is home to as many keys as it has room for.
+[[nodiscard]] constexpr std::size_t home_slot_of(std::uint64_t key) noexcept {
+  return (hash_of(key) & 0xffffffffU) * capacity >> 32;
+}
+
+// Of the free slots, of which there is one, that of a new entry: in the home line if it has one; else beside the bitmap,
+// whose line is written in any case, or else anywhere.
+[[nodiscard]] constexpr std::size_t slot_for(std::uint64_t key, slot_set free) noexcept {
+  const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
+  return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));
 }
 
 inline constexpr std::size_t mark_words = 4;
@@ -104,29 +121,35 @@ struct alignas(media::cache_line_bytes) descriptor {
     const std::uint64_t others = word.load(std::memory_order_relaxed) & ~mark(place, 0xff);
     word.store(others | mark(place, byte), std::memory_order_release);
   }
+  void clear_marks() noexcept {
+    for (std::atomic<std::uint64_t>& word : bytes) word.store(0, std::memory_order_release);
+  }
   void set_linked(bool linked) noexcept { set_byte(capacity, linked ? 1 : 0); }
 };
 static_assert(sizeof(descriptor) == media::cache_line_bytes);
 static_assert(offsetof(descriptor, bytes) == sizeof(descriptor) / 2);
 
-// The descriptors of one leaf group; and beside them, since only writers want it, the least key that each leaf is in
-// charge of.
+// The descriptors of one leaf group, in the order of the leaves; and beside them, since only writers want it, the least
+// key that each leaf is in charge of.
 inline constexpr std::size_t page_bytes = 4096;
 
 struct alignas(page_bytes) descriptor_page {
   std::array<descriptor, leaves_per_group> descriptors;
   std::array<std::atomic<std::uint64_t>, leaves_per_group> lows{};
+  std::uint64_t group = 0;  // its number in the group_table; set before a descriptor of it is linked
 
-  [[nodiscard]] static std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(&d);
-    auto& page = *reinterpret_cast<descriptor_page*>(address & ~(page_bytes - 1));
-    return page.lows[static_cast<std::size_t>(&d - page.descriptors.data())];
+  [[nodiscard]] static descriptor_page& of(const descriptor& d) noexcept {
+    return *reinterpret_cast<descriptor_page*>(reinterpret_cast<std::uintptr_t>(&d) & ~(page_bytes - 1));
+  }
+  [[nodiscard]] static std::size_t place_of(const descriptor& d) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&d) % page_bytes / sizeof(descriptor);
   }
 };
 static_assert(sizeof(descriptor_page) == page_bytes);
+static_assert(offsetof(descriptor_page, descriptors) == 0);
 
 [[nodiscard]] inline std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {
-  return descriptor_page::low_of(d);
+  return descriptor_page::of(d).lows[descriptor_page::place_of(d)];
 }
 
 }  // namespace pmlab::indexes::detail::fp_tree

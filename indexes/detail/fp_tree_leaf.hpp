@@ -47,6 +47,20 @@ static_assert(offsetof(leaf, slots) % sizeof(slot) == 0 && media::cache_line_byt
 // Entries of these slots share a line with the bitmap.
 inline constexpr std::size_t slots_beside_bitmap = (media::cache_line_bytes - offsetof(leaf, slots)) / sizeof(slot);
 
+inline constexpr std::size_t lines_per_leaf = leaf_bytes / media::cache_line_bytes;
+
+// The line of a leaf that slot `i` lies in.
+[[nodiscard]] constexpr std::size_t line_of(std::size_t i) noexcept {
+  return (offsetof(leaf, slots) + i * sizeof(slot)) / media::cache_line_bytes;
+}
+[[nodiscard]] constexpr slot_set slots_of_line(std::size_t line) noexcept {
+  constexpr std::size_t per_line = media::cache_line_bytes / sizeof(slot);
+  constexpr slot_set in_one = (slot_set{1} << per_line) - 1;
+  constexpr std::size_t missing = per_line - slots_beside_bitmap;  // the bitmap and the link stand there
+  return line == 0 ? in_one >> missing : in_one << (line * per_line - missing);
+}
+static_assert(slots_of_line(0) == 0x7 && slots_of_line(1) == 0x78 && slots_of_line(lines_per_leaf - 1) == 0x78000000);
+
 //   0      8          256      768
 //   | next | reserved | leaf 0 | leaf 1 | ...
 //

@@ -3,6 +3,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
+#include <pmlab/indexes/detail/fp_tree_group_table.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/indexes/detail/object_pool.hpp>
 #include <pmlab/media/medium.hpp>
@@ -27,7 +28,8 @@ namespace pmlab::indexes::detail::fp_tree {
 // Which leaves are free is written nowhere: all that the list of leaves does not lead to. So neither taking a leaf nor
 // giving it back touches the medium, and no crash leaks one.
 //
-// Thread safety: `take` and `give_back` from any number of threads, under a mutex; everything else alone.
+// Thread safety: `take` and `give_back` from any number of threads, under a mutex; `home_of` from any number of threads,
+// which wait for nothing; everything else alone.
 template <media::medium Medium>
 class leaf_store {
   using group_pointer = media::pointer<leaf_group>;
@@ -46,6 +48,12 @@ class leaf_store {
 
   // The leaf that is always the first one (G1).
   [[nodiscard]] descriptor& leftmost() const noexcept { return *leftmost_; }
+
+  // Where the named leaf is, from DRAM that the caches hold. nullptr: only its descriptor tells.
+  [[nodiscard]] leaf* home_of(leaf_name name) const noexcept {
+    leaf* const first = table_.leaves_of(name.group());
+    return first == nullptr ? nullptr : first + name.place_in_group();
+  }
 
   // A leaf that nobody leads to, neither linked nor locked (though late writers may lock it for a moment, and see that
   // it is not what they want). nullptr: no space.
@@ -92,7 +100,7 @@ class leaf_store {
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
     return group_bytes(true) + (groups_ - 1) * group_bytes(false);
   }
-  [[nodiscard]] std::uint64_t dram_bytes() const { return pages_.bytes(); }
+  [[nodiscard]] std::uint64_t dram_bytes() const { return pages_.bytes() + table_.bytes(); }
 
  private:
   // Where the leaves of a group are, while the index is opened.
@@ -127,14 +135,15 @@ class leaf_store {
     // store that makes it reachable (A4).
     if (oldest) return true;
     ++groups_;
-    for (std::size_t i = leaves_per_group; i > 0; --i)
-      add_free(settle(page->descriptors[i - 1], group->leaves()[i - 1]));
+    settle(*page, group->leaves(), leaves_per_group);
+    for (std::size_t i = leaves_per_group; i > 0; --i) add_free(page->descriptors[i - 1]);
     return true;
   }
 
-  static descriptor& settle(descriptor& d, leaf& home) noexcept {
-    d.home = &home;
-    return d;
+  // Makes a page that of a group.
+  void settle(descriptor_page& page, leaf* homes, std::size_t leaves) noexcept {
+    for (std::size_t i = 0; i < leaves; ++i) page.descriptors[i].home = homes + i;
+    page.group = table_.add(homes);
   }
 
   void add_free(descriptor& d) noexcept {
@@ -170,7 +179,7 @@ class leaf_store {
         throw corrupt("two leaf groups overlap");
       places_[g].page = pages + g;
       leaf* const homes = medium_.resolve(media::pointer<leaf>(places_[g].first_leaf));
-      for (std::size_t i = 0; i < leaves_in(places_[g].oldest); ++i) settle(pages[g].descriptors[i], homes[i]);
+      settle(pages[g], homes, leaves_in(places_[g].oldest));
       if (homes == leftmost_home) leftmost_ = &pages[g].descriptors[0];
     }
   }
@@ -179,6 +188,7 @@ class leaf_store {
   std::atomic<std::uint64_t>& root_;
   std::mutex mutex_;  // guards everything below
   object_pool<descriptor_page> pages_;
+  group_table table_;          // read without the mutex
   std::vector<place> places_;  // in order of first_leaf; only while the index is opened
   descriptor* leftmost_ = nullptr;
   descriptor* free_ = nullptr;

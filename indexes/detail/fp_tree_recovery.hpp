@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
+#include <pmlab/indexes/detail/fp_tree_group_table.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf_store.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
@@ -110,7 +111,7 @@ class recovery {
       if (i > left + 1) unlink_between(left, i);
       low_of(*list_[i]).store(low, std::memory_order_release);
       join(*list_[left], list_[i], low - 1);
-      entries.push_back({low, reinterpret_cast<std::uint64_t>(list_[i])});
+      entries.push_back({low, leaf_name(*list_[i]).word()});
       left = i;
     }
     if (list_.size() > left + 1) unlink_between(left, list_.size());

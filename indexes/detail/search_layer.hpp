@@ -18,6 +18,8 @@
 //   S4  Blocks are never freed while the layer lives (object_pool.hpp). A reader that goes from one block to the next
 //       takes the next one's version, and then makes sure that the first one has not changed: so the next one was part
 //       of the layer at that moment, and its version tells whether it still is.
+//   S5  A block may come back on another level, where its words name something else. A reader validates its version
+//       before it follows a word, or shows it to `look`.
 #pragma once
 
 #include <pmlab/indexes/detail/object_pool.hpp>
@@ -94,17 +96,18 @@ class search_layer {
   template <class Look>
   bool step(descent& d, Look&& look) const {
     block& b = *d.at_;
-    if (b.is_dead()) return restart(d);
-    const bool at_the_bottom = b.level.load(std::memory_order_acquire) == 0;
+    const block::shape shape = b.read_shape();
+    if (shape.state == states::dead) return restart(d);
+    const bool at_the_bottom = shape.level == 0;
     const key_type sought = at_the_bottom ? d.key_ : d.route_;
     if (sought > b.last.load(std::memory_order_acquire)) return move(d, b.next.load(std::memory_order_acquire));
-    const std::size_t count = b.count_up_to(sought);
+    const std::size_t count = b.count_up_to(sought, shape.count);
     if (count > 0) [[likely]] {
       const std::uint64_t word = b.word_at(count - 1);
-      if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
-      // What is looked at was there, if only a moment ago.
+      // A word is followed only if it was there as what the level says, if only a moment ago (S5).
       if (!b.lock.read_validate(d.version_)) [[unlikely]]
         return start_again(d);
+      if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
       look(word);
     } else if (const key_type low = b.low.load(std::memory_order_acquire); low != 0) {
       // What is below `low` belongs to blocks further left. At the bottom that is also where the entry is; above it,
@@ -128,6 +131,8 @@ class search_layer {
   template <class Look>
   void find(key_type key, Look&& look) const {
     if (Transactions::attempt([&] { find_undisturbed(key, look); })) return;
+    if (find_straight_down(key, look)) [[likely]]
+      return;
     for (descent d = begin(key); !step(d, look);) {
     }
   }
@@ -166,7 +171,7 @@ class search_layer {
 
   // Memory of the blocks.
   [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
-  [[nodiscard]] std::uint64_t levels() const { return root()->level.load(std::memory_order_acquire) + 1; }
+  [[nodiscard]] std::uint64_t levels() const { return root()->level() + 1; }
 
   // Every invariant above; no other thread may use the layer meanwhile. For each entry calls visit(key, word).
   template <class Visit>
@@ -182,7 +187,7 @@ class search_layer {
     block* const made = pool_.take();
     if (made == nullptr) throw std::bad_alloc();
     made->begin(0, 0, block::free_key, nullptr);
-    made->state.store(states::announced, std::memory_order_release);
+    made->set_state(states::announced);
     root_.store(made, std::memory_order_release);
   }
 
@@ -212,13 +217,44 @@ class search_layer {
     return false;
   }
 
+  // The way that a search nearly always takes: from the root down, without a detour, from few instructions, so that the
+  // processor can begin the next search while this one waits for memory. False: it is not so easy; nothing was found.
+  template <class Look>
+  bool find_straight_down(key_type key, Look& look) const {
+    const block* b = root();
+    std::uint64_t version = b->lock.read_begin();
+    for (;;) {
+      const block::shape shape = b->read_shape();
+      if (shape.state == states::dead || key > b->last.load(std::memory_order_acquire)) [[unlikely]]
+        return false;
+      const std::size_t count = b->count_up_to(key, shape.count);
+      if (count == 0 && (shape.level != 0 || b->low.load(std::memory_order_acquire) != 0)) [[unlikely]]
+        return false;
+      const std::uint64_t word = count == 0 ? first_ : b->word_at(count - 1);
+      if (!b->lock.read_validate(version)) [[unlikely]]
+        return false;
+      if (shape.level == 0) {
+        look(word);
+        return b->lock.read_validate(version);
+      }
+      const auto* const child = reinterpret_cast<const block*>(word);
+      // The bottom does not stay in the caches: let its entries come together with its header.
+      if (shape.level == 1) child->prefetch_entries();
+      const std::uint64_t childs_version = child->lock.read_begin();
+      if (!b->lock.read_validate(version)) [[unlikely]]
+        return false;
+      b = child;
+      version = childs_version;
+    }
+  }
+
   // In a transaction: nobody changes what is read, as long as no block is locked already.
   template <class Look>
   void find_undisturbed(key_type key, Look& look) const {
     key_type route = key;
     for (block* b = root();;) {
       if (b->lock.is_held() || b->is_dead()) Transactions::give_up();
-      const bool at_the_bottom = b->level.load(std::memory_order_relaxed) == 0;
+      const bool at_the_bottom = b->level() == 0;
       const key_type sought = at_the_bottom ? key : route;
       if (sought > b->last.load(std::memory_order_relaxed)) {
         b = b->next.load(std::memory_order_relaxed);
@@ -247,7 +283,7 @@ class search_layer {
       block* b = block_of(level, key);
       for (;;) {
         b->lock.lock();
-        if (b->is_in_charge_of(key) && b->level.load(std::memory_order_relaxed) == level) return *b;
+        if (b->is_in_charge_of(key) && b->level() == level) return *b;
         // Split since it was found: the key is further right.
         block* const next = b->is_dead() || key < b->low.load(std::memory_order_relaxed)
                                 ? nullptr
@@ -264,7 +300,7 @@ class search_layer {
     descent d = begin(key);
     for (;;) {
       block& b = *d.at_;
-      const std::uint64_t at_level = b.level.load(std::memory_order_acquire);
+      const std::size_t at_level = b.level();
       const key_type sought = at_level == level ? key : d.route_;
       const bool arrived = at_level == level && b.is_in_charge_of(key);
       const std::size_t count = b.count_up_to(sought);
@@ -275,7 +311,12 @@ class search_layer {
       } else if (sought > b.last.load(std::memory_order_acquire)) {
         move(d, b.next.load(std::memory_order_acquire));
       } else if (count > 0 && at_level > level) {
-        move(d, reinterpret_cast<block*>(b.word_at(count - 1)));
+        const std::uint64_t word = b.word_at(count - 1);
+        // (S5)
+        if (b.lock.read_validate(d.version_))
+          move(d, reinterpret_cast<block*>(word));
+        else
+          start_again(d);
       } else {
         const key_type low = b.low.load(std::memory_order_acquire);
         d.route_ = low != 0 && b.lock.read_validate(d.version_) ? low - 1 : key;
@@ -315,10 +356,10 @@ class search_layer {
     const std::size_t middle = appending ? block::capacity - 1 : block::capacity / 2;
     // Late readers may look at a block that was in use before.
     right->lock.lock();
-    right->begin(b.level.load(std::memory_order_relaxed), b.key_at(middle), b.last.load(std::memory_order_relaxed),
+    right->begin(b.level(), b.key_at(middle), b.last.load(std::memory_order_relaxed),
                  b.next.load(std::memory_order_relaxed));
     for (std::size_t i = middle; i < block::capacity; ++i) right->set(i - middle, b.key_at(i), b.word_at(i));
-    right->count.store(block::capacity - middle, std::memory_order_release);
+    right->set_count(block::capacity - middle);
     right->lock.unlock();
     b.next.store(right, std::memory_order_release);
     b.last.store(b.key_at(middle) - 1, std::memory_order_release);
@@ -329,11 +370,11 @@ class search_layer {
   // Tells the level above of a block that was split off. Without memory it stays as it is: its left neighbour leads to it.
   void announce(block& made) {
     const key_type low = made.low.load(std::memory_order_acquire);
-    const std::uint64_t above = made.level.load(std::memory_order_acquire) + 1;
+    const std::uint64_t above = made.level() + 1;
     if (above >= levels() && !grow(above)) return;
     if (!put_at(above, low, reinterpret_cast<std::uint64_t>(&made))) return;
     made.lock.lock();
-    made.state.store(states::announced, std::memory_order_release);
+    made.set_state(states::announced);
     made.lock.unlock();
   }
 
@@ -346,7 +387,7 @@ class search_layer {
     made->lock.lock();
     made->begin(level, 0, block::free_key, nullptr);
     made->insert_at(0, 0, reinterpret_cast<std::uint64_t>(root()));
-    made->state.store(states::announced, std::memory_order_release);
+    made->set_state(states::announced);
     made->lock.unlock();
     root_.store(made, std::memory_order_release);
     return true;
@@ -356,14 +397,14 @@ class search_layer {
   void erase_and_unlock(block& b, std::size_t slot) {
     b.erase_at(slot);
     const key_type low = b.low.load(std::memory_order_relaxed);
-    const std::uint64_t level = b.level.load(std::memory_order_relaxed);
+    const std::uint64_t level = b.level();
     const bool empty = b.size() == 0 && can_go(b);
     b.lock.unlock();
     if (empty) take_out(b, level, low);
   }
 
   [[nodiscard]] static bool can_go(const block& b) noexcept {
-    return b.state.load(std::memory_order_acquire) == states::announced && b.low.load(std::memory_order_acquire) != 0;
+    return b.state() == states::announced && b.low.load(std::memory_order_acquire) != 0;
   }
 
   // Gives the range of `b`, which was empty a moment ago, to its left neighbour. If others are at work on the two, it
@@ -377,7 +418,7 @@ class search_layer {
     b.lock.lock();
     const bool still = b.size() == 0 && can_go(b);
     if (still) {
-      b.state.store(states::dead, std::memory_order_release);
+      b.set_state(states::dead);
       left.next.store(b.next.load(std::memory_order_relaxed), std::memory_order_release);
       left.last.store(b.last.load(std::memory_order_relaxed), std::memory_order_release);
     }
@@ -401,11 +442,12 @@ class search_layer {
   static void link_row(block* row, std::size_t blocks, std::uint64_t level) noexcept {
     for (std::size_t i = 0; i < blocks; ++i) {
       block& b = row[i];
-      b.level.store(level, std::memory_order_relaxed);
       b.low.store(i == 0 ? 0 : b.key_at(0), std::memory_order_relaxed);
       b.last.store(i + 1 == blocks ? block::free_key : row[i + 1].key_at(0) - 1, std::memory_order_relaxed);
       b.next.store(i + 1 == blocks ? nullptr : row + i + 1, std::memory_order_relaxed);
-      b.state.store(states::announced, std::memory_order_release);
+      const block::shape shape{static_cast<std::uint16_t>(b.size()), static_cast<std::uint16_t>(level),
+                               states::announced};
+      b.shape_word.store(shape.word(), std::memory_order_release);
     }
   }
 
@@ -425,7 +467,7 @@ bool search_layer<Transactions>::build(std::span<const search_entry> entries, un
   sync::run_in_parallel(threads, blocks, grain, [&](std::size_t i) {
     const auto part = entries.subspan(i * built_entries, std::min(built_entries, entries.size() - i * built_entries));
     for (std::size_t slot = 0; slot < part.size(); ++slot) row[i].set(slot, part[slot].key, part[slot].word);
-    row[i].count.store(part.size(), std::memory_order_relaxed);
+    row[i].set_count(part.size());
   });
   link_row(row, blocks, 0);
   for (std::uint64_t level = 1; blocks > 1; ++level) {
@@ -438,7 +480,7 @@ bool search_layer<Transactions>::build(std::span<const search_entry> entries, un
       block& parent = row[i / built_entries];
       parent.set(i % built_entries, children[i].low.load(std::memory_order_relaxed),
                  reinterpret_cast<std::uint64_t>(children + i));
-      parent.count.store(i % built_entries + 1, std::memory_order_relaxed);
+      parent.set_count(i % built_entries + 1);
     }
     link_row(row, blocks, level);
   }
@@ -456,8 +498,7 @@ void search_layer<Transactions>::check(check_report& report, Visit&& visit) cons
     for (block* b = first; b != nullptr; b = b->next.load(std::memory_order_acquire)) {
       const key_type last = b->last.load(std::memory_order_acquire);
       const bool ends = b->next.load(std::memory_order_acquire) == nullptr;
-      if (b->is_dead() || b->level.load(std::memory_order_acquire) != level)
-        report.add("search layer, S1: a dead block");
+      if (b->is_dead() || b->level() != level) report.add("search layer, S1: a dead block");
       if (b->low.load(std::memory_order_acquire) != low || last < low || ends != (last == block::free_key))
         report.add("search layer, S1: gap before key " + std::to_string(b->low.load(std::memory_order_acquire)));
       for (std::size_t i = 0; i < b->size(); ++i) {

@@ -112,6 +112,13 @@ using all_kinds_on = typename detail::on_media<all_kinds, Media...>::all;
 template <class... Media>
 using ordered_kinds_on = typename detail::on_media<all_kinds, Media...>::ordered;
 
+#if defined(PMLAB_SANITIZED)
+// What sanitizers judge is the same on every medium, and only in DRAM all of it is theirs to see.
+using all_settings = all_kinds_on<media::dram>;
+using ordered_settings = ordered_kinds_on<media::dram>;
+using concurrent_settings = all_settings;
+using ordered_concurrent_settings = ordered_settings;
+#else
 // jemalloc_dram differs from dram in where blocks come from, so one index on it is enough.
 using all_settings = detail::joined<all_kinds_on<media::dram, media::pmem, crash_medium>,
                                     testing::Types<setting<kind<indexes::cceh>, media::jemalloc_dram>>>::type;
@@ -120,5 +127,6 @@ using ordered_settings = ordered_kinds_on<media::dram, media::pmem, crash_medium
 // Media that any number of threads may use.
 using concurrent_settings = all_kinds_on<media::dram, media::pmem>;
 using ordered_concurrent_settings = ordered_kinds_on<media::dram, media::pmem>;
+#endif
 
 }  // namespace pmlab::tests
