@@ -201,10 +201,10 @@ class epochs {
     epoch_.compare_exchange_strong(now, now + 1, std::memory_order_acq_rel);
   }
 
-  std::size_t batch_;
   alignas(64) std::atomic<std::uint64_t> epoch_{1};
   alignas(64) std::atomic<participant*> first_{nullptr};
   media::thread_blocks<participant> participants_;
+  std::size_t batch_;
 };
 
 // The batch of the epochs of an index on `Medium`: 1 on a medium that wants collisions (`Medium::lock_stripes`), so

@@ -123,11 +123,8 @@ class slabs {
 
   // DRAM for what is known of free nodes, roughly.
   [[nodiscard]] std::uint64_t dram_bytes() const {
-    std::uint64_t bytes = runs_.capacity() * sizeof(node_run) + shared_.capacity() * sizeof(node*) +
-                          unjudged_.capacity() * sizeof(slab_type*);
-    threads_.for_each([&](const thread_state& t) {
-      bytes += sizeof t + t.free.capacity() * sizeof(node*) + t.snipped.capacity() * sizeof(snipped_node);
-    });
+    std::uint64_t bytes = bytes_of(runs_) + bytes_of(shared_) + bytes_of(unjudged_);
+    threads_.for_each([&](const thread_state& t) { bytes += sizeof t + bytes_of(t.free) + bytes_of(t.snipped); });
     return bytes;
   }
 
@@ -145,6 +142,11 @@ class slabs {
     node_run rest{nullptr, 0};
     std::vector<snipped_node> snipped;
   };
+
+  template <class T>
+  [[nodiscard]] static std::uint64_t bytes_of(const std::vector<T>& list) noexcept {
+    return list.capacity() * sizeof(T);
+  }
 
   thread_state& this_thread() {
     return threads_.local([](std::size_t /*number*/) { return std::make_unique<thread_state>(); });
