@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -145,7 +146,7 @@ class slabs {
 
   template <class T>
   [[nodiscard]] static std::uint64_t bytes_of(const std::vector<T>& list) noexcept {
-    return list.capacity() * sizeof(T);
+    return std::span(list.data(), list.capacity()).size_bytes();
   }
 
   thread_state& this_thread() {

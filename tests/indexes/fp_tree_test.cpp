@@ -87,7 +87,8 @@ TYPED_TEST(fp_tree, P4_P8_leaves_emptied_from_left_right_and_middle_leave_the_tr
     else if (order == 1)
       for (std::uint64_t n = 6; n > 1; --n) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
     else
-      for (const std::uint64_t n : {3, 5, 4}) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
+      for (const std::uint64_t n : {3U, 5U, 4U})
+        this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
     EXPECT_LE(index.stats().nodes, nodes - 3);
     this->erase(index, model, 10, 6 * leaf_of_keys);
     EXPECT_EQ(index.stats().nodes, 1U);
