@@ -1,10 +1,10 @@
 // Whether hardware transactions work on this machine.
 #include <pmlab/bench/htm_probe.hpp>
+#include <pmlab/sync/transactions.hpp>
 
 #include <csetjmp>
 #include <csignal>
 
-#include <cpuid.h>
 #include <immintrin.h>
 
 namespace pmlab::bench {
@@ -25,12 +25,7 @@ __attribute__((target("rtm"))) bool one_transaction(volatile std::uint64_t& word
 
 htm_probe probe_htm() noexcept {
   htm_probe found;
-  constexpr unsigned rtm_bit = 1U << 11;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  found.advertised = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & rtm_bit) != 0;
+  found.advertised = sync::hardware_transactions::advertised();
 
   struct sigaction guard {};
   struct sigaction before {};

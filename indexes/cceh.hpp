@@ -265,8 +265,7 @@ class cceh {
 
   void prefetch_home_line(const segment& s, std::uint64_t hash) const noexcept {
     const entry_line& home = s.windows[detail::cceh::window_of(hash)].lines[detail::cceh::home_line_of(hash)];
-    if constexpr (requires { medium_.prefetch(&home, sizeof home); }) medium_.prefetch(&home, sizeof home);
-    __builtin_prefetch(&home);
+    media::prefetch(medium_, home);
   }
 
   // Runs `operation(location, slot of the key or none)` with the key's segment locked, and splits the segment when the

@@ -28,6 +28,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
+#include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -126,7 +127,7 @@ class fast_fair {
             at[i] = nullptr;
             --searching;
           } else {
-            prefetch(*at[i]);
+            media::prefetch(medium_, *at[i]);
           }
         }
     }
@@ -141,7 +142,7 @@ class fast_fair {
       const sync::version_lock& lock = lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
-      if (next) prefetch(*medium_.resolve(next));
+      if (next) media::prefetch(medium_, *medium_.resolve(next));
       media::visit(medium_, *leaf);
       const std::size_t in_leaf = copy_entries(*leaf, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
@@ -155,16 +156,7 @@ class fast_fair {
   // Calls function(key, value) for every entry of [first, last], ascending. Writers may run; see `scan`.
   template <class Function>
   void for_each_in(key_type first, key_type last, Function&& function) {
-    std::array<entry, 64> chunk;
-    for (;;) {
-      const std::size_t count = scan(first, chunk);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (chunk[i].key > last) return;
-        function(chunk[i].key, chunk[i].value);
-      }
-      if (count < chunk.size() || chunk.back().key == greatest_key) return;
-      first = chunk.back().key + 1;
-    }
+    detail::for_each_in_by_scan(*this, first, last, function);
   }
 
   // Calls function(key, value) for every entry, ascending.
@@ -249,12 +241,6 @@ class fast_fair {
   // The key by which inner nodes are searched: none of their separators is greatest_key.
   [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
     return key == greatest_key ? key - 1 : key;
-  }
-
-  void prefetch(const node& n) const noexcept {
-    if constexpr (requires { medium_.prefetch(&n, sizeof n); }) medium_.prefetch(&n, sizeof n);
-    const auto* const bytes = reinterpret_cast<const char*>(&n);
-    for (std::size_t i = 0; i < sizeof(node); i += media::cache_line_bytes) __builtin_prefetch(bytes + i);
   }
 
   [[nodiscard]] std::atomic<value_type>* stored_value(node& leaf, key_type key) const noexcept {

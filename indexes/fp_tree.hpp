@@ -1,4 +1,4 @@
-// FP-tree: leaves in persistent memory, everything else in DRAM, after Oukid et al., SIGMOD'16 [FPTREE].
+// FP-tree: leaves in persistent memory, everything else in DRAM, after Oukid et al., SIGMOD'16 [FP-tree].
 //
 // Use it for ordered data where searches of single keys and inserts matter most: most searches read one line of the
 // medium. Opening reads all leaves (some tenths of a second for ten million keys): where that is too long, take
@@ -63,6 +63,7 @@
 #include <pmlab/indexes/detail/fp_tree_leaf_store.hpp>
 #include <pmlab/indexes/detail/fp_tree_order.hpp>
 #include <pmlab/indexes/detail/fp_tree_recovery.hpp>
+#include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -213,16 +214,7 @@ class fp_tree {
   // Calls function(key, value) for every entry of [first, last], ascending. Writers may run; see `scan`.
   template <class Function>
   void for_each_in(key_type first, key_type last, Function&& function) {
-    std::array<entry, 64> chunk;
-    for (;;) {
-      const std::size_t count = scan(first, chunk);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (chunk[i].key > last) return;
-        function(chunk[i].key, chunk[i].value);
-      }
-      if (count < chunk.size() || chunk.back().key == greatest_key) return;
-      first = chunk.back().key + 1;
-    }
+    detail::for_each_in_by_scan(*this, first, last, function);
   }
 
   // Calls function(key, value) for every entry, ascending.
@@ -284,12 +276,7 @@ class fp_tree {
     std::uint64_t version = 0;
   };
 
-  // What a word of the search layer names. The layer shows words before it validates them: while an entry is being
-  // erased there may be 0, and any leaf will do, since the search goes on.
-  [[nodiscard]] place place_named(std::uint64_t word) const noexcept {
-    descriptor* const named = leaf_name(word).descriptor();
-    return place(named == nullptr ? store_.leftmost() : *named);
-  }
+  [[nodiscard]] static place place_named(std::uint64_t word) noexcept { return place(*leaf_name(word).descriptor()); }
 
   // The leaf that is in charge of `key`, if the place is still current after what the caller reads there. Before it waits
   // for the descriptor it calls `foresee(name)` with what is nearly always that leaf: what is asked for there comes
@@ -317,9 +304,7 @@ class fp_tree {
 
   void prefetch_home_line(leaf_name name, key_type key) const noexcept {
     const std::byte* const line = home_line_of(name, key);
-    if constexpr (requires { medium_.prefetch(line, media::cache_line_bytes); })
-      if (line != nullptr) medium_.prefetch(line, media::cache_line_bytes);
-    __builtin_prefetch(line);
+    if (line != nullptr) media::prefetch(medium_, line, media::cache_line_bytes);
   }
 
   // What a writer will most likely store to. (No read of the medium: if it reads there first, it says so then.)
@@ -327,7 +312,7 @@ class fp_tree {
     constexpr int for_writing = 1;
     __builtin_prefetch(home_line_of(name, key), for_writing);
     __builtin_prefetch(store_.home_of(name), for_writing);
-    if (name.descriptor() != nullptr) __builtin_prefetch(&low_of(*name.descriptor()));
+    __builtin_prefetch(&low_of(*name.descriptor()));
   }
 
   // From a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
@@ -373,13 +358,6 @@ class fp_tree {
     return d;
   }
 
-  template <class T>
-  void prefetch(const T& object) const noexcept {
-    if constexpr (requires { medium_.prefetch(&object, sizeof object); }) medium_.prefetch(&object, sizeof object);
-    const auto* const bytes = reinterpret_cast<const char*>(&object);
-    for (std::size_t i = 0; i < sizeof object; i += media::cache_line_bytes) __builtin_prefetch(bytes + i);
-  }
-
   // At most batch_width keys: down through the search layer, then to the descriptors, then to the entries.
   void find_together(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     std::array<typename search_layer::descent, batch_width> descents;
@@ -408,7 +386,8 @@ class fp_tree {
         continue;
       }
       among[i] = candidates(*at[i].d, keys[i]);
-      detail::fp_tree::for_each_slot(among[i], [&](std::size_t s) { prefetch(at[i].d->home->slots[s]); });
+      detail::fp_tree::for_each_slot(among[i],
+                                     [&](std::size_t s) { media::prefetch(medium_, at[i].d->home->slots[s]); });
     }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (at[i].d != nullptr) values[i] = value_in(*at[i].d, keys[i], among[i]);
@@ -429,7 +408,7 @@ class fp_tree {
     // Call it once for every leaf.
     void prefetch_next() noexcept {
       for (; next_ < std::min(count_, at_ + distance); ++next_)
-        tree_.prefetch(*leaf_name(words_[next_]).descriptor()->home);
+        media::prefetch(tree_.medium_, *leaf_name(words_[next_]).descriptor()->home);
       ++at_;
     }
 

@@ -221,11 +221,7 @@ class level_hashing {
   }
   void prefetch(level l, const wanted& w) const noexcept {
     if (l.none()) return;
-    for (unsigned which = 0; which < 2; ++which) {
-      const std::atomic<std::uint64_t>& word = l[w.at.number(which, l.log2())].word;
-      if constexpr (requires { medium_.prefetch(&word, sizeof word); }) medium_.prefetch(&word, sizeof word);
-      __builtin_prefetch(&word);
-    }
+    for (unsigned which = 0; which < 2; ++which) media::prefetch(medium_, l[w.at.number(which, l.log2())].word);
   }
 
   // Under a guard: a level that is retired meanwhile stays readable.

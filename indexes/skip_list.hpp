@@ -45,6 +45,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/skip_list_body.hpp>
 #include <pmlab/indexes/detail/skip_list_dram_towers.hpp>
 #include <pmlab/indexes/detail/skip_list_persistent_towers.hpp>
@@ -194,16 +195,7 @@ class skip_list {
   // Calls function(key, value) for every entry of [first, last], ascending. Writers may run; see `scan`.
   template <class Function>
   void for_each_in(key_type first, key_type last, Function&& function) {
-    std::array<entry, 64> chunk;
-    for (;;) {
-      const std::size_t count = scan(first, chunk);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (chunk[i].key > last) return;
-        function(chunk[i].key, chunk[i].value);
-      }
-      if (count < chunk.size() || chunk.back().key == ~key_type{0}) return;
-      first = chunk.back().key + 1;
-    }
+    detail::for_each_in_by_scan(*this, first, last, function);
   }
 
   // Calls function(key, value) for every entry, ascending.

@@ -126,6 +126,18 @@ void visit(M& m, const T& object) noexcept {
   m.visit(std::addressof(object), sizeof(T));
 }
 
+// Asks for bytes that the caller will read soon: they come while it does something else. Media that count or charge
+// reads are told.
+template <medium M>
+void prefetch(M& m, const void* start, std::size_t bytes) noexcept {
+  if constexpr (requires { m.prefetch(start, bytes); }) m.prefetch(start, bytes);
+  for_each_line(start, bytes, [](std::uintptr_t line) { __builtin_prefetch(reinterpret_cast<const void*>(line)); });
+}
+template <medium M, detail::flushable_object T>
+void prefetch(M& m, const T& object) noexcept {
+  prefetch(m, std::addressof(object), sizeof(T));
+}
+
 // True if `p` can name `bytes` bytes of T in `m`: not null, aligned, and inside the medium as far as the medium knows
 // its bounds (`pointer_bound()`, one past the greatest word). For code that follows what may be corrupt.
 template <medium M, class T>

@@ -48,6 +48,20 @@ class hardware_transactions {
     return answer;
   }
 
+  // True if the processor says that it has them.
+  [[nodiscard]] static bool advertised() noexcept {
+#if defined(__x86_64__)
+    constexpr unsigned rtm_bit = 1U << 11;
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & rtm_bit) != 0;
+#else
+    return false;
+#endif
+  }
+
   // Runs body() as a transaction, some times if others interfere. `body` must not be changed by running again, and has
   // to be harmless if it sees any words that others are about to change: they end it.
   template <class Body>
@@ -78,12 +92,7 @@ class hardware_transactions {
   // On the simulated machine there are none: it would have to take them back with the memory.
   [[gnu::target("rtm")]] static bool probe() noexcept {
 #if defined(__x86_64__) && !defined(PMLAB_SIMULATED)
-    constexpr unsigned rtm_bit = 1U << 11;
-    unsigned eax = 0;
-    unsigned ebx = 0;
-    unsigned ecx = 0;
-    unsigned edx = 0;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ebx & rtm_bit) == 0) return false;
+    if (!advertised()) return false;
     for (int i = 0; i < 100; ++i)
       if (_xbegin() == _XBEGIN_STARTED) {
         _xend();

@@ -33,7 +33,6 @@ class leaf_name {
   }
 
   [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
-  // nullptr for the word 0.
   [[nodiscard]] fp_tree::descriptor* descriptor() const noexcept {
     return reinterpret_cast<fp_tree::descriptor*>(word_ & address_bits);
   }

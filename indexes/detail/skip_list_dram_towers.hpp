@@ -61,7 +61,7 @@ class dram_towers {
           continue;
         }
         out[i] = reinterpret_cast<node*>(word);
-        ask_for(*out[i]);
+        media::prefetch(body_.medium, *out[i]);
         --left;
       }
   }
@@ -70,7 +70,7 @@ class dram_towers {
   void look_ahead(key_type key, std::size_t count) const {
     std::array<std::uint64_t, most_ahead> words;
     const std::size_t found = layer_.words_after(key, std::span(words.data(), std::min(count, most_ahead)));
-    for (std::size_t i = 0; i < found; ++i) ask_for(*reinterpret_cast<const node*>(words[i]));
+    for (std::size_t i = 0; i < found; ++i) media::prefetch(body_.medium, *reinterpret_cast<const node*>(words[i]));
   }
   static constexpr std::size_t most_ahead = 128;
 
@@ -112,11 +112,6 @@ class dram_towers {
       return 1;
     else
       return sync::recovery_threads();
-  }
-
-  void ask_for(const node& n) const noexcept {
-    if constexpr (requires { body_.medium.prefetch(&n, sizeof n); }) body_.medium.prefetch(&n, sizeof n);
-    __builtin_prefetch(&n);
   }
 
   template <class Slab>

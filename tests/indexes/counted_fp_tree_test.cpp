@@ -2,19 +2,18 @@
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
-#include <pmlab/media/dram.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/comparison.hpp"
+#include "support/counted_index.hpp"
 #include "support/differential.hpp"
 #include "support/operations.hpp"
 
@@ -22,45 +21,39 @@ namespace pmlab::tests {
 namespace {
 
 using indexes::outcome;
-using medium = media::counted<media::dram>;
-using fp_tree = indexes::fp_tree<medium>;
+using fp_tree = indexes::fp_tree<counted_medium>;
 
 class counted_fp_tree : public testing::Test {
  protected:
-  // What one call of `operation(index)` costs.
   template <class Operation>
   media::counts cost_of(Operation&& operation) {
-    medium_.reset();
-    medium_.begin_operation();
-    operation(index_);
-    medium_.end_operation();
-    return medium_.total();
+    return counted_.cost_of(operation);
   }
 
   // (flushed lines, fences)
   template <class Operation>
-  std::pair<std::uint64_t, std::uint64_t> writes_of(Operation&& operation) {
+  flushes_and_fences writes_of(Operation&& operation) {
     const media::counts c = cost_of(operation);
     return {c.lines_flushed, c.fences};
   }
 
   void load(std::size_t count) {
-    random source(1);
-    keys_ = make_keys(key_set::anywhere, 2 * count, source);
+    keys_ = random_keys(2 * count);
     for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), outcome::inserted);
     absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
     keys_.resize(count);
   }
 
-  medium medium_;
-  fp_tree index_ = fp_tree::open(medium_);
+  counted_index<fp_tree> counted_;
+  counted_medium& medium_ = counted_.medium();
+  fp_tree& index_ = counted_.index();
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint64_t> absent_;
 };
 
-const std::pair<std::uint64_t, std::uint64_t> none{0, 0};
-const std::pair<std::uint64_t, std::uint64_t> one{1, 1};
-const std::pair<std::uint64_t, std::uint64_t> two{2, 2};
+const flushes_and_fences none{0, 0};
+const flushes_and_fences one{1, 1};
+const flushes_and_fences two{2, 2};
 
 TEST_F(counted_fp_tree, the_index_works_on_it) {
   contents model;

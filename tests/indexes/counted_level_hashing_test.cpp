@@ -1,19 +1,18 @@
 // What an operation of Level hashing reads, flushes and fences, counted.
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/counted.hpp>
-#include <pmlab/media/dram.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/comparison.hpp"
+#include "support/counted_index.hpp"
 #include "support/differential.hpp"
 #include "support/operations.hpp"
 
@@ -21,23 +20,17 @@ namespace pmlab::tests {
 namespace {
 
 using indexes::outcome;
-using medium = media::counted<media::dram>;
-using table = indexes::level_hashing<medium>;
+using table = indexes::level_hashing<counted_medium>;
 
 class counted_level_hashing : public testing::Test {
  protected:
-  // What one call of `operation(table)` costs.
   template <class Operation>
   media::counts cost_of(Operation&& operation) {
-    medium_.reset();
-    medium_.begin_operation();
-    operation(table_);
-    medium_.end_operation();
-    return medium_.total();
+    return counted_.cost_of(operation);
   }
 
   // (flushed lines, fences) -> how often, of the operations without a publication.
-  using costs = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>;
+  using costs = std::map<flushes_and_fences, std::uint64_t>;
 
   template <class Operation>
   costs measure(const std::vector<std::uint64_t>& keys, Operation&& operation) {
@@ -52,13 +45,8 @@ class counted_level_hashing : public testing::Test {
     return result;
   }
 
-  static std::vector<std::uint64_t> random_keys(std::size_t count) {
-    random source(1);
-    return make_keys(key_set::anywhere, count, source);
-  }
-
-  medium medium_;
-  table table_ = table::open(medium_);
+  counted_index<table> counted_;
+  table& table_ = counted_.index();
   std::uint64_t publications_ = 0;
 };
 

@@ -28,6 +28,7 @@
 #include "support/campaign.hpp"
 #include "support/comparison.hpp"
 #include "support/differential.hpp"
+#include "support/few_shards.hpp"
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 #include "support/temporary_folder.hpp"
@@ -63,10 +64,7 @@ report* map_report(int file) {
 std::uint64_t key_of(std::uint64_t n, unsigned thread) { return n * threads + thread; }
 
 // A pool in which an index of shards has few of them, so that they grow while the process is killed.
-struct pool_of_few_shards : media::pmem {
-  using media::pmem::pmem;
-  static std::size_t shards(std::size_t /*usual*/) noexcept { return 2; }
-};
+using pool_of_few_shards = of_shards<media::pmem, 2>;
 
 template <class Index>
 void work(report& said, const std::string& pool, std::uint64_t seed) {

@@ -21,6 +21,7 @@
 #include "support/comparison.hpp"
 #include "support/crash_medium.hpp"
 #include "support/crash_scenario.hpp"
+#include "support/few_shards.hpp"
 #include "support/history.hpp"
 #include "support/linearizability.hpp"
 #include "support/operations.hpp"
@@ -32,17 +33,8 @@ namespace {
 
 using indexes::outcome;
 
-// DRAM whose indexes divide themselves into `Shards` shards.
 template <std::size_t Shards>
-class dram_of_shards : public media::dram {
- public:
-  [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return Shards; }
-
-  class publication : public media::dram::publication {
-   public:
-    explicit publication(dram_of_shards& medium) noexcept : media::dram::publication(medium) {}
-  };
-};
+using dram_of_shards = of_shards<media::dram, Shards>;
 
 template <class Medium>
 using level_hashing = indexes::level_hashing<Medium>;
@@ -69,10 +61,7 @@ TEST(level_hashing, bytes_per_key_do_not_depend_on_the_number_of_keys) {
 }
 
 // A pool of few shards, whose levels soon are larger than what libpmemobj has classes for.
-struct pool_of_few_shards : media::pmem {
-  using media::pmem::pmem;
-  static std::size_t shards(std::size_t /*usual*/) noexcept { return 2; }
-};
+using pool_of_few_shards = of_shards<media::pmem, 2>;
 
 TEST(level_hashing, L12_large_levels_are_there_after_reopening) {
   const temporary_folder folder;
@@ -243,15 +232,7 @@ TEST(level_hashing, L1_L2_L3_L5_L6_L7_L11_crashes_of_movements_and_growth) {
 
 // A pool that was made with another number of shards than this program would take.
 TEST(level_hashing, a_table_keeps_the_shards_that_it_was_made_with) {
-  class few : public media::pmem {
-   public:
-    using pmem::pmem;
-    [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 8; }
-    class publication : public media::pmem::publication {
-     public:
-      explicit publication(few& medium) noexcept : media::pmem::publication(medium) {}
-    };
-  };
+  using few = of_shards<media::pmem, 8>;
   const temporary_folder folder;
   contents model;
   {
