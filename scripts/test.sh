@@ -25,7 +25,7 @@ logs=$root/build/test-logs
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
 
-sources() { (cd "$root" && find base media sync indexes workload pibench simulator verify bench cli tests examples -name '*.[ch]pp' | sort); }
+sources() { (cd "$root" && find . -path './build*' -prune -o -name '*.[ch]pp' -print | sort); }
 
 step_build() { build_preset release -j "$jobs"; }
 
@@ -67,8 +67,7 @@ step_format() {
 # headers. So do the indexes in the benchmark, which verification has with fewer media.
 tidied() {
   need clang-tidy-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --under media --under workload \
-    --under pibench --under simulator --under verify --under bench --under cli --under examples \
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --without tests \
     --without offered -- clang-tidy-14 --quiet "--checks=$1"
 }
 # Two thirds of clang-tidy's time are the static analyzer and two checks: they are a step of their own.
