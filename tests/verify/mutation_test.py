@@ -20,8 +20,8 @@ class Mutation(unittest.TestCase):
 
         def test_the_original_is_clean(self):
             self.verifier.choose(0)
-            self.verifier.expect_clean("--crashes", "--budget", "3")
-            self.verifier.expect_clean("--schedules", "--threads", "4", "--budget", "3")
+            self.verifier.expect_clean("--crashes", "--budget", "2")
+            self.verifier.expect_clean("--schedules", "--threads", "4", "--budget", "2")
 
     else:
 
