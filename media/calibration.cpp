@@ -154,7 +154,7 @@ class raw_memory {
 // The model on a virtual clock, with the operations of a medium.
 class virtual_medium {
  public:
-  explicit virtual_medium(const device_profile& profile) : model_(profile), thread_(profile, 0) {}
+  explicit virtual_medium(const device_profile& profile) : model_(profile), thread_(profile) {}
 
   void visit(const void* start, std::size_t bytes) noexcept {
     picoseconds end = now_;
