@@ -71,15 +71,6 @@ microbench::run_options read_options(const given_options& given) {
   return o;
 }
 
-std::string as_typed(const arguments& given) {
-  std::string text = "pmlab";
-  for (const std::string& a : given) {
-    const bool plain = !a.empty() && a.find_first_of(" \t\"'$&|;<>()*?") == std::string::npos;
-    text += plain ? " " + a : " '" + a + "'";
-  }
-  return text;
-}
-
 int run(const given_options& given, const arguments& command_line) {
   const microbench::run_options options = read_options(given);
   microbench::suite suite = microbench::load_suite(given.suite, {.threads = thread_numbers(given.threads)});
