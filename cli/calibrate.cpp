@@ -25,7 +25,7 @@ namespace {
 
 // As on the command line; empty: not given.
 struct given_options {
-  std::string medium = "dram", out, base, json;
+  std::string medium = "dram", out, base, json, suite = "calibrate";
   bool reuse = false, overwrite = false, quiet = false;
 };
 
@@ -67,16 +67,15 @@ int run(const given_options& given, const arguments& command_line) {
   if (!given.json.empty()) bench::check_writable(given.json);
   if (options.medium.simulated) hand_over(command_line);
 
-  const microbench::suite suite = microbench::load_suite("calibrate");
+  const microbench::suite suite = microbench::load_suite(given.suite);
   bench::progress shown(bench::progress::style_of_stderr(given.quiet));
   microbench::suite_report report = microbench::run_suite(options, suite, shown);
-  if (report.failure) throw error(*report.failure, "run `pmlab microbench --suite calibrate` to see more");
+  if (report.failure) throw error(*report.failure, "run `pmlab microbench` with the same suite to see more");
   report.prefetchers = options.medium.simulated ? "none" : microbench::prefetchers(bench::usable_cpus()).state();
   const bench::machine_facts facts = bench::facts_of_this_machine();
   if (!given.json.empty()) {
-    std::string command = "pmlab";
-    for (const std::string& word : command_line) command += " " + word;
-    bench::write_json(given.json, microbench::results_to_json(options, {command, std::nullopt}, facts, suite, report));
+    bench::write_json(
+        given.json, microbench::results_to_json(options, {as_typed(command_line), std::nullopt}, facts, suite, report));
   }
 
   if (!base) base = media::load_profile(microbench::has_granules(report.results) ? "aep" : "dram");
@@ -109,6 +108,7 @@ command add_calibrate(CLI::App& program, const arguments& command_line) {
   text("--out", given->out, "FILE.toml: the profile");
   text("--base", given->base,
        "PROFILE: what cannot be measured is taken from it; aep where there are granules, else dram, if not given");
+  text("--suite", given->suite, "FILE: an edited copy of microbench/suites/calibrate.toml");
   text("--json", given->json, "FILE: write the measurements there (docs/microbench.md)");
   app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
   app->add_flag("--reuse", given->reuse, "Use the free space of a pool that is there; its contents stay as they are");

@@ -31,11 +31,8 @@ using arguments = std::vector<std::string>;
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);
-<<<<<<< HEAD
 [[nodiscard]] command add_calibrate(CLI::App& program, const arguments& given);
-=======
 [[nodiscard]] command add_claims(CLI::App& program, const arguments& given);
->>>>>>> main
 [[nodiscard]] command add_verify(CLI::App& program, const arguments& given);
 
 }  // namespace pmlab::cli

@@ -71,18 +71,28 @@ class device_model {
       std::uint64_t line = 0;
       picoseconds done = 0;
     };
+    // When lines that are under way to a DIMM are taken. A line takes the place of the one that has waited longest.
+    struct places {
+      explicit places(std::uint64_t count) : taken(count) {}
+
+      // Uses the next place; returns when the one after it is free.
+      [[nodiscard]] picoseconds use(picoseconds until) noexcept {
+        taken[next] = until;
+        next = next + 1 == taken.size() ? 0 : next + 1;
+        return taken[next];
+      }
+
+      std::vector<picoseconds> taken;
+      std::size_t next = 0;
+    };
     tag_cache cache_;
     tag_cache pages_;
     std::vector<slot> reads_;
     std::vector<slot> stores_;
-    // When lines that are under way to the DIMM are taken: those written back hold a place among the core's lines until
-    // then, non-temporal stores one of the controller's.
-    std::vector<picoseconds> flushes_;
-    std::vector<picoseconds> writes_;
+    places flushes_;  // lines written back hold a place among the core's lines until then,
+    places writes_;   // non-temporal stores one of the controller's
     std::size_t next_read_ = 0;
     std::size_t next_store_ = 0;
-    std::size_t next_flush_ = 0;
-    std::size_t next_write_ = 0;
     std::uint64_t last_line_ = ~std::uint64_t{0};
     picoseconds last_done_ = 0;
     std::uint64_t walked_page_ = ~std::uint64_t{0};
@@ -172,7 +182,7 @@ class device_model {
     const picoseconds ready = now < thread.reads_done_ ? std::max(now, under_way(thread, n)) : now;
     thread.cache_.clean(n, flush_drops_);
     const picoseconds taken = deliver(thread, n, ready, flush_accept_);
-    return std::max(now, next_of(thread.flushes_, thread.next_flush_, taken));
+    return std::max(now, goes_on(n, taken, thread.flushes_.use(taken)));
   }
 
   // Non-temporal store of a whole line at `now`. Returns as write_back.
@@ -184,7 +194,7 @@ class device_model {
     }
     thread.cache_.clean(n, true);
     const picoseconds taken = deliver(thread, n, std::max(now, thread.ntstore_start_), ntstore_accept_);
-    return std::max(now, next_of(thread.writes_, thread.next_write_, taken));
+    return std::max(now, goes_on(n, taken, thread.writes_.use(taken)));
   }
 
   // Waits for this thread's lines: returns when the device has accepted them all.
@@ -277,9 +287,10 @@ class device_model {
     return static_cast<unsigned>(std::countr_zero(bytes / cache_line_bytes));
   }
 
-  [[nodiscard]] dimm& dimm_of(std::uint64_t n) noexcept {
-    return dimms_.size() == 1 ? *dimms_.front() : *dimms_[(n >> stripe_shift_) % dimms_.size()];
+  [[nodiscard]] std::size_t dimm_number(std::uint64_t n) const noexcept {
+    return dimms_.size() == 1 ? 0 : (n >> stripe_shift_) % dimms_.size();
   }
+  [[nodiscard]] dimm& dimm_of(std::uint64_t n) noexcept { return *dimms_[dimm_number(n)]; }
 
   [[nodiscard]] std::uint64_t bit_of(std::uint64_t n) const noexcept {
     return std::uint64_t{1} << (n & ((std::uint64_t{1} << granule_shift_) - 1));
@@ -325,7 +336,7 @@ class device_model {
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
     // What was written before is where the DIMM looks for it.
-    while (d.queue.due(now)) combine(d, d.queue.take_any(), now);
+    while (d.queue.due(now)) take_line(d);
     const picoseconds channel_wait = d.reads.take(now, read_transfer_);
     buffered_granule* entry = d.buffer.find(granule);
     if (entry != nullptr && (entry->valid & ~entry->written & bit_of(n)) != 0) {
@@ -353,11 +364,12 @@ class device_model {
   }
 
   // Whether a granule that is on its way to the buffer has to leave it again before the line's turn comes. Reads that
-  // wait hold places of the buffer; those beyond the ones that the DIMM has in order take any place.
+  // wait hold places of the buffer; those beyond the ones that the DIMM has in order take any place. While the media
+  // writes, reads wait longer for it than for each other, and all lines of a granule are there by its turn.
   [[nodiscard]] bool lost(dimm& d, picoseconds now) const noexcept {
     d.media.advance(now);
     const picoseconds waiting = d.media.reads_waiting();
-    if (waiting <= ordered_reads_) return false;
+    if (waiting <= ordered_reads_ || d.media.writes_waiting() != 0) return false;
     const std::uint64_t places = (waiting - ordered_reads_) / media_read_;
     return d.chance.unit() >= kept_[std::min<std::uint64_t>(places, kept_.size() - 1)];
   }
@@ -390,7 +402,7 @@ class device_model {
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
     // Lines that have waited go to the buffer in no order that they came in.
-    while (d.queue.due(now) || d.queue.full()) combine(d, d.queue.take_any(), now);
+    while (d.queue.due(now) || d.queue.full()) take_line(d);
     d.media.advance(now);
     const picoseconds wait =
         std::max({d.writes.take(now, write_transfer_), d.media.until_writes_at_most(allowed_writes_), worn(d, n, now)});
@@ -398,8 +410,11 @@ class device_model {
     return wait;
   }
 
-  // A line is put to the others of its granule.
-  void combine(dimm& d, std::uint64_t n, picoseconds now) noexcept {
+  // A line that has waited is put to the others of its granule, at the time when its turn came: the DIMM goes on working
+  // while nobody asks it for anything.
+  void take_line(dimm& d) noexcept {
+    const picoseconds now = d.queue.next_due();
+    const std::uint64_t n = d.queue.take_any();
     const std::uint64_t granule = n >> granule_shift_;
     buffered_granule* entry = d.buffer.find(granule);
     if (entry == nullptr) entry = &open(d, granule, now);
@@ -430,6 +445,13 @@ class device_model {
     return 0;
   }
 
+  // When a thread goes on after line `n`, which its DIMM takes at `taken`, if its next place is free at `place`. Lines of
+  // one thread go to one DIMM at a time [fit]: threads that write in order then follow each other from DIMM to DIMM,
+  // where with lines at two of them at once they would gather at one and leave the others idle.
+  [[nodiscard]] picoseconds goes_on(std::uint64_t n, picoseconds taken, picoseconds place) const noexcept {
+    return dimm_number(n + 1) == dimm_number(n) ? place : taken;
+  }
+
   // The CPU's cache gives a dirty line away. Returns when it is gone.
   [[nodiscard]] picoseconds evict(std::uint64_t n, picoseconds now) noexcept { return now + arrive(n, now); }
 
@@ -439,14 +461,6 @@ class device_model {
     const picoseconds taken = begin + arrive(n, begin);
     thread.accepted_ = std::max(thread.accepted_, taken + accept);
     return taken;
-  }
-
-  // Uses the next of a thread's places for lines under way; returns when the one after it is free.
-  [[nodiscard]] static picoseconds next_of(std::vector<picoseconds>& places, std::size_t& next,
-                                           picoseconds taken) noexcept {
-    places[next] = taken;
-    next = next + 1 == places.size() ? 0 : next + 1;
-    return places[next];
   }
 
   picoseconds read_latency_;

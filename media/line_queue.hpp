@@ -40,9 +40,12 @@ class line_queue {
   // True if a line can be taken at `now`.
   [[nodiscard]] bool due(std::uint64_t now) const noexcept { return size_ != 0 && dues_[first_] <= now; }
 
+  // When the DIMM takes the next one. Not when empty.
+  [[nodiscard]] std::uint64_t next_due() const noexcept { return dues_[first_]; }
+
   // Takes one of them. Not when empty.
   [[nodiscard]] std::uint64_t take_any() noexcept {
-    std::uint64_t& chosen = lines_[(first_ + chance_.next() % (size_ * 7 / 16 + 1)) % capacity];
+    std::uint64_t& chosen = lines_[(first_ + chance_.next() % (size_ * 13 / 32 + 1)) % capacity];
     const std::uint64_t line = chosen;
     chosen = lines_[first_];
     --size_;

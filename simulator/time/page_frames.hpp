@@ -1,4 +1,6 @@
-// Names for memory that do not depend on where the kernel put it: pages are numbered in the order of their first touch.
+// Names for memory that do not depend on where the kernel put it. Pages of persistent memory are numbered as they lie,
+// from the first that is touched: which DIMM has which is a property of a program. Those of DRAM, which come from all
+// over the process, in the order of their first touch.
 //
 // Caches and devices look at addresses: which set, which DIMM, which granule. With the kernel's own addresses, figures
 // would change with every run that maps its memory elsewhere.
@@ -42,9 +44,7 @@ class page_frames {
     if (recent.page == page) return recent.line;
     entry& found = look_up(page);
     if (found.page != page) {
-      std::uint32_t& used = used_[persistent ? 1 : 0];
-      if (used >> frame_bits != 0) throw error("the simulated machine has no more memory", "use fewer keys");
-      found = {page, (used++ << line_bits) | (persistent ? persistent_bit : 0)};
+      found = {page, (number_of_page(page, persistent) << line_bits) | (persistent ? persistent_bit : 0)};
       page_of(found.line) = page;
       huge_page_of(found.line) = number_of_huge_page(huge_page_at(page, persistent));
     }
@@ -75,6 +75,7 @@ class page_frames {
     std::uintptr_t page = 0;
     line_number line = 0;
   };
+  static constexpr std::uint32_t frames = std::uint32_t{1} << frame_bits;
   static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
   static constexpr std::uintptr_t pages_per_huge_page = 512;
   // A program may touch a page here and there: more than 32 GiB have huge pages.
@@ -87,6 +88,20 @@ class page_frames {
     std::size_t at = (page + (region << 10)) % table_entries;
     while (table[at].page != page && table[at].page != 0) at = (at + 1) % table_entries;
     return table[at];
+  }
+
+  [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
+    if (persistent) {
+      if (first_page_[1] == 0) first_page_[1] = page;
+      const std::uintptr_t place = page - first_page_[1] + frames / 2;
+      if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
+        return static_cast<std::uint32_t>(place);
+    }
+    // Pages of a pool's library, or too far from the first, take what is free.
+    std::uint32_t& next = next_[persistent ? 1 : 0];
+    while (next < frames && page_of((next << line_bits) | (persistent ? persistent_bit : 0)) != 0) ++next;
+    if (next == frames) throw error("the simulated machine has no more memory", "use fewer keys");
+    return next++;
   }
 
   // Counted from the first page of its kind: where the kernel put the memory does not matter.
@@ -122,7 +137,7 @@ class page_frames {
   std::uint32_t huge_used_ = 0;
   std::array<std::uintptr_t, 2> first_page_{};
   std::array<entry, 4096> recent_{};
-  std::array<std::uint32_t, 2> used_{};
+  std::array<std::uint32_t, 2> next_{};  // no frame before is free
 };
 
 }  // namespace pmlab::simulator
