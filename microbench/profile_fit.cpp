@@ -223,9 +223,10 @@ class fit {
     std::uint64_t reach = 0;
     for (const std::uint64_t kb : {4U, 8U, 12U, 16U, 20U, 24U, 32U, 64U})
       if (value(fmt::format("buffer/working_set_bytes={}K", kb)).value_or(0) > held * *fast) reach = kb;
+    const std::uint64_t granules = (reach << 10) / p_.granule_bytes;
     if (reach != 0)
-      set("buffer_granules", &media::device_profile::buffer_granules,
-          static_cast<double>((reach << 10) / p_.granule_bytes), "buffer: the last working set that it holds");
+      set("buffer_granules", &media::device_profile::buffer_granules, static_cast<double>(granules),
+          "buffer: the last working set that it holds");
   }
 
   const std::vector<case_result>& results_;
