@@ -176,16 +176,20 @@ void check_writable(const std::string& path) {
     throw error("cannot write results to " + path + ": " + std::strerror(errno), "check the folder's permissions");
 }
 
-void write_json(const std::string& path, const nlohmann::ordered_json& document) {
+void write_file(const std::string& path, const std::string& text) {
   const std::string unfinished = path + ".unfinished";
   {
     std::ofstream file(unfinished);
-    file << document.dump(2) << '\n';
+    file << text;
     if (!file.flush()) throw error("cannot write results to " + path, "check the folder and the space there");
   }
   std::error_code failure;
   std::filesystem::rename(unfinished, path, failure);
   if (failure) throw error("cannot write results to " + path + ": " + failure.message(), "check the folder");
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& document) {
+  write_file(path, document.dump(2) + "\n");
 }
 
 }  // namespace pmlab::bench

@@ -15,10 +15,11 @@ namespace pmlab::bench {
 [[nodiscard]] nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
                                                      const bench_report& report, const std::string& command);
 
-// Writes the whole file or leaves what was there. Throws pmlab::error.
+// Write the whole file or leave what was there. Throw pmlab::error.
+void write_file(const std::string& path, const std::string& text);
 void write_json(const std::string& path, const nlohmann::ordered_json& document);
 
-// Checks, before the work, that `write_json` will be able to write there. Throws pmlab::error.
+// Checks, before the work, that these will be able to write there. Throws pmlab::error.
 void check_writable(const std::string& path);
 
 }  // namespace pmlab::bench

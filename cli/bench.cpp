@@ -182,9 +182,7 @@ int run(const given_options& given, const arguments& command_line) {
 command add_bench(CLI::App& program, const arguments& command_line) {
   CLI::App* const app = program.add_subcommand("bench", "Measures indexes on a medium");
   const auto given = std::make_shared<given_options>();
-  const auto text = [&](const std::string& name, std::string& target, const std::string& what) {
-    app->add_option(name, target, what)->type_name("");
-  };
+  const auto text = texts_of(*app);
   // One value each time the option is given, so that what follows is never taken for a second one.
   const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
     return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();

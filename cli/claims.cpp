@@ -8,6 +8,7 @@
 #include <pmlab/claims/memory.hpp>
 #include <pmlab/claims/report.hpp>
 #include <pmlab/cli/command.hpp>
+#include <pmlab/cli/memory_options.hpp>
 #include <pmlab/microbench/suite.hpp>
 
 #include <algorithm>
@@ -30,8 +31,9 @@ using nlohmann::json;
 // As on the command line; empty: not given.
 struct given_options {
   std::vector<std::string> ids;
-  std::string medium, suite, from, json, results, drive, spread, prefetchers;
-  bool list = false, markdown = false, reuse = false, overwrite = false, quiet = false;
+  memory_options memory;
+  std::string suite, from, json, results, drive, spread, prefetchers;
+  bool list = false, markdown = false;
 };
 
 std::vector<claims::claim> chosen_claims(const std::vector<std::string>& ids) {
@@ -90,14 +92,15 @@ class temporary_file {
 
 // Runs `pmlab microbench` on the cases of these claims. `status`: how that ended; the document may then be empty.
 json measure(const given_options& given, const std::vector<claims::claim>& chosen, int& status) {
-  const std::string medium = given.medium.empty() ? "dram" : given.medium;
-  static_cast<void>(bench::parse_medium(medium));
+  const memory_options& memory = given.memory;
+  microbench::run_options options;
+  read_memory(memory, options);
   const std::string suite = given.suite.empty() ? "paper" : given.suite;
   const temporary_file written;
   std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe"),
                                     "microbench",
                                     "--medium",
-                                    medium,
+                                    options.medium.text(),
                                     "--suite",
                                     suite,
                                     "--filter",
@@ -109,9 +112,9 @@ json measure(const given_options& given, const std::vector<claims::claim>& chose
   };
   pass_on("--spread", given.spread);
   pass_on("--prefetchers", given.prefetchers);
-  if (given.reuse) words.emplace_back("--reuse");
-  if (given.overwrite) words.emplace_back("--overwrite");
-  if (given.quiet) words.emplace_back("--quiet");
+  if (memory.reuse) words.emplace_back("--reuse");
+  if (memory.overwrite) words.emplace_back("--overwrite");
+  if (memory.quiet) words.emplace_back("--quiet");
   status = claims::run_program(words, "/dev/null");
   if (std::filesystem::file_size(written.path()) == 0) return {};
   return read_json(written.path());
@@ -132,7 +135,7 @@ void add_drive(json& document, const given_options& given, const std::vector<cla
 }
 
 void check_options(const given_options& given) {
-  if (!given.from.empty() && (!given.medium.empty() || !given.suite.empty()))
+  if (!given.from.empty() && (!given.memory.medium.empty() || !given.suite.empty()))
     throw error("--from judges what was measured already, so --medium and --suite say nothing", "leave them out");
   if (given.from.empty() && !given.drive.empty() && !std::filesystem::is_directory(given.drive))
     throw error("no folder " + given.drive, "give --ssd a folder on the drive to write in");
@@ -174,11 +177,9 @@ int run(const given_options& given, const arguments& command_line) {
 command add_claims(CLI::App& program, const arguments& command_line) {
   CLI::App* const app = program.add_subcommand("claims", "Measures and judges what is claimed of persistent memory");
   const auto given = std::make_shared<given_options>();
-  const auto text = [&](const std::string& name, std::string& target, const std::string& what) {
-    app->add_option(name, target, what)->type_name("");
-  };
+  const auto text = texts_of(*app);
   app->add_option("claim", given->ids, "Only these: M1 M8 ...; all if not given")->type_name("");
-  text("--medium", given->medium, "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE; dram if not given");
+  add_options_of_memory(*app, given->memory);
   text("--suite", given->suite, "paper | FILE.toml: the suite that has the cases; paper if not given");
   text("--from", given->from, "FILE: judge these results of `pmlab microbench --json`, and measure nothing");
   text("--results", given->results, "FILE: write what was measured there, for --from and for the report");
@@ -186,11 +187,8 @@ command add_claims(CLI::App& program, const arguments& command_line) {
   text("--ssd", given->drive, "FOLDER: for M22, measure the drive below FOLDER with fio");
   text("--spread", given->spread, "PERCENT: repeat until repetitions agree so well; 5 if not given");
   text("--prefetchers", given->prefetchers, "off: switch the CPU's prefetchers off for the run (root); on: leave them");
-  app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
-  app->add_flag("--reuse", given->reuse, "Use the free space of a pool that is there; its contents stay as they are");
   app->add_flag("--list", given->list, "Show the claims and what must hold, and measure nothing");
   app->add_flag("--markdown", given->markdown, "With --list: as docs/claims.md has it");
-  app->add_flag("--quiet", given->quiet, "No progress on stderr");
   app->footer(
       "  pmlab claims --medium simulated:aep\n"
       "  pmlab claims --medium pmem:/mnt/pmem/test.pool --ssd /mnt/nvme --json verdicts.json\n"

@@ -24,6 +24,13 @@ struct command {
 // The command line as the user wrote it, for the record.
 using arguments = std::vector<std::string>;
 
+// Adds an option that takes any text: texts_of(app)("--name", target, "VALUE: what it is for").
+[[nodiscard]] inline auto texts_of(CLI::App& app) {
+  return [&app](const std::string& name, std::string& target, const std::string& what) {
+    app.add_option(name, target, what)->type_name("");
+  };
+}
+
 // As somebody would type it again.
 [[nodiscard]] std::string as_typed(const arguments& given);
 

@@ -5,6 +5,7 @@
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/cli/command.hpp>
+#include <pmlab/cli/memory_options.hpp>
 #include <pmlab/cli/simulated_program.hpp>
 #include <pmlab/microbench/engine.hpp>
 #include <pmlab/microbench/prefetchers.hpp>
@@ -25,9 +26,10 @@ namespace {
 
 // As on the command line; empty: not given.
 struct given_options {
-  std::string medium = "dram", suite = "quick", filter, json, threads, spread, emulation_scale;
+  memory_options memory;
+  std::string suite = "quick", filter, json, threads, spread, emulation_scale;
   std::string huge_pages = "on", prefetchers;
-  bool list = false, reuse = false, overwrite = false, quiet = false;
+  bool list = false;
 };
 
 std::vector<unsigned> thread_numbers(const std::string& list) {
@@ -53,21 +55,14 @@ bool on_or_off(const std::string& text, const std::string& option) {
 
 microbench::run_options read_options(const given_options& given) {
   microbench::run_options o;
-  o.medium = bench::parse_medium(given.medium);
-  if (o.medium.counted)
-    throw error(fmt::format("medium {} counts, and a microbenchmark takes times", o.medium.text()),
-                "leave counted: out");
+  read_memory(given.memory, o);
   if (!given.spread.empty()) o.spread_percent = bench::parse_factor(given.spread, "--spread");
   if (!given.emulation_scale.empty()) {
     if (!o.medium.emulated())
       throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
     o.emulation_scale = bench::parse_factor(given.emulation_scale, "--emulation-scale");
   }
-  if (given.reuse && given.overwrite)
-    throw error("--reuse and --overwrite exclude each other: an old pool is used or replaced", "give one of them");
   o.huge_pages = on_or_off(given.huge_pages, "--huge-pages");
-  o.reuse = given.reuse;
-  o.overwrite = given.overwrite;
   return o;
 }
 
@@ -83,7 +78,7 @@ int run(const given_options& given, const arguments& command_line) {
   const bool off = !given.prefetchers.empty() && !on_or_off(given.prefetchers, "--prefetchers");
   if (options.medium.simulated) hand_over(command_line);
 
-  bench::progress shown(bench::progress::style_of_stderr(given.quiet));
+  bench::progress shown(bench::progress::style_of_stderr(given.memory.quiet));
   // Simulated cores have none to switch.
   std::optional<microbench::prefetchers> switches;
   std::string state = "none";
@@ -114,10 +109,8 @@ int run(const given_options& given, const arguments& command_line) {
 command add_microbench(CLI::App& program, const arguments& command_line) {
   CLI::App* const app = program.add_subcommand("microbench", "Measures a memory: latency, bandwidth, granularity");
   const auto given = std::make_shared<given_options>();
-  const auto text = [&](const std::string& name, std::string& target, const std::string& what) {
-    app->add_option(name, target, what)->type_name("");
-  };
-  text("--medium", given->medium, "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE; dram if not given");
+  const auto text = texts_of(*app);
+  add_options_of_memory(*app, given->memory);
   text("--suite", given->suite, "quick | paper | full | FILE.toml: what to measure; quick if not given");
   text("--filter", given->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", given->list, "Show the cases and measure nothing");
@@ -127,10 +120,7 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   text("--huge-pages", given->huge_pages, "on | off; on if not given");
   text("--emulation-scale", given->emulation_scale,
        "X: play the device X times slower; as much as this machine needs if not given");
-  app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
-  app->add_flag("--reuse", given->reuse, "Use the free space of a pool that is there; its contents stay as they are");
   text("--json", given->json, "FILE: write all results there (docs/microbench.md)");
-  app->add_flag("--quiet", given->quiet, "No progress on stderr");
   app->footer(
       "  pmlab microbench --medium simulated:aep --suite paper --json aep.json\n"
       "  pmlab microbench --medium pmem:/mnt/pmem/test.pool --suite full --prefetchers off --json optane.json\n"

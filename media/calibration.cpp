@@ -322,10 +322,8 @@ void add_notes(calibration& c) {
     }
     if (row.error_percent() > tolerable_percent)
       c.notes.emplace_back(row.what + ": " + whole(row.reached_ns) + " ns instead of " + whole(row.target_ns) +
-                           " ns (" + whole(row.error_percent()) +
-                           " % too slow): emulation cannot be faster than this machine, whose own read takes " +
-                           whole(c.host.read_ns) + " ns and flush + fence " + whole(c.host.flush_fence_ns) +
-                           " ns; a larger scale helps");
+                           " ns (" + whole(row.error_percent()) + " % too slow), although this machine takes " +
+                           whole(row.floor_ns) + " ns: the emulation's own work shows; a larger scale helps");
     if (row.error_percent() < -tolerable_percent)
       c.notes.emplace_back(row.what + ": " + whole(row.reached_ns) + " ns instead of " + whole(row.target_ns) +
                            " ns (" + whole(-row.error_percent()) + " % too fast): do not trust figures of this run");

@@ -50,7 +50,9 @@ using picoseconds = std::uint64_t;
 // thread_state of its own; DIMMs are behind a lock of a few instructions.
 class device_model {
  public:
-  static constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;  // of the CPU's translation buffer
+  // The second-level translation buffer of the CPUs in servers that took Optane.
+  static constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
+  static constexpr std::uint64_t page_entries = 1536;
 
   // What belongs to one thread. Not thread-safe.
   class thread_state {
@@ -65,8 +67,6 @@ class device_model {
 
    private:
     friend class device_model;
-    static constexpr std::uint64_t page_entries = 1536;  // second-level TLB of the servers that took Optane
-
     struct slot {
       std::uint64_t line = 0;
       picoseconds done = 0;

@@ -57,7 +57,7 @@ class emulated : public wrapper<Inner> {
         model_(profile_),
         charges_reads_(reads_slower_than_dram(profile_)),
         clock_(fast_clock::instance()) {
-    unseen_ = measure_unseen();
+    measure_unseen();
   }
 
   class publication : public Inner::publication {
@@ -125,15 +125,7 @@ class emulated : public wrapper<Inner> {
   }
 
   // Flushing tells the model that the lines were stored to: those that its CPU cache does not hold were fetched first.
-  void flush(const void* start, std::size_t bytes) noexcept {
-    thread_block& mine = block();
-    const picoseconds now = begin_write(mine);
-    this->inner().flush(start, bytes);
-    for_each_line(start, bytes, [&](std::uintptr_t line) {
-      const picoseconds stored = charges_reads_ ? model_.store(mine.state, line, mine.writes_until) : now;
-      mine.writes_until = model_.write_back(mine.state, line, std::max(stored, mine.writes_until));
-    });
-  }
+  void flush(const void* start, std::size_t bytes) noexcept { charge_flush(model_, block(), start, bytes); }
 
   void copy(void* target, const void* source, std::size_t bytes) noexcept {
     thread_block& mine = block();
@@ -145,17 +137,7 @@ class emulated : public wrapper<Inner> {
   }
 
   // Waits for what was flushed and copied, from the time when it was.
-  void fence() noexcept {
-    thread_block& mine = block();
-    this->inner().fence();
-    if (!mine.unfenced) return;
-    mine.unfenced = false;
-    const picoseconds end = model_.fence(mine.state, mine.writes_until);
-    const picoseconds now = clock_.now();
-    // What the thread did between flush and fence is no lateness of this machine.
-    owe(mine, std::max(end, time_of(mine, now)), now);
-    settle(mine);
-  }
+  void fence() noexcept { charge_fence(model_, block()); }
 
  private:
   // Debt that is waited for at once, and the most lateness that is carried on.
@@ -174,6 +156,7 @@ class emulated : public wrapper<Inner> {
     picoseconds known_time = 0;    // the thread is there already, or later
     picoseconds writes_until = 0;  // the thread has got so far with flushing and copying
     picoseconds seen = 0;          // clock time between begin and end of charges
+    picoseconds write_began = 0;   // clock time of the first flush or copy since the last fence
     bool unfenced = false;
     std::atomic<std::uint64_t> charged{0};
     std::atomic<std::uint64_t> waited{0};
@@ -209,7 +192,7 @@ class emulated : public wrapper<Inner> {
    private:
     void settle_at(picoseconds now) noexcept {
       thread_.seen += now - clock_begin_;
-      medium_.owe(thread_, end_, now);
+      medium_.owe(thread_, end_, now, medium_.unseen_visit_);
     }
 
     emulated& medium_;
@@ -221,8 +204,10 @@ class emulated : public wrapper<Inner> {
   };
 
   picoseconds begin_write(thread_block& mine) noexcept {
+    const picoseconds now = clock_.now_after_loads();
+    if (!mine.unfenced) mine.write_began = now;
     mine.unfenced = true;
-    mine.writes_until = std::max(mine.writes_until, time_of(mine, clock_.now_after_loads()));
+    mine.writes_until = std::max(mine.writes_until, time_of(mine, now));
     return mine.writes_until;
   }
 
@@ -238,32 +223,64 @@ class emulated : public wrapper<Inner> {
     charged.settle_after_loads();
   }
 
+  void charge_flush(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
+    const picoseconds now = begin_write(mine);
+    this->inner().flush(start, bytes);
+    for_each_line(start, bytes, [&](std::uintptr_t line) {
+      const picoseconds stored = charges_reads_ ? model.store(mine.state, line, mine.writes_until) : now;
+      mine.writes_until = model.write_back(mine.state, line, std::max(stored, mine.writes_until));
+    });
+  }
+
+  void charge_fence(device_model& model, thread_block& mine) noexcept {
+    this->inner().fence();
+    if (!mine.unfenced) return;
+    mine.unfenced = false;
+    const picoseconds end = model.fence(mine.state, mine.writes_until);
+    const picoseconds now = clock_.now();
+    mine.seen += now - mine.write_began;
+    // What the thread did between flush and fence is no lateness of this machine.
+    owe(mine, std::max(end, time_of(mine, now)), now, unseen_write_);
+    settle(mine);
+  }
+
+  void measure_unseen() {
+    unseen_visit_ = unseen_by(
+        [this](device_model& model, thread_block& thread, std::byte* line) { charge_visit(model, thread, line, 1); });
+    unseen_write_ = unseen_by([this](device_model& model, thread_block& thread, std::byte* line) {
+      charge_flush(model, thread, line, 1);
+      charge_fence(model, thread);
+    });
+  }
+
   // What one charge costs outside the two looks at the clock, which therefore do not see it: measured on a model and a
   // thread that nobody else uses, median of several runs.
-  [[nodiscard]] std::int64_t measure_unseen() {
+  template <class Charge>
+  [[nodiscard]] std::int64_t unseen_by(Charge&& charge_line) {
     constexpr std::size_t runs = 15;
-    constexpr std::size_t visits = 256;
+    constexpr std::size_t charges = 256;
     device_model model(profile_);
     thread_block thread(profile_);
-    const std::vector<std::byte> lines(runs * visits *
-                                       cache_line_bytes);  // each visited once: never in the model's cache
-    const std::byte* line = lines.data();
+    // Each is charged once: never in the model's cache.
+    std::vector<std::byte> lines(runs * charges * cache_line_bytes);
+    std::byte* line = lines.data();
     std::array<std::int64_t, runs> unseen{};
     for (std::int64_t& one : unseen) {
       thread.seen = 0;
       thread.waited.store(0, std::memory_order_relaxed);
       const picoseconds from = clock_.now();
-      for (std::size_t i = 0; i < visits; ++i, line += cache_line_bytes) charge_visit(model, thread, line, 1);
+      for (std::size_t i = 0; i < charges; ++i, line += cache_line_bytes) charge_line(model, thread, line);
       const picoseconds all = clock_.now() - from;
       const picoseconds waited = thread.waited.load(std::memory_order_relaxed);
-      one = static_cast<std::int64_t>((all - thread.seen - waited) / visits);
+      one = (static_cast<std::int64_t>(all) - static_cast<std::int64_t>(thread.seen + waited)) /
+            static_cast<std::int64_t>(charges);
     }
     std::nth_element(unseen.begin(), unseen.begin() + runs / 2, unseen.end());
     return unseen[runs / 2];
   }
 
   [[nodiscard]] thread_block& block() {
-    return blocks_.local([this](std::size_t) { return std::make_unique<thread_block>(profile_); });
+    return blocks_.local([this] { return std::make_unique<thread_block>(profile_); });
   }
 
   // Where the thread is when the clock says `now`. The epoch lies before the clock's zero, so that no thread that is
@@ -273,8 +290,8 @@ class emulated : public wrapper<Inner> {
   }
 
   // The thread would be at `end`, and the clock says `now`; by the next charge, what this one did not see has passed.
-  void owe(thread_block& thread, picoseconds end, picoseconds now) noexcept {
-    const std::int64_t debt = static_cast<std::int64_t>(end) - 2 * threshold - static_cast<std::int64_t>(now) - unseen_;
+  void owe(thread_block& thread, picoseconds end, picoseconds now, std::int64_t unseen) noexcept {
+    const std::int64_t debt = static_cast<std::int64_t>(end) - 2 * threshold - static_cast<std::int64_t>(now) - unseen;
     thread_block::add(thread.charged, 1);
     if (debt < -threshold) thread_block::add(thread.late, static_cast<std::uint64_t>(-threshold - debt));
     thread.debt = std::max(debt, -threshold);
@@ -324,7 +341,9 @@ class emulated : public wrapper<Inner> {
   device_model model_;
   bool charges_reads_;
   const fast_clock& clock_;
-  std::int64_t unseen_ = 0;  // picoseconds of a charge that it does not see itself
+  // Picoseconds of a charge that it does not see itself.
+  std::int64_t unseen_visit_ = 0;
+  std::int64_t unseen_write_ = 0;  // a flush or copy, and its fence
   thread_blocks<thread_block> blocks_;
 };
 

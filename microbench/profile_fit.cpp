@@ -1,5 +1,6 @@
 // From the measurements of suite `calibrate` to a device profile.
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/device_model.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/microbench/profile_fit.hpp>
 
@@ -188,8 +189,9 @@ class fit {
     }
     const auto walked = value("far-read");
     if (!walked || !far) return;
-    // Of the places, the CPU's translation buffer holds 1536 pages of 2 MB.
-    const double missed = 1 - 1536.0 * (2 << 20) / static_cast<double>(find("far-read")->what.working_set_bytes);
+    // Of the places, the CPU's translation buffer holds these.
+    constexpr double buffered = media::device_model::page_entries * media::device_model::page_bytes;
+    const double missed = 1 - buffered / static_cast<double>(find("far-read")->what.working_set_bytes);
     set("page_walk_ns", &device_profile::page_walk_ns, std::max(0.0, (*walked - *far) / missed),
         "far-read less chase, 128 MB");
   }

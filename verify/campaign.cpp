@@ -73,8 +73,9 @@ round_options round_of(const campaign_options& options, std::uint64_t seed) {
   round_options round = options.round;
   const bool several = options.schedules && round.threads > 1;
   std::uint64_t kind = several ? options.crashes ? 2 : 1 : 0;
-  // Few crashes of one thread, which take by far the longest.
-  if (kind == 2 && options.mixed && round.how == search::random) kind = seed % 32 == 0 ? 0 : seed % 4 == 1 ? 1 : 2;
+  // Few crashes of one thread, which take by far the longest. Chosen by numbers that have no factor in common with those
+  // below, so that each kind comes with each size.
+  if (kind == 2 && options.mixed && round.how == search::random) kind = seed % 31 == 0 ? 0 : seed % 5 == 1 ? 1 : 2;
   round.seed = seed;
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;

@@ -78,16 +78,23 @@ class page_frames {
   static constexpr std::uint32_t frames = std::uint32_t{1} << frame_bits;
   static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
   static constexpr std::uintptr_t pages_per_huge_page = 512;
+  static constexpr std::uintptr_t spreading_factor = 0x9e3779b97f4a7c15;
   // A program may touch a page here and there: more than 32 GiB have huge pages.
   static constexpr std::size_t huge_entries = std::size_t{1} << 20;
 
-  // Where `page` is, or is to be put. Neighbours lie side by side, so that the table fills page by page.
-  [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
-    auto* const table = reinterpret_cast<entry*>(table_.start());
-    const std::uintptr_t region = (page >> 18) * 0x9e3779b97f4a7c15U >> 20;
-    std::size_t at = (page + (region << 10)) % table_entries;
-    while (table[at].page != page && table[at].page != 0) at = (at + 1) % table_entries;
+  // Where `page` is, or is to be put, in a table of `entries` that is searched from `at` on.
+  [[nodiscard]] static entry& place_in(const mapping& memory, std::size_t entries, std::uintptr_t page,
+                                       std::size_t at) noexcept {
+    auto* const table = reinterpret_cast<entry*>(memory.start());
+    at %= entries;
+    while (table[at].page != page && table[at].page != 0) at = (at + 1) % entries;
     return table[at];
+  }
+
+  // Neighbours lie side by side, so that the table fills page by page.
+  [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
+    const std::uintptr_t region = (page >> 18) * spreading_factor >> 20;
+    return place_in(table_, table_entries, page, page + (region << 10));
   }
 
   [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
@@ -113,13 +120,11 @@ class page_frames {
   }
 
   [[nodiscard]] std::uint32_t number_of_huge_page(std::uintptr_t huge_page) {
-    auto* const table = reinterpret_cast<entry*>(huge_table_.start());
-    std::size_t at = (huge_page * 0x9e3779b97f4a7c15U >> 40) % huge_entries;
-    while (table[at].page != huge_page && table[at].page != 0) at = (at + 1) % huge_entries;
-    if (table[at].page == huge_page) return table[at].line;
+    entry& found = place_in(huge_table_, huge_entries, huge_page, huge_page * spreading_factor >> 40);
+    if (found.page == huge_page) return found.line;
     if (huge_used_ == huge_entries / 2) throw error("the simulated machine has no more memory", "use fewer keys");
-    table[at] = {huge_page, huge_used_++};
-    return table[at].line;
+    found = {huge_page, huge_used_++};
+    return found.line;
   }
 
   [[nodiscard]] std::uint32_t& huge_page_of(line_number line) noexcept {
