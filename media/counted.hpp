@@ -147,7 +147,7 @@ class counted : public wrapper<Inner> {
   }
 
   [[nodiscard]] thread_block& block() {
-    return blocks_.local([] { return std::make_unique<thread_block>(); });
+    return blocks_.local([](std::size_t) { return std::make_unique<thread_block>(); });
   }
 
   [[nodiscard]] values sum() const {

@@ -280,7 +280,7 @@ class emulated : public wrapper<Inner> {
   }
 
   [[nodiscard]] thread_block& block() {
-    return blocks_.local([this] { return std::make_unique<thread_block>(profile_); });
+    return blocks_.local([this](std::size_t) { return std::make_unique<thread_block>(profile_); });
   }
 
   // Where the thread is when the clock says `now`. The epoch lies before the clock's zero, so that no thread that is

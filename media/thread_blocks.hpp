@@ -26,7 +26,8 @@ class thread_blocks {
   // A thread that outlives this forgets it, so that nothing depends on numbers that never come again.
   ~thread_blocks() { mine_of_this_thread().forget(shared_->id); }
 
-  // This thread's block. `make()` builds a new one, as a std::unique_ptr<Block>, if none is free.
+  // This thread's block. `make(number)` builds a new one, as a std::unique_ptr<Block>, if none is free; numbers count
+  // the blocks from 0.
   template <class Make>
   [[nodiscard]] Block& local(Make&& make) {
     if (last_used_.owner == shared_->id) return *last_used_.block;
@@ -110,7 +111,7 @@ class thread_blocks {
     if (block == nullptr) {
       const std::scoped_lock lock(shared_->mutex);
       if (shared_->free.empty()) {
-        shared_->blocks.push_back(make());
+        shared_->blocks.push_back(make(shared_->blocks.size()));
         shared_->free.reserve(shared_->blocks.size());
         shared_->free.push_back(shared_->blocks.back().get());
       }

@@ -183,7 +183,7 @@ class epochs {
   }
 
   participant& this_thread() {
-    return participants_.local([this] {
+    return participants_.local([this](std::size_t /*number*/) {
       auto made = std::make_unique<participant>();
       // One thread at a time is here. Places are never taken away.
       made->next = first_.load(std::memory_order_relaxed);

@@ -150,7 +150,7 @@ class slabs {
   }
 
   thread_state& this_thread() {
-    return threads_.local([] { return std::make_unique<thread_state>(); });
+    return threads_.local([](std::size_t /*number*/) { return std::make_unique<thread_state>(); });
   }
 
   // Without memory the node is lost until the next open.

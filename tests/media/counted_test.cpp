@@ -149,7 +149,7 @@ TEST(Counted, OuterAndInnerCountTheSame) {
 
 TEST(ThreadBlocks, AreUsedAgainAndNeverMoreThanThreadsAtOneTime) {
   thread_blocks<int> blocks;
-  const auto make = [] { return std::make_unique<int>(0); };
+  const auto make = [](std::size_t) { return std::make_unique<int>(0); };
   for (int i = 0; i < 50; ++i) std::thread([&] { ++blocks.local(make); }).join();
   EXPECT_EQ(blocks.most_threads(), 1U);
   int sum = 0;
@@ -158,7 +158,7 @@ TEST(ThreadBlocks, AreUsedAgainAndNeverMoreThanThreadsAtOneTime) {
 }
 
 TEST(ThreadBlocks, OutliveTheirOwnerInNoThread) {
-  const auto make = [] { return std::make_unique<int>(0); };
+  const auto make = [](std::size_t) { return std::make_unique<int>(0); };
   for (int i = 0; i < 1000; ++i) {
     thread_blocks<int> blocks;
     EXPECT_EQ(++blocks.local(make), 1);
