@@ -82,6 +82,16 @@ class BadInput(ProgramTest):
         self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1000", "--operations", "1000",
                           "--medium", "pmem:" + self.file("a folder/a pool"))
 
+    def test_hybrid_specifications(self):
+        self.bad(["no use for 'cceh'", "hash=INDEX"], "--index", "hybrid(cceh)")
+        self.bad(["cceh@disk", "INDEX@dram"], "--index", "hybrid(hash=cceh@disk)")
+        self.bad(["did you mean async"], "--index", "hybrid(update=asynk)")
+        self.bad(["did you mean cceh"], "--index", "hybrid(hash=ceh)")
+        self.bad(["level_hashing has no order"], "--index", "hybrid(tree=level_hashing@dram)")
+        self.bad(["std_map", "index of pmlab"], "--index", "hybrid(tree=std_map@dram)")
+        self.bad(["leave truth"], "--index", "hybrid(hash=cceh@dram,tree=fast_fair@pmem,truth=hash)")
+        self.bad(["counted", "its halves"], "--index", "hybrid_index", "--medium", "counted:dram")
+
 
 if __name__ == "__main__":
     main()
