@@ -61,7 +61,8 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
     wrong_.clear();
     simulator::the_machine().aside(memory_, [this] {
       try {
-        const std::unique_ptr<target> index = owner_.kind_.open_simulated();
+        const subject& kind = owner_.kind_;
+        const std::unique_ptr<target> index = kind.open_durable_part ? kind.open_durable_part() : kind.open_simulated();
         simulator::the_machine().watch(false);
         if (wrong_.empty()) wrong_ = memory_.audit();
         simulator::the_machine().watch(true);

@@ -22,6 +22,8 @@ extern "C" {
 // In the program. Adds what `part` knows to the subject of its name. A shared object that is loaded later goes before
 // what the program has.
 void pmlab_verify_register(const pmlab::verify::subject* part);
+// A combination that is loaded later goes before an earlier one of its name.
+void pmlab_verify_register_combination(const pmlab::verify::combination* made);
 }
 
 namespace pmlab::verify {
