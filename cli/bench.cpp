@@ -139,15 +139,6 @@ bench::bench_options read_options(const given_options& given) {
   return o;
 }
 
-std::string as_typed(const arguments& given) {
-  std::string text = "pmlab";
-  for (const std::string& a : given) {
-    const bool plain = !a.empty() && a.find_first_of(" \t\"'$&|;<>()*?") == std::string::npos;
-    text += plain ? " " + a : " '" + a + "'";
-  }
-  return text;
-}
-
 int run(const given_options& given, const arguments& command_line) {
   std::vector<const bench::index_description*> indexes;
   for (const std::string& name : index_names(given.indexes)) indexes.push_back(&bench::find_index(name));

@@ -24,9 +24,14 @@ struct command {
 // The command line as the user wrote it, for the record.
 using arguments = std::vector<std::string>;
 
+// As somebody would type it again.
+[[nodiscard]] std::string as_typed(const arguments& given);
+
 [[nodiscard]] command add_doctor(CLI::App& program);
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
+[[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);
+[[nodiscard]] command add_claims(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_verify(CLI::App& program, const arguments& given);
 
 }  // namespace pmlab::cli

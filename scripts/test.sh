@@ -7,6 +7,8 @@
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
+# The step `analyze` (clang's static analyzer, about ten minutes) runs only when it is named.
+#
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
 # build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
 #
@@ -23,7 +25,7 @@ logs=$root/build/test-logs
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
 
-sources() { (cd "$root" && find base media sync indexes workload pibench simulator verify bench cli tests examples -name '*.[ch]pp' | sort); }
+sources() { (cd "$root" && find . -path './build*' -prune -o -name '*.[ch]pp' -print | sort); }
 
 step_build() { build_preset release -j "$jobs"; }
 
@@ -33,7 +35,7 @@ step_headers() { "$scripts/check_layers" --compile; }
 
 # sanitized FOLDER PRESET SANITIZERS TEST...: builds the named index tests with the sanitizers and runs them.
 sanitized() {
-  local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() name
+  local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() programs=() name
   shift 3
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
@@ -41,9 +43,8 @@ sanitized() {
   cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
   # libpmemobj is not instrumented, and what it publishes is a race to ThreadSanitizer.
   [[ $sanitizers != *thread* ]] || export GTEST_FILTER='-*_on_pmem*'
-  for name in "$@"; do
-    "$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"
-  done
+  for name in "$@"; do programs+=("$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"); done
+  printf '%s\n' "${programs[@]}" | xargs --max-procs="$jobs" --max-args=1 --delimiter='\n' env
 }
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
 step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
@@ -51,7 +52,6 @@ step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
 # Every source with the second compiler, by the commands of the first one's build.
 step_clang() {
   need clang++-14
-  "$scripts/check_layers" --compile --compiler clang++-14 --flag=-Wall --flag=-Wextra --flag=-Werror
   "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
     clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
 }
@@ -61,17 +61,20 @@ step_format() {
   (cd "$root" && sources | xargs clang-format-14 --dry-run -Werror)
 }
 
-# The sources of the library and of the program: each test takes a minute, and instantiates the same headers. So do the
-# indexes in the benchmark, which verification has with fewer media.
-step_tidy() {
+# tidied CHECKS: the sources of the library and of the program: each test takes a minute, and instantiates the same
+# headers. So do the indexes in the benchmark, which verification has with fewer media.
+tidied() {
   need clang-tidy-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --under media --under workload \
-    --under pibench --under simulator --under verify --under bench --under cli --under examples \
-    --without offered -- clang-tidy-14 --quiet
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --without tests \
+    --without offered -- clang-tidy-14 --quiet "--checks=$1"
 }
+# Two thirds of clang-tidy's time are the static analyzer and two checks: they are a step of their own.
+step_tidy() { tidied "-clang-analyzer-*,-performance-unnecessary-value-param,-bugprone-reserved-identifier"; }
+step_analyze() { tidied ""; }
 
 steps=(build ctest headers format asan tsan clang tidy)
 quick_steps=(build ctest format)
+slow_steps=(analyze)
 
 # Ends a step as skipped when its tool is missing.
 need() {
@@ -112,9 +115,10 @@ while [ $# -gt 0 ]; do
     --quick) quick=yes ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"
-      [[ " ${steps[*]} " == *" $2 "* ]] || die "there is no step $2; the steps are ${steps[*]}"
+      [[ " ${steps[*]} ${slow_steps[*]} " == *" $2 "* ]] ||
+        die "there is no step $2; the steps are ${steps[*]}, and by name only ${slow_steps[*]}"
       chosen+=("$2"); shift ;;
-    --list) printf '%s\n' "${steps[@]}"; exit 0 ;;
+    --list) printf '%s\n' "${steps[@]}" "${slow_steps[@]}"; exit 0 ;;
     --help | -h) print_help; exit 0 ;;
     *) die "unknown option $1; see --help" ;;
   esac
@@ -125,7 +129,7 @@ if [ ${#chosen[@]} = 0 ]; then
 fi
 for name in "${chosen[@]}"; do
   # These read what the build leaves behind.
-  if [[ " ctest clang tidy " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
+  if [[ " ctest clang tidy analyze " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
     chosen=(build "${chosen[@]}")
   fi
 done

@@ -17,7 +17,7 @@ struct campaign_options {
   round_options round;  // seed: of the first round; the following ones count up
   bool crashes = true;
   bool schedules = false;
-  bool mixed = true;                  // with both: rounds with crashes of one thread, schedules, and both, by turns
+  bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
   std::uint64_t rounds = 0;    // 0: as many as the budget allows

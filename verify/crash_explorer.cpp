@@ -119,32 +119,33 @@ void crash_explorer::begin(promises* p, std::uint64_t seed, const crash_options&
 }
 
 // Never left out: the states are the same, and a promise may have become false in them.
-void crash_explorer::promised() { point(nothing_fixed); }
+void crash_explorer::promised() { point(nothing_fixed, options_.states_per_promise); }
 
 void crash_explorer::after_store(const simulator::uncertain_line& line) {
   if (options_.points_one_in > 1 && !random_.one_in(options_.points_one_in)) return;
-  point(line.position);
+  point(line.position, options_.states_per_point);
 }
 
 // A fence makes states impossible and none possible; a publication makes a new one.
 void crash_explorer::after_fence() {
   if (options_.points_one_in > 1 && !random_.one_in(options_.points_one_in)) return;
-  point(nothing_fixed);
+  point(nothing_fixed, options_.states_per_point);
 }
 
-// The states of now, in which the uncertain line at place `fixed` has all of its stores.
-void crash_explorer::point(std::size_t fixed) {
+// At most `states` (two at least) of the states of now, in which the uncertain line at place `fixed` has all of its
+// stores.
+void crash_explorer::point(std::size_t fixed, std::size_t states) {
   ++counts_.points;
   const std::vector<std::uint32_t>& lines = memory_.uncertain();
   const auto most = [&](std::size_t i) { return static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size()); };
   std::size_t combinations = 1;
-  for (std::size_t i = 0; i < lines.size() && combinations <= options_.states_per_point; ++i)
+  for (std::size_t i = 0; i < lines.size() && combinations <= states; ++i)
     if (i != fixed) combinations *= most(i) + 1;
   std::vector<std::uint32_t>& choice = choice_;
   choice.assign(lines.size(), 0);
   if (fixed != nothing_fixed) choice[fixed] = most(fixed);
 
-  if (combinations <= options_.states_per_point) {
+  if (combinations <= states) {
     for (bool more = true; more;) {
       visit(choice);
       std::size_t digit = 0;
@@ -164,7 +165,7 @@ void crash_explorer::point(std::size_t fixed) {
   visit(choice);  // all others behind
   for (std::size_t i = 0; i < lines.size(); ++i) choice[i] = most(i);
   visit(choice);  // all ahead
-  for (std::size_t made = 2; made < options_.states_per_point; ++made) {
+  for (std::size_t made = 2; made < states; ++made) {
     const std::size_t special = random_.below(lines.size());
     const std::uint64_t kind = random_.below(3);
     for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -28,6 +28,7 @@ namespace pmlab::verify {
 
 struct crash_options {
   std::size_t states_per_point = 64;     // where there are not fewer in all
+  std::size_t states_per_promise = 64;   // likewise, of what a crash may leave after an answer
   std::size_t points_one_in = 1;         // of the crash points, one in so many is looked at
   std::size_t work_after_recovery = 16;  // operations on every recovered index
   std::size_t long_work_one_in = 64;     // of the images: enough operations to split nodes
@@ -61,7 +62,7 @@ class crash_explorer final : public simulator::persistence_observer {
  private:
   class recovery_crasher;
 
-  void point(std::size_t fixed);
+  void point(std::size_t fixed, std::size_t states);
   void visit(const std::vector<std::uint32_t>& choice);
   // Opens the image of `choice` and judges it. "" or what is wrong.
   std::string examine(const std::vector<std::uint32_t>& choice, bool crash_recovery);

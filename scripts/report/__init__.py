@@ -1,1 +1,1 @@
-"""Turns the JSON results of `pmlab bench` into one self-contained HTML page."""
+"""Turns the JSON results of `pmlab bench`, `microbench` and `claims` into one self-contained HTML page."""

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from .page import headline_rows, page
+from .paper_tables import summary
 from .results import BadResults, load
 from .sections import sections_of
 
@@ -28,11 +29,14 @@ def main():
     target = options.folder / "index.html"
     target.write_text(page(results, sections))
 
-    if options.headline:
+    if options.headline and results.runs:
         rows = headline_rows(results)
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         for row in rows:
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    if options.headline:
+        for verdicts in results.verdicts:
+            print(summary(verdicts))
     print(f"report: {target}")
     return 0
 

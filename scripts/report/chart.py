@@ -1,4 +1,4 @@
-"""A chart as the page shows it."""
+"""A chart and a table as the page shows them."""
 
 from dataclasses import dataclass, field
 
@@ -10,3 +10,11 @@ class Chart:
     svg: str
     sentence: str  # what it means, computed from the data
     rows: list = field(default_factory=list)  # the figures behind it; the first row is the header
+
+
+@dataclass
+class Table:
+    rows: list  # the first row is the header
+    title: str = ""
+    sentence: str = ""
+    prose: bool = False  # cells are text, not figures; a line break in one is kept

@@ -39,16 +39,10 @@ def _horizontal_bars(axes, labels, series, colours):
     axes.set_xlim(0, longest * 1.16)
 
 
-def _key(axes, handles):
-    """The key of a chart, between its title and what it shows."""
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), 3), fontsize=8,
-                borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
-
-
 def _series_key(axes, names_of_series):
     """A key in grey: series differ by hatch and shade, rows by colour."""
     if len(names_of_series) > 1:
-        _key(axes, [Patch(facecolor="#777777", edgecolor="white", alpha=style.SHADES[i % len(style.SHADES)],
+        style.key(axes, [Patch(facecolor="#777777", edgecolor="white", alpha=style.SHADES[i % len(style.SHADES)],
                           hatch=style.HATCHES[i % len(style.HATCHES)], label=name)
                     for i, name in enumerate(names_of_series)])
 
@@ -105,7 +99,7 @@ def scaling(run, phase, measurements):
     axes.set_ylabel("million operations/s")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
-    _key(axes, axes.get_legend_handles_labels()[0])
+    style.key(axes, axes.get_legend_handles_labels()[0])
     title = f"{names.phase_title(phase)}, {names.short_medium(run.medium)}"
     style.title(figure, title)
     table = [["index", *(f"{t} thread{'s' if t != 1 else ''}, operations/s" for t in threads)]]
@@ -130,7 +124,7 @@ def latency(run, phase, measurements):
     axes.set_xticks(range(len(shown)), [label for _, label in shown])
     axes.set_xlabel("share of operations that take at most this long")
     axes.grid(axis="y")
-    _key(axes, axes.get_legend_handles_labels()[0])
+    style.key(axes, axes.get_legend_handles_labels()[0])
     threads = measurements[0].threads
     title = f"Latency: {names.phase_title(phase).lower()}, {threads} thread{'s' if threads != 1 else ''}"
     style.title(figure, title)
@@ -158,7 +152,7 @@ def counts(run, phase, measurements):
     axes.set_yticks(range(len(quantities)), [label for _, label in quantities])
     axes.set_ylim(len(quantities) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.16)
-    _key(axes, axes.get_legend_handles_labels()[0])
+    style.key(axes, axes.get_legend_handles_labels()[0])
     title = f"Counted: {names.phase_title(phase).lower()}"
     _finish_bars(figure, axes, title, "per operation (mean)")
     table = [["index", *(label for _, label in quantities)]]
@@ -199,7 +193,7 @@ def space(run, measurements):
     axes.set_yticks(range(len(rows)), [_label(m) for m in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.14)
-    _key(axes, axes.get_legend_handles_labels()[0])
+    style.key(axes, axes.get_legend_handles_labels()[0])
     _finish_bars(figure, axes, "Space", "bytes per entry (8-byte key, 8-byte value)")
     table = [["index", "PM bytes/key", "DRAM bytes/key"]]
     table += [[names.index_title(m.index), names.number(m.bytes_per_key("pm")), names.number(m.bytes_per_key("dram"))]

@@ -36,22 +36,35 @@ code { font-size: .85em; overflow-wrap: anywhere; }
   .stack td:first-child { display: block; font-weight: 600; }
   .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-weight: 400; }
 }
+.titled { margin-top: 1rem; break-inside: avoid; }
+.titled p { margin: 0; }
 @media print { body { font-size: 10pt; padding: 0; max-width: none; } details { display: none; }
   .charts { grid-template-columns: 1fr 1fr; } h2 { break-after: avoid; } }
 """
 
 
-def _table(rows, css=""):
+def _lines(cell):
+    return escape(str(cell)).replace("\n", "<br>")
+
+
+def _table(rows, css="", prose=False):
     head, *body = rows
+    kind = "" if prose else " class=figure"
     cells = "".join(f"<th scope=col>{escape(str(c))}</th>" for c in head)
     lines = []
     for row in body:
         first, *rest = row
         tds = f"<td>{escape(str(first))}</td>" + "".join(
-            f'<td class=figure data-label="{escape(str(label))}">{escape(str(c))}</td>'
+            f'<td{kind} data-label="{escape(str(label))}">{_lines(c)}</td>'
             for label, c in zip(head[1:], rest))
         lines.append(f"<tr>{tds}</tr>")
     return f'<div class=wide><table class="{css}"><thead><tr>{cells}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def _titled_table(table):
+    title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
+    sentence = f"<p>{escape(table.sentence)}</p>" if table.sentence else ""
+    return f"<div class=titled>{title}{sentence}{_table(table.rows, 'stack' if table.prose else '', table.prose)}</div>"
 
 
 def _figure(chart):
@@ -111,9 +124,8 @@ def _answers(results):
 
 def _media_notes(results):
     kinds = []
-    for run in results.runs:
-        for m in run.measurements:
-            kinds += provenance.kinds_of(m.medium)
+    for medium in results.media:
+        kinds += provenance.kinds_of(medium)
     return "<ul>" + "".join(f"<li>{escape(note)}</li>" for kind, note in provenance.NOTES.items() if kind in kinds) + "</ul>"
 
 
@@ -124,7 +136,7 @@ def _peers(results):
 
 
 def _remarks(results):
-    remarks = list(dict.fromkeys(f"{text}" for run in results.runs for text in run.remarks))
+    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories] for text in run.remarks))
     return "<h3>What the program remarked</h3><ul>" + "".join(f"<li>{escape(t)}</li>" for t in remarks) + "</ul>" if remarks else ""
 
 
@@ -139,7 +151,7 @@ def _left_out(results):
 
 def _runs_table(results):
     rows = [["run", "what", "command"]]
-    rows += [[r.name, r.about, r.command] for r in results.runs]
+    rows += [[r.name, r.about, r.command] for r in results.listed]
     body = "".join(f"<tr><td>{escape(n)}</td><td>{escape(a)}</td><td><code>{escape(c)}</code></td></tr>" for n, a, c in rows[1:])
     return f"<div class=wide><table class=stack><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
 
@@ -155,27 +167,28 @@ def page(results, sections):
         f"<h1>pmlab: {escape(results.title)}</h1>",
         f"<p class=soft>{escape(results.about)}</p>",
         _definitions([("Machine", provenance.machine_line(machine)),
-                      ("Media", provenance.medium_line(m.medium for r in results.runs for m in r.measurements)),
+                      ("Media", provenance.medium_line(results.media)),
                       ("Started", results.started), ("Took", minutes), ("Commit", machine.get("commit")),
-                      ("Compiler", machine.get("compiler")), ("Runs", len(results.runs))]),
+                      ("Compiler", machine.get("compiler")), ("Runs", len(results.listed))]),
     ]
     for failed in results.failed:
         parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
                      f'{escape(failed.get("message", ""))}</p>')
-    parts += [
-        _answers(results),
-        "<h2>Headline figures</h2>", _verdict(results),
-        "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that "
-        "a change of the machine's mood falls on all alike. Absolute figures move from machine to machine, ratios "
-        "much less.</p>",
-        _table(headline_rows(results), "stack"),
-        "<h2>What the media are</h2>", _media_notes(results), _peers(results), _remarks(results),
-    ]
+    if results.runs:
+        parts += [
+            _answers(results),
+            "<h2>Headline figures</h2>", _verdict(results),
+            "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that "
+            "a change of the machine's mood falls on all alike. Absolute figures move from machine to machine, ratios "
+            "much less.</p>",
+            _table(headline_rows(results), "stack"),
+        ]
+    parts += ["<h2>What the media are</h2>", _media_notes(results), _peers(results), _remarks(results)]
     for section in sections:
         parts.append(f"<h2>{escape(section.title)}</h2>")
         if section.text:
             parts.append(f"<p>{escape(section.text)}</p>")
-        parts += ['<div class=charts>' + "".join(map(_figure, section.charts)) + "</div>", *map(_table, section.tables)]
+        parts += ['<div class=charts>' + "".join(map(_figure, section.charts)) + "</div>", *map(_titled_table, section.tables)]
     parts += ["<h2>How it was run</h2>", _runs_table(results), _left_out(results), "<h3>Machine in full</h3>",
               _definitions((k, _flat(v)) for k, v in machine.items()), "</body></html>\n"]
     return "\n".join(parts)

@@ -1,9 +1,12 @@
-"""Loads the results of a run folder: raw/*.json as `pmlab bench --json` writes them, and run.json of the suite runner."""
+"""Loads the results of a run folder: raw/*.json as `pmlab bench`, `microbench` and `claims` write them with --json, and
+run.json of the suite runner."""
 
 import json
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from . import memory
 
 SCHEMA = 1
 
@@ -109,10 +112,21 @@ class ResultSet:
     seconds: float
     failed: list
     runs: list
+    memories: list = field(default_factory=list)  # of the microbenchmark
+    verdicts: list = field(default_factory=list)  # of the claims
+
+    @property
+    def listed(self):
+        """Every run of whatever kind."""
+        return [*self.runs, *self.memories, *self.verdicts]
 
     @property
     def machine(self):
-        return self.runs[0].machine
+        return self.listed[0].machine
+
+    @property
+    def media(self):
+        return [*(m.medium for r in self.runs for m in r.measurements), *(m.medium for m in self.memories)]
 
     def run(self, name):
         return next((r for r in self.runs if r.name == name), None)
@@ -128,13 +142,17 @@ class ResultSet:
         return wrong, checked
 
 
-def _load_run(path, described):
+def _read(path):
     try:
         document = json.loads(path.read_text())
     except (OSError, ValueError) as problem:
         raise BadResults(f"{path}: not readable as JSON: {problem}") from problem
     if document.get("schema") != SCHEMA:
         raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}")
+    return document
+
+
+def _run_of(path, document, described):
     options = document.get("options", {})
     measurements = {}
     for number, result in enumerate(document.get("results", [])):
@@ -158,9 +176,21 @@ def load(folder):
     order = list(described)
     files = sorted((folder / "raw").glob("*.json"),
                    key=lambda p: (order.index(p.stem) if p.stem in described else len(order), p.stem))
-    runs = [_load_run(path, described.get(path.stem, {})) for path in files]
-    if not runs:
+    runs, memories, verdicts = [], [], []
+    for path in files:
+        document = _read(path)
+        told = described.get(path.stem, {})
+        try:
+            if document.get("kind") == "microbench":
+                memories.append(memory.memory_of(path.stem, document, told))
+            elif document.get("kind") == "claims":
+                verdicts.append(memory.verdicts_of(path.stem, document, told))
+            else:
+                runs.append(_run_of(path, document, told))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise BadResults(f"{path}: lacks or spoils {problem}") from problem
+    if not files:
         raise BadResults(f"{folder}: holds no raw/*.json; `pmlab bench --json FILE` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs)
+                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts)

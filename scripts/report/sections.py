@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from . import charts, names, targets
+from . import charts, names, paper_figures, paper_tables, targets
+from .chart import Table
 
 
 @dataclass
@@ -10,7 +11,7 @@ class Section:
     title: str
     text: str
     charts: list = field(default_factory=list)
-    tables: list = field(default_factory=list)  # rows; the first is the header
+    tables: list = field(default_factory=list)
 
 
 def _verified_section(runs):
@@ -25,7 +26,7 @@ def _verified_section(runs):
                 rows.append([run.about or run.name, names.index_title(index), threads,
                              f"{sum(r.get('operations', 0) for m in found for r in m.repeats):,}",
                              sum(m.wrong_answers or 0 for m in found)])
-    section.tables.append(rows)
+    section.tables.append(Table(rows))
     return section
 
 
@@ -81,7 +82,7 @@ def _emulated_section(runs):
             rows.append([names.short_medium(run.medium), test["what"],
                          *(names.number(test[key]) for key in ("target_ns", "reached_ns", "error_percent"))])
     if len(rows) > 1:
-        section.tables.append(rows)
+        section.tables.append(Table(rows))
     return section
 
 
@@ -107,6 +108,27 @@ def _batch_section(pairs):
     return section
 
 
+def _claims_section(all_verdicts):
+    return Section("What is claimed of persistent memory", "Judged from measurements alone: every figure below was measured in "
+                   "this run, and a claim is reproduced if all of its figures lie where they must. What was published of the "
+                   "first Optane generation decides nothing.", tables=[paper_tables.scorecard(v) for v in all_verdicts])
+
+
+def _memory_section(memory):
+    drawn = paper_figures.figures(memory)
+    shown = {int(chart.name.rsplit("-", 1)[1]) for chart in drawn}
+    missing = [str(n) for n in range(1, 15) if n not in shown]
+    text = ("The paper's own pictures did not survive: each chart is drawn from what its text says that it shows. Hollow "
+            "markers are published figures of the first Optane generation, where there are any. Table 1 of the paper compares "
+            "media by what others wrote about them, and is no measurement.")
+    if missing:
+        reasons = {memory.why_skipped(name) for name in memory.cases} - {None}
+        text += (f" Nothing was measured for {'figures' if len(missing) > 1 else 'figure'} {names.enumerate_words(missing)}"
+                 + (f"; what was skipped: {'; '.join(sorted(reasons))}." if reasons else "."))
+    return Section(f"The memory itself: {names.short_medium(memory.medium)}", text, [*drawn, *paper_figures.beside_published(memory)],
+                   paper_tables.tables(memory))
+
+
 def sections_of(results):
     """The sections that have something to show, in the order of the page."""
     verified = [r for r in results.runs if r.options.get("verify")]
@@ -129,4 +151,7 @@ def sections_of(results):
         found.append(_simulated_section(simulated))
     if verified:
         found.append(_verified_section(verified))
+    if results.verdicts:
+        found.append(_claims_section(results.verdicts))
+    found += [_memory_section(m) for m in results.memories]
     return [s for s in found if s.charts or s.tables]

@@ -15,6 +15,7 @@ INDEX_COLOURS = {"cceh": BLUE, "level_hashing": ORANGE, "fast_fair": VERMILLION,
                  "fp_tree": BLACK, "skip_list": SKY, "skip_list_pm": SKY, "tbb_hash": GREEN, "std_map": GREEN, "pmdk_hash": PURPLE,
                  "pmdk_skiplist": PURPLE, "pmdk_radix": ORANGE}
 SPARE_COLOURS = (SKY, BLACK, ORANGE, GREEN)
+SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Series of one colour differ by shade and hatch.
 SHADES = (1, 0.6, 0.4, 0.25)
@@ -54,6 +55,12 @@ def panel(height):
 
 def title(figure, text):
     figure.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+
+
+def key(axes, handles, columns=3):
+    """The key of a chart, between its title and what it shows."""
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), columns), fontsize=8,
+                borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
 
 
 def svg_of(figure, footer):

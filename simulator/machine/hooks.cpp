@@ -174,8 +174,9 @@ void* __tsan_memset(void* target, int byte, std::size_t bytes) {
 
 // NOLINTEND(bugprone-reserved-identifier)
 
-void pmlab_machine_flush(const void* address, unsigned, const void* caller) noexcept {
-  the_machine().flush(address, caller);
+void pmlab_machine_flush(const void* address, unsigned instruction, const void* caller) noexcept {
+  constexpr unsigned clwb = 0;
+  the_machine().flush(address, caller, instruction != clwb);
 }
 void pmlab_machine_fence(unsigned, const void* caller) noexcept { the_machine().fence(caller); }
 void pmlab_machine_ntstore(void* address, std::size_t bytes, const void* caller) noexcept {

@@ -200,10 +200,10 @@ void machine::moment(const void* caller, Cost&& cost) {
   if (++accesses_ >= next_turn_) time_is_up();
 }
 
-void machine::flush(const void* address, const void* caller) {
+void machine::flush(const void* address, const void* caller, bool evicts) {
   if (!watching_) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
-  moment(caller, [a](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, now); });
+  moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, evicts, now); });
   if (a - memory_start_ < memory_bytes_) quietly([&] { memory_->flushed(a, current_->flushes); });
 }
 

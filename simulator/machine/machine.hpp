@@ -51,7 +51,8 @@ class timing {
   virtual bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) = 0;
   virtual std::uint64_t access(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
                                std::uint64_t now) = 0;
-  virtual std::uint64_t flush(unsigned core, std::uintptr_t address, std::uint64_t now) = 0;
+  // `evicts`: by an instruction that takes the line out of all caches on every CPU.
+  virtual std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) = 0;
   virtual std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
   virtual std::uint64_t prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
   virtual std::uint64_t fence(unsigned core, std::uint64_t now) = 0;
@@ -183,7 +184,8 @@ class machine {
     last_was_written_range_ = true;
   }
 
-  void flush(const void* address, const void* caller);
+  // `evicts`: clflushopt or clflush, not clwb.
+  void flush(const void* address, const void* caller, bool evicts = false);
   void fence(const void* caller);
   void store_around(void* address, std::size_t bytes, const void* caller);
   void prefetch(const void* address, std::size_t bytes);

@@ -39,8 +39,8 @@ class device_timing final : public timing {
     return now;
   }
 
-  std::uint64_t flush(unsigned core, std::uintptr_t address, std::uint64_t now) override {
-    return memory_.flush(core % memory_.cores(), address, now);
+  std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) override {
+    return memory_.flush(core % memory_.cores(), address, now, evicts);
   }
   std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) override {
     return memory_.write_around(core % memory_.cores(), address, bytes, persistent_memory::in_area(address), now);

@@ -155,7 +155,7 @@ picoseconds memory_hierarchy::prefetch(unsigned core, std::uintptr_t address, st
   return now;
 }
 
-picoseconds memory_hierarchy::flush(unsigned core, std::uintptr_t address, picoseconds now) {
+picoseconds memory_hierarchy::flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts) {
   core_state& c = *cores_[core];
   ++c.accesses;
   const std::uintptr_t line = address / cache_line_bytes;
@@ -165,7 +165,7 @@ picoseconds memory_hierarchy::flush(unsigned core, std::uintptr_t address, picos
   line_state& state = directory_.at(number);
   const bool dirty = state.dirty;
   const unsigned owner = state.owner();
-  if (flush_drops_) {
+  if (flush_drops_ || evicts) {
     drop_everywhere(number, state);
   } else if (owner != line_state::nobody) {
     cores_[owner]->first_level.make_read_only(line);

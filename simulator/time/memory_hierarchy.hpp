@@ -75,8 +75,9 @@ class memory_hierarchy {
   [[nodiscard]] picoseconds read_modify_write(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                               picoseconds now);
 
-  // clwb, clflushopt: begins to write the line back, if it is newer than memory.
-  [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now);
+  // clwb, clflushopt: begins to write the line back, if it is newer than memory. `evicts`: clflushopt and clflush, which
+  // empty the caches of it where clwb would not.
+  [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts = false);
 
   // Non-temporal stores; those to one line, one after the other, go to memory together.
   [[nodiscard]] picoseconds write_around(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,

@@ -43,6 +43,17 @@ verify = false
 trace = "{repository}/tests/data/a.gz"
 """
 
+COMMANDS = """
+[[run]]
+name = "memory"
+command = "microbench"
+medium = "pmem:{pool}"
+[[run]]
+name = "judged"
+command = "claims"
+from = "{raw}/memory.json"
+"""
+
 
 class RunSuite(unittest.TestCase):
     def setUp(self):
@@ -69,6 +80,14 @@ class RunSuite(unittest.TestCase):
                          r"--workload ycsb-a --workload read=.9,update=.1 --pool-size 2G --json ")
         second = (self.out / "raw" / "second.json").read_text()
         self.assertRegex(second, r"^bench --records 1M --trace /\S+/tests/data/a.gz --json ")
+
+    def test_other_commands_read_what_earlier_ones_wrote(self):
+        self.run_suite(COMMANDS)
+        raw = self.out / "raw"
+        self.assertRegex((raw / "memory.json").read_text(), r"^microbench --medium pmem:\S+/pool --json ")
+        self.assertTrue((raw / "judged.json").read_text().startswith(f"claims --from {raw}/memory.json --json "))
+        manifest = json.loads((self.out / "run.json").read_text())
+        self.assertEqual(manifest["runs"][1]["command"], "pmlab claims --from raw/memory.json")
 
     def test_manifest(self):
         self.run_suite(SUITE)
@@ -100,7 +119,8 @@ class RunSuite(unittest.TestCase):
 
     def test_bad_suites(self):
         for text, complaint in (("[[run]]\n", "needs a name"), ("", "names no [[run]]"), ("x = = 1", "suite.toml"),
-                                ('[[run]]\nname="a"\n[[run]]\nname="a"\n', "two runs")):
+                                ('[[run]]\nname="a"\n[[run]]\nname="a"\n', "two runs"),
+                                ('[[run]]\nname="a"\ncommand="rm"\n', "give one of bench, microbench, claims")):
             run = self.run_suite(text)
             self.assertEqual(run.returncode, 2)
             self.assertIn(complaint, run.stderr)

@@ -1,0 +1,73 @@
+"""What `pmlab microbench --json` and `pmlab claims --json` wrote, as the report reads it."""
+
+from dataclasses import dataclass
+
+from . import provenance
+
+
+@dataclass
+class Memory:
+    """One run of a microbenchmark suite on one memory."""
+
+    name: str
+    about: str
+    command: str
+    machine: dict
+    remarks: list
+    cases: dict  # name -> the case as it is in the JSON
+
+    @property
+    def medium(self):
+        return str(self.machine.get("medium", ""))
+
+    def value(self, name, path="value"):
+        """A figure as the device itself would give it; None where it was not measured. `path` such as reads.gib_per_s."""
+        case = self.cases.get(name)
+        if case is None or case.get("skipped"):
+            return None
+        found = case
+        for key in path.split("."):
+            found = (found or {}).get(key)
+        if found is None:
+            return None
+        scale = case.get("scale") or 1
+        unit = case["unit"] if path == "value" else "GiB/s" if path.endswith("gib_per_s") else "ns"
+        return found * scale if unit == "GiB/s" else found / scale
+
+    def published(self, name):
+        """What was published in its place, of the first Optane generation; None if nothing was."""
+        case = self.cases.get(name) or {}
+        return case.get("published") if case.get("published_unit") == case.get("unit") else None
+
+    def why_skipped(self, name):
+        return (self.cases.get(name) or {}).get("skipped")
+
+    @property
+    def footer(self):
+        return f"{provenance.medium_line([self.medium])}\n{provenance.machine_line(self.machine)}"
+
+
+@dataclass
+class Verdicts:
+    """The claims, judged from one run."""
+
+    name: str
+    about: str
+    command: str
+    machine: dict
+    claims: list  # as in the JSON
+
+    @property
+    def medium(self):
+        return str(self.machine.get("medium", ""))
+
+
+def memory_of(name, document, described):
+    cases = {case["name"]: case for case in document.get("cases", [])}
+    return Memory(name, described.get("about", ""), described.get("command", ""), document.get("machine", {}),
+                  document.get("remarks") or [], cases)
+
+
+def verdicts_of(name, document, described):
+    return Verdicts(name, described.get("about", ""), described.get("command", ""), document.get("machine") or {},
+                    document.get("claims", []))

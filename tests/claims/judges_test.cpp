@@ -1,0 +1,191 @@
+// Every claim is judged by its figures: it holds in a world that is as claimed, and each of its conditions can fail.
+#include "world.hpp"
+
+#include <pmlab/claims/memory.hpp>
+#include <pmlab/microbench/suite.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace pmlab::claims {
+namespace {
+
+judgement judged(const std::string& id, const world& w) {
+  const std::vector<claim>& all = memory_claims();
+  const auto place = std::find_if(all.begin(), all.end(), [&](const claim& c) { return c.id == id; });
+  EXPECT_NE(place, all.end()) << id;
+  return judge(*place, evidence(w.document(), "world"));
+}
+
+TEST(Judges, ThereAreTwentySixClaimsInOrder) {
+  ASSERT_EQ(memory_claims().size(), 26U);
+  for (std::size_t i = 0; i < memory_claims().size(); ++i) EXPECT_EQ(memory_claims()[i].id, fmt::format("M{}", i + 1));
+}
+
+TEST(Judges, EveryClaimHoldsWhereThingsAreAsClaimed) {
+  const world w;
+  for (const claim& c : memory_claims()) {
+    const judgement j = judged(c.id, w);
+    EXPECT_EQ(j.found, verdict::reproduced) << c.id << ": " << j.reason;
+    for (const finding& f : j.findings) EXPECT_TRUE(f.holds) << c.id << ": " << f.of->what << " is " << f.value;
+    EXPECT_EQ(j.findings.size(), c.conditions.size()) << c.id;
+  }
+}
+
+// A change of the world that one condition does not survive.
+struct spoiled {
+  std::string id;
+  std::size_t condition;
+  std::string cases;  // expression
+  double factor;
+  std::string path = "value";
+};
+
+const std::vector<spoiled>& changes() {
+  static const std::string reads = "reads/gib_per_s", writes = "writes/gib_per_s";
+  static const std::vector<spoiled> all = {
+      {"M1", 0, "^read-by-size/pattern=random/access_bytes=64$", 0.7},
+      {"M1", 0, "^read-by-size/pattern=random/access_bytes=8$", 1.3},
+      {"M2", 0, "^idle-read/.*random", 0.6},
+      {"M2", 1, "^read-by-size/pattern=sequential/access_bytes=64$", 5},
+      {"M2", 2, "^read-by-size/pattern=sequential/access_bytes=128$", 3},
+      {"M3", 0, "^read-by-size/pattern=random/access_bytes=64K$", 1.3},
+      {"M3", 0, "^read-by-size/pattern=random/access_bytes=1M$", 0.7},
+      {"M4", 0, "^write-by-size/pattern=random/access_bytes=64$", 1.3},
+      {"M4", 0, "^write-by-size/pattern=sequential/access_bytes=16M$", 1.3},
+      {"M5", 0, "^write-by-size/pattern=random/access_bytes=8$", 0.8},
+      {"M5", 1, "^write-by-size/pattern=random/access_bytes=16$", 0.8},
+      {"M5", 2, "^write-by-size/pattern=random/access_bytes=32$", 0.8},
+      {"M6", 0, "^read-by-size/pattern=random/access_bytes=256$", 1.3},
+      {"M6", 1, "^read-by-size/pattern=random/access_bytes=1K$", 0.6},
+      {"M6", 2, "^write-by-size/pattern=random/access_bytes=256$", 1.3},
+      {"M6", 3, "^write-by-size/pattern=random/access_bytes=1K$", 0.4},
+      {"M6", 4, "^read-by-size/pattern=random/access_bytes=1K$", 2},
+      {"M6", 5, "^write-by-size/pattern=random/access_bytes=1K$", 2.5},
+      {"M7", 0, "^read-by-threads/access_bytes=64K/threads=16$", 1 / 15.0},
+      {"M7", 1, "^read-by-threads/access_bytes=256/threads=16$", 10},
+      {"M8", 0, "^read-by-threads/access_bytes=64/threads=16$", 2},
+      {"M8", 1, "^read-by-threads/access_bytes=256/threads=16$", 2},
+      {"M9", 0, "^write-by-threads/access_bytes=64/threads=16$", 0.25},
+      {"M9", 1, "^write-by-threads/access_bytes=256/threads=16$", 0.25},
+      {"M9", 2, "^write-by-size/pattern=random/access_bytes=64$", 0.5},
+      {"M9", 2, "^write-by-size/pattern=random/access_bytes=4K$", 0.1},
+      {"M10", 0, "^read-by-threads/access_bytes=64/threads=16$", 0.6},
+      {"M10", 1, "^read-by-threads/access_bytes=256/threads=16$", 2},
+      {"M10", 2, "^read-by-threads/access_bytes=64K/threads=16$", 0.4},
+      {"M10", 2, "^read-by-threads/access_bytes=64K/threads=16$", 2},
+      {"M11", 0, "^read-by-size/pattern=random/access_bytes=256$", 0.2},
+      {"M11", 1, "^write-by-size/pattern=random/access_bytes=256$", 10},
+      {"M11", 2, "^read-by-size/pattern=random/access_bytes=4K$", 0.2},
+      {"M11", 3, "^write-by-size/pattern=random/access_bytes=4K$", 0.2},
+      {"M11", 4, "^read-by-size/pattern=random/access_bytes=16M$", 0.1},
+      {"M11", 5, "^write-by-size/pattern=random/access_bytes=16M$", 0.1},
+      {"M12", 0, "^load-random/", 1.2},
+      {"M12", 0, "^load-random/", 0.8},
+      {"M12", 1, "^ntstore-random/", 1.5},
+      {"M12", 1, "^ntstore-random/", 0.5},
+      {"M13", 0, "^load-by-size/pattern=random/access_bytes=4K/threads=4$", 1.5},
+      {"M13", 1, "^load-by-size/pattern=random/access_bytes=128/threads=4$", 2},
+      {"M13", 2, "^ntstore-by-size/pattern=random/access_bytes=4K/threads=4$", 1.5},
+      {"M13", 3, "^ntstore-by-size/pattern=random/access_bytes=128/threads=4$", 2},
+      {"M14", 0, "^load-by-size/pattern=random/access_bytes=64/threads=4$", 3},
+      {"M14", 1, "^ntstore-by-size/pattern=random/access_bytes=64/threads=4$", 3},
+      {"M14", 2, "^load-by-size/pattern=random/access_bytes=64/threads=4$", 0.3, "media/read_amplification"},
+      {"M14", 3, "^ntstore-by-size/pattern=random/access_bytes=64/threads=4$", 0.3, "media/write_amplification"},
+      {"M15", 0, "^load-by-size/pattern=random/access_bytes=64K/threads=16$", 2},
+      {"M15", 1, "^ntstore-then-fence/pattern=random/access_bytes=64K/threads=16$", 2},
+      {"M16", 0, "^ntstore-fenced-by-size/access_bytes=64K/", 0.8},
+      {"M16", 1, "^ntstore-then-fence/pattern=random/access_bytes=64K/threads=16$", 2},
+      {"M16", 2, "^fence-every/.*never$", 3},
+      {"M17", 0, "^load-by-size/pattern=sequential/access_bytes=64/threads=4$", 0.5},
+      {"M17", 1, "^ntstore-by-size/pattern=sequential/access_bytes=64/threads=4$", 0.5},
+      {"M18", 0, "^load-by-size/pattern=sequential/access_bytes=64K/threads=16$", 2},
+      {"M18", 1, "^ntstore-then-fence/pattern=sequential/access_bytes=64K/threads=16$", 2},
+      {"M19", 0, "^dependent-read/medium=given/access_bytes=64$", 0.5},
+      {"M19", 1, "^dependent-read/medium=given/access_bytes=256$", 1.5},
+      {"M19", 2, "^dependent-read/medium=dram/access_bytes=512$", 2},
+      {"M20", 0, "^idle-ntstore/medium=given$", 1.5},
+      {"M20", 1, "^dram-write-by-size/access_bytes=256$", 0.5},
+      {"M21", 0, "^six-dimms-load$", 2},
+      {"M21", 0, "^six-dimms-load$", 0.5},
+      {"M21", 1, "^six-dimms-ntstore$", 2},
+      {"M21", 1, "^six-dimms-ntstore$", 0.5},
+      {"M22", 0, "^drive-read$", 5},
+      {"M22", 1, "^drive-write$", 5},
+      {"M23", 0, "^mix-by-writers/writers=1$", 2, reads},
+      {"M23", 1, "^mix-by-writers/writers=8$", 0.5, reads},
+      {"M24", 0, "^mix-by-readers/readers=8$", 1.6, writes},
+      {"M24", 1, "^mix-by-readers/readers=8$", 0.5, writes},
+      {"M25", 0, "^mix-latency/readers=8/writers=1$", 3, "reads/latency_ns/mean"},
+      {"M25", 0, "^mix-latency/", 0.3, "reads/latency_ns/mean"},
+      {"M25", 1, "^mix-latency/readers=1/writers=8$", 3, "writes/latency_ns/mean"},
+      {"M26", 0, "^load-by-size/pattern=random/access_bytes=4K/threads=4$", 0.5},
+      {"M26", 1, "^ntstore-then-fence/pattern=random/access_bytes=4K/threads=4$", 0.5},
+      {"M26", 2, "^load-by-size/pattern=random/access_bytes=64/threads=4$", 4},
+      {"M26", 3, "^ntstore-then-fence/pattern=random/access_bytes=64/threads=4$", 4},
+      {"M26", 4, "^load-by-size/pattern=random/access_bytes=64K/threads=16$", 2},
+      {"M26", 5, "^ntstore-then-fence/pattern=random/access_bytes=64K/threads=16$", 2},
+  };
+  return all;
+}
+
+TEST(Judges, EveryConditionFailsWhereItsFiguresAreOtherwise) {
+  for (const spoiled& s : changes()) {
+    SCOPED_TRACE(s.id + " by " + s.cases);
+    world w;
+    ASSERT_GT(w.multiply(s.cases, s.factor, s.path), 0);
+    const judgement j = judged(s.id, w);
+    EXPECT_EQ(j.found, verdict::not_reproduced);
+    ASSERT_GT(j.findings.size(), s.condition);
+    EXPECT_FALSE(j.findings[s.condition].holds) << j.findings[s.condition].of->what;
+  }
+}
+
+TEST(Judges, NoConditionIsLeftUntried) {
+  std::set<std::pair<std::string, std::size_t>> tried;
+  for (const spoiled& s : changes()) tried.emplace(s.id, s.condition);
+  for (const claim& c : memory_claims())
+    for (std::size_t i = 0; i < c.conditions.size(); ++i)
+      EXPECT_TRUE(tried.contains({c.id, i})) << c.id << ": " << c.conditions[i].what;
+}
+
+TEST(Judges, WhatTheyNeedIsInSuitePaper) {
+  std::map<std::string, std::vector<std::string>> claims_of;
+  for (const microbench::bench_case& c : microbench::load_suite("paper").cases) claims_of[c.name] = c.claims;
+  for (const claim& c : memory_claims())
+    for (const std::string& name : cases_of(c)) {
+      if (name.starts_with("drive-")) continue;
+      ASSERT_TRUE(claims_of.contains(name)) << c.id << " needs " << name;
+      const std::vector<std::string>& said = claims_of[name];
+      EXPECT_NE(std::find(said.begin(), said.end(), c.id), said.end())
+          << name << " does not say that it is for " << c.id;
+    }
+}
+
+TEST(Judges, MissingCasesAreSaid) {
+  for (const claim& c : memory_claims()) {
+    world w;
+    w.cases.erase(cases_of(c).front());
+    const judgement j = judged(c.id, w);
+    EXPECT_EQ(j.found, verdict::not_measured) << c.id;
+    EXPECT_NE(j.reason.find(cases_of(c).front()), std::string::npos) << c.id << ": " << j.reason;
+  }
+}
+
+TEST(Judges, MemoryIsNotComparedWithItself) {
+  world w;
+  for (auto& [name, r] : w.cases) r.medium = "dram";
+  for (const char* const id : {"M19", "M20", "M21"}) {
+    const judgement j = judged(id, w);
+    EXPECT_EQ(j.found, verdict::not_applicable) << id;
+    EXPECT_NE(j.reason.find("is dram itself"), std::string::npos) << j.reason;
+  }
+}
+
+}  // namespace
+}  // namespace pmlab::claims

@@ -1,0 +1,128 @@
+"""`pmlab claims`: measures what is needed, judges it, judges old results again, and refuses what makes no sense."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from program import DOCS, ProgramTest, main, pmlab  # noqa: E402
+
+# A drive of 870 and 680 MB/s.
+FIO = b"""#!/bin/sh
+echo '{"jobs": [{"write": {"bw_bytes": 680000000}}, {"read": {"bw_bytes": 870000000}}]}'
+"""
+
+
+def case(name, value, **more):
+    return {"name": name, "medium": "simulated:aep", "value": value, "unit": "ns", "skipped": None} | more
+
+
+def reads(nanoseconds):
+    """Results that decide M1."""
+    name = "read-by-size/pattern=random/access_bytes="
+    return {"schema": 1, "machine": {"medium": "simulated:aep"},
+            "cases": [case(f"{name}{b}", 350) for b in (8, 16, 32, 64, 128)] + [case(f"{name}256", nanoseconds)]}
+
+
+class Claims(ProgramTest):
+    def results(self, document):
+        return self.write("results.json", json.dumps(document).encode())
+
+    def verdicts(self, *arguments, status=0):
+        path = self.file("verdicts.json")
+        done = pmlab("claims", "--quiet", "--json", path, *arguments)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        with open(path, encoding="utf-8") as f:
+            return {c["id"]: c for c in json.load(f)["claims"]}, done.stdout
+
+    def test_measures_what_it_needs_and_judges_it(self):
+        results = self.file("measured.json")
+        found, table = self.verdicts("--medium", "simulated:aep", "--results", results, "M19", "M5")
+        self.assertEqual(list(found), ["M5", "M19"])
+        self.assertEqual(found["M19"]["verdict"], "reproduced")
+        for condition in found["M19"]["conditions"]:
+            self.assertTrue(condition["holds"])
+            self.assertGreater(condition["published"], 3)
+        self.assertIn("M19  reproduced", table)
+        with open(results, encoding="utf-8") as f:
+            names = {c["name"] for c in json.load(f)["cases"]}
+        self.assertEqual(names, set(found["M5"]["cases"]) | set(found["M19"]["cases"]))
+        again, _ = self.verdicts("--from", results, "M19", "M5")
+        self.assertEqual(again, found)
+
+    def test_real_memory(self):
+        found, _ = self.verdicts("--medium", "dram", "M2", "M20", "M22")
+        self.assertIn(found["M2"]["verdict"], ("reproduced", "not reproduced"))
+        self.assertEqual(found["M20"]["verdict"], "not applicable")
+        self.assertIn("dram itself", found["M20"]["reason"])
+        self.assertIn("--ssd FOLDER", found["M22"]["reason"])
+
+    def test_old_results_are_judged_by_their_figures(self):
+        found, table = self.verdicts("--from", self.results(reads(400)), "M1")
+        self.assertEqual(found["M1"]["verdict"], "reproduced")
+        self.assertIn("14.3 %", table)
+        found, _ = self.verdicts("--from", self.results(reads(500)), "M1")
+        self.assertEqual(found["M1"]["verdict"], "not reproduced")
+        self.assertEqual(found["M1"]["conditions"][0]["holds"], False)
+
+    def test_what_was_not_measured_is_said(self):
+        found, table = self.verdicts("--from", self.results(reads(400)), "M1", "M8", status=1)
+        self.assertEqual(found["M8"]["verdict"], "not measured")
+        self.assertIn("no read-by-threads/access_bytes=", found["M8"]["reason"])
+        self.assertIn("run `pmlab claims --medium MEDIUM M8`", table)
+
+    def test_a_drive_is_measured_by_fio(self):
+        os.mkdir(self.file("bin"))
+        os.chmod(self.write("bin/fio", FIO), 0o755)
+        name = "{}-random/access_bytes=256/threads={}"
+        document = reads(400)
+        document["cases"] += [case(name.format("load", 4), 6.4, unit="GiB/s"), case(name.format("ntstore", 1), 2.2, unit="GiB/s")]
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.update, PATH=path)
+        os.environ["PATH"] = self.file("bin") + ":" + path
+        found, _ = self.verdicts("--from", self.results(document), "--ssd", self.folder, "M22")
+        self.assertEqual(found["M22"]["verdict"], "reproduced")
+        self.assertAlmostEqual(found["M22"]["conditions"][0]["measured"], 0.81 / 6.4, places=3)
+        os.chmod(self.write("bin/fio", b"#!/bin/sh\nexit 3\n"), 0o755)
+        self.assert_fails(2, ["fio failed"], "claims", "--from", self.results(document), "--ssd", self.folder, "M22")
+
+    def test_the_documentation_has_the_rules(self):
+        with open(os.path.join(DOCS, "claims.md"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn(self.assert_works("claims", "--list", "--markdown").stdout, text,
+                      "put what `pmlab claims --list --markdown` prints into docs/claims.md")
+
+    def test_every_field_is_documented(self):
+        path = self.file("v.json")
+        self.assert_works("claims", "--from", self.results(reads(400)), "--json", path, "M1")
+        with open(path, encoding="utf-8") as f:
+            document = json.load(f)
+        with open(os.path.join(DOCS, "claims.md"), encoding="utf-8") as f:
+            text = f.read()
+        one = document["claims"][0]
+        for field in (*document, *document["options"], *one, *one["conditions"][0]):
+            self.assertIn(f"`{field}`", text)
+
+    def test_list_measures_nothing(self):
+        listed = self.assert_works("claims", "--list", "M8").stdout
+        self.assertIn("M8   Random reads of up to 256 B", listed)
+        self.assertIn("at most 2.50x", listed)
+        self.assertNotIn("M9", listed)
+
+    def test_bad_input(self):
+        def bad(parts, *arguments):
+            self.assert_fails(2, parts, "claims", "--quiet", *arguments)
+        bad(["no claim 'M99'", "did you mean"], "M99")
+        bad(["drum", "dram"], "--medium", "drum")
+        bad(["--from", "leave them out"], "--from", "x.json", "--medium", "dram")
+        bad(["cannot be read"], "--from", self.file("none.json"))
+        bad(["is no JSON"], "--from", self.write("b.json", b"{"))
+        bad(["schema 1", "pmlab microbench --json"], "--from", self.results({"schema": 7}))
+        bad(["has none of the cases", "--suite paper"], "--suite", "quick", "M15")
+        bad(["did you mean 'paper'"], "--suite", "papre")
+        bad(["no folder"], "--ssd", self.file("none"))
+        bad(["no folder"], "--json", self.file("none/v.json"))
+        bad(["--markdown"], "--markdown")
+
+
+if __name__ == "__main__":
+    main()
