@@ -14,8 +14,8 @@
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
 // of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
-// the caller would search itself); update, upsert and erase wait besides for whoever is changing the key's set, a few
-// stores long. No lock is held while the index is called.
+// the caller would search itself); update, upsert and erase wait besides for a fill that is being put into the key's set,
+// a few stores long. No lock is held while the index is called.
 //
 // Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
 // that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so
@@ -25,8 +25,8 @@
 //   K1  An entry that a reader can hit is what the index holds for the key, durably. (V1 of detail/set_store.hpp; V2-V6
 //       there keep it, S1-S2 of detail/set.hpp say what a reader may believe.)
 //   K2  A reader takes the set's gate before the index is asked for what it queues.
-//   K3  An update, upsert or erase takes the entry out before the index is called, and puts a value in only after the
-//       index has answered that it holds it: nothing is served that a crash can take back.
+//   K3  An update, upsert or erase puts the entry out of sight before the index is called, and shows a value only after
+//       the index has answered that it holds it: nothing is served that a crash can take back.
 //   K4  No value is queued for a key that the index did not hold.
 #pragma once
 
@@ -113,8 +113,12 @@ class async_cache {
 
   std::optional<value_type> find(key_type key) {
     lane& mine = this_lane();
-    const std::uint64_t number = store_.number_of(key);
     const mode how = mode_.load(std::memory_order_relaxed);
+    if (how == mode::bypass || (how == mode::adaptive && chooser_.goes_round(++mine.tick))) {
+      count(mine.lookups[static_cast<std::size_t>(mode::bypass)]);
+      return index_.find(key);
+    }
+    const std::uint64_t number = store_.number_of(key);
     bool hit = false;
     if (how != mode::adaptive) return find_in(how, mine, number, key, hit);
     const chooser::plan plan = chooser_.next(number, mine.tick);

@@ -7,16 +7,17 @@
 //   shape   the policy's word (bits 0-20), ways in use (21-27), changes (28-63): one more before entries change
 //
 // Neither count comes round: at ten million changes of one set in a second, the changes last two hours of one reader's
-// look at the set, and the version fourteen years of one
-// fill's wait.
+// look at the set, and the version fourteen years of one fill's wait.
 //
 // Readers take no lock. Order:
-//   S1  A reader loads the shape, then entries in use, then the shape again. Before a word of an entry changes, its way
-//       goes out of use and the changes go up by one, in one compare-and-swap; the words are stored (release; readers
-//       acquire), and then the way comes into use. So a reader that saw any word of a change, in a way that was in use at
-//       first, sees a raised count at last, and answers nothing from the set.
-//   S2  Only the holder of the lock changes the gate, the ways in use and the entries. Readers that hit change the
-//       policy's word alone, by a compare-and-swap of the shape that gives up when anything else has changed.
+//   S1  A reader loads the shape, then entries in use, then the shape again. Before a fill changes the words of an entry,
+//       its way goes out of use and the changes go up by one, in one compare-and-swap; the words are stored (release;
+//       readers acquire), and then the way comes into use. So a reader that saw any word of a change, in a way that was
+//       in use at first, sees a raised count at last, and answers nothing from the set.
+//   S2  The gate is locked only by a fill, and only while there are no writers; no writer begins while it is locked. So
+//       the holder alone takes ways into use and changes keys. Writers take ways out of use, and store the value of a way
+//       in use: the key that it belongs to stays, so that a reader gets the old value or the new one. Readers that hit
+//       change the policy's word alone, by a compare-and-swap of the shape that gives up when anything else has changed.
 #pragma once
 
 #include <pmlab/cache/eviction/eviction.hpp>
@@ -88,16 +89,28 @@ struct alignas(128) entry_set {
     return equal == 0 ? no_way : static_cast<unsigned>(std::countr_zero(equal));
   }
 
-  // Waits for whoever holds it: a few stores long. Returns the gate as it was, unlocked.
-  std::uint64_t lock() noexcept {
+  // For a fill: locks the gate if it is `expected`, which has no writers. Waits for another fill, a few stores long.
+  [[nodiscard]] bool lock_if(std::uint64_t expected) noexcept {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t seen = gate.load(std::memory_order_relaxed);
-      if (!gate_word::is_locked(seen) &&
-          gate.compare_exchange_weak(seen, seen | gate_word::locked, std::memory_order_acq_rel))
-        return seen;
+      if (gate_word::is_locked(seen)) continue;
+      if (seen != expected) return false;
+      if (gate.compare_exchange_weak(seen, seen | gate_word::locked, std::memory_order_acq_rel)) return true;
     }
   }
-  void unlock(std::uint64_t gate_after) noexcept { gate.store(gate_after, std::memory_order_release); }
+  void unlock() noexcept { gate.fetch_sub(gate_word::locked, std::memory_order_release); }
+
+  // Counts one more writer. Waits for a fill, a few stores long; for another writer only if there are too many to count.
+  // Returns the gate as it is then.
+  std::uint64_t begin_write() noexcept {
+    for (sync::backoff wait;; wait.pause()) {
+      std::uint64_t seen = gate.load(std::memory_order_relaxed);
+      if (gate_word::is_locked(seen) || gate_word::writers(seen) == gate_word::most_writers) continue;
+      const std::uint64_t begun = seen + gate_word::one_writer + gate_word::one_version;
+      if (gate.compare_exchange_weak(seen, begun, std::memory_order_acq_rel)) return begun;
+    }
+  }
+  void end_write() noexcept { gate.fetch_sub(gate_word::one_writer, std::memory_order_acq_rel); }
 
   // Changes the shape, whatever readers do to the policy's word meanwhile: change(shape) -> shape may be called again.
   template <class Change>

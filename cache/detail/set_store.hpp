@@ -1,22 +1,23 @@
 // The cache's entries in DRAM: sets of seven, found by the key's hash.
 //
-// Thread safety: everything from any number of threads, but `check`. Progress: `find` waits for nobody; the others wait
-// while somebody holds the set's lock, which is a few stores long and never lasts across a call of the index.
+// Thread safety: everything from any number of threads, but `check`. Progress: `find` and the end of a write wait for
+// nobody; a write that begins and a fill wait for a fill that is being installed, a few stores long. No lock is held while
+// the index is called.
 //
 // What keeps a value from being served that the index does not have (any more):
 //   V1  An entry (key, value) that a reader can hit is what the index holds for the key, durably.
-//   V2  Whoever is to change or remove a key in the index begins a write: the key's entry cannot be hit from then on,
-//       and the set counts one more writer and has another version. The write ends when the index has answered. While it
-//       lasts the key has no entry: V3 and V4 put none in.
+//   V2  Whoever is to change or remove a key in the index begins a write: one locked instruction counts one more writer
+//       of the set and gives it another version. While there are writers no entry of the set can be hit. The write ends,
+//       and counts itself out, when the index has answered and the key's entry has what V4 says, or has gone.
 //   V3  A fill brings what the index answered a reader, and the set's gate from before the index was asked. That gate
 //       had no writer in it. It is installed only if the gate is the same: no write of a key of the set began since then,
 //       so none was under way while the index was asked, nor is now.
-//   V4  A write puts its value in when it ends, if the entry was there when it began and the set has the version that it
-//       gave it. Since the entry was there, no write of the key was under way (V2); since the version stands, none began.
-//       So the last change of the key in the index is its own.
+//   V4  A write puts its value into the key's entry if it began as the only writer of the set; otherwise the entry goes.
+//       So the last change of the key in the index is its own, or that of a write which began meanwhile, was not the only
+//       one, and takes the entry out before it counts itself out. No fill brings it back before both have ended (V3).
 //   V5  A key that the index does not hold is in no entry, and inserting does not change a key that it holds. So an insert
 //       has nothing to do here; a fill from before the key was erased and inserted again falls to V3.
-//   V6  A write that ends by an exception, or changes nothing, only ends: the entry stays out.
+//   V6  A write that ends by an exception, or changes nothing, takes the entry out.
 #pragma once
 
 #include <pmlab/cache/detail/set.hpp>
@@ -87,54 +88,48 @@ class set_store {
   // `number`: number_of(key), here and below. Wait-free.
   [[nodiscard]] look find(std::uint64_t number, key_type key) noexcept {
     entry_set& s = sets_[number];
-    const std::uint64_t before = s.shape.load(std::memory_order_acquire);  // S1
-    const unsigned way = s.way_of(key, shape_word::used(before));
-    if (way == no_way) return {false, 0, gate(number)};
-    const value_type value = s.values[way].load(std::memory_order_acquire);
-    std::uint64_t shape = s.shape.load(std::memory_order_acquire);
-    if (shape_word::changes(shape) != shape_word::changes(before)) return {false, 0, gate(number)};  // S1
-    const std::uint64_t touched = shape_word::with_policy(shape, policy_.hit(shape_word::policy(shape), way));
-    if (touched != shape) s.shape.compare_exchange_strong(shape, touched, std::memory_order_relaxed);  // S2
-    return {true, value, std::nullopt};
+    const std::uint64_t gate = s.gate.load(std::memory_order_acquire);
+    if (gate_word::writers(gate) == 0) {                                     // V2
+      const std::uint64_t before = s.shape.load(std::memory_order_acquire);  // S1
+      if (const unsigned way = s.way_of(key, shape_word::used(before)); way != no_way) {
+        const value_type value = s.values[way].load(std::memory_order_acquire);
+        const std::uint64_t shape = s.shape.load(std::memory_order_acquire);
+        if (shape_word::changes(shape) == shape_word::changes(before)) {  // S1
+          touch(s, shape, way);
+          return {true, value, std::nullopt};
+        }
+      }
+    }
+    return {false, 0, token_of(gate)};
   }
 
   // What a fill must bring that begins now; nothing: what the index says may be on its way.
   [[nodiscard]] std::optional<std::uint64_t> gate(std::uint64_t number) const noexcept {
-    const std::uint64_t gate = sets_[number].gate.load(std::memory_order_acquire);
-    if (gate_word::is_locked(gate) || gate_word::writers(gate) != 0) return std::nullopt;  // V3
-    return gate;
+    return token_of(sets_[number].gate.load(std::memory_order_acquire));
   }
 
   // Installs what a fill brings, if nothing speaks against it (V3).
   fill_result fill(key_type key, value_type value, std::uint64_t gate) noexcept {
     const std::uint64_t number = number_of(key);
     entry_set& s = sets_[number];
-    const std::uint64_t now = s.lock();
-    fill_result result = fill_result::stale;
-    if (now == gate) {
-      const unsigned used = shape_word::used(s.shape.load(std::memory_order_relaxed));
-      result = s.way_of(key, used) != no_way ? fill_result::was_there : install(number, key, value, used);
-    }
-    s.unlock(now);
+    if (!s.lock_if(gate)) return fill_result::stale;
+    const unsigned used = shape_word::used(s.shape.load(std::memory_order_relaxed));
+    const fill_result result =
+        s.way_of(key, used) != no_way ? fill_result::was_there : install(number, key, value, used);
+    s.unlock();
     return result;
   }
 
   // A write of one key, from before the index is changed to after it has answered.
   class [[nodiscard]] write {
    public:
-    write(set_store& store, key_type key) noexcept : set_(store.sets_[store.number_of(key)]), policy_(store.policy_) {
-      std::uint64_t before = set_.lock();
-      for (sync::backoff wait; gate_word::writers(before) == gate_word::most_writers; before = set_.lock()) {
-        set_.unlock(before);
-        wait.pause();
-      }
-      way_ = set_.way_of(key, shape_word::used(set_.shape.load(std::memory_order_relaxed)));
-      // V2: out of sight before the index changes. The way stays the entry's own: no fill comes while there are writers.
-      if (way_ != no_way)
-        set_.reshape(
-            [&](std::uint64_t shape) { return (shape & ~shape_word::way_bit(way_)) + shape_word::one_change; });
-      gate_ = before + gate_word::one_writer + gate_word::one_version;
-      set_.unlock(gate_);
+    write(set_store& store, key_type key) noexcept
+        : store_(store),
+          set_(store.sets_[store.number_of(key)]),
+          key_(key),
+          is_only_one_(gate_word::writers(set_.begin_write()) == 1) {
+      // It is needed at the end; the index takes longer.
+      __builtin_prefetch(set_.values.data());
     }
     write(const write&) = delete;
     write& operator=(const write&) = delete;
@@ -145,24 +140,23 @@ class set_store {
     // The index holds `value` for the key now; nothing: it may not.
     void end(std::optional<value_type> value) noexcept {
       ended_ = true;
-      const std::uint64_t now = set_.lock();
-      // V4: no other write began.
-      const bool alone = gate_word::version(now) == gate_word::version(gate_);
-      if (value && way_ != no_way && alone) {
-        set_.values[way_].store(*value, std::memory_order_release);
-        set_.reshape([&](std::uint64_t shape) {
-          const std::uint64_t back = (shape | shape_word::way_bit(way_)) + shape_word::one_change;
-          return shape_word::with_policy(back, policy_.hit(shape_word::policy(back), way_));
-        });
+      const std::uint64_t shape = set_.shape.load(std::memory_order_acquire);
+      if (const unsigned way = set_.way_of(key_, shape_word::used(shape)); way != no_way) {
+        if (value && is_only_one_) {  // V4
+          set_.values[way].store(*value, std::memory_order_release);
+          store_.touch(set_, shape, way);
+        } else {
+          set_.reshape([&](std::uint64_t seen) { return seen & ~shape_word::way_bit(way); });
+        }
       }
-      set_.unlock(now - gate_word::one_writer);
+      set_.end_write();
     }
 
    private:
+    set_store& store_;
     entry_set& set_;
-    const Eviction& policy_;
-    std::uint64_t gate_ = 0;  // as this write left it when it began
-    unsigned way_ = no_way;
+    key_type key_;
+    bool is_only_one_;  // of the set's writers, when it began
     bool ended_ = false;
   };
 
@@ -195,6 +189,17 @@ class set_store {
   [[nodiscard]] static tag_type tag_of(key_type key) noexcept {
     // The low bits of the hash: its high ones chose the set.
     return static_cast<tag_type>(indexes::detail::hash_of_key(key) & ((std::uint64_t{1} << tag_bits) - 1));
+  }
+
+  [[nodiscard]] static std::optional<std::uint64_t> token_of(std::uint64_t gate) noexcept {
+    if (gate_word::is_locked(gate) || gate_word::writers(gate) != 0) return std::nullopt;  // V3
+    return gate;
+  }
+
+  // Tells the policy that `way` was used, if the shape is still the same (S2).
+  void touch(entry_set& s, std::uint64_t shape, unsigned way) const noexcept {
+    const std::uint64_t touched = shape_word::with_policy(shape, policy_.hit(shape_word::policy(shape), way));
+    if (touched != shape) s.shape.compare_exchange_strong(shape, touched, std::memory_order_relaxed);
   }
 
   fill_result install(std::uint64_t number, key_type key, value_type value, unsigned used) noexcept {

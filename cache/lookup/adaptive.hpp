@@ -2,7 +2,8 @@
 //
 // The cache is divided into shards, each of which has a mode. Some lookups have their time taken; some of these are made
 // in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 32 of its sets goes
-// on being used: how often these hit says what the cache would be worth.
+// on being used: how often these hit says what the cache would be worth. The longer it bypasses, the fewer lookups are
+// sampled, down to one in eight of those at first: what adaptive adds to a search is little more than the hash of the key.
 //
 // A mode's cost is (share of hits) x (mean time of its hits) + (share of misses) x (mean time of its misses); bypassing
 // costs the mean time of a search in the index. Times of hits and of misses each spread little, so that a few hundred
@@ -38,7 +39,7 @@ class chooser {
       : now_(o.now != nullptr ? o.now : real_time),
         sample_mask_(std::bit_ceil(std::max(o.sample_period, 1U)) - 1),
         window_(std::max(o.window, 1U)),
-        count_(std::max(o.shards, 1U)),
+        count_(std::bit_ceil(std::max(o.shards, 1U))),
         shards_(std::make_unique<shard[]>(count_)) {
     candidates_[candidate_count_++] = mode::serial;
     if (interleaves) candidates_[candidate_count_++] = mode::interleaved;
@@ -52,17 +53,25 @@ class chooser {
     bool timed;
   };
 
-  // Of a lookup in set `number`; `tick` is the calling thread's own.
-  [[nodiscard]] plan next(std::uint64_t number, std::uint32_t& tick) noexcept {
-    const auto current = static_cast<mode>(shard_of(number).current.load(std::memory_order_relaxed));
-    ++tick;
-    if (current == mode::bypass && number % leader_period == 0)
-      return {candidates_[tick % (candidate_count_ - 1)], true};
-    if ((tick & sample_mask_) != 0) return {current, false};
+  // True: all shards bypass, and this lookup is not sampled, whatever its key. `tick`: one more for each lookup of the
+  // calling thread.
+  [[nodiscard]] bool goes_round(std::uint32_t tick) const noexcept {
+    return (tick & calm_.load(std::memory_order_relaxed)) != 0;
+  }
+
+  // Of a lookup in set `number`.
+  [[nodiscard]] plan next(std::uint64_t number, std::uint32_t tick) const noexcept {
+    const state now = load(shard_of(number));
+    if (now.current == mode::bypass) {
+      if ((tick & ((1U << now.quiet) - 1)) != 0) return {mode::bypass, false};
+      const std::uint32_t turn = tick >> now.quiet;
+      if (number % leader_period == 0) return {candidates_[turn % (candidate_count_ - 1)], true};
+      return {mode::bypass, (turn & sample_mask_) == 0};
+    }
+    if ((tick & sample_mask_) != 0) return {now.current, false};
     // One sample in four is of another mode.
     const std::uint32_t sample = tick / (sample_mask_ + 1);
-    if (current == mode::bypass || sample % 4 != 0) return {current, true};
-    return {candidates_[sample / 4 % candidate_count_], true};
+    return {sample % 4 != 0 ? now.current : candidates_[sample / 4 % candidate_count_], true};
   }
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_(); }
@@ -80,9 +89,7 @@ class chooser {
     for (unsigned i = 0; i < count_; ++i) sum += shards_[i].switches.load(std::memory_order_relaxed);
     return sum;
   }
-  [[nodiscard]] mode current(std::uint64_t number) const noexcept {
-    return static_cast<mode>(shard_of(number).current.load(std::memory_order_relaxed));
-  }
+  [[nodiscard]] mode current(std::uint64_t number) const noexcept { return load(shard_of(number)).current; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return count_ * sizeof(shard); }
 
  private:
@@ -90,6 +97,7 @@ class chooser {
   static constexpr double margin = 0.05;
   // Of hits, or of misses, before their mean counts.
   static constexpr std::uint64_t fewest_samples = 8;
+  static constexpr unsigned most_quiet = 3;
 
   struct mean {
     std::atomic<std::uint64_t> sum{0};
@@ -115,8 +123,13 @@ class chooser {
     }
   };
 
+  struct state {
+    mode current = mode::serial;
+    std::uint8_t quiet = 0;  // of a bypassing shard: one in 2^quiet lookups may be sampled
+  };
+
   struct alignas(128) shard {
-    std::atomic<std::uint8_t> current{static_cast<std::uint8_t>(mode::serial)};
+    std::atomic<std::uint16_t> now{word_of({})};
     std::atomic<std::uint8_t> wanted{static_cast<std::uint8_t>(mode::serial)};  // by the last window
     std::atomic<std::uint32_t> samples{0};
     std::atomic<std::uint64_t> hits{0};
@@ -128,7 +141,16 @@ class chooser {
   static std::uint64_t real_time() { return media::fast_clock::instance().now_after_loads(); }
 
   [[nodiscard]] shard& shard_of(std::uint64_t number) const noexcept {
-    return shards_[number / leader_period % count_];
+    return shards_[number / leader_period & (count_ - 1)];
+  }
+
+  // One word, so that a lookup reads one.
+  [[nodiscard]] static constexpr std::uint16_t word_of(state s) noexcept {
+    return static_cast<std::uint16_t>(static_cast<unsigned>(s.current) | unsigned{s.quiet} << 8);
+  }
+  [[nodiscard]] static state load(const shard& s) noexcept {
+    const unsigned word = s.now.load(std::memory_order_relaxed);
+    return {static_cast<mode>(word & 0xff), static_cast<std::uint8_t>(word >> 8)};
   }
 
   // Negative: not known.
@@ -143,8 +165,18 @@ class chooser {
     return share * of_hits.value() + (1 - share) * of_misses.value();
   }
 
+  // Set bits: the ticks in which no shard samples anything.
+  [[nodiscard]] std::uint32_t calm() const noexcept {
+    unsigned quiet = most_quiet;
+    for (unsigned i = 0; i < count_; ++i) {
+      const state now = load(shards_[i]);
+      quiet = std::min<unsigned>(quiet, now.current == mode::bypass ? now.quiet : 0);
+    }
+    return (1U << quiet) - 1;
+  }
+
   void decide(shard& s) noexcept {
-    const auto current = static_cast<mode>(s.current.load(std::memory_order_relaxed));
+    const auto [current, quiet] = load(s);
     const double now = cost(s, current);
     mode best = current;
     double least = now;
@@ -159,9 +191,15 @@ class chooser {
     const auto wanted =
         static_cast<mode>(s.wanted.exchange(static_cast<std::uint8_t>(best), std::memory_order_relaxed));
     if (best != current && wanted == best) {
-      s.current.store(static_cast<std::uint8_t>(best), std::memory_order_relaxed);
+      s.now.store(word_of({best, 0}), std::memory_order_relaxed);
       s.switches.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      // A doubt is settled at full speed.
+      const bool doubts = best != current || current != mode::bypass;
+      s.now.store(word_of({current, static_cast<std::uint8_t>(doubts ? 0 : std::min(quiet + 1U, most_quiet))}),
+                  std::memory_order_relaxed);
     }
+    calm_.store(calm(), std::memory_order_relaxed);
     for (auto& of_mode : s.times)
       for (mean& m : of_mode) m.halve();
     s.hits.store(s.hits.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
@@ -176,6 +214,7 @@ class chooser {
   std::size_t candidate_count_ = 0;
   unsigned count_;
   std::unique_ptr<shard[]> shards_;
+  std::atomic<std::uint32_t> calm_{0};
 };
 
 }  // namespace pmlab::cache

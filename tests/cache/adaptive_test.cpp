@@ -82,6 +82,7 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
     cached_lookups = 0;
     for (std::uint64_t i = 0; i < lookups; ++i) {
       const std::uint64_t number = source_.below(4096);
+      if (chooser.goes_round(++tick_of_thread)) continue;
       const cache::chooser::plan p = chooser.next(number, tick_of_thread);
       cached_lookups += p.how != mode::bypass ? 1 : 0;
       if (!p.timed) continue;
@@ -110,7 +111,7 @@ TEST_F(adaptive, takes_a_helper_where_misses_are_many) {
   std::uint32_t tick_of_thread = 0;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
     const std::uint64_t number = source_.below(4096);
-    const cache::chooser::plan p = chooser.next(number, tick_of_thread);
+    const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
     if (!p.timed) continue;
     const bool hit = source_.one_in(2);
     const std::uint64_t miss = p.how == mode::parallel ? 1000 : 1300;
