@@ -38,7 +38,8 @@ json emulation_to_json(const bench_options& options) {
     j["calibration"].push_back({{"what", r.what},
                                 {"target_ns", r.target_ns},
                                 {"reached_ns", r.reached_ns},
-                                {"error_percent", r.error_percent()}});
+                                {"error_percent", r.error_percent()},
+                                {"floor_ns", r.floor_ns}});
   j["notes"] = c.notes;
   return j;
 }
