@@ -38,7 +38,8 @@ json emulation_to_json(const bench_options& options) {
     j["calibration"].push_back({{"what", r.what},
                                 {"target_ns", r.target_ns},
                                 {"reached_ns", r.reached_ns},
-                                {"error_percent", r.error_percent()}});
+                                {"error_percent", r.error_percent()},
+                                {"floor_ns", r.floor_ns}});
   j["notes"] = c.notes;
   return j;
 }
@@ -123,6 +124,17 @@ json per_operation_to_json(const phase_result& r) {
   return j;
 }
 
+json cache_to_json(const phase_result& r) {
+  if (!r.cached) return nullptr;
+  const cache::statistics& c = *r.cached;
+  json j{{"hits", c.hits},           {"misses", c.misses}, {"fills", c.fills},          {"drops", c.drops},
+         {"evictions", c.evictions}, {"stale", c.stale},   {"helped", c.helped},        {"mode_switches", c.switches},
+         {"capacity", c.capacity},   {"bytes", c.bytes},   {"hit_ratio", c.hit_ratio()}};
+  for (std::size_t m = 0; m < c.lookups.size(); ++m)
+    if (c.lookups[m] != 0) j["lookups"][std::string(cache::mode_names[m])] = c.lookups[m];
+  return j;
+}
+
 json result_to_json(const phase_result& r) {
   json j;
   j["index"] = r.index;
@@ -138,6 +150,7 @@ json result_to_json(const phase_result& r) {
                      {"max", r.latency.max},   {"samples", r.latency.samples}};
   j["per_operation"] = per_operation_to_json(r);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
+  j["cache"] = cache_to_json(r);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
   return j;

@@ -40,6 +40,7 @@ class interrupts_ignored {
 int run_program(const std::vector<std::string>& words, const std::string& output) {
   std::vector<std::string> copy = words;
   std::vector<char*> pointers;
+  pointers.reserve(copy.size() + 1);
   for (std::string& word : copy) pointers.push_back(word.data());
   pointers.push_back(nullptr);
 
@@ -74,7 +75,7 @@ bool has_program(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (::access((folder + "/" + name).c_str(), X_OK) == 0) return true;
+    if (::access(folder.append("/").append(name).c_str(), X_OK) == 0) return true;
   return false;
 }
 

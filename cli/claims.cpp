@@ -38,6 +38,7 @@ std::vector<claims::claim> chosen_claims(const std::vector<std::string>& ids) {
   const std::vector<claims::claim>& all = claims::memory_claims();
   if (ids.empty()) return all;
   std::vector<std::string_view> known;
+  known.reserve(all.size());
   for (const claims::claim& c : all) known.emplace_back(c.id);
   for (const std::string& id : ids)
     if (std::find(known.begin(), known.end(), id) == known.end())

@@ -56,9 +56,10 @@ int run(const arguments& given) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  const std::vector<command> commands = {add_doctor(program),        add_list(program),
-                                         add_bench(program, given),  add_microbench(program, given),
-                                         add_claims(program, given), add_verify(program, given)};
+  const std::vector<command> commands = {add_doctor(program),           add_list(program),
+                                         add_bench(program, given),     add_microbench(program, given),
+                                         add_calibrate(program, given), add_claims(program, given),
+                                         add_verify(program, given)};
   try {
     reject_unknown_names(given, commands);
     // CLI11 takes its arguments from the back.

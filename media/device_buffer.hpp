@@ -15,6 +15,7 @@ struct buffered_granule {
   std::uint64_t valid = 0;    // lines whose contents are here
   std::uint64_t written = 0;  // lines that were written since the media was read last
   bool dirty = false;         // the media has older contents
+  bool settled = false;       // whether those who wait find it in the buffer is known
 };
 
 // Least recently used first out. All operations O(1): a hash table of chains over a list. Not thread-safe.

@@ -53,15 +53,18 @@ constexpr std::array fields = {
     time_field("media_read_ns_per_granule", &device_profile::media_read_ns_per_granule),
     time_field("media_write_ns_per_granule", &device_profile::media_write_ns_per_granule),
     field{"write_share", &device_profile::write_share, 0.01, 0.99},
+    time_field("wear_move_ns", &device_profile::wear_move_ns),
+    field{"wear_writes", &device_profile::wear_writes, 1, no_limit},
     field{"granule_bytes", &device_profile::granule_bytes, 64, 4096},
     field{"dimms", &device_profile::dimms, 1, 64},
     field{"interleave_bytes", &device_profile::interleave_bytes, 64, no_limit},
     field{"buffer_granules", &device_profile::buffer_granules, 1, 65535},
+    field{"read_queue_granules", &device_profile::read_queue_granules, 1, 65535},
     field{"write_queue_granules", &device_profile::write_queue_granules, 1, 65535},
     field{"translation_buffer_entries", &device_profile::translation_buffer_entries, 0, 1 << 24},
     field{"outstanding_reads", &device_profile::outstanding_reads, 1, 1024},
     field{"outstanding_stores", &device_profile::outstanding_stores, 1, 1024},
-    field{"write_scatter_lines", &device_profile::write_scatter_lines, 1, 1024},
+    field{"outstanding_writes", &device_profile::outstanding_writes, 1, 1024},
     field{"cpu_cache_bytes", &device_profile::cpu_cache_bytes, 0, 1 << 30},
 };
 
@@ -187,6 +190,30 @@ device_profile scaled(device_profile profile, double factor) {
     if (f.is_time) profile.*std::get<double device_profile::*>(f.where) *= factor;
   profile.scale *= factor;
   return profile;
+}
+
+std::string profile_text(const device_profile& profile, const std::map<std::string, std::string, std::less<>>& comments,
+                         std::string_view otherwise) {
+  std::ostringstream text;
+  for (const field& f : fields) {
+    text << f.key << " = ";
+    if (const auto* words = std::get_if<std::string device_profile::*>(&f.where)) {
+      text << toml::value<std::string>(profile.*(*words)) << "\n\n";
+      continue;
+    }
+    std::ostringstream figure;
+    figure.precision(15);
+    if (const auto* flag = std::get_if<bool device_profile::*>(&f.where))
+      figure << (profile.*(*flag) ? "true" : "false");
+    else if (const auto* time = std::get_if<double device_profile::*>(&f.where))
+      figure << profile.*(*time);
+    else
+      figure << profile.*std::get<std::uint64_t device_profile::*>(f.where);
+    const auto comment = comments.find(f.key);
+    text << figure.str() << "  # " << (comment == comments.end() ? otherwise : std::string_view(comment->second))
+         << '\n';
+  }
+  return text.str();
 }
 
 std::vector<std::string_view> profile_names() {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,17 +43,20 @@ struct device_profile {
   double media_read_ns_per_granule = 0;   // how long it is busy, however little of the granule was asked for
   double media_write_ns_per_granule = 0;  // the same
   double write_share = 0;                 // part of its time that goes to writes when both are waiting, between 0 and 1
+  double wear_move_ns = 0;                // contents that are written too often are moved; 0: never
+  std::uint64_t wear_writes = 0;          // so often, within 64 KB
 
   // Sizes.
   std::uint64_t granule_bytes = 0;  // power of two, 64 to 4096
   std::uint64_t dimms = 0;
   std::uint64_t interleave_bytes = 0;            // consecutive bytes on one DIMM; power of two, one granule or more
   std::uint64_t buffer_granules = 0;             // read and write-combining buffer of one DIMM
+  std::uint64_t read_queue_granules = 0;         // reads that wait before granules leave the buffer half read
   std::uint64_t write_queue_granules = 0;        // waiting for the media before a thread has to wait
   std::uint64_t translation_buffer_entries = 0;  // of 4 KB, per DIMM; 0: none, no misses
   std::uint64_t outstanding_reads = 0;           // lines, per thread
   std::uint64_t outstanding_stores = 0;          // lines that stores wait for, per thread
-  std::uint64_t write_scatter_lines = 0;         // unfenced lines of a thread that reach the device out of order
+  std::uint64_t outstanding_writes = 0;          // lines on their way to the DIMM, per thread; they keep no order
   std::uint64_t cpu_cache_bytes = 0;             // a thread's share of the CPU caches; 0: none
 
   // All times above were multiplied by this (see `scaled`). Not in the file.
@@ -69,6 +74,12 @@ struct device_profile {
 
 // As `load_profile`, from text. `file` names it in errors; the profile takes the file's stem as its name.
 [[nodiscard]] device_profile parse_profile(std::string_view text, std::string_view file);
+
+// The profile as the text of a file, its keys in the order of `device_profile`: what `parse_profile` reads. Behind each
+// figure the comment that `comments` has for its key, or `otherwise`.
+[[nodiscard]] std::string profile_text(const device_profile& profile,
+                                       const std::map<std::string, std::string, std::less<>>& comments,
+                                       std::string_view otherwise);
 
 // The names of the built-in profiles, in alphabetical order.
 [[nodiscard]] std::vector<std::string_view> profile_names();

@@ -37,6 +37,10 @@ class media_queue {
     return std::min(reads_ * parts / read_parts_, reads_ + writes_) - work;
   }
 
+  // The media time of the reads, and of the writes, that are not done.
+  [[nodiscard]] std::uint64_t reads_waiting() const noexcept { return reads_; }
+  [[nodiscard]] std::uint64_t writes_waiting() const noexcept { return writes_; }
+
   void add_write(std::uint64_t work) noexcept { writes_ += work; }
 
   // How long until no more than `allowed` of the writes waits.

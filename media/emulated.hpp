@@ -162,7 +162,7 @@ class emulated : public wrapper<Inner> {
   static constexpr std::int64_t threshold = 1'000'000;
 
   struct alignas(2 * cache_line_bytes) thread_block {
-    thread_block(const device_profile& profile, std::uint64_t number) : state(profile, number) {}
+    explicit thread_block(const device_profile& profile) : state(profile) {}
 
     // One thread adds, any thread reads.
     static void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
@@ -244,7 +244,7 @@ class emulated : public wrapper<Inner> {
     constexpr std::size_t runs = 15;
     constexpr std::size_t visits = 256;
     device_model model(profile_);
-    thread_block thread(profile_, 0);
+    thread_block thread(profile_);
     const std::vector<std::byte> lines(runs * visits *
                                        cache_line_bytes);  // each visited once: never in the model's cache
     const std::byte* line = lines.data();
@@ -263,7 +263,7 @@ class emulated : public wrapper<Inner> {
   }
 
   [[nodiscard]] thread_block& block() {
-    return blocks_.local([this](std::size_t number) { return std::make_unique<thread_block>(profile_, number); });
+    return blocks_.local([this](std::size_t) { return std::make_unique<thread_block>(profile_); });
   }
 
   // Where the thread is when the clock says `now`. The epoch lies before the clock's zero, so that no thread that is

@@ -35,7 +35,7 @@ step_headers() { "$scripts/check_layers" --compile; }
 
 # sanitized FOLDER PRESET SANITIZERS TEST...: builds the named index tests with the sanitizers and runs them.
 sanitized() {
-  local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() name
+  local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() programs=() name
   shift 3
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
@@ -43,9 +43,8 @@ sanitized() {
   cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
   # libpmemobj is not instrumented, and what it publishes is a race to ThreadSanitizer.
   [[ $sanitizers != *thread* ]] || export GTEST_FILTER='-*_on_pmem*'
-  for name in "$@"; do
-    "$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"
-  done
+  for name in "$@"; do programs+=("$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"); done
+  printf '%s\n' "${programs[@]}" | xargs --max-procs="$jobs" --max-args=1 --delimiter='\n' env
 }
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
 step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
@@ -53,7 +52,6 @@ step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
 # Every source with the second compiler, by the commands of the first one's build.
 step_clang() {
   need clang++-14
-  "$scripts/check_layers" --compile --compiler clang++-14 --flag=-Wall --flag=-Wextra --flag=-Werror
   "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
     clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
 }

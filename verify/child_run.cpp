@@ -115,6 +115,18 @@ void watch_over_child() {
   ::setitimer(ITIMER_REAL, &every_second, nullptr);
 }
 
+// The first round of a process does what is done once (statics, what libraries make at their first use), and so
+// comes to other schedules than the same round later on. So that any round can be shown alone, all have this one before.
+void warm_up(round_runner& runner, round_options like) {
+  const round_counts none = board->counts;
+  like.operations = 4;
+  like.grown = false;
+  like.crashes = false;
+  like.steps.clear();
+  runner.run(like);
+  board->counts = none;
+}
+
 [[noreturn]] void child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next,
                         double seconds) {
   watch_over_child();
@@ -124,6 +136,7 @@ void watch_over_child() {
     round_runner runner(kind, board->counts, end_child);
     runner.on_plan = [](const round_plan& plan) { board->history.put(in_words(plan)); };
     round_options options;
+    if (next(0, options)) warm_up(runner, options);
     for (std::uint64_t number = 0; next(number, options); ++number) {
       if (std::chrono::duration<double>(clock::now() - start).count() >= seconds) break;
       board->round = number;

@@ -1,4 +1,5 @@
 // Memory of which the machine knows what is durable.
+#include <pmlab/media/huge_pages.hpp>
 #include <pmlab/simulator/machine/persistent_memory.hpp>
 
 #include <algorithm>
@@ -18,11 +19,12 @@ std::uint64_t hash_of(std::uint32_t line, std::uint32_t word, std::uint64_t valu
 
 enum class change_kind : unsigned { keep = 0, store = 1, release = 2 };
 
-// Where the next memory goes; a page that nobody has follows each.
+// Where the next memory goes; a page that nobody has follows each. Each begins at a huge page, so that what is aligned
+// within it lies at the same distance from its start whichever memories were made before.
 std::uintptr_t take_address(std::size_t bytes) noexcept {
   static std::uintptr_t next = persistent_memory::area_start;
   const std::uintptr_t address = next;
-  next += (bytes + (std::size_t{2} << 20)) & ~((std::size_t{1} << 20) - 1);
+  next += (bytes + media::huge_page_bytes) & ~(media::huge_page_bytes - 1);
   return address;
 }
 

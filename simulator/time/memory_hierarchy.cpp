@@ -39,8 +39,8 @@ struct memory_hierarchy::memory {
   memory(const device_profile& for_device, const device_profile& for_dram)
       : device(uncached(for_device)),
         dram(uncached(for_dram)),
-        device_evictions(uncached(for_device), core_set::most_cores),
-        dram_evictions(uncached(for_dram), core_set::most_cores) {}
+        device_evictions(uncached(for_device)),
+        dram_evictions(uncached(for_dram)) {}
 
   device_model device;
   device_model dram;
@@ -50,12 +50,12 @@ struct memory_hierarchy::memory {
 };
 
 memory_hierarchy::core_state::core_state(const device_profile& for_device, const device_profile& for_dram,
-                                         std::uint64_t second_level_bytes, unsigned number)
+                                         std::uint64_t second_level_bytes)
     : second_level(second_level_bytes),
       prefetches(for_device.outstanding_reads),
       stores(for_device.outstanding_stores),
-      device(uncached(for_device), number),
-      dram(uncached(for_dram), number) {}
+      device(uncached(for_device)),
+      dram(uncached(for_dram)) {}
 
 memory_hierarchy::memory_hierarchy(const device_profile& device, const device_profile& dram, unsigned cores,
                                    const core_costs& costs)
@@ -68,7 +68,7 @@ memory_hierarchy::memory_hierarchy(const device_profile& device, const device_pr
     throw error("a simulated machine of " + std::to_string(cores) + " cores",
                 "use 1 to " + std::to_string(core_set::most_cores));
   for (unsigned i = 0; i < cores; ++i)
-    cores_.push_back(std::make_unique<core_state>(device, dram, second_level_bytes(device, costs), i));
+    cores_.push_back(std::make_unique<core_state>(device, dram, second_level_bytes(device, costs)));
 }
 
 memory_hierarchy::~memory_hierarchy() = default;
@@ -261,8 +261,8 @@ memory_hierarchy::arrival memory_hierarchy::bring(unsigned core, std::uintptr_t 
       result.done = begin + costs_.last_level;
     } else {
       const bool device = is_persistent(number);
-      result.done =
-          (device ? memory_->device : memory_->dram).read(device ? c.device : c.dram, address_of(number), begin);
+      result.done = (device ? memory_->device : memory_->dram)
+                        .read(device ? c.device : c.dram, address_of(number), begin, frames_.huge_page(number));
     }
     if (state.in_last_level) last_level_.remove(number);
     state.in_last_level = false;

@@ -135,8 +135,8 @@ class memory_hierarchy {
   };
 
   struct core_state {
-    core_state(const media::device_profile& device, const media::device_profile& dram, std::uint64_t second_level_bytes,
-               unsigned number);
+    core_state(const media::device_profile& device, const media::device_profile& dram,
+               std::uint64_t second_level_bytes);
 
     first_level_cache first_level;
     cache_tags<16> second_level;

@@ -1,4 +1,6 @@
-// Names for memory that do not depend on where the kernel put it: pages are numbered in the order of their first touch.
+// Names for memory that do not depend on where the kernel put it. Pages of persistent memory are numbered as they lie,
+// from the first that is touched: which DIMM has which is a property of a program. Those of DRAM, which come from all
+// over the process, in the order of their first touch.
 //
 // Caches and devices look at addresses: which set, which DIMM, which granule. With the kernel's own addresses, figures
 // would change with every run that maps its memory elsewhere.
@@ -29,7 +31,11 @@ class page_frames {
  public:
   static constexpr line_number none = ~line_number{0};
 
-  page_frames() : table_(table_entries * sizeof(entry)), pages_(2 * sizeof(std::uintptr_t) << frame_bits) {}
+  page_frames()
+      : table_(table_entries * sizeof(entry)),
+        pages_(2 * sizeof(std::uintptr_t) << frame_bits),
+        huge_pages_of_frames_(2 * sizeof(std::uint32_t) << frame_bits),
+        huge_table_(huge_entries * sizeof(entry)) {}
 
   // The first line of the frame that stands for `page` (address / 4096), as of its first touch persistent or not.
   // Throws pmlab::error when 16 GiB of one kind have been touched.
@@ -38,10 +44,9 @@ class page_frames {
     if (recent.page == page) return recent.line;
     entry& found = look_up(page);
     if (found.page != page) {
-      std::uint32_t& used = used_[persistent ? 1 : 0];
-      if (used >> frame_bits != 0) throw error("the simulated machine has no more memory", "use fewer keys");
-      found = {page, (used++ << line_bits) | (persistent ? persistent_bit : 0)};
+      found = {page, (number_of_page(page, persistent) << line_bits) | (persistent ? persistent_bit : 0)};
       page_of(found.line) = page;
+      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page, persistent));
     }
     recent = found;
     return found.line;
@@ -51,6 +56,10 @@ class page_frames {
   [[nodiscard]] std::uintptr_t virtual_line(line_number line) noexcept {
     return (page_of(line) << line_bits) + (line & ((1U << line_bits) - 1));
   }
+
+  // The 2 MB of the simulated program's addresses that a line lies in, numbered in the order of their first touch: what a
+  // CPU's translation buffer knows pages by.
+  [[nodiscard]] std::uint32_t huge_page(line_number line) noexcept { return huge_page_of(line); }
 
   // As `frame`; `none` if the page has not been touched.
   [[nodiscard]] line_number frame_if_touched(std::uintptr_t page) const noexcept {
@@ -66,7 +75,11 @@ class page_frames {
     std::uintptr_t page = 0;
     line_number line = 0;
   };
+  static constexpr std::uint32_t frames = std::uint32_t{1} << frame_bits;
   static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
+  static constexpr std::uintptr_t pages_per_huge_page = 512;
+  // A program may touch a page here and there: more than 32 GiB have huge pages.
+  static constexpr std::size_t huge_entries = std::size_t{1} << 20;
 
   // Where `page` is, or is to be put. Neighbours lie side by side, so that the table fills page by page.
   [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
@@ -77,14 +90,54 @@ class page_frames {
     return table[at];
   }
 
+  [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
+    if (persistent) {
+      if (first_page_[1] == 0) first_page_[1] = page;
+      const std::uintptr_t place = page - first_page_[1] + frames / 2;
+      if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
+        return static_cast<std::uint32_t>(place);
+    }
+    // Pages of a pool's library, or too far from the first, take what is free.
+    std::uint32_t& next = next_[persistent ? 1 : 0];
+    while (next < frames && page_of((next << line_bits) | (persistent ? persistent_bit : 0)) != 0) ++next;
+    if (next == frames) throw error("the simulated machine has no more memory", "use fewer keys");
+    return next++;
+  }
+
+  // Counted from the first page of its kind: where the kernel put the memory does not matter.
+  [[nodiscard]] std::uintptr_t huge_page_at(std::uintptr_t page, bool persistent) noexcept {
+    std::uintptr_t& first = first_page_[persistent ? 1 : 0];
+    if (first == 0) first = page;
+    constexpr std::uintptr_t middle = std::uintptr_t{1} << 52;  // pages before the first have numbers too
+    return (page - first + middle) / pages_per_huge_page * 2 + (persistent ? 1 : 0);
+  }
+
+  [[nodiscard]] std::uint32_t number_of_huge_page(std::uintptr_t huge_page) {
+    auto* const table = reinterpret_cast<entry*>(huge_table_.start());
+    std::size_t at = (huge_page * 0x9e3779b97f4a7c15U >> 40) % huge_entries;
+    while (table[at].page != huge_page && table[at].page != 0) at = (at + 1) % huge_entries;
+    if (table[at].page == huge_page) return table[at].line;
+    if (huge_used_ == huge_entries / 2) throw error("the simulated machine has no more memory", "use fewer keys");
+    table[at] = {huge_page, huge_used_++};
+    return table[at].line;
+  }
+
+  [[nodiscard]] std::uint32_t& huge_page_of(line_number line) noexcept {
+    return reinterpret_cast<std::uint32_t*>(huge_pages_of_frames_.start())[line >> line_bits];
+  }
+
   [[nodiscard]] std::uintptr_t& page_of(line_number line) noexcept {
     return reinterpret_cast<std::uintptr_t*>(pages_.start())[line >> line_bits];
   }
 
   mapping table_;
   mapping pages_;  // of frames
+  mapping huge_pages_of_frames_;
+  mapping huge_table_;
+  std::uint32_t huge_used_ = 0;
+  std::array<std::uintptr_t, 2> first_page_{};
   std::array<entry, 4096> recent_{};
-  std::array<std::uint32_t, 2> used_{};
+  std::array<std::uint32_t, 2> next_{};  // no frame before is free
 };
 
 }  // namespace pmlab::simulator

@@ -54,6 +54,16 @@ class BadInput(ProgramTest):
         self.bad(["baseline", "std_map"], "--index", "cceh", "--baseline", "std_map")
         self.bad(["null_index", "verify"], "--index", "null_index", "--verify")
 
+    def test_specifications(self):
+        self.bad(["did you mean mode"], "--index", "cache(cceh,modus=serial)")
+        self.bad(["did you mean serial"], "--index", "cache(cceh,mode=seriel)")
+        self.bad(["capacity", "10%"], "--index", "cache(cceh,capacity=200%)")
+        self.bad(["did you mean cceh"], "--index", "cache(ceh)")
+        self.bad(["did you mean cache"], "--index", "cash(cceh)")
+        self.bad(["bracket"], "--index", "cache(cceh")
+        self.bad(["one index"], "--index", "cache(mode=serial)")
+        self.bad(["tbb_hash"], "--index", "cache(tbb_hash)")
+
     def test_a_pmdk_container_needs_a_pool(self):
         for name in ("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
             for medium in ("dram", "emulated:aep", "simulated:aep", "counted:pmem:" + self.file("pool")):

@@ -24,6 +24,7 @@ class DoctorAndList(ProgramTest):
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
         self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "workloads", "distributions", "phases"})
+        self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")
         self.assertEqual(kinds["fast_fair"], "ordered")

@@ -12,7 +12,7 @@ namespace pmlab::media::test {
 
 // One logical thread: its clock, its side of the model, its own random numbers.
 struct virtual_thread {
-  virtual_thread(const device_profile& profile, std::uint64_t which) : state(profile, which), number(which) {}
+  virtual_thread(const device_profile& profile, std::uint64_t which) : state(profile), number(which) {}
 
   // Uniform in [0, limit).
   std::uint64_t random(std::uint64_t limit) noexcept {

@@ -75,6 +75,17 @@ class Microbench(ProgramTest):
         self.assertEqual(alone["cases"][0]["name"], name)
         self.assertEqual(alone["cases"][0]["values"], figure[name])
 
+    def test_six_dimms_do_not_depend_on_the_cases_before_them(self):
+        """Which DIMM a place falls on, and when each thread begins, are the case's own business."""
+        name = "six-dimms-ntstore"
+        wanted = f"^({name}|six-dimms-load|load-random/access_bytes=4K/threads=(12|24))$"
+        every, _ = self.results_of("--filter", wanted, medium="simulated:aep", suite="paper")
+        figures = {c["name"]: c["values"] for c in every["cases"]}
+        self.assertEqual(len(figures), 4)
+        for one in (name, "load-random/access_bytes=4K/threads=24"):
+            alone, _ = self.results_of("--filter", f"^{one}$", medium="simulated:aep", suite="paper")
+            self.assertEqual(alone["cases"][0]["values"], figures[one])
+
     def test_simulated_aep_is_near_its_published_latencies(self):
         document, _ = self.results_of("--filter", "^(idle-|chase)", medium="simulated:aep", suite="paper")
         for case in document["cases"]:

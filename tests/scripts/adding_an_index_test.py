@@ -15,9 +15,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-an-index.md").read_text()
 NAME = "null_index"
-# What the build reads.
-COPIED = ["CMakeLists.txt", "CMakePresets.json", "cmake", "base", "media", "sync", "indexes", "workload", "pibench",
-          "simulator", "verify", "bench", "cli", "tests", "profiles", "scripts", "examples"]
+# What a source tree has besides: not what is built, made or recorded.
+LEFT_OUT = shutil.ignore_patterns(".*", "build*", "results", "docs", "__pycache__")
 
 
 def block_after(text, heading):
@@ -31,12 +30,7 @@ class AddingAnIndex(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pmlab-adding-"))
         self.addCleanup(shutil.rmtree, self.folder)
         self.source = self.folder / "source"
-        self.source.mkdir()
-        for part in COPIED:
-            if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, self.source / part, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(ROOT / part, self.source)
+        shutil.copytree(ROOT, self.source, ignore=LEFT_OUT)
         self.offered = self.source / "indexes" / "offered.cmake"
         lines = self.offered.read_text().splitlines(keepends=True)
         self.offered.write_text("".join(line for line in lines if NAME not in line))

@@ -21,8 +21,8 @@ class Mutation(unittest.TestCase):
         def test_the_original_is_clean(self):
             self.verifier.choose(0)
             what = plant.clean_flags(DATA)
-            self.verifier.expect_clean(*what, "--crashes", "--budget", "3")
-            self.verifier.expect_clean(*what, "--schedules", "--threads", "4", "--budget", "3")
+            self.verifier.expect_clean(*what, "--crashes", "--budget", "2")
+            self.verifier.expect_clean(*what, "--schedules", "--threads", "4", "--budget", "2")
 
     else:
 
