@@ -2,6 +2,7 @@
 // can stand in front of it without being compiled for every index and medium.
 #pragma once
 
+#include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class any_index {
   virtual void prefetch_find(indexes::key_type key) = 0;
   // 0, if the index has no order.
   virtual std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) = 0;
+  // One after the other, if the index does not offer it.
+  virtual std::size_t load(std::span<const indexes::entry> ascending) = 0;
   virtual void for_each(const std::function<void(indexes::key_type, indexes::value_type)>& function) = 0;
   [[nodiscard]] virtual indexes::index_stats stats() const = 0;
   [[nodiscard]] virtual indexes::check_report check() const = 0;
@@ -73,6 +76,9 @@ class erased_index final : public any_index {
   std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) override {
     if constexpr (indexes::ordered_index<Index>) return index_.scan(from, out);
     return 0;
+  }
+  std::size_t load(std::span<const indexes::entry> ascending) override {
+    return indexes::detail::load_into(index_, ascending);
   }
   void for_each(const std::function<void(indexes::key_type, indexes::value_type)>& function) override {
     index_.for_each(function);
@@ -116,6 +122,7 @@ class attached_index {
   [[nodiscard]] bool offers_prefetch() const { return index_->offers_prefetch(); }
   void prefetch_find(indexes::key_type key) { index_->prefetch_find(key); }
   std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) { return index_->scan(from, out); }
+  std::size_t load(std::span<const indexes::entry> ascending) { return index_->load(ascending); }
   template <class Function>
   void for_each(Function&& function) const {
     index_->for_each(function);

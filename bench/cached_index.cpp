@@ -39,7 +39,7 @@ class cached_subject final : public subject {
   std::optional<access_sums> accesses() override { return behind_->accesses(); }
   void reset_accesses() override { behind_->reset_accesses(); }
   std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
-  std::optional<cache::statistics> cached() override { return open_->cache.cache_statistics(); }
+  layer_statistics layer() override { return open_->cache.cache_statistics(); }
 
   void reopen() override {
     open_.reset();

@@ -54,6 +54,8 @@ class hybrid_subject final : public subject {
     return emulation_sums{of_truth->waited_ns + of_copy->waited_ns, of_truth->late_ns + of_copy->late_ns};
   }
 
+  layer_statistics layer() override { return open_->index.hybrid_statistics(); }
+
   void reopen() override {
     open_.reset();
     the_truth().reopen();

@@ -31,11 +31,11 @@ struct phase_result {
   double seconds = 0;  // from the common start to the last thread's end; with --verify, of the busiest thread
   double throughput = 0;
   latency_summary latency;
-  std::optional<access_sums> accesses;      // on a counting medium
-  std::optional<bytes_per_key> space;       // nothing while the index is empty
-  std::uint64_t entries = 0;                // after the phase
-  std::optional<cache::statistics> cached;  // nothing: there is no cache. Its counts are the phase's
-  std::optional<std::uint64_t> wrong;       // nothing: answers were not checked
+  std::optional<access_sums> accesses;  // on a counting medium
+  std::optional<bytes_per_key> space;   // nothing while the index is empty
+  std::uint64_t entries = 0;            // after the phase
+  layer_statistics layer;               // its counts are the phase's
+  std::optional<std::uint64_t> wrong;   // nothing: answers were not checked
 };
 
 struct skipped_phase {

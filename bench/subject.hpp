@@ -2,8 +2,8 @@
 #pragma once
 
 #include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/layer_statistics.hpp>
 #include <pmlab/bench/medium_spec.hpp>
-#include <pmlab/cache/statistics.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/calibration.hpp>
 #include <pmlab/workload/latency_histogram.hpp>
@@ -106,8 +106,8 @@ class subject {
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // What may stand in front of the index; until `reopen`. Null: nothing may.
   [[nodiscard]] virtual any_index* index() { return nullptr; }
-  // Nothing, unless a cache stands in front.
-  [[nodiscard]] virtual std::optional<cache::statistics> cached() { return std::nullopt; }
+  // Since the index was opened.
+  [[nodiscard]] virtual layer_statistics layer() { return {}; }
   // Closes the index and its medium, and opens them again.
   virtual void reopen() = 0;
 };

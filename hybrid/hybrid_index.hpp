@@ -47,9 +47,11 @@
 #include <pmlab/hybrid/detail/load_watch.hpp>
 #include <pmlab/hybrid/detail/overlay.hpp>
 #include <pmlab/hybrid/detail/rebuild.hpp>
+#include <pmlab/hybrid/detail/sorted_parts.hpp>
 #include <pmlab/hybrid/detail/stripes.hpp>
 #include <pmlab/hybrid/detail/updaters.hpp>
 #include <pmlab/hybrid/options.hpp>
+#include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 
@@ -102,7 +104,7 @@ class hybrid_index {
   // of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads. The media outlive the index.
   template <class HashMedium, class TreeMedium>
   static hybrid_index open(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o = {}) {
-    return hybrid_index(hash_medium, tree_medium, o);
+    return hybrid_index(hash_medium, tree_medium, o, clock::now());
   }
 
   hybrid_index(const hybrid_index&) = delete;
@@ -222,6 +224,7 @@ class hybrid_index {
     s.asynchronous = watch_.is_asynchronous();
     s.complete = is_complete();
     s.refused_by_copy = refused_.load(std::memory_order_relaxed);
+    s.ready_ns = ready_ns_;
     const std::scoped_lock lock(mutex_);
     s.rebuilt = rebuilt_entries_;
     s.rebuild_ns = rebuild_ns_;
@@ -235,7 +238,7 @@ class hybrid_index {
   static constexpr std::size_t batch_width = 64;
 
   template <class HashMedium, class TreeMedium>
-  hybrid_index(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o)
+  hybrid_index(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o, clock::time_point opened)
       : options_(checked(o)),
         hash_(Hash::open(hash_medium, Hash::layout_name)),
         tree_(Tree::open(tree_medium, Tree::layout_name)),
@@ -252,11 +255,17 @@ class hybrid_index {
               if (last) change_copy(c);
               stripes_[stripes_.number_of(c.key)].applied();
             },
-            begin_),
+            [this](key_type key) { prefetch_copy(key); }, begin_),
         overlay_(hash_is_truth ? updaters_.places() + most_threads : 0) {
     drop_what_the_truth_lacks();
     start_rebuild(false);
     if (o.rebuilders == 0) wait_until_complete();
+    ready_ns_ = nanoseconds_since(opened);
+  }
+
+  static std::uint64_t nanoseconds_since(clock::time_point start) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
   }
 
   // Threads that may be in the middle of a direct change at a time.
@@ -350,6 +359,7 @@ class hybrid_index {
     detail::held_stripe held(s);                                                                               // H1
     if (adds && overlay_.count() != 0 && !copy_has_space() && !the_truth().find(c.key)) return outcome::full;  // H6
     if (!watch_.is_asynchronous() && !s.has_queued()) {
+      prefetch_copy(c.key);
       const outcome answer = operation();
       if (has_changed(answer)) change_copy(c);  // H2
       if (answer == outcome::erased) note_erased(number);
@@ -362,6 +372,11 @@ class hybrid_index {
     held.unlock_queued();
     place.publish(c);
     return answer;
+  }
+
+  // What the change of the copy will need first comes while the truth is at work.
+  void prefetch_copy([[maybe_unused]] key_type key) {
+    if constexpr (!hash_is_truth && requires { hash_.prefetch_find(key); }) hash_.prefetch_find(key);
   }
 
   void note_erased([[maybe_unused]] std::size_t stripe) noexcept {
@@ -442,8 +457,10 @@ class hybrid_index {
     begin_();
     try {
       if constexpr (hash_is_truth) {
-        entries = detail::for_each_sorted(hash_, threads(), stop_, [this](const indexes::entry& e) {
-          if (!put_in_tree(e.key, e.value)) lose_space();
+        // What a durable tree holds already, it holds with the hash's value.
+        entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {
+          begin_();
+          if (indexes::detail::load_into(tree_, part) != part.size()) lose_space();
         });
       } else {
         if (empty_first) empty_hash();
@@ -456,8 +473,7 @@ class hybrid_index {
     }
     const std::scoped_lock lock(mutex_);
     rebuilt_entries_ = entries;
-    rebuild_ns_ =
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
+    rebuild_ns_ = nanoseconds_since(start);
     complete_.store(!has_lost_space_, std::memory_order_release);
     is_rebuilding_ = false;
     rebuilt_.notify_all();
@@ -465,8 +481,10 @@ class hybrid_index {
 
   void fill_hash(std::span<const indexes::entry> chunk, std::uint64_t time) {
     begin_();
-    for (const indexes::entry& e : chunk) {
-      if (stop_.load(std::memory_order_relaxed)) return;
+    constexpr std::size_t ahead = 8;  // entries whose places in the hash are on their way
+    for (std::size_t i = 0; i < chunk.size() && !stop_.load(std::memory_order_relaxed); ++i) {
+      if (i + ahead < chunk.size()) prefetch_copy(chunk[i + ahead].key);
+      const indexes::entry& e = chunk[i];
       const std::size_t number = stripes_.number_of(e.key);
       const detail::held_stripe held(stripes_[number]);
       std::optional<value_type> value = e.value;
@@ -504,6 +522,7 @@ class hybrid_index {
   detail::overlay overlay_;
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> scan_waits_{0};
+  std::uint64_t ready_ns_ = 0;  // set by `open`
 
   std::atomic<bool> stop_{false};
   std::atomic<bool> complete_{false};

@@ -81,7 +81,20 @@ struct statistics {
   bool complete = false;              // the copy holds all that the truth holds
   std::uint64_t refused_by_copy = 0;  // changes for which the copy had no space
   std::uint64_t rebuilt = 0;          // entries of the last rebuild
-  std::uint64_t rebuild_ns = 0;       // from open to the copy being complete
+  std::uint64_t ready_ns = 0;         // of `open`: from then on operations are taken
+  std::uint64_t rebuild_ns = 0;       // of the last rebuild, until the copy was complete
+
+  // The counts since `before`; what is no count stays.
+  statistics& operator-=(const statistics& before) noexcept {
+    queued -= before.queued;
+    batches -= before.batches;
+    merged -= before.merged;
+    writer_waits -= before.writer_waits;
+    scan_waits -= before.scan_waits;
+    switches -= before.switches;
+    refused_by_copy -= before.refused_by_copy;
+    return *this;
+  }
 };
 
 }  // namespace pmlab::hybrid

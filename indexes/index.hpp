@@ -102,4 +102,14 @@ concept ordered_index = point_index<I> && requires(I& index, key_type key, std::
   index.for_each_in(key, key, [](key_type, value_type) {});
 };
 
+// An ordered index that takes many entries at once, much faster than one at a time where they come between two neighbours.
+//
+// `load(ascending)`: strictly ascending keys. Those that are there already keep their values. Returns how many of the
+// entries were gone through: fewer than given if there is no space for the next one. Other operations may run, loads too.
+// Durable on return; of one that a crash cuts off, some first part is there, each entry whole, and nothing leaks.
+template <class I>
+concept loadable_index = ordered_index<I> && requires(I& index, std::span<const entry> ascending) {
+  { index.load(ascending) } -> std::same_as<std::size_t>;
+};
+
 }  // namespace pmlab::indexes

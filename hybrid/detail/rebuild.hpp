@@ -1,118 +1,19 @@
-// How a copy is made anew from the truth: a tree from a hash, and a hash from a tree.
+// How a hash is made anew from a tree that is at work.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace pmlab::hybrid::detail {
-
-// ---- a tree from a hash ----
-
-inline bool by_key(const indexes::entry& a, const indexes::entry& b) noexcept { return a.key < b.key; }
-
-// Entries, cut into parts: all keys of a part are below those of the next one.
-struct parted_entries {
-  std::unique_ptr<indexes::entry[]> entries;
-  std::vector<std::size_t> starts;  // of the parts, and the end of the last one
-};
-
-// Cuts into parts part_of(key) = 0, 1, ...: counted block by block, so that each block knows where its entries go.
-// Nothing if a part is larger than `largest`.
-template <class PartOf>
-[[nodiscard]] std::optional<parted_entries> cut(std::span<const indexes::entry> all, std::size_t parts,
-                                                unsigned threads, std::size_t largest, PartOf&& part_of) {
-  constexpr std::size_t block = std::size_t{1} << 16;
-  const std::size_t blocks = (all.size() + block - 1) / block;
-  std::vector<std::size_t> places(blocks * parts);
-  const auto entries_of = [&](std::size_t b) {
-    return all.subspan(b * block, std::min(block, all.size() - b * block));
-  };
-  sync::run_in_parallel(threads, blocks, 1, [&](std::size_t b) {
-    for (const indexes::entry& e : entries_of(b)) ++places[b * parts + part_of(e.key)];
-  });
-  parted_entries result;
-  std::size_t next = 0;
-  for (std::size_t p = 0; p < parts; ++p) {
-    result.starts.push_back(next);
-    for (std::size_t b = 0; b < blocks; ++b) next += std::exchange(places[b * parts + p], next);
-    if (next - result.starts.back() > largest) return std::nullopt;
-  }
-  result.starts.push_back(next);
-  result.entries.reset(new indexes::entry[all.size()]);
-  sync::run_in_parallel(threads, blocks, 1, [&](std::size_t b) {
-    for (const indexes::entry& e : entries_of(b)) result.entries[places[b * parts + part_of(e.key)]++] = e;
-  });
-  return result;
-}
-
-// Into parts of about `entries_per_part`. Where keys are spread evenly, their upper bits say the part; elsewhere bounds
-// that are chosen from a sample.
-[[nodiscard]] inline parted_entries cut_by_key(std::span<const indexes::entry> all, std::size_t entries_per_part,
-                                               unsigned threads) {
-  const auto [lowest, highest] = std::minmax_element(all.begin(), all.end(), by_key);
-  const auto bits = static_cast<unsigned>(std::bit_width(all.size() / entries_per_part));
-  const auto width = static_cast<unsigned>(std::bit_width(highest->key - lowest->key));
-  const unsigned shift = width > bits ? width - bits : 0;
-  constexpr std::size_t tolerated = 4;
-  if (auto even = cut(all, std::size_t{1} << bits, threads, tolerated * entries_per_part,
-                      [shift, low = lowest->key](indexes::key_type key) { return (key - low) >> shift; }))
-    return *std::move(even);
-
-  constexpr std::size_t samples_per_part = 32;
-  const std::size_t parts = all.size() / entries_per_part + 1;
-  const std::size_t samples = parts * samples_per_part;
-  std::vector<indexes::key_type> bounds;
-  for (std::size_t i = 0; i < samples; ++i) bounds.push_back(all[all.size() / samples * i].key);
-  std::sort(bounds.begin(), bounds.end());
-  for (std::size_t i = 1; i < parts; ++i) bounds[i - 1] = bounds[i * samples_per_part];
-  bounds.resize(parts - 1);
-  return *cut(all, parts, threads, all.size(), [&bounds](indexes::key_type key) {
-    return static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), key) - bounds.begin());
-  });
-}
-
-// Calls put(entry) for every entry of `hash`, which nobody changes meanwhile, in ascending order within each of many
-// ranges of keys, from up to `threads` threads. Takes 32 bytes of DRAM per entry while it works. Returns how many there
-// were; stops early when `stop` says so. May throw std::bad_alloc, before the first call.
-template <class Hash, class Put>
-std::uint64_t for_each_sorted(const Hash& hash, unsigned threads, const std::atomic<bool>& stop, Put&& put) {
-  constexpr std::size_t entries_per_part = std::size_t{1} << 15;
-  std::vector<indexes::entry> all;
-  hash.for_each([&](indexes::key_type key, indexes::value_type value) { all.push_back({key, value}); });
-  const auto put_sorted = [&](std::span<indexes::entry> part) {
-    std::sort(part.begin(), part.end(), by_key);
-    for (const indexes::entry& e : part) {
-      if (stop.load(std::memory_order_relaxed)) return;
-      put(e);
-    }
-  };
-  const std::uint64_t count = all.size();
-  if (count < 2 * entries_per_part) {
-    put_sorted(all);
-    return count;
-  }
-  const parted_entries parted = cut_by_key(all, entries_per_part, threads);
-  std::vector<indexes::entry>().swap(all);
-  sync::run_in_parallel(threads, parted.starts.size() - 1, 1, [&](std::size_t p) {
-    put_sorted(std::span(parted.entries.get() + parted.starts[p], parted.starts[p + 1] - parted.starts[p]));
-  });
-  return count;
-}
-
-// ---- a hash from a tree that is at work ----
 
 // When keys of a stripe were last erased, so that whoever has read the truth before does not put an erased key, or an old
 // value, into the copy.

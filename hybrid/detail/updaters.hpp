@@ -33,9 +33,11 @@ class updaters {
 
  public:
   // `apply(change, last)`: makes the change, which is a put or a remove, in the copy if `last` is true, and counts it
-  // as applied. `begin()`: told by a background thread before it works. Throws pmlab::error: no more threads.
-  updaters(const options& o, std::function<void(const change&, bool last)> apply, std::function<void()> begin)
-      : apply_(std::move(apply)), begin_(std::move(begin)), rest_(o.rest) {
+  // as applied. `foresee(key)`: a change of it will be applied soon. `begin()`: told by a background thread before it
+  // works. Throws pmlab::error: no more threads.
+  updaters(const options& o, std::function<void(const change&, bool last)> apply,
+           std::function<void(indexes::key_type)> foresee, std::function<void()> begin)
+      : apply_(std::move(apply)), foresee_(std::move(foresee)), begin_(std::move(begin)), rest_(o.rest) {
     for (unsigned i = 0; i < std::max(o.queues, 1U); ++i) lanes_.push_back(std::make_unique<lane>(o));
     try {
       const unsigned threads = o.how == update::synchronous ? 0 : o.updaters;
@@ -154,6 +156,7 @@ class updaters {
     const auto first = l.batch.begin();
     const auto end = std::remove_if(first, first + static_cast<std::ptrdiff_t>(count),
                                     [](const change& c) { return c.what == change::kind::nothing; });
+    std::for_each(first, end, [this](const change& c) { foresee_(c.key); });
     // In the order of keys, which the tree likes; of equal keys the latest comes last.
     std::stable_sort(first, end, [](const change& a, const change& b) { return a.key < b.key; });
     for (auto c = first; c != end; ++c) {
@@ -191,6 +194,7 @@ class updaters {
   }
 
   std::function<void(const change&, bool)> apply_;
+  std::function<void(indexes::key_type)> foresee_;
   std::function<void()> begin_;
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};

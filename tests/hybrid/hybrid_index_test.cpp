@@ -122,6 +122,41 @@ TYPED_TEST(hybrid_index, makes_its_copy_anew) {
   }
 }
 
+// However keys are spread: the order is made by their upper bits where these tell, and by bounds elsewhere.
+TEST(hybrid_index_tree, is_made_anew_in_order_of_any_keys) {
+  constexpr std::uint64_t top = ~std::uint64_t{0};
+  const auto in_order = [](const std::vector<std::uint64_t>& keys) {
+    dram of_hash;
+    dram of_tree;
+    std::map<std::uint64_t, std::uint64_t> expected;
+    {
+      hash h = hash::open(of_hash);
+      for (const std::uint64_t key : keys) {
+        h.insert(key, ~key);
+        expected[key] = ~key;
+      }
+    }
+    options o = with(update::asynchronous);
+    o.rebuilders = 2;
+    auto index = hash_first::open(of_hash, of_tree, o);
+    expect_holds(index, expected);
+  };
+  in_order({});
+  in_order({top});
+  in_order({0, top});
+  std::vector<std::uint64_t> dense;
+  std::vector<std::uint64_t> two_clusters;
+  std::vector<std::uint64_t> powers;
+  for (std::uint64_t i = 0; i < 60'000; ++i) {
+    dense.push_back(i);
+    two_clusters.push_back(i % 2 == 0 ? i : top - i);
+    powers.push_back((std::uint64_t{1} << (i % 48)) + i);
+  }
+  in_order(dense);
+  in_order(two_clusters);
+  in_order(powers);
+}
+
 TEST(hybrid_index_plus, serves_while_its_hash_is_made_anew) {
   dram of_hash;
   dram of_tree;
@@ -160,14 +195,18 @@ TEST(hybrid_index_space, a_tree_without_space_refuses_new_keys_and_loses_none) {
   for (const update how : {update::synchronous, update::asynchronous}) {
     dram of_hash;
     dram of_tree(media::dram_options{.capacity_bytes = 64 << 10});
-    auto index = hash_first::open(of_hash, of_tree, with(how));
+    // What an updater that is late leaves beside the tree is not to be as much as what the tree holds.
+    options o = with(how);
+    o.queues = 2;
+    o.queue = 16;
+    auto index = hash_first::open(of_hash, of_tree, o);
     std::map<std::uint64_t, std::uint64_t> expected;
     std::uint64_t next = 0;
     const auto fill = [&] {
       for (;; ++next) {
-        const outcome o = index.insert(key_of(next), next);
-        if (o == outcome::full) return;
-        ASSERT_EQ(o, outcome::inserted);
+        const outcome answer = index.insert(key_of(next), next);
+        if (answer == outcome::full) return;
+        ASSERT_EQ(answer, outcome::inserted);
         ASSERT_LT(next, 100'000U);
         expected[key_of(next)] = next;
       }
