@@ -1,6 +1,7 @@
 // A pmlab index on one of pmlab's media, as a subject.
 #pragma once
 
+#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/media_list.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/subject.hpp>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 namespace pmlab::bench {
 
@@ -58,6 +60,14 @@ class driver final : public subject {
     return std::nullopt;
   }
 
+  // Counts are of an index by itself, and half of the media: they are not compiled twice.
+  [[nodiscard]] any_index* index() override {
+    if constexpr (counting_medium<Medium>)
+      return nullptr;
+    else
+      return &open_->erased;
+  }
+
   void reopen() override {
     open_.reset();
     if constexpr (kind_of<Medium>.simulated) {
@@ -76,9 +86,13 @@ class driver final : public subject {
   }
 
  private:
+  struct not_erased {
+    not_erased(Index& /*index*/, Medium& /*medium*/) {}
+  };
   struct opened {
-    explicit opened(Medium& m) : index(Index::open(m)) {}
+    explicit opened(Medium& m) : index(Index::open(m)), erased(index, m) {}
     Index index;
+    [[no_unique_address]] std::conditional_t<counting_medium<Medium>, not_erased, erased_index<Index, Medium>> erased;
   };
 
   // Media that count or charge want to know where an operation begins and ends.

@@ -40,6 +40,12 @@ std::string refusal(const index_description& index, const phase& p, unsigned thr
                                                                             : "";
 }
 
+unsigned own_threads(const std::vector<const index_description*>& indexes) {
+  unsigned sum = 0;
+  for (const index_description* d : indexes) sum += d->own_threads;
+  return sum;
+}
+
 // One number of threads, from opening the indexes to closing them.
 class pass {
  public:
@@ -48,7 +54,7 @@ class pass {
       : options_(options),
         shown_(shown),
         report_(report),
-        machine_(options.medium, threads),
+        machine_(options.medium, threads, own_threads(indexes)),
         team_(threads),
         runner_(options, team_, shown) {
     for (const index_description* d : indexes) open(*d, indexes.size() == 1, first);
@@ -110,6 +116,7 @@ class pass {
     setup.emulation = options_.emulation;
     setup.huge_pages = options_.huge_pages;
     setup.threads = team_.size();
+    setup.records = options_.trace ? options_.trace->load.size() : options_.records;
     if (options_.medium.simulated) setup.pool_bytes = pool_bytes_for(description, options_);
     if (options_.medium.in_pool() && description.place != placement::own_dram) {
       // The file of an earlier number of threads is ours to replace.

@@ -1,10 +1,12 @@
 // The media for which the benchmark instantiates an index: the one list of them, and how each is made from what the
-// user asked for. Indexes that are built for the simulated machine (PMLAB_SIMULATED) know its medium alone.
+// user asked for. Indexes that are built for the simulated machine (PMLAB_SIMULATED) know its persistent memory, and its
+// DRAM for what has a half there.
 #pragma once
 
 #include <pmlab/bench/medium_spec.hpp>
 #include <pmlab/bench/subject.hpp>
 #if defined(PMLAB_SIMULATED)
+#include <pmlab/media/dram.hpp>
 #include <pmlab/simulator/simulated.hpp>
 #else
 #include <pmlab/media/counted.hpp>
@@ -26,6 +28,7 @@ template <class Visit>
 void for_each_medium(Visit&& visit) {
 #if defined(PMLAB_SIMULATED)
   visit(medium_tag<simulator::simulated>{});
+  visit(medium_tag<media::dram>{});
 #else
   using media::counted;
   using media::emulated;
@@ -76,6 +79,15 @@ struct medium_traits<simulator::simulated> {
   template <class Make>
   static auto construct(const subject_setup& setup, Make&& make) {
     return make(setup.medium.profile, setup.pool_bytes);
+  }
+};
+
+template <>
+struct medium_traits<media::dram> {
+  static constexpr medium_kind kind{};
+  template <class Make>
+  static auto construct(const subject_setup& /*setup*/, Make&& make) {
+    return make();
   }
 };
 

@@ -6,7 +6,7 @@ namespace pmlab::bench {
 
 struct simulated_run::running {};
 
-simulated_run::simulated_run(const medium_spec& medium, unsigned /*threads*/) {
+simulated_run::simulated_run(const medium_spec& medium, unsigned /*threads*/, unsigned /*background*/) {
   if (medium.simulated)
     throw error("this program has no simulated machine for medium " + medium.text(), "run pmlab-simulated");
 }

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ struct phase_runner::totals {
   double seconds = 0;
   double seconds_left = std::numeric_limits<double>::infinity();
   std::uint64_t expected = 0;  // operations in all; for the progress line
+  layer_statistics layer_before;
 };
 
 phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {
@@ -76,6 +78,7 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
   if (p.kind == phase_kind::reopen) return reopen(c, p, repeat);
   c.index->reset_accesses();
   totals sums(team_.size());
+  sums.layer_before = c.index->layer();
   const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
   if (by_time) sums.seconds_left = options_.seconds;
   const std::uint64_t total = maker_.operations_of(p, c.keys);
@@ -217,6 +220,7 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
   }
   // A walk over the index: only after what may have changed it.
   if (p.changes_entries() || p.kind == phase_kind::reopen || c.space.entries == 0) c.space = c.index->space();
+  result.layer = counts_since(c.index->layer(), sums.layer_before);
   result.entries = c.space.entries;
   if (c.space.entries == 0) return result;
   const auto entries = static_cast<double>(c.space.entries);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -84,7 +85,12 @@ void check_space(const fs::path& folder, std::uint64_t bytes, std::uint64_t free
 }  // namespace
 
 std::string pool_path(const std::string& path, const std::string& index, bool alone) {
-  return alone ? path : path + "." + index;
+  if (alone) return path;
+  // A specification holds characters that mean something to a shell.
+  std::string name = index;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return path + "." + name;
 }
 
 pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy, bool keep)

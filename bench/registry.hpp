@@ -1,6 +1,7 @@
 // The indexes that the program knows.
 #pragma once
 
+#include <pmlab/base/spec.hpp>
 #include <pmlab/bench/subject.hpp>
 #include <pmlab/workload/operation.hpp>
 
@@ -36,18 +37,34 @@ struct index_description {
   // Why operations of this kind cannot be measured with this many threads; empty: they can.
   std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
   std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
+  unsigned own_threads = 0;  // that it starts itself
+};
+
+// What is made of indexes: NAME(INDEX,...,KEY=VALUE,...).
+struct combination {
+  std::string name;
+  std::string form;  // as a user writes it
+  std::string what;  // one line
+  // Throws pmlab::error: an unknown option, an index that cannot be used for it.
+  std::function<index_description(const spec&)> describe{};
 };
 
 // In the order of their names, pmlab's own before its peers.
 [[nodiscard]] std::vector<const index_description*> all_indexes();
 
-// Throws pmlab::error with the nearest name if there is none of this name.
+// In the order of their names.
+[[nodiscard]] std::vector<const combination*> all_combinations();
+
+// The index of this name, or what a specification like cache(cceh,mode=adaptive) makes of one: its name is the
+// specification as it was written. Throws pmlab::error: there is none of this name (with the nearest one), the
+// specification cannot be understood.
 [[nodiscard]] const index_description& find_index(std::string_view name);
 
 // Adds an index to the program while it is being started; see bench/register_index.hpp.
 class registration {
  public:
   explicit registration(index_description description);
+  explicit registration(combination made);
 };
 
 }  // namespace pmlab::bench

@@ -34,6 +34,7 @@ struct phase_result {
   std::optional<access_sums> accesses;  // on a counting medium
   std::optional<bytes_per_key> space;   // nothing while the index is empty
   std::uint64_t entries = 0;            // after the phase
+  layer_statistics layer;               // its counts are the phase's
   std::optional<std::uint64_t> wrong;   // nothing: answers were not checked
 };
 

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <variant>
 
 #include <unistd.h>
 
@@ -124,6 +125,37 @@ json per_operation_to_json(const phase_result& r) {
   return j;
 }
 
+json cache_to_json(const phase_result& r) {
+  if (!std::holds_alternative<cache::statistics>(r.layer)) return nullptr;
+  const auto& c = std::get<cache::statistics>(r.layer);
+  json j{{"hits", c.hits},           {"misses", c.misses}, {"fills", c.fills},          {"drops", c.drops},
+         {"evictions", c.evictions}, {"stale", c.stale},   {"helped", c.helped},        {"mode_switches", c.switches},
+         {"capacity", c.capacity},   {"bytes", c.bytes},   {"hit_ratio", c.hit_ratio()}};
+  for (std::size_t m = 0; m < c.lookups.size(); ++m)
+    if (c.lookups[m] != 0) j["lookups"][std::string(cache::mode_names[m])] = c.lookups[m];
+  return j;
+}
+
+json hybrid_to_json(const phase_result& r) {
+  if (!std::holds_alternative<hybrid::statistics>(r.layer)) return nullptr;
+  const auto& h = std::get<hybrid::statistics>(r.layer);
+  return {{"queued", h.queued},
+          {"batches", h.batches},
+          {"merged", h.merged},
+          {"writer_waits", h.writer_waits},
+          {"scan_waits", h.scan_waits},
+          {"refused_by_copy", h.refused_by_copy},
+          {"mode_switches", h.switches},
+          {"mode", h.asynchronous ? "async" : "sync"},
+          {"waiting", h.waiting},
+          {"deepest_queue", h.deepest},
+          {"longest_lag_ns", h.longest_lag_ns},
+          {"complete", h.complete},
+          {"ready_ns", h.ready_ns},
+          {"rebuild_ns", h.rebuild_ns},
+          {"rebuilt", h.rebuilt}};
+}
+
 json result_to_json(const phase_result& r) {
   json j;
   j["index"] = r.index;
@@ -139,6 +171,8 @@ json result_to_json(const phase_result& r) {
                      {"max", r.latency.max},   {"samples", r.latency.samples}};
   j["per_operation"] = per_operation_to_json(r);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
+  j["cache"] = cache_to_json(r);
+  j["hybrid"] = hybrid_to_json(r);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
   return j;

@@ -4,20 +4,23 @@
 #include <pmlab/simulator/machine/machine.hpp>
 #include <pmlab/simulator/time/device_timing.hpp>
 
+#include <algorithm>
+
 namespace pmlab::bench {
 
 // And the caller's own core.
 static_assert(simulated_run::most_threads + 1 == simulator::core_set::most_cores);
 
 struct simulated_run::running {
-  running(const medium_spec& medium, unsigned threads)
-      : costs(media::load_profile(medium.profile), media::load_profile(dram_profile), threads + 1) {}
+  running(const medium_spec& medium, unsigned cores)
+      : costs(media::load_profile(medium.profile), media::load_profile(dram_profile), cores) {}
   simulator::device_timing costs;
 };
 
-simulated_run::simulated_run(const medium_spec& medium, unsigned threads) {
+simulated_run::simulated_run(const medium_spec& medium, unsigned threads, unsigned background) {
   if (!medium.simulated) return;
-  running_ = std::make_unique<running>(medium, threads);
+  // Background threads that get none of their own share the first cores.
+  running_ = std::make_unique<running>(medium, std::min(threads + 1 + background, simulator::core_set::most_cores));
   simulator::machine_options options;
   options.cost = &running_->costs;
   options.watch_freed = false;

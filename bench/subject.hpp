@@ -1,6 +1,8 @@
 // What the benchmark measures: an index on its medium, or a container of somebody else's, behind one interface.
 #pragma once
 
+#include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/layer_statistics.hpp>
 #include <pmlab/bench/medium_spec.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/calibration.hpp>
@@ -102,6 +104,10 @@ class subject {
   virtual void reset_accesses() = 0;
   // Nothing, unless the medium is emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
+  // What may stand in front of the index; until `reopen`. Null: nothing may.
+  [[nodiscard]] virtual any_index* index() { return nullptr; }
+  // Since the index was opened.
+  [[nodiscard]] virtual layer_statistics layer() { return {}; }
   // Closes the index and its medium, and opens them again.
   virtual void reopen() = 0;
 };
@@ -112,7 +118,8 @@ struct subject_setup {
   std::uint64_t pool_bytes = 0;                         // size of the pool if it is to be made; 0: it exists
   std::shared_ptr<const media::calibration> emulation;  // of an emulated medium
   bool huge_pages = true;
-  unsigned threads = 1;  // how many will call `run` at a time, at most
+  std::uint64_t records = 0;  // entries that will be loaded
+  unsigned threads = 1;       // how many will call `run` at a time, at most
 };
 
 }  // namespace pmlab::bench

@@ -1,5 +1,6 @@
 // `pmlab bench`: reads what to measure, has it measured, shows the figures.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/spec.hpp>
 #include <pmlab/bench/engine.hpp>
 #include <pmlab/bench/library_index.hpp>
 #include <pmlab/bench/machine.hpp>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -50,6 +52,14 @@ std::vector<std::string> split(const std::vector<std::string>& lists) {
       start = end + 1;
     }
   return words;
+}
+
+// "cceh,cache(cceh,mode=adaptive)" are two: commas within brackets separate nothing.
+std::vector<std::string> index_names(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists)
+    for (std::string& name : split_list(list)) names.push_back(std::move(name));
+  return names;
 }
 
 std::uint32_t small_count(const std::string& text, const std::string& option, std::uint64_t most) {
@@ -131,7 +141,7 @@ bench::bench_options read_options(const given_options& given) {
 
 int run(const given_options& given, const arguments& command_line) {
   std::vector<const bench::index_description*> indexes;
-  for (const std::string& name : split(given.indexes)) indexes.push_back(&bench::find_index(name));
+  for (const std::string& name : index_names(given.indexes)) indexes.push_back(&bench::find_index(name));
   if (given.indexes.empty() && given.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
   if (given.library_scans && given.libraries.empty())
@@ -187,7 +197,8 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
     return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();
   };
-  texts("--index", given->indexes, "NAME[,NAME...]: what to measure (`pmlab list`)");
+  texts("--index", given->indexes,
+        "NAME[,NAME...]: what to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"");
   texts("--library", given->libraries,
         "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
   app->add_flag("--library-scans", given->library_scans, "Scan libraries too: they order keys as unsigned integers");

@@ -55,6 +55,9 @@ json everything() {
                               {"operations", operations_of(*d)},
                               {"threads", d->threading},
                               {"peer", d->peer}});
+  all["combinations"] = json::array();
+  for (const bench::combination* c : bench::all_combinations())
+    all["combinations"].push_back({{"name", c->name}, {"form", c->form}, {"what", c->what}});
   for (const bench::medium_form& f : bench::medium_forms())
     all["media"].push_back({{"form", f.form}, {"what", f.what}});
   for (const std::string_view name : media::profile_names())
@@ -79,6 +82,8 @@ void print_text(const json& all) {
     fmt::print("  {:<14} {:<8} lives in: {}; {}; threads: {}\n", "", "", i["lives_in"].get<std::string>(),
                i["operations"].get<std::string>(), i["threads"].get<std::string>());
   }
+  for (const json& c : all["combinations"])
+    fmt::print("  {}\n  {:<23} {}\n", c["form"].get<std::string>(), "", c["what"].get<std::string>());
   std::puts("\nMedia (--medium)");
   for (const json& m : all["media"])
     fmt::print("  {:<23} {}\n", m["form"].get<std::string>(), m["what"].get<std::string>());

@@ -1,10 +1,13 @@
 // pmlab verify: every crash and many schedules of an index.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/spec.hpp>
 #include <pmlab/cli/command.hpp>
 #include <pmlab/cli/verify_run.hpp>
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,10 +19,8 @@ constexpr unsigned most_threads = 16;  // verify::promises::most_threads
 void check(const verify_request& r) {
   if (r.indexes.empty() && r.subject.empty() && r.library.empty())
     throw error("nothing to verify", "name an index: --index NAME, or give a library: --library FILE.so");
-  if (static_cast<int>(!r.indexes.empty()) + static_cast<int>(!r.subject.empty()) +
-          static_cast<int>(!r.library.empty()) >
-      1)
-    throw error("--index, --subject and --library exclude each other", "give one of them");
+  if (!r.library.empty() && !(r.indexes.empty() && r.subject.empty()))
+    throw error("--library excludes --index and --subject", "give one of them");
   if (r.threads > most_threads)
     throw error(fmt::format("{} threads are too many", r.threads), fmt::format("give 1 to {}", most_threads));
   if (r.keys < 2) throw error("--keys must be at least 2", "leave it out for 120");
@@ -33,10 +34,15 @@ void check(const verify_request& r) {
 
 command add_verify(CLI::App& program, const arguments& command_line) {
   const auto r = std::make_shared<verify_request>();
+  const auto given = std::make_shared<std::vector<std::string>>();
   CLI::App* const app =
       program.add_subcommand("verify", "Look for crashes and schedules that an index does not survive");
-  app->add_option("--index", r->indexes, "NAME[,NAME...]: what to verify (`pmlab list`)")->delimiter(',');
-  app->add_option("--subject", r->subject, "FILE.so: a shared object that registers an index for verification");
+  app->add_option("--index", *given, "NAME[,NAME...]: what to verify (`pmlab list`), such as cache(cceh,mode=parallel)")
+      ->type_name("")
+      ->expected(1)
+      ->take_all();
+  app->add_option("--subject", r->subject,
+                  "FILE.so: a shared object that registers an index for verification, or what --index is made with");
   app->add_option("--library", r->library, "FILE.so: a library with PiBench's interface, built by scripts/pmlab-c++");
   app->add_flag("--scans", r->scans, "scan the library too: it orders keys as unsigned integers of this machine");
   app->add_flag("--crashes", r->crashes, "crash at every store, flush and fence");
@@ -58,7 +64,9 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index fast_fair --crashes --budget 10\n"
       "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
       "  pmlab verify --library ./libmine.so --crashes");
-  return {app, [r, app, command_line] {
+  return {app, [r, given, app, command_line] {
+            for (const std::string& list : *given)
+              for (std::string& name : split_list(list)) r->indexes.push_back(std::move(name));
             r->schedule_given = app->count("--schedule") != 0;
             check(*r);
             return verify(*r, command_line);

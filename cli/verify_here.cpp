@@ -69,12 +69,22 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   return text;
 }
 
+// A specification's brackets mean something to a shell.
+std::string quoted(const std::string& name) {
+  return name.find('(') == std::string::npos ? name : fmt::format("'{}'", name);
+}
+
+std::string made_with(const verify_request& request, const std::string& name) {
+  if (request.subject.empty()) return "--index " + quoted(name);
+  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + quoted(name));
+}
+
 std::string replay_command(const verify_request& request, const std::string& name, const verify::round_options& round) {
   std::string text = "pmlab verify ";
   if (!request.library.empty())
     text += "--library " + request.library + (request.scans ? " --scans" : "");
   else
-    text += request.subject.empty() ? "--index " + name : "--subject " + request.subject;
+    text += made_with(request, name);
   if (round.crashes) text += " --crashes";
   if (round.threads > 1) text += " --schedules";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
@@ -118,7 +128,12 @@ bool verify_one(const verify_request& request, const verify::subject& kind) {
 int verify(const verify_request& request, const arguments& /*command_line*/) {
   std::vector<const verify::subject*> kinds;
   if (!request.library.empty()) kinds.push_back(&verify::load_library(request.library, request.scans));
-  if (!request.subject.empty()) kinds.push_back(&verify::find_subject(verify::load_subject(request.subject)));
+  if (!request.subject.empty()) {
+    const std::string loaded = verify::load_subject(request.subject);
+    if (loaded.empty() && request.indexes.empty())
+      throw error(request.subject + " registers no index of its own", "say by --index what it is to be made of");
+    if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
+  }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
   bool clean = true;
   for (const verify::subject* kind : kinds) clean = verify_one(request, *kind) && clean;

@@ -128,6 +128,12 @@ class cceh {
     return find_hash(hash, searchable_entry(hash));
   }
 
+  // Asks for the line in which a search for `key` begins.
+  void prefetch_find(key_type key) noexcept {
+    const std::uint64_t hash = detail::hash_of_key(key);
+    prefetch_home_line(*segment_of(current_entry(hash)), hash);
+  }
+
   // values[i] := find(keys[i]). The first cache miss of each search overlaps with the others'.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());

@@ -28,6 +28,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
+#include <pmlab/indexes/detail/fast_fair_row.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -101,6 +102,21 @@ class fast_fair {
       detail::fast_fair::erase_from(medium_, leaf, *slot);
       return outcome::erased;
     });
+  }
+
+  // Many entries at once, as loadable_index says: leaves that are filled beforehand, up to fourteen of them linked by one
+  // publication.
+  std::size_t load(std::span<const entry> ascending) {
+    for (std::size_t done = 0; done < ascending.size();) {
+      const entry& next = ascending[done];
+      if (const std::size_t linked = load_row(ascending.subspan(done)); linked != 0)
+        done += linked;
+      else if (insert(next.key, next.value) != outcome::full)
+        ++done;
+      else
+        return done;
+    }
+    return ascending.size();
   }
 
   // The value of `key`. Reads one node per level.
@@ -388,6 +404,14 @@ class fast_fair {
     return outcome::updated;
   }
 
+  // What comes after the locked node `n` now, comes after `last` when that is linked.
+  static void take_place_after(node& last, const node& n) noexcept {
+    last.sibling.store(n.sibling.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    last.high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    last.greatest_present.store(n.greatest_present.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    last.greatest_value.store(n.greatest_value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+
   // Moves the upper entries of a locked node, all of whose slots are entries, to a new sibling. `made_for` is the key
   // whose insertion asked for it. False: no space; nothing has changed.
   bool split(node& n, key_type made_for, unannounced& result) {
@@ -403,10 +427,7 @@ class fast_fair {
     const key_type separator = n.key_at(middle);
 
     right->level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    right->sibling.store(next, std::memory_order_relaxed);
-    right->high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    right->greatest_present.store(n.greatest_present.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    right->greatest_value.store(n.greatest_value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    take_place_after(*right, n);
     // In an inner node the separator moves up and its child begins the new node.
     if (!is_leaf) right->first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
     std::size_t to = 0;
@@ -424,6 +445,36 @@ class fast_fair {
     // so that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
     result = {separator, made, right->level.load(std::memory_order_relaxed) + 1};
     return true;
+  }
+
+  // Adds the first of these entries, as many as go into a row between two leaves; returns how many. 0: they have to go
+  // into a leaf that is there, or there is no space.
+  std::size_t load_row(std::span<const entry> ascending) {
+    const key_type first = ascending.front().key;
+    detail::fast_fair::leaf_row row;
+    unannounced seen;
+    {
+      const locked_node at(*this, first, 0);
+      node& leaf = *at;
+      seen = at.seen();
+      const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
+      if (!detail::fast_fair::row_may_follow(leaf, first)) return 0;
+      publication change(medium_);
+      row = detail::fast_fair::make_row(medium_, change, detail::fast_fair::fit_into_row(ascending, bound));
+      if (row.count == 0) return 0;
+      take_place_after(row.last(), leaf);
+      for (std::size_t i = 0; i < row.count; ++i) media::flush(medium_, *row.leaves[i]);  // (W1)
+      medium_.fence();                                                                    // (W2)
+      media::publish_store(change, leaf.sibling, medium_.locate(row.leaves.front()));     // (W3)
+      media::publish_store(change, leaf.high_key, first);                                 // (W4)
+      change.commit();
+      // (W1) < (W2) < (W3), (W4): as (S1) < (S2), (S3); so a crash leaves all of the row or none of it.
+    }
+    announce(seen);
+    // By now others may have changed the leaves; which keys they are in charge of stays.
+    for (std::size_t i = 0; i < row.count; ++i)
+      announce({ascending[i * detail::fast_fair::loaded_entries].key, medium_.locate(row.leaves[i]), 1});
+    return row.entries;
   }
 
   // Makes the parent of `link.child` know it, if it does not yet. Without space it stays as it is: the sibling links

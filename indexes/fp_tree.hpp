@@ -63,6 +63,7 @@
 #include <pmlab/indexes/detail/fp_tree_leaf_store.hpp>
 #include <pmlab/indexes/detail/fp_tree_order.hpp>
 #include <pmlab/indexes/detail/fp_tree_recovery.hpp>
+#include <pmlab/indexes/detail/fp_tree_row.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -162,6 +163,20 @@ class fp_tree {
     }
     if (low_of_empty != 0) unlink(low_of_empty);
     return outcome::erased;
+  }
+
+  // Many entries at once, as loadable_index says: leaves that are filled beforehand, sixteen of them linked by one store.
+  std::size_t load(std::span<const entry> ascending) {
+    for (std::size_t done = 0; done < ascending.size();) {
+      const entry& next = ascending[done];
+      if (const std::size_t linked = load_row(ascending.subspan(done)); linked != 0)
+        done += linked;
+      else if (insert(next.key, next.value) != outcome::full)
+        ++done;
+      else
+        return done;
+    }
+    return ascending.size();
   }
 
   // The value of `key`. Asks for one line of the medium, in which the key usually is if it is there, and reads another
@@ -472,13 +487,15 @@ class fp_tree {
       else
         add(*right, key, value);
     }
-    if (right != nullptr) {
-      // Nobody unlinks the new leaf before the search layer knows it: it is still locked. Without memory the layer
-      // does not get to know it, and the left neighbour leads to it (D4).
-      layer_.put(low_of(*right).load(std::memory_order_relaxed), word_of(*right));
-      right->lock.unlock();
-    }
+    if (right != nullptr) announce(*right, low_of(*right).load(std::memory_order_relaxed));
     return outcome::inserted;
+  }
+
+  // Tells the search layer of a new leaf, which nobody unlinks before: it is still locked. Without memory the layer does
+  // not get to know it, and the left neighbour leads to it (D4).
+  void announce(descriptor& made, key_type low) {
+    layer_.put(low, word_of(made));
+    made.lock.unlock();
   }
 
   // Adds an entry to a locked leaf that has a free slot and does not have the key.
@@ -519,42 +536,48 @@ class fp_tree {
     const key_type greatest = all[slot_of_rank.back()].key;
     const bool appending = d.next.load(std::memory_order_relaxed) == nullptr && made_for > greatest;
     const std::size_t stay = appending ? detail::fp_tree::capacity : (detail::fp_tree::capacity + 1) / 2;
-    const std::size_t moved = detail::fp_tree::capacity - stay;
     const key_type low = appending ? greatest + 1 : all[slot_of_rank[stay]].key;
 
     to.next.store(from.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
     slot_set left_behind = 0;
     for (std::size_t rank = 0; rank < stay; ++rank) left_behind |= slot_set{1} << slot_of_rank[rank];
-    right->clear_marks();
-    slot_set taken = 0;
-    for (std::size_t i = 0; i < moved; ++i) {
-      const entry e = all[slot_of_rank[stay + i]];
-      const std::size_t at = detail::fp_tree::slot_for(e.key, detail::fp_tree::all_slots & ~taken);
-      to.slots[at].key.store(e.key, std::memory_order_relaxed);
-      to.slots[at].value.store(e.value, std::memory_order_relaxed);
-      right->set_byte(at, detail::fp_tree::fingerprint_of(e.key));
-      taken |= slot_set{1} << at;
-    }
-    to.bitmap.store(taken, std::memory_order_relaxed);
-    const auto width = static_cast<std::size_t>(std::bit_width(taken));
-    medium_.flush(&to, offsetof(leaf, slots) + width * sizeof(slot));  // (S1)
-    medium_.fence();                                                   // (S2)
-    from.next.store(medium_.locate(&to), std::memory_order_release);   // (S3)
-    from.bitmap.store(left_behind, std::memory_order_release);         // (S4) commit
-    medium_.flush(&from, offsetof(leaf, slots));                       // (S5)
-    medium_.fence();                                                   // (S6)
+    std::array<entry, detail::fp_tree::capacity> moved;
+    for (std::size_t rank = stay; rank < detail::fp_tree::capacity; ++rank)
+      moved[rank - stay] = all[slot_of_rank[rank]];
+    detail::fp_tree::fill(medium_, *right, std::span(moved).first(detail::fp_tree::capacity - stay));  // (S1)
+    medium_.fence();                                                                                   // (S2)
+    from.next.store(medium_.locate(&to), std::memory_order_release);                                   // (S3)
+    from.bitmap.store(left_behind, std::memory_order_release);                                         // (S4) commit
+    medium_.flush(&from, offsetof(leaf, slots));                                                       // (S5)
+    medium_.fence();                                                                                   // (S6)
     // (S1) < (S2) < (S3): the new leaf is whole, its own link included, before the list leads to it (P1).
     // (S3) < (S4): one line, so that no crash image lacks what has moved. One with (S3) alone has it twice (L3).
     // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has given up what is there.
 
-    low_of(*right).store(low, std::memory_order_release);
-    right->last.store(d.last.load(std::memory_order_relaxed), std::memory_order_release);
-    right->next.store(d.next.load(std::memory_order_relaxed), std::memory_order_release);
-    right->set_linked(true);
+    detail::fp_tree::put_in_charge(*right, low, d.last.load(std::memory_order_relaxed),
+                                   d.next.load(std::memory_order_relaxed));
     d.next.store(right, std::memory_order_release);
     d.last.store(low - 1, std::memory_order_release);
     detail::fp_tree::for_each_slot(detail::fp_tree::all_slots & ~left_behind, [&](std::size_t i) { d.set_byte(i, 0); });
     return right;
+  }
+
+  // Adds the first of these entries, as many as go into a row of new leaves between two that are there; returns how many.
+  // 0: they have to go into a leaf that is there, or there is no space.
+  std::size_t load_row(std::span<const entry> ascending) {
+    detail::fp_tree::leaf_row row;
+    {
+      const key_type first = ascending.front().key;
+      const locked_leaf at(*this, first);
+      const slot_set used = (*at).read_marks().used();
+      if (static_cast<std::size_t>(std::popcount(used)) < detail::fp_tree::loaded_entries) return 0;
+      if (gathered_entries(*visited(*at).home, used, first).size() != 0) return 0;
+      row = detail::fp_tree::take_row(store_, ascending, (*at).last.load(std::memory_order_relaxed));
+      if (row.count == 0) return 0;
+      detail::fp_tree::link_row(medium_, *at, row);
+    }
+    for (std::size_t i = 0; i < row.count; ++i) announce(*row.leaves[i], row.low(i));
+    return row.entries.size();
   }
 
   // Takes the leaf whose low is `low` out of the tree, if it is still there and empty. It is not the leftmost (P4).

@@ -69,6 +69,9 @@ struct check_report {
   }
 };
 
+// An index may also offer `prefetch_find(key)`: it asks for what a search for the key will read first, waits for nothing,
+// and may be called at any time. Caches look for the key elsewhere meanwhile.
+//
 // Any operation from any number of threads at a time, except `check` and `stats`, which want no concurrent writer.
 // `I::open(medium, name)` makes the index, or recovers it if the medium holds it already.
 template <class I>
@@ -97,6 +100,16 @@ concept ordered_index = point_index<I> && requires(I& index, key_type key, std::
   { index.scan(key, out) } -> std::same_as<std::size_t>;
   // Calls a function with every (key, value) of [first, last], ascending; writers may run.
   index.for_each_in(key, key, [](key_type, value_type) {});
+};
+
+// An ordered index that takes many entries at once, much faster than one at a time where they come between two neighbours.
+//
+// `load(ascending)`: strictly ascending keys. Those that are there already keep their values. Returns how many of the
+// entries were gone through: fewer than given if there is no space for the next one. Other operations may run, loads too.
+// Durable on return; of one that a crash cuts off, some first part is there, each entry whole, and nothing leaks.
+template <class I>
+concept loadable_index = ordered_index<I> && requires(I& index, std::span<const entry> ascending) {
+  { index.load(ascending) } -> std::same_as<std::size_t>;
 };
 
 }  // namespace pmlab::indexes

@@ -148,6 +148,12 @@ class level_hashing {
     return find_in(s, w);
   }
 
+  // Asks for the lines in which a search for `key` begins.
+  void prefetch_find(key_type key) noexcept {
+    const wanted w(key);
+    prefetch_top(shard_of(w), w);
+  }
+
   // values[i] := find(keys[i]). The cache misses of the searches overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());

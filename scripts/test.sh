@@ -18,8 +18,8 @@ set -euo pipefail
 
 # Index tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns
 # walk the same code thousands of times and stay with the release build.
-sanitized_tests=(point ordered full_medium durable concurrent)
-thread_sanitized_tests=(concurrent)
+sanitized_tests=(point ordered load full_medium durable concurrent)
+thread_sanitized_tests=(concurrent load)
 
 logs=$root/build/test-logs
 jobs=$(nproc)

@@ -61,7 +61,8 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
     wrong_.clear();
     simulator::the_machine().aside(memory_, [this] {
       try {
-        const std::unique_ptr<target> index = owner_.kind_.open_simulated();
+        const subject& kind = owner_.kind_;
+        const std::unique_ptr<target> index = kind.open_durable_part ? kind.open_durable_part() : kind.open_simulated();
         simulator::the_machine().watch(false);
         if (wrong_.empty()) wrong_ = memory_.audit();
         simulator::the_machine().watch(true);
@@ -240,7 +241,7 @@ std::string crash_explorer::read_back(target& index) {
     if (entries_[i].key <= entries_[i - 1].key)
       return entries_[i].key == entries_[i - 1].key ? "key " + std::to_string(entries_[i].key) + " is there twice"
                                                     : "the order of keys is broken";
-  if (kind_.ordered) {
+  if (kind_.image_is_ordered) {
     again_.resize(entries_.size() + 2);
     const std::size_t count = index.scan(0, again_);
     if (count != entries_.size() || !std::equal(entries_.begin(), entries_.end(), again_.begin()))

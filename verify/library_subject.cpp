@@ -132,7 +132,7 @@ const subject& load_library(const std::string& path, bool scans) {
   loaded().emplace(path);
   static_cast<void>(served_path());  // this process's
   kind.name = std::filesystem::path(path).filename().string();
-  kind.ordered = scans;
+  kind.ordered = kind.image_is_ordered = scans;
   kind.modest = true;
   kind.open_simulated = open_running;
   kind.open_recovered = open_recovered;

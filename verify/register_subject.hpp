@@ -15,6 +15,7 @@
 #include <string_view>
 
 #if defined(PMLAB_SIMULATED)
+#include <pmlab/media/dram.hpp>
 #include <pmlab/simulator/simulated.hpp>
 #endif
 
@@ -22,9 +23,22 @@ extern "C" {
 // In the program. Adds what `part` knows to the subject of its name. A shared object that is loaded later goes before
 // what the program has.
 void pmlab_verify_register(const pmlab::verify::subject* part);
+// A combination that is loaded later goes before an earlier one of its name.
+void pmlab_verify_register_combination(const pmlab::verify::combination* made);
 }
 
 namespace pmlab::verify {
+
+#if defined(PMLAB_SIMULATED)
+// DRAM for histories that are short and many, as simulator::simulated is PM for them.
+class machine_dram : public media::dram {
+ public:
+  static constexpr std::size_t lock_stripes = 64;
+
+  machine_dram() = default;
+  [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 2; }
+};
+#endif
 
 // `is_mutant`: the index has a name that the program knows, and another recovery than the one of that name.
 template <template <class...> class Index>
@@ -32,7 +46,7 @@ bool register_subject(bool is_mutant = false) {
   using on_image = Index<image_medium>;
   subject part;
   part.name = std::string(on_image::layout_name);
-  part.ordered = indexes::ordered_index<on_image>;
+  part.ordered = part.image_is_ordered = indexes::ordered_index<on_image>;
   part.is_mutant = is_mutant;
   if constexpr (requires(std::uint64_t hash) { on_image::key_of_hash(hash); })
     part.key_of_hash = [](std::uint64_t hash) { return on_image::key_of_hash(hash); };
@@ -43,6 +57,9 @@ bool register_subject(bool is_mutant = false) {
   using on_machine = Index<simulator::simulated>;
   part.open_simulated = []() -> std::unique_ptr<target> {
     return std::make_unique<typed_target<on_machine, simulator::simulated>>();
+  };
+  part.open_in_dram = []() -> std::unique_ptr<target> {
+    return std::make_unique<typed_target<Index<machine_dram>, machine_dram>>();
   };
 #endif
   pmlab_verify_register(&part);

@@ -72,7 +72,11 @@ round_plan round_runner::plan(const round_options& options) const {
   const std::size_t hot = options.threads > 1 && !options.grown && source.one_in(4) ? 3 + source.below(6) : 0;
   const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
   const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
+  // What a cache may get wrong is seen by readers: in half of its rounds most operations are theirs.
+  const bool reads = kind_.has_threads && source.one_in(2);
+  const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
   const auto mix_of = [&](std::size_t i) {
+    if (reads) return reading;
     if (hot != 0 || (!adds && !removes)) return step_mix{};
     return removes && i >= options.operations / 2 ? removing : adding;
   };
@@ -133,8 +137,9 @@ round_runner::round_runner(const subject& kind, round_counts& counts, std::funct
 round_runner::~round_runner() = default;
 
 std::unique_ptr<simulator::schedule> round_runner::make_schedule(const round_options& options) const {
-  if (options.threads == 1) return nullptr;
-  if (options.how == search::random) return std::make_unique<random_schedule>(options.schedule_seed);
+  if (options.threads == 1 && !kind_.has_threads) return nullptr;
+  if (options.how == search::random || options.threads == 1)
+    return std::make_unique<random_schedule>(options.schedule_seed);
   // Seed 0 pre-empts nowhere and so measures the run; then one pre-emption at every place; then two, at random places.
   const std::uint64_t length = std::max<std::uint64_t>(accesses_before_, 1);
   const unsigned others = options.threads - 1;

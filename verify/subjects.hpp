@@ -12,12 +12,14 @@ namespace pmlab::verify {
 // Names of the subjects that the program was built with, in alphabetical order.
 [[nodiscard]] std::vector<std::string> subject_names();
 
-// Loads a shared object that was built by pmlab_simulate and registers a subject (verify/register_subject.hpp). Returns
-// its name. Throws pmlab::error: not loadable, registers nothing.
+// Loads a shared object that was built by pmlab_simulate and registers a subject, or a combination
+// (verify/register_subject.hpp). Returns the subject's name; empty: it registers a combination. Throws pmlab::error: not
+// loadable, registers nothing.
 std::string load_subject(const std::string& path);
 
-// The subject `name`, with its instrumented half loaded from the program's own folder if it is not there yet. Throws
-// pmlab::error: there is none of this name (with the nearest), its shared object is missing.
+// The subject of this name, or the combination of subjects that a specification like cache(cceh,mode=parallel) says, with
+// their instrumented halves loaded from the program's own folder if they are not there yet. Throws pmlab::error: there is
+// none of this name (with the nearest), its shared object is missing, the specification cannot be understood.
 [[nodiscard]] const subject& find_subject(std::string_view name);
 
 }  // namespace pmlab::verify

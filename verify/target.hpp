@@ -1,6 +1,7 @@
 // An index as verification sees it: opened on some medium, behind virtual calls.
 #pragma once
 
+#include <pmlab/base/spec.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/verify/image_medium.hpp>
 #include <pmlab/verify/operations.hpp>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,12 +77,19 @@ class typed_target final : public target {
 struct subject {
   std::string name;
   bool ordered = false;
+  bool image_is_ordered = false;  // so is what is opened on an image
   // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
   bool is_mutant = false;
   // On the memory that the simulated machine watches; instrumented.
-  std::unique_ptr<target> (*open_simulated)() = nullptr;
+  std::function<std::unique_ptr<target>()> open_simulated{};
+  // In DRAM of the simulated machine, for a combination that has a part there; instrumented.
+  std::function<std::unique_ptr<target>()> open_in_dram{};
+  // The part of that which a crash leaves to be recovered, where that is not all of it.
+  std::function<std::unique_ptr<target>()> open_durable_part{};
+  // It starts threads of its own: its rounds have a schedule, even with one thread.
+  bool has_threads = false;
   // On an image.
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
 
@@ -90,6 +99,17 @@ struct subject {
   void (*after_run)() = nullptr;
   // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
   bool modest = false;
+};
+
+// What an index is made into: a cache in front of it, or several of them side by side. Its specification,
+// NAME(INDEX,...,KEY=VALUE,...), says of what.
+struct combination {
+  std::string name;
+  // The specifications of the indexes that it is made of; of the first one, all is that a crash leaves. Those that end in
+  // "@dram" are in DRAM. Throws pmlab::error if `given` cannot be understood.
+  std::vector<std::string> (*parts)(const spec& given) = nullptr;
+  // Instrumented; `parts` are open, in that order.
+  std::unique_ptr<target> (*combine)(const spec& given, std::vector<std::unique_ptr<target>> parts) = nullptr;
 };
 
 }  // namespace pmlab::verify

@@ -405,9 +405,10 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   return std::move(next->context);
 }
 
+// Its address names the thread (pthread_t): that of a thread which somebody may still join is not lent again.
 void machine::take_storage_back(fiber& self) {
   set_thread_pointer(fibers_.front()->thread_pointer);
-  self.storage.reset();
+  if (self.detached) self.storage.reset();
 }
 
 void machine::borrow_first_storage(bool on) noexcept {

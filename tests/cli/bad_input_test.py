@@ -54,6 +54,16 @@ class BadInput(ProgramTest):
         self.bad(["baseline", "std_map"], "--index", "cceh", "--baseline", "std_map")
         self.bad(["null_index", "verify"], "--index", "null_index", "--verify")
 
+    def test_specifications(self):
+        self.bad(["did you mean mode"], "--index", "cache(cceh,modus=serial)")
+        self.bad(["did you mean serial"], "--index", "cache(cceh,mode=seriel)")
+        self.bad(["capacity", "10%"], "--index", "cache(cceh,capacity=200%)")
+        self.bad(["did you mean cceh"], "--index", "cache(ceh)")
+        self.bad(["did you mean cache"], "--index", "cash(cceh)")
+        self.bad(["bracket"], "--index", "cache(cceh")
+        self.bad(["one index"], "--index", "cache(mode=serial)")
+        self.bad(["tbb_hash"], "--index", "cache(tbb_hash)")
+
     def test_a_pmdk_container_needs_a_pool(self):
         for name in ("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
             for medium in ("dram", "emulated:aep", "simulated:aep", "counted:pmem:" + self.file("pool")):
@@ -81,6 +91,16 @@ class BadInput(ProgramTest):
         os.mkdir(self.file("a folder"))
         self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1000", "--operations", "1000",
                           "--medium", "pmem:" + self.file("a folder/a pool"))
+
+    def test_hybrid_specifications(self):
+        self.bad(["no use for 'cceh'", "hash=INDEX"], "--index", "hybrid(cceh)")
+        self.bad(["cceh@disk", "INDEX@dram"], "--index", "hybrid(hash=cceh@disk)")
+        self.bad(["did you mean async"], "--index", "hybrid(update=asynk)")
+        self.bad(["did you mean cceh"], "--index", "hybrid(hash=ceh)")
+        self.bad(["level_hashing has no order"], "--index", "hybrid(tree=level_hashing@dram)")
+        self.bad(["std_map", "index of pmlab"], "--index", "hybrid(tree=std_map@dram)")
+        self.bad(["leave truth"], "--index", "hybrid(hash=cceh@dram,tree=fast_fair@pmem,truth=hash)")
+        self.bad(["counted", "its halves"], "--index", "hybrid_index", "--medium", "counted:dram")
 
 
 if __name__ == "__main__":

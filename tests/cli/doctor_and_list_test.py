@@ -23,7 +23,8 @@ class DoctorAndList(ProgramTest):
 
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
-        self.assertEqual(set(everything), {"indexes", "media", "profiles", "workloads", "distributions", "phases"})
+        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "workloads", "distributions", "phases"})
+        self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")
         self.assertEqual(kinds["fast_fair"], "ordered")
@@ -35,6 +36,12 @@ class DoctorAndList(ProgramTest):
         for name in everything["workloads"]:
             self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "100", "--operations", "100",
                               "--workload", name)
+
+    def test_hybrid_indexes_are_listed(self):
+        everything = json.loads(self.assert_works("list", "--json").stdout)
+        self.assertIn("hybrid", [c["name"] for c in everything["combinations"]])
+        kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
+        self.assertEqual((kinds["hybrid_index"], kinds["hybrid_index_plus"]), ("ordered", "ordered"))
 
     def test_help_and_version(self):
         self.assertIn("bench", self.assert_works("--help").stdout)

@@ -50,6 +50,24 @@ void in_threads(unsigned count, Work&& work) {
   for (std::thread& t : threads) t.join();
 }
 
+// Its id is not given to another one before it is joined, or that one would be joined in its place.
+TEST(machine, a_thread_that_has_ended_is_still_the_one_to_join) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+    run(seed, [] {
+      std::atomic<bool> first_done{false};
+      std::thread first([&] { first_done = true; });
+      while (!first_done) std::this_thread::yield();
+      for (int i = 0; i < 20; ++i) std::this_thread::yield();
+      std::atomic<int> steps{0};
+      std::thread second([&] {
+        for (int i = 0; i < 100; ++i) ++steps;
+      });
+      second.join();
+      EXPECT_EQ(steps, 100);
+      first.join();
+    });
+}
+
 TEST(machine, a_mutex_excludes) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     volatile std::uint64_t sum = 0;

@@ -15,6 +15,10 @@
 #include "support/crash_medium.hpp"
 #include "support/reference_index.hpp"
 
+#if defined(PMLAB_TESTS_OF_CACHES)
+#include "cache/cached_kinds.hpp"
+#endif
+
 namespace pmlab::tests {
 
 // An index, on whatever medium.
@@ -25,6 +29,13 @@ struct kind {
   using index = Index<Medium>;
 };
 
+#if defined(PMLAB_TESTS_OF_CACHES)
+
+// A cache in front of two of them (tests/cache).
+using all_kinds = testing::Types<kind<cached_cceh>, kind<cached_fast_fair>>;
+
+#else
+
 // The indexes that pmlab offers: a line here puts one to every test.
 using offered_kinds = testing::Types<  //
     kind<indexes::cceh>,               //
@@ -33,6 +44,8 @@ using offered_kinds = testing::Types<  //
     kind<indexes::fp_tree>,            //
     kind<indexes::skip_list>,          //
     kind<indexes::skip_list_pm>>;
+
+#endif
 
 // Tests the tests: what fails on it is wrong about the test.
 struct reference_kind {
@@ -104,7 +117,9 @@ struct on_media<testing::Types<Kinds...>, Media...> {
 
 }  // namespace detail
 
+#if !defined(PMLAB_TESTS_OF_CACHES)
 using all_kinds = detail::joined<offered_kinds, testing::Types<reference_kind>>::type;
+#endif
 
 // Every kind on each of the media.
 template <class... Media>
@@ -112,7 +127,12 @@ using all_kinds_on = typename detail::on_media<all_kinds, Media...>::all;
 template <class... Media>
 using ordered_kinds_on = typename detail::on_media<all_kinds, Media...>::ordered;
 
-#if defined(PMLAB_SANITIZED)
+#if defined(PMLAB_TESTS_OF_CACHES)
+using all_settings = all_kinds_on<media::dram, crash_medium>;
+using ordered_settings = ordered_kinds_on<media::dram, crash_medium>;
+using concurrent_settings = all_kinds_on<media::dram>;
+using ordered_concurrent_settings = ordered_kinds_on<media::dram>;
+#elif defined(PMLAB_SANITIZED)
 // What sanitizers judge is the same on every medium, and only in DRAM all of it is theirs to see.
 using all_settings = all_kinds_on<media::dram>;
 using ordered_settings = ordered_kinds_on<media::dram>;

@@ -20,8 +20,9 @@ class Mutation(unittest.TestCase):
 
         def test_the_original_is_clean(self):
             self.verifier.choose(0)
-            self.verifier.expect_clean("--crashes", "--budget", "2")
-            self.verifier.expect_clean("--schedules", "--threads", "4", "--budget", "2")
+            what = plant.clean_flags(DATA)
+            self.verifier.expect_clean(*what, "--crashes", "--budget", "2")
+            self.verifier.expect_clean(*what, "--schedules", "--threads", "4", "--budget", "2")
 
     else:
 

@@ -33,6 +33,12 @@ def mutations_in(path):
         return list(enumerate(tomllib.load(f)["mutation"], 1))
 
 
+def clean_flags(path):
+    """What `pmlab verify` is given besides the subject to find nothing; empty unless the data says `clean`."""
+    with open(path, "rb") as f:
+        return tomllib.load(f).get("clean", [])
+
+
 def edits_of(mutation):
     """A mutation is one edit, and more where its list `also` has some."""
     return [mutation, *mutation.get("also", [])]

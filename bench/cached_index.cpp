@@ -1,0 +1,98 @@
+// cache(INDEX,...) in the benchmark: in front of any index that shows itself as bench/any_index.hpp.
+#include <pmlab/base/error.hpp>
+#include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/operation_loop.hpp>
+#include <pmlab/bench/registry.hpp>
+#include <pmlab/bench/subject.hpp>
+#include <pmlab/cache/async_cache.hpp>
+#include <pmlab/cache/eviction/chosen.hpp>
+#include <pmlab/cache/options.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace pmlab::bench {
+namespace {
+
+class cached_subject final : public subject {
+ public:
+  cached_subject(std::unique_ptr<subject> behind, const cache::options& o) : behind_(std::move(behind)), options_(o) {
+    open();
+  }
+
+  [[nodiscard]] std::string medium() const override { return behind_->medium(); }
+  [[nodiscard]] bool durable() const override { return behind_->durable(); }
+
+  work_done run(const work& w) override {
+    any_index& index = *behind_->index();
+    if (index.wants_hooks()) return execute(open_->cache, w, hooks{index});
+    return execute(open_->cache, w, no_hooks{});
+  }
+
+  space_used space() override {
+    space_used sum = behind_->space();
+    sum.dram_bytes += open_->cache.cache_statistics().bytes;
+    return sum;
+  }
+  std::optional<access_sums> accesses() override { return behind_->accesses(); }
+  void reset_accesses() override { behind_->reset_accesses(); }
+  std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
+  layer_statistics layer() override { return open_->cache.cache_statistics(); }
+
+  void reopen() override {
+    open_.reset();
+    behind_->reopen();
+    open();
+  }
+
+ private:
+  using cached_index = cache::async_cache<attached_index, cache::chosen_eviction>;
+
+  struct hooks {
+    any_index& index;
+    void begin() const { index.begin_operation(); }
+    void end() const { index.end_operation(); }
+  };
+
+  struct opened {
+    opened(any_index& index, const cache::options& o) : cache(cached_index::open(index, "", o)) {}
+    cached_index cache;
+  };
+
+  void open() {
+    any_index* const index = behind_->index();
+    if (index == nullptr)
+      throw error("a cache cannot stand in front of what is measured on " + behind_->medium(),
+                  "measure the index alone there");
+    open_.emplace(*index, options_);
+  }
+
+  std::unique_ptr<subject> behind_;
+  cache::options options_;
+  std::optional<opened> open_;
+};
+
+index_description describe(const spec& given) {
+  cache::options o = cache::parse_options(given);
+  const index_description& behind = find_index(given.arguments.front());
+  if (behind.peer || behind.place != placement::any_medium)
+    throw error("a cache cannot stand in front of " + behind.name, "name an index of pmlab");
+  index_description made = behind;
+  made.what = "a cache in DRAM in front of " + behind.name;
+  made.own_threads = behind.own_threads + o.fillers + o.helpers;
+  made.make = [o, &behind](const subject_setup& setup) -> std::unique_ptr<subject> {
+    cache::options sized = o;
+    sized.expected_entries = setup.records;
+    return std::make_unique<cached_subject>(behind.make(setup), sized);
+  };
+  return made;
+}
+
+const registration registered(combination{
+    "cache", "cache(INDEX,mode=serial|interleaved|parallel|bypass|adaptive,capacity=10%,eviction=lru|clock|s3_fifo)",
+    "the asynchronous cache in DRAM in front of an index (docs/cache.md)", describe});
+
+}  // namespace
+}  // namespace pmlab::bench

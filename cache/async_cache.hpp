@@ -1,0 +1,387 @@
+// The asynchronous cache: a small hash table in DRAM in front of a persistent index [ASYNCCACHE].
+//
+//   auto index = cache::async_cache<indexes::fast_fair<media::pmem>>::open(pool, "orders", {.size = capacity::share(0.1)});
+//
+// Use it where reads go for some keys much more than for others, and a search in the index costs a good deal more than a
+// look into DRAM. Not in front of an index that is in DRAM, nor for reads that are spread evenly (or in mode adaptive).
+//
+// It is an index itself, ordered if the inner one is: whatever the inner one promises of durability and order holds
+// through the cache, which answers from DRAM only what the index would answer.
+//
+// Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache. A
+// full queue drops it, and no reader ever waits for a filler. Updates and deletes change both, the index first: what it
+// has made durable is what may be served. Inserts do not touch the cache. Scans and walks go to the index.
+//
+// Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
+// of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
+// the caller would search itself); update, upsert and erase wait besides for a fill that is being put into the key's set,
+// a few stores long. No lock is held while the index is called.
+//
+// Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
+// that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so
+// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive.
+//
+// Invariants:
+//   K1  An entry that a reader can hit is what the index holds for the key, durably. (V1 of detail/set_store.hpp; V2-V6
+//       there keep it, S1-S2 of detail/set.hpp say what a reader may believe.)
+//   K2  A reader takes the set's gate before the index is asked for what it queues.
+//   K3  An update, upsert or erase puts the entry out of sight before the index is called, and shows a value only after
+//       the index has answered that it holds it: nothing is served that a crash can take back.
+//   K4  No value is queued for a key that the index did not hold.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/cache/detail/fillers.hpp>
+#include <pmlab/cache/detail/set_store.hpp>
+#include <pmlab/cache/eviction/eviction.hpp>
+#include <pmlab/cache/eviction/lru.hpp>
+#include <pmlab/cache/lookup/adaptive.hpp>
+#include <pmlab/cache/lookup/parallel.hpp>
+#include <pmlab/cache/options.hpp>
+#include <pmlab/cache/statistics.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/thread_blocks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::cache {
+
+using indexes::key_type;
+using indexes::outcome;
+using indexes::value_type;
+
+// Half of an ordered index is enough to scan.
+template <class Index>
+concept scans = requires(Index& index, key_type key, std::span<indexes::entry> out) {
+  index.scan(key, out);
+};
+
+template <indexes::point_index Index, eviction_policy Eviction = lru>
+class async_cache {
+ public:
+  // What is in the medium is the index's own, and can be opened without a cache.
+  static constexpr std::string_view layout_name = Index::layout_name;
+  static constexpr std::uint64_t layout_version = Index::layout_version;
+
+  // Opens the index `name` in `medium`, or makes it, and puts an empty cache in front. Throws what Index::open throws;
+  // pmlab::error if the threads that the options ask for cannot be started. `medium` must outlive the cache.
+  template <class Medium>
+  static async_cache open(Medium& medium, std::string_view name = layout_name, const options& o = {}) {
+    return async_cache(medium, name, o);
+  }
+
+  async_cache(const async_cache&) = delete;
+  async_cache& operator=(const async_cache&) = delete;
+  ~async_cache() = default;
+
+  // ---- operations: outcomes and durability are the index's ----
+
+  outcome insert(key_type key, value_type value) { return index_.insert(key, value); }
+
+  outcome update(key_type key, value_type value) {
+    write w(store_, key);  // K3
+    const outcome result = index_.update(key, value);
+    if (result == outcome::updated) w.end(value);  // K3
+    return result;
+  }
+
+  outcome upsert(key_type key, value_type value) {
+    write w(store_, key);  // K3
+    const outcome result = index_.upsert(key, value);
+    if (result == outcome::updated || result == outcome::inserted) w.end(value);  // K3
+    return result;
+  }
+
+  outcome erase(key_type key) {
+    const write w(store_, key);  // K3
+    return index_.erase(key);
+  }
+
+  std::optional<value_type> find(key_type key) {
+    lane& mine = this_lane();
+    const mode how = mode_.load(std::memory_order_relaxed);
+    if (how == mode::bypass || (how == mode::adaptive && chooser_.goes_round(++mine.tick))) {
+      count(mine.lookups[static_cast<std::size_t>(mode::bypass)]);
+      return index_.find(key);
+    }
+    const std::uint64_t number = store_.number_of(key);
+    bool hit = false;
+    if (how != mode::adaptive) return find_in(how, mine, number, key, hit);
+    const chooser::plan plan = chooser_.next(number, mine.tick);
+    if (!plan.timed) return find_in(plan.how, mine, number, key, hit);
+    const std::uint64_t start = chooser_.now();
+    const std::optional<value_type> value = find_in(plan.how, mine, number, key, hit);
+    chooser_.record(number, plan.how, hit, chooser_.now() - start);
+    return value;
+  }
+
+  // values[i] := find(keys[i]). The cache misses of the looks overlap, and so do the searches in the index.
+  void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
+    assert(keys.size() == values.size());
+    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
+      const std::size_t width = std::min(batch_width, keys.size() - done);
+      find_some(keys.subspan(done, width), values.subspan(done, width));
+    }
+  }
+
+  // Of the index; the cache has no part in them.
+  std::size_t scan(key_type from, std::span<indexes::entry> out) requires scans<Index> {
+    return index_.scan(from, out);
+  }
+  template <class Function>
+  void for_each_in(key_type first, key_type last, Function&& function) requires indexes::ordered_index<Index> {
+    index_.for_each_in(first, last, std::forward<Function>(function));
+  }
+  template <class Function>
+  void for_each(Function&& function) const {
+    index_.for_each(std::forward<Function>(function));
+  }
+  [[nodiscard]] std::uint64_t size() const { return index_.size(); }
+
+  // The index's, and the cache's bytes with its bytes of DRAM.
+  [[nodiscard]] indexes::index_stats stats() const {
+    indexes::index_stats shape = index_.stats();
+    shape.dram_bytes += bytes();
+    return shape;
+  }
+
+  // The index's invariants, the cache's, and that every entry is what the index answers (K1).
+  [[nodiscard]] indexes::check_report check() const {
+    indexes::check_report report = index_.check();
+    store_.check(
+        [&](key_type key, value_type value) {
+          const std::optional<value_type> held = index_.find(key);
+          if (held != value)
+            report.add("the cache has value " + std::to_string(value) + " for key " + std::to_string(key) +
+                       ", and the index " + (held ? std::to_string(*held) : std::string("does not hold it")));
+        },
+        [&](const std::string& what) { report.add(what); });
+    return report;
+  }
+
+  // ---- the cache itself ----
+
+  // May be called while others look up: each lookup is made in one mode or the other.
+  void set_mode(mode how) noexcept { mode_.store(how, std::memory_order_relaxed); }
+  // The mode that lookups of `key` are made in now; of adaptive, what it has chosen.
+  [[nodiscard]] mode mode_of(key_type key) const noexcept {
+    const mode how = mode_.load(std::memory_order_relaxed);
+    return how == mode::adaptive ? chooser_.current(store_.number_of(key)) : how;
+  }
+
+  // Installs up to `most` fills that wait, on the calling thread. Returns how many it took from the queues.
+  std::uint64_t run_fills(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) { return fillers_.run(most); }
+  // Waits until every fill that was queued before has been judged.
+  void settle() { fillers_.settle(); }
+  // Ends the background threads; fills that wait are dropped. Everything goes on working, and nothing new is cached.
+  void close() {
+    fillers_.close();
+    helpers_.close();
+  }
+
+  [[nodiscard]] statistics cache_statistics() const {
+    statistics s;
+    lanes_.for_each([&](const lane& l) {
+      s.hits += l.hits.load(std::memory_order_relaxed);
+      s.misses += l.misses.load(std::memory_order_relaxed);
+      s.drops += l.drops.load(std::memory_order_relaxed);
+      s.helped += l.helped.load(std::memory_order_relaxed);
+      for (std::size_t m = 0; m < s.lookups.size(); ++m) s.lookups[m] += l.lookups[m].load(std::memory_order_relaxed);
+    });
+    const detail::fill_counts fills = fillers_.counts();
+    s.fills = fills.installed;
+    s.evictions = fills.evictions;
+    s.stale = fills.stale;
+    s.drops += fills.dropped_at_close;
+    s.switches = chooser_.switches();
+    s.capacity = store_.capacity();
+    s.bytes = bytes();
+    return s;
+  }
+
+ protected:
+  // For classes that fix the options.
+  template <class Medium>
+  async_cache(Medium& medium, std::string_view name, const options& o)
+      : index_(Index::open(medium, name)),
+        mode_(o.lookup),
+        store_(entries_for(o), make_eviction(o)),
+        chooser_(o, can_prefetch(), o.helpers != 0),
+        fillers_(store_, o, [&medium] { begin_on(medium); }),
+        helpers_(o, [this, &medium](key_type key) {
+          // The medium may wait for what the search has read only when the operation ends.
+          begin_on(medium);
+          const std::optional<value_type> value = index_.find(key);
+          end_on(medium);
+          return value;
+        }) {}
+
+ private:
+  using store = detail::set_store<Eviction>;
+  using write = typename store::write;
+
+  static constexpr std::size_t batch_width = 64;
+
+  // What belongs to one thread.
+  struct alignas(64) lane {
+    explicit lane(std::size_t its_number) : number(its_number) {}
+    std::size_t number;
+    std::uint32_t tick = 0;
+    std::atomic<std::uint64_t> hits{0};
+    std::atomic<std::uint64_t> misses{0};
+    std::atomic<std::uint64_t> drops{0};
+    std::atomic<std::uint64_t> helped{0};
+    std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};
+  };
+
+  template <class Medium>
+  static void begin_on(Medium& medium) {
+    if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
+  }
+  template <class Medium>
+  static void end_on(Medium& medium) {
+    if constexpr (requires { medium.end_operation(); }) medium.end_operation();
+  }
+
+  [[nodiscard]] std::uint64_t entries_for(const options& o) const {
+    const bool of_index = o.size.in == capacity::unit::share;
+    return o.size.in_entries(of_index ? std::max(o.expected_entries, index_.size()) : 0);
+  }
+  [[nodiscard]] static Eviction make_eviction([[maybe_unused]] const options& o) {
+    if constexpr (std::constructible_from<Eviction, eviction>)
+      return Eviction(o.evict);
+    else
+      return Eviction();
+  }
+
+  // An index may offer to fetch what the search for a key begins with.
+  static constexpr bool has_prefetch = requires(Index & index, key_type key) { index.prefetch_find(key); };
+  // One that is behind virtual calls knows only at run time.
+  [[nodiscard]] bool can_prefetch() const noexcept {
+    if constexpr (requires { index_.offers_prefetch(); })
+      return index_.offers_prefetch();
+    else
+      return has_prefetch;
+  }
+
+  static void count(std::atomic<std::uint64_t>& counter) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  lane& this_lane() {
+    return lanes_.local([](std::size_t number) { return std::make_unique<lane>(number); });
+  }
+
+  // `how` is not adaptive; `number`: of the key's set.
+  std::optional<value_type> find_in(mode how, lane& mine, std::uint64_t number, key_type key, bool& hit) {
+    count(mine.lookups[static_cast<std::size_t>(how)]);
+    if (how == mode::bypass) return index_.find(key);
+    if (how == mode::parallel) return find_in_parallel(mine, number, key, hit);
+    if constexpr (has_prefetch)
+      if (how == mode::interleaved) index_.prefetch_find(key);
+    const detail::look seen = store_.find(number, key);  // K2
+    if (seen.hit) return counted_hit(mine, seen, hit);
+    const std::optional<value_type> value = index_.find(key);
+    missed(mine, key, seen, value);
+    return value;
+  }
+
+  std::optional<value_type> find_in_parallel(lane& mine, std::uint64_t number, key_type key, bool& hit) {
+    // K2: the gate is taken before the helper is asked, the entry is looked for while it searches.
+    const std::optional<std::uint64_t> gate = store_.gate(number);
+    const helpers::question asked = helpers_.ask(mine.number, key);
+    detail::look seen = store_.find(number, key);
+    if (seen.hit) return counted_hit(mine, seen, hit);
+    std::optional<value_type> value;
+    if (asked.is_asked() && asked.wait(value)) {
+      count(mine.helped);
+      seen.gate = gate;
+    } else {
+      value = index_.find(key);
+    }
+    missed(mine, key, seen, value);
+    return value;
+  }
+
+  std::optional<value_type> counted_hit(lane& mine, const detail::look& seen, bool& hit) noexcept {
+    hit = true;
+    count(mine.hits);
+    return seen.value;
+  }
+
+  // Queues what the index answered.
+  void missed(lane& mine, key_type key, const detail::look& seen, const std::optional<value_type>& value) noexcept {
+    count(mine.misses);
+    if (!value || !seen.gate) return;  // K4
+    if (!fillers_.offer(mine.number, {key, *value, *seen.gate})) count(mine.drops);
+  }
+
+  void find_some(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
+    std::array<std::uint64_t, batch_width> numbers;
+    std::array<key_type, batch_width> missing;
+    std::array<std::size_t, batch_width> places;
+    std::array<detail::look, batch_width> looks;
+    std::array<std::optional<value_type>, batch_width> found;
+    std::size_t misses = 0;
+    lane& mine = this_lane();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      numbers[i] = store_.number_of(keys[i]);
+      store_.prefetch(numbers[i]);
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      mode how = mode_.load(std::memory_order_relaxed);
+      if (how == mode::adaptive) how = chooser_.current(numbers[i]);
+      count(mine.lookups[static_cast<std::size_t>(how)]);
+      detail::look seen;
+      if (how != mode::bypass) seen = store_.find(numbers[i], keys[i]);  // K2
+      if (seen.hit) {
+        count(mine.hits);
+        values[i] = seen.value;
+        continue;
+      }
+      if (how != mode::bypass) count(mine.misses);
+      missing[misses] = keys[i];
+      places[misses] = i;
+      looks[misses++] = seen;
+    }
+    index_.find_batch(std::span(missing).first(misses), std::span(found).first(misses));
+    for (std::size_t m = 0; m < misses; ++m) {
+      const std::size_t i = places[m];
+      values[i] = found[m];
+      if (!found[m] || !looks[m].gate) continue;  // K4
+      if (!fillers_.offer(mine.number, {keys[i], *found[m], *looks[m].gate})) count(mine.drops);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t lanes = 0;
+    lanes_.for_each([&](const lane&) { lanes += sizeof(lane); });
+    return store_.bytes() + fillers_.bytes() + helpers_.bytes() + chooser_.bytes() + lanes;
+  }
+
+  // Searching changes nothing that anybody sees: `check` may.
+  mutable Index index_;
+  std::atomic<mode> mode_;
+  store store_;
+  chooser chooser_;
+  media::thread_blocks<lane> lanes_;
+  // Their threads use all of the above.
+  detail::fillers<store> fillers_;
+  helpers helpers_;
+};
+
+}  // namespace pmlab::cache

@@ -1,0 +1,83 @@
+// What an eviction policy is: it says, set by set, which entry makes room for a new one.
+//
+// A policy keeps a word of 21 bits in each set, which readers change when they hit (one compare-and-swap, and none where
+// nothing changes), and a set of side words, which only the holder of the set's lock reads and writes.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace pmlab::cache {
+
+// Entries of a set: a set is two cache lines with a header of two words.
+inline constexpr unsigned ways = 7;
+
+inline constexpr unsigned eviction_bits = 21;
+
+using side_words = std::array<std::uint64_t, 2>;
+
+// The part of an entry's hash by which a policy remembers it after it has gone.
+inline constexpr unsigned tag_bits = 10;
+using tag_type = std::uint32_t;
+using tags_of_set = std::array<tag_type, ways>;
+
+struct eviction_state {
+  std::uint32_t word = 0;
+  side_words side{};
+};
+
+// All functions are called from many threads at a time, for different sets; they keep nothing in the policy itself.
+template <class E>
+concept eviction_policy = requires(const E& policy, eviction_state& state, std::uint32_t word, unsigned way,
+                                   tag_type tag, const tags_of_set& tags) {
+  // False: side words need no memory.
+  { policy.uses_side_words() } -> std::same_as<bool>;
+  // Of an empty set.
+  { policy.initial() } -> std::same_as<eviction_state>;
+  // The word after a hit on `way`.
+  { policy.hit(word, way) } -> std::same_as<std::uint32_t>;
+  // All ways are in use: which of them goes. `tags[i]`: of the entry in way i.
+  { policy.victim(state, tags) } -> std::same_as<unsigned>;
+  // A new entry is in `way`.
+  { policy.filled(state, way, tag) } -> std::same_as<void>;
+  // True if no operation of the policy can have left this state.
+  { policy.is_sound(state) } -> std::same_as<bool>;
+};
+
+namespace detail {
+
+// The seven ways in an order, three bits each; position 0 is the lowest.
+class way_order {
+ public:
+  static constexpr std::uint32_t initial = 0b110'101'100'011'010'001'000;
+  static constexpr unsigned bits = 3;
+
+  [[nodiscard]] static constexpr unsigned at(std::uint32_t order, unsigned position) noexcept {
+    return (order >> (bits * position)) & 7;
+  }
+
+  // `way` first, the others behind it as they were.
+  [[nodiscard]] static constexpr std::uint32_t with_first(std::uint32_t order, unsigned way) noexcept {
+    unsigned position = 0;
+    while (position + 1 < ways && at(order, position) != way) ++position;
+    const std::uint32_t before = order & ((1U << (bits * position)) - 1);
+    const std::uint32_t up_to_it = (1U << (bits * (position + 1))) - 1;
+    return (order & ~up_to_it) | before << bits | way;
+  }
+
+  [[nodiscard]] static constexpr bool is_sound(std::uint32_t order) noexcept {
+    unsigned seen = 0;
+    for (unsigned position = 0; position < ways; ++position) seen |= 1U << at(order, position);
+    return seen == (1U << ways) - 1;
+  }
+};
+
+static_assert(way_order::with_first(way_order::initial, 0) == way_order::initial);
+static_assert(way_order::at(way_order::with_first(way_order::initial, 6), 0) == 6);
+static_assert(way_order::is_sound(way_order::with_first(way_order::initial, 3)));
+
+}  // namespace detail
+
+}  // namespace pmlab::cache

@@ -1,0 +1,41 @@
+// Least recently used: the policy of the paper [ASYNCCACHE].
+//
+// Hits on the three most recently used entries of a set change nothing: a set's favourites are read by many threads at a
+// time, which would otherwise take its line from each other at every hit.
+//
+// Use it unless scans or one-time reads push out what is read again and again.
+#pragma once
+
+#include <pmlab/cache/eviction/eviction.hpp>
+
+#include <cstdint>
+
+namespace pmlab::cache {
+
+// Word: the ways, the most recently used one first.
+class lru {
+ public:
+  [[nodiscard]] bool uses_side_words() const noexcept { return false; }
+  [[nodiscard]] eviction_state initial() const noexcept { return {detail::way_order::initial, {}}; }
+  [[nodiscard]] std::uint32_t hit(std::uint32_t word, unsigned way) const noexcept {
+    for (unsigned position = 0; position < recent; ++position)
+      if (detail::way_order::at(word, position) == way) return word;
+    return detail::way_order::with_first(word, way);
+  }
+  [[nodiscard]] unsigned victim(eviction_state& state, const tags_of_set& /*tags*/) const noexcept {
+    return detail::way_order::at(state.word, ways - 1);
+  }
+  void filled(eviction_state& state, unsigned way, tag_type /*tag*/) const noexcept {
+    state.word = detail::way_order::with_first(state.word, way);
+  }
+  [[nodiscard]] bool is_sound(const eviction_state& state) const noexcept {
+    return detail::way_order::is_sound(state.word);
+  }
+
+ private:
+  static constexpr unsigned recent = 3;
+};
+
+static_assert(eviction_policy<lru>);
+
+}  // namespace pmlab::cache
