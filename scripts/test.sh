@@ -49,10 +49,11 @@ sanitized() {
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
 step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
 
-# Every source with the second compiler, by the commands of the first one's build.
+# What clang-tidy leaves out, with the second compiler, by the commands of the first one's build. All else clang-tidy
+# compiles, and the compiler's warnings are its errors.
 step_clang() {
   need clang++-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --under tests --under examples -- \
     clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
 }
 

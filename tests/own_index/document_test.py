@@ -3,24 +3,20 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 
 from own_index import INCLUDE, PMLAB, ROOT, TABLE, OwnIndexTest, line_of, main
+
+sys.path.append(os.path.join(ROOT, "tests", "documents"))
+from document import commands_of, text_of
 
 # What a reader waits for is shortened.
 BUDGET = re.compile(r"--budget \d+")
 
 
-def commands():
-    with open(os.path.join(ROOT, "docs", "own-index.md"), encoding="utf-8") as f:
-        blocks = re.findall(r"^```sh\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
-    lines = [line.split("  #")[0].strip() for line in "".join(blocks).replace("\\\n", " ").splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
-
-
 class Document(OwnIndexTest):
     def test_it_names_the_line_of_the_bug(self):
-        with open(os.path.join(ROOT, "docs", "own-index.md"), encoding="utf-8") as f:
-            text = f.read()
+        text = text_of("own-index.md")
         line = line_of(TABLE, "key.store(removed)")
         self.assertIn(f"examples/own_index/table.cpp:{line} (remove)", text)
         self.assertIn(f"Line {line} is in `remove`", text)
@@ -30,7 +26,7 @@ class Document(OwnIndexTest):
         for name in ("examples", "scripts", "simulator"):
             os.symlink(os.path.join(ROOT, name), os.path.join(self.folder, name))
         run = 0
-        for command in commands():
+        for command in commands_of("own-index.md"):
             if "cmake" in command or command.startswith("scripts/setup.sh"):
                 continue
             words = BUDGET.sub("--budget 5", command).replace("build/release/bin/pmlab", shlex.quote(PMLAB))
