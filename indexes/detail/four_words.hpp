@@ -54,7 +54,7 @@ class four_words {
   using truths [[gnu::vector_size(32)]] = std::int64_t;
 
   // A comparison gives 0 or -1 in each lane; bit i is lane i.
-  static unsigned bits_of(truths t) noexcept {
+  static unsigned bits_of(const truths& t) noexcept {
 #if defined(__AVX2__)
     return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(reinterpret_cast<__m256i>(t))));
 #else

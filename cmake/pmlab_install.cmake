@@ -1,0 +1,38 @@
+# cmake --install: the headers, what find_package(pmlab) and pkg-config read, and the programs where they are built.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/pmlab)
+foreach(folder IN LISTS PMLAB_HEADER_FOLDERS)
+  install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pmlab/${folder} COMPONENT headers
+          FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(TARGETS pmlab EXPORT pmlab)
+install(EXPORT pmlab NAMESPACE pmlab:: FILE pmlabTargets.cmake DESTINATION ${config_folder} COMPONENT headers)
+
+configure_package_config_file(cmake/pmlabConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/pmlabConfig.cmake
+                              INSTALL_DESTINATION ${config_folder} NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change names: docs/embedding.md.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/pmlabConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/pmlabConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/pmlabConfigVersion.cmake
+              cmake/pmlab_media_libraries.cmake
+        DESTINATION ${config_folder} COMPONENT headers)
+
+# Relative, so that the prefix may be chosen when installing, and moved.
+set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH up_to_prefix /${pkgconfig_folder} /)
+foreach(package pmlab pmlab-pmem pmlab-jemalloc)
+  configure_file(cmake/${package}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_folder}
+          COMPONENT headers)
+endforeach()
+
+# The programs find what they load beside them: bin/../lib/pmlab.
+if(TARGET pmlab_program)
+  install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
+endif()
+if(TARGET pmlab_simulated_program)
+  install(TARGETS pmlab_simulated_program DESTINATION bin COMPONENT programs)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/lib/pmlab DESTINATION lib COMPONENT programs USE_SOURCE_PERMISSIONS)
+endif()

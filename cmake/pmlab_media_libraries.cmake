@@ -1,0 +1,43 @@
+# The libraries of the media that need more than the standard library: read by pmlab's own build and by
+# find_package(pmlab) alike.
+#
+#   pmlab::jemalloc  pmlab::pmlab + jemalloc and libnuma      (medium jemalloc_dram)
+#   pmlab::pmem      pmlab::pmlab + libpmemobj and libpmem    (medium pmem)
+#
+# Each exists only where what it needs is installed; pmlab_missing_for_NAME says what is not.
+find_package(PkgConfig QUIET)
+
+# Sets `missing` to those of the pkg-config modules ARGN that are not there, and makes a target of each that is.
+function(pmlab_find_modules missing)
+  set(not_found)
+  foreach(module IN LISTS ARGN)
+    if(NOT PKG_CONFIG_FOUND)
+      list(APPEND not_found ${module})
+      continue()
+    endif()
+    pkg_check_modules(pmlab_${module} QUIET IMPORTED_TARGET GLOBAL ${module})
+    if(NOT pmlab_${module}_FOUND)
+      list(APPEND not_found ${module})
+    endif()
+  endforeach()
+  set(${missing} "${not_found}" PARENT_SCOPE)
+endfunction()
+
+pmlab_find_modules(pmlab_missing_for_jemalloc jemalloc numa)
+if(NOT pmlab_missing_for_jemalloc AND NOT TARGET pmlab::jemalloc)
+  add_library(pmlab::jemalloc INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(pmlab::jemalloc INTERFACE pmlab::pmlab PkgConfig::pmlab_jemalloc PkgConfig::pmlab_numa)
+endif()
+
+pmlab_find_modules(pmlab_missing_for_pmem libpmemobj libpmem)
+find_path(PMLAB_PMEMOBJ_CPP_INCLUDE libpmemobj++/pool.hpp)
+mark_as_advanced(PMLAB_PMEMOBJ_CPP_INCLUDE)
+if(NOT PMLAB_PMEMOBJ_CPP_INCLUDE)
+  list(APPEND pmlab_missing_for_pmem libpmemobj++)
+endif()
+if(NOT pmlab_missing_for_pmem AND NOT TARGET pmlab::pmem)
+  add_library(pmlab::pmem INTERFACE IMPORTED GLOBAL)
+  # Imported: the headers of others are those of the system, whose warnings nobody wants to see.
+  target_include_directories(pmlab::pmem INTERFACE ${PMLAB_PMEMOBJ_CPP_INCLUDE})
+  target_link_libraries(pmlab::pmem INTERFACE pmlab::pmlab PkgConfig::pmlab_libpmemobj PkgConfig::pmlab_libpmem)
+endif()

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Consumers of pmlab, one for each way to it: configured, built with their warnings as errors, and run.
+
+PMLAB_SOURCE and PMLAB_BUILD are pmlab's source and build folder."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["PMLAB_SOURCE"])
+BUILD = pathlib.Path(os.environ["PMLAB_BUILD"])
+CONSUMER = SOURCE / "tests/packages/consumer"
+EXAMPLE = SOURCE / "examples/embed.cpp"
+
+
+def run(*words, status=0, **how):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, **how)
+    assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+class Packages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="pmlab-packages-"))
+        cls.prefix = cls.folder / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "headers")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def assert_works(self, folder):
+        self.assertEqual(run(folder / "in_dram"), "1000 entries, 21 -> 42\n")
+        pool = self.folder / "embed.pool"
+        for time in (1, 2):
+            self.assertEqual(run(folder / "in_a_pool", pool), f"42 -> 4242, run {time}\n")
+        pool.unlink()
+
+    def configure(self, way, *more, status=0):
+        build = self.folder / way
+        return build, run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DWAY={way}", f"-DEXAMPLE={EXAMPLE}",
+                          f"-DPMLAB_SOURCE={SOURCE}", f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
+
+    def by_cmake(self, way):
+        build, _ = self.configure(way)
+        run("cmake", "--build", build)
+        self.assert_works(build)
+
+    def test_find_package(self):
+        self.by_cmake("find_package")
+
+    def test_add_subdirectory(self):
+        self.by_cmake("add_subdirectory")
+
+    def test_fetch_content(self):
+        self.by_cmake("FetchContent")
+
+    def test_pkg_config(self):
+        environment = {**os.environ, "PKG_CONFIG_PATH": ":".join(str(p) for p in self.prefix.glob("lib*/**/pkgconfig"))}
+        folder = self.folder / "pkg-config"
+        folder.mkdir()
+        for source, package, program in ((CONSUMER / "in_dram.cpp", "pmlab", "in_dram"), (EXAMPLE, "pmlab-pmem", "in_a_pool")):
+            flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+            run("c++", "-std=c++20", "-o", folder / program, source, *flags)
+        self.assert_works(folder)
+
+    def test_a_missing_component_is_named(self):
+        said = self.configure("find_package", "-DPMLAB_PMEMOBJ_CPP_INCLUDE=PMLAB_PMEMOBJ_CPP_INCLUDE-NOTFOUND",
+                              "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1)[1]
+        self.assertIn("component pmem needs", said)
+        self.assertIn("libpmemobj", said)
+
+    def test_a_newer_minor_version_is_no_substitute(self):
+        version = (self.prefix / "lib/cmake/pmlab/pmlabConfigVersion.cmake")
+        if not version.exists():
+            version = next(self.prefix.glob("lib*/**/pmlabConfigVersion.cmake"))
+        self.assertIn("0.1", version.read_text())
+        build = self.folder / "newer"
+        project = self.folder / "newer-source"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.23)\nproject(newer LANGUAGES CXX)\nfind_package(pmlab 0.2 REQUIRED)\n")
+        said = run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", status=1)
+        self.assertIn("0.1", said)
+
+    def test_no_header_lands_beside_pmlab(self):
+        self.assertEqual([p.name for p in (self.prefix / "include").iterdir()], ["pmlab"])
+
+
+if __name__ == "__main__":
+    unittest.main()
