@@ -93,6 +93,7 @@ class async_cache {
   outcome insert(key_type key, value_type value) { return index_.insert(key, value); }
 
   outcome update(key_type key, value_type value) {
+    prefetch_to_write(key);
     write w(store_, key);  // K3
     const outcome result = index_.update(key, value);
     if (result == outcome::updated) w.end(value);  // K3
@@ -100,6 +101,7 @@ class async_cache {
   }
 
   outcome upsert(key_type key, value_type value) {
+    prefetch_to_write(key);
     write w(store_, key);  // K3
     const outcome result = index_.upsert(key, value);
     if (result == outcome::updated || result == outcome::inserted) w.end(value);  // K3
@@ -107,21 +109,20 @@ class async_cache {
   }
 
   outcome erase(key_type key) {
+    prefetch_to_write(key);
     const write w(store_, key);  // K3
     return index_.erase(key);
   }
 
   std::optional<value_type> find(key_type key) {
     lane& mine = this_lane();
+    const auto tick = static_cast<std::uint32_t>(count(mine.all_lookups));
     const mode how = mode_.load(std::memory_order_relaxed);
-    if (how == mode::bypass || (how == mode::adaptive && chooser_.goes_round(++mine.tick))) {
-      count(mine.lookups[static_cast<std::size_t>(mode::bypass)]);
-      return index_.find(key);
-    }
+    if (how == mode::bypass || (how == mode::adaptive && chooser_.goes_round(tick))) return index_.find(key);
     const std::uint64_t number = store_.number_of(key);
     bool hit = false;
     if (how != mode::adaptive) return find_in(how, mine, number, key, hit);
-    const chooser::plan plan = chooser_.next(number, mine.tick);
+    const chooser::plan plan = chooser_.next(number, tick);
     if (!plan.timed) return find_in(plan.how, mine, number, key, hit);
     const std::uint64_t start = chooser_.now();
     const std::optional<value_type> value = find_in(plan.how, mine, number, key, hit);
@@ -196,11 +197,19 @@ class async_cache {
   [[nodiscard]] statistics cache_statistics() const {
     statistics s;
     lanes_.for_each([&](const lane& l) {
-      s.hits += l.hits.load(std::memory_order_relaxed);
-      s.misses += l.misses.load(std::memory_order_relaxed);
       s.drops += l.drops.load(std::memory_order_relaxed);
       s.helped += l.helped.load(std::memory_order_relaxed);
-      for (std::size_t m = 0; m < s.lookups.size(); ++m) s.lookups[m] += l.lookups[m].load(std::memory_order_relaxed);
+      const std::uint64_t misses = l.misses.load(std::memory_order_relaxed);
+      s.misses += misses;
+      std::uint64_t in_cache = 0;
+      for (std::size_t m = 0; m < s.lookups.size(); ++m) {
+        const std::uint64_t lookups = l.lookups[m].load(std::memory_order_relaxed);
+        s.lookups[m] += lookups;
+        in_cache += lookups;
+      }
+      s.hits += in_cache - std::min(in_cache, misses);
+      const std::uint64_t all = l.all_lookups.load(std::memory_order_relaxed);
+      s.lookups[static_cast<std::size_t>(mode::bypass)] += all - std::min(all, in_cache);
     });
     const detail::fill_counts fills = fillers_.counts();
     s.fills = fills.installed;
@@ -219,8 +228,9 @@ class async_cache {
   async_cache(Medium& medium, std::string_view name, const options& o)
       : index_(Index::open(medium, name)),
         mode_(o.lookup),
+        prefetches_(can_prefetch()),
         store_(entries_for(o), make_eviction(o)),
-        chooser_(o, can_prefetch(), o.helpers != 0),
+        chooser_(o, prefetches_, o.helpers != 0),
         fillers_(store_, o, [&medium] { begin_on(medium); }),
         helpers_(o, [this, &medium](key_type key) {
           // The medium may wait for what the search has read only when the operation ends.
@@ -233,19 +243,20 @@ class async_cache {
  private:
   using store = detail::set_store<Eviction>;
   using write = typename store::write;
+  using entrance = typename detail::fillers<store>::entrance;
 
   static constexpr std::size_t batch_width = 64;
 
   // What belongs to one thread.
   struct alignas(64) lane {
-    explicit lane(std::size_t its_number) : number(its_number) {}
+    lane(std::size_t its_number, entrance of_its_fills) : number(its_number), fills(of_its_fills) {}
     std::size_t number;
-    std::uint32_t tick = 0;
-    std::atomic<std::uint64_t> hits{0};
+    entrance fills;
+    std::atomic<std::uint64_t> all_lookups{0};
     std::atomic<std::uint64_t> misses{0};
     std::atomic<std::uint64_t> drops{0};
     std::atomic<std::uint64_t> helped{0};
-    std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};
+    std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};  // by mode; the rest of all bypassed
   };
 
   template <class Medium>
@@ -278,25 +289,38 @@ class async_cache {
       return has_prefetch;
   }
 
-  static void count(std::atomic<std::uint64_t>& counter) noexcept {
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  // One thread counts. Returns the new count.
+  static std::uint64_t count(std::atomic<std::uint64_t>& counter) noexcept {
+    const std::uint64_t counted = counter.load(std::memory_order_relaxed) + 1;
+    counter.store(counted, std::memory_order_relaxed);
+    return counted;
   }
 
   lane& this_lane() {
-    return lanes_.local([](std::size_t number) { return std::make_unique<lane>(number); });
+    return lanes_.local(
+        [this](std::size_t number) { return std::make_unique<lane>(number, fillers_.entrance_of(number)); });
+  }
+
+  // A writer has to wait for the line of its set before it may call the index: let the index's first lines come too.
+  void prefetch_to_write(key_type key) {
+    store_.prefetch_to_write(key);
+    if constexpr (has_prefetch)
+      if (prefetches_) index_.prefetch_find(key);
   }
 
   // `how` is not adaptive; `number`: of the key's set.
   std::optional<value_type> find_in(mode how, lane& mine, std::uint64_t number, key_type key, bool& hit) {
-    count(mine.lookups[static_cast<std::size_t>(how)]);
     if (how == mode::bypass) return index_.find(key);
+    count(mine.lookups[static_cast<std::size_t>(how)]);
     if (how == mode::parallel) return find_in_parallel(mine, number, key, hit);
     if constexpr (has_prefetch)
       if (how == mode::interleaved) index_.prefetch_find(key);
     const detail::look seen = store_.find(number, key);  // K2
-    if (seen.hit) return counted_hit(mine, seen, hit);
+    hit = seen.hit;
+    if (hit) return seen.value;
+    count(mine.misses);
     const std::optional<value_type> value = index_.find(key);
-    missed(mine, key, seen, value);
+    offer(mine, key, seen, value);
     return value;
   }
 
@@ -305,7 +329,9 @@ class async_cache {
     const std::optional<std::uint64_t> gate = store_.gate(number);
     const helpers::question asked = helpers_.ask(mine.number, key);
     detail::look seen = store_.find(number, key);
-    if (seen.hit) return counted_hit(mine, seen, hit);
+    hit = seen.hit;
+    if (hit) return seen.value;
+    count(mine.misses);
     std::optional<value_type> value;
     if (asked.is_asked() && asked.wait(value)) {
       count(mine.helped);
@@ -313,21 +339,14 @@ class async_cache {
     } else {
       value = index_.find(key);
     }
-    missed(mine, key, seen, value);
+    offer(mine, key, seen, value);
     return value;
   }
 
-  std::optional<value_type> counted_hit(lane& mine, const detail::look& seen, bool& hit) noexcept {
-    hit = true;
-    count(mine.hits);
-    return seen.value;
-  }
-
   // Queues what the index answered.
-  void missed(lane& mine, key_type key, const detail::look& seen, const std::optional<value_type>& value) noexcept {
-    count(mine.misses);
+  void offer(lane& mine, key_type key, const detail::look& seen, const std::optional<value_type>& value) noexcept {
     if (!value || !seen.gate) return;  // K4
-    if (!fillers_.offer(mine.number, {key, *value, *seen.gate})) count(mine.drops);
+    if (!fillers_.offer(mine.fills, {key, *value, *seen.gate})) count(mine.drops);
   }
 
   void find_some(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
@@ -345,11 +364,13 @@ class async_cache {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       mode how = mode_.load(std::memory_order_relaxed);
       if (how == mode::adaptive) how = chooser_.current(numbers[i]);
-      count(mine.lookups[static_cast<std::size_t>(how)]);
+      count(mine.all_lookups);
       detail::look seen;
-      if (how != mode::bypass) seen = store_.find(numbers[i], keys[i]);  // K2
+      if (how != mode::bypass) {
+        count(mine.lookups[static_cast<std::size_t>(how)]);
+        seen = store_.find(numbers[i], keys[i]);  // K2
+      }
       if (seen.hit) {
-        count(mine.hits);
         values[i] = seen.value;
         continue;
       }
@@ -363,7 +384,7 @@ class async_cache {
       const std::size_t i = places[m];
       values[i] = found[m];
       if (!found[m] || !looks[m].gate) continue;  // K4
-      if (!fillers_.offer(mine.number, {keys[i], *found[m], *looks[m].gate})) count(mine.drops);
+      if (!fillers_.offer(mine.fills, {keys[i], *found[m], *looks[m].gate})) count(mine.drops);
     }
   }
 
@@ -376,6 +397,7 @@ class async_cache {
   // Searching changes nothing that anybody sees: `check` may.
   mutable Index index_;
   std::atomic<mode> mode_;
+  bool prefetches_;
   store store_;
   chooser chooser_;
   media::thread_blocks<lane> lanes_;

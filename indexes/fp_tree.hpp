@@ -190,6 +190,14 @@ class fp_tree {
     }
   }
 
+  // Goes down the inner nodes, and asks for the line in which `key` most likely is.
+  void prefetch_find(key_type key) const {
+    layer_.find(key, [&](std::uint64_t word) {
+      prefetch_home_line(leaf_name(word), key);
+      __builtin_prefetch(leaf_name(word).descriptor());
+    });
+  }
+
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap, and read the
   // lines of the entries alone.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {

@@ -69,8 +69,8 @@ struct check_report {
   }
 };
 
-// An index may also offer `prefetch_find(key)`: it asks for what a search for the key will read first, waits for nothing,
-// and may be called at any time. Caches look for the key elsewhere meanwhile.
+// An index may also offer `prefetch_find(key)`: it asks for what a search for the key will read first in the medium, waits
+// for DRAM alone, and may be called at any time. Caches look for the key elsewhere meanwhile.
 //
 // Any operation from any number of threads at a time, except `check` and `stats`, which want no concurrent writer.
 // `I::open(medium, name)` makes the index, or recovers it if the medium holds it already.

@@ -40,7 +40,15 @@ struct fill_counts {
 //       the other.
 template <class Store>
 class fillers {
+  struct way_in;
+
  public:
+  // Where the fills of one calling thread go.
+  struct entrance {
+    way_in* in;
+    fill_queue* queue;
+  };
+
   // `begin`: called by each thread before all else.
   fillers(Store& store, const options& o, const std::function<void()>& begin)
       : store_(store), rest_(o.rest), threads_(o.cpus) {
@@ -61,12 +69,16 @@ class fillers {
   fillers& operator=(const fillers&) = delete;
   ~fillers() { close(); }
 
-  // `caller`: the number of the calling thread. False: dropped.
-  bool offer(std::size_t caller, const fill& f) noexcept {
-    if (closing_.load(std::memory_order_relaxed)) return false;
+  // `caller`: the number of the calling thread.
+  [[nodiscard]] entrance entrance_of(std::size_t caller) const noexcept {
     way_in& in = *ways_in_[caller % ways_in_.size()];
-    if (!in.queues[caller / ways_in_.size() % in.queues.size()]->push(f)) return false;
-    if (rest_.count() == 0 && in.rests.exchange(false, std::memory_order_seq_cst)) wake(in);  // W1
+    return {&in, in.queues[caller / ways_in_.size() % in.queues.size()].get()};
+  }
+
+  // False: dropped.
+  bool offer(const entrance& to, const fill& f) noexcept {
+    if (closing_.load(std::memory_order_relaxed) || !to.queue->push(f)) return false;
+    if (rest_.count() == 0 && to.in->rests.exchange(false, std::memory_order_seq_cst)) wake(*to.in);  // W1
     return true;
   }
 

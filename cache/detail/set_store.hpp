@@ -85,6 +85,13 @@ class set_store {
     __builtin_prefetch(start + 64);
   }
 
+  void prefetch_to_write(key_type key) const noexcept {
+    constexpr int for_writing = 1;
+    const char* const start = reinterpret_cast<const char*>(&sets_[number_of(key)]);
+    __builtin_prefetch(start, for_writing);
+    __builtin_prefetch(start + 64, for_writing);
+  }
+
   // `number`: number_of(key), here and below. Wait-free.
   [[nodiscard]] look find(std::uint64_t number, key_type key) noexcept {
     entry_set& s = sets_[number];
@@ -127,10 +134,7 @@ class set_store {
         : store_(store),
           set_(store.sets_[store.number_of(key)]),
           key_(key),
-          is_only_one_(gate_word::writers(set_.begin_write()) == 1) {
-      // It is needed at the end; the index takes longer.
-      __builtin_prefetch(set_.values.data());
-    }
+          is_only_one_(gate_word::writers(set_.begin_write()) == 1) {}
     write(const write&) = delete;
     write& operator=(const write&) = delete;
     ~write() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -58,10 +59,16 @@ class way_order {
     return (order >> (bits * position)) & 7;
   }
 
+  // Without a branch, which nobody could foresee.
+  [[nodiscard]] static constexpr unsigned position_of(std::uint32_t order, unsigned way) noexcept {
+    const std::uint32_t different = order ^ (lowest_bits * way);
+    const std::uint32_t equal = ~(different | different >> 1 | different >> 2) & lowest_bits;
+    return static_cast<unsigned>(std::countr_zero(equal)) / bits;
+  }
+
   // `way` first, the others behind it as they were.
   [[nodiscard]] static constexpr std::uint32_t with_first(std::uint32_t order, unsigned way) noexcept {
-    unsigned position = 0;
-    while (position + 1 < ways && at(order, position) != way) ++position;
+    const unsigned position = position_of(order, way);
     const std::uint32_t before = order & ((1U << (bits * position)) - 1);
     const std::uint32_t up_to_it = (1U << (bits * (position + 1))) - 1;
     return (order & ~up_to_it) | before << bits | way;
@@ -72,10 +79,14 @@ class way_order {
     for (unsigned position = 0; position < ways; ++position) seen |= 1U << at(order, position);
     return seen == (1U << ways) - 1;
   }
+
+ private:
+  static constexpr std::uint32_t lowest_bits = 0b001'001'001'001'001'001'001;  // of each position
 };
 
 static_assert(way_order::with_first(way_order::initial, 0) == way_order::initial);
 static_assert(way_order::at(way_order::with_first(way_order::initial, 6), 0) == 6);
+static_assert(way_order::position_of(way_order::initial, 5) == 5);
 static_assert(way_order::is_sound(way_order::with_first(way_order::initial, 3)));
 
 }  // namespace detail

@@ -18,9 +18,7 @@ class lru {
   [[nodiscard]] bool uses_side_words() const noexcept { return false; }
   [[nodiscard]] eviction_state initial() const noexcept { return {detail::way_order::initial, {}}; }
   [[nodiscard]] std::uint32_t hit(std::uint32_t word, unsigned way) const noexcept {
-    for (unsigned position = 0; position < recent; ++position)
-      if (detail::way_order::at(word, position) == way) return word;
-    return detail::way_order::with_first(word, way);
+    return detail::way_order::position_of(word, way) < recent ? word : detail::way_order::with_first(word, way);
   }
   [[nodiscard]] unsigned victim(eviction_state& state, const tags_of_set& /*tags*/) const noexcept {
     return detail::way_order::at(state.word, ways - 1);

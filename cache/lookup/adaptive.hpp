@@ -1,9 +1,11 @@
 // Chooses how to look keys up, by what lookups are seen to take.
 //
 // The cache is divided into shards, each of which has a mode. Some lookups have their time taken; some of these are made
-// in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 32 of its sets goes
-// on being used: how often these hit says what the cache would be worth. The longer it bypasses, the fewer lookups are
-// sampled, down to one in eight of those at first: what adaptive adds to a search is little more than the hash of the key.
+// in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 16 of its sets goes
+// on being used: how often these hit says what the cache would be worth. Only their lookups are sampled then, in all
+// modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would make
+// a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in eight:
+// what adaptive adds to a search is little more than a look at the count of lookups.
 //
 // A mode's cost is (share of hits) x (mean time of its hits) + (share of misses) x (mean time of its misses); bypassing
 // costs the mean time of a search in the index. Times of hits and of misses each spread little, so that a few hundred
@@ -32,7 +34,7 @@ namespace pmlab::cache {
 class chooser {
  public:
   // Lookups of a bypassed shard that use the cache all the same: those of one set in so many.
-  static constexpr std::uint64_t leader_period = 32;
+  static constexpr std::uint64_t leader_period = 16;
 
   // `interleaves`, `helps`: these modes are there to choose.
   chooser(const options& o, bool interleaves, bool helps)
@@ -63,10 +65,8 @@ class chooser {
   [[nodiscard]] plan next(std::uint64_t number, std::uint32_t tick) const noexcept {
     const state now = load(shard_of(number));
     if (now.current == mode::bypass) {
-      if ((tick & ((1U << now.quiet) - 1)) != 0) return {mode::bypass, false};
-      const std::uint32_t turn = tick >> now.quiet;
-      if (number % leader_period == 0) return {candidates_[turn % (candidate_count_ - 1)], true};
-      return {mode::bypass, (turn & sample_mask_) == 0};
+      if ((tick & ((1U << now.quiet) - 1)) != 0 || number % leader_period != 0) return {mode::bypass, false};
+      return {candidates_[(tick >> now.quiet) % candidate_count_], true};
     }
     if ((tick & sample_mask_) != 0) return {now.current, false};
     // One sample in four is of another mode.

@@ -106,6 +106,31 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
   EXPECT_LE(chooser.switches() - before, 8U) << "it swings";
 }
 
+// A popular key that the processor's own caches hold is found at once in the index, too: that says nothing of the others.
+TEST_F(adaptive, compares_modes_on_the_same_keys) {
+  cache::chooser chooser(options(), false, false);
+  constexpr std::uint64_t popular =
+      cache::chooser::leader_period + 1;  // a set that is not used while its shard bypasses
+  std::uint32_t tick_of_thread = 0;
+  const auto run = [&](std::uint64_t hits_of_ten) {
+    for (std::uint64_t i = 0; i < 2'000'000; ++i) {
+      const std::uint64_t number = source_.one_in(2) ? popular : source_.below(4096);
+      if (chooser.goes_round(++tick_of_thread)) continue;
+      const cache::chooser::plan p = chooser.next(number, tick_of_thread);
+      if (!p.timed) continue;
+      const bool hit = source_.below(10) < hits_of_ten || (number == popular && hits_of_ten != 0);
+      if (p.how == mode::bypass)
+        chooser.record(number, p.how, false, number == popular ? 50 : 1000);
+      else
+        chooser.record(number, p.how, hit, hit ? 60 : 1100);
+    }
+  };
+  run(0);
+  ASSERT_EQ(chooser.current(popular), mode::bypass);
+  run(7);
+  EXPECT_EQ(chooser.current(popular), mode::serial);
+}
+
 TEST_F(adaptive, takes_a_helper_where_misses_are_many) {
   cache::chooser chooser(options(), false, true);
   std::uint32_t tick_of_thread = 0;
