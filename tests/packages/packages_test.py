@@ -40,8 +40,8 @@ class Packages(unittest.TestCase):
             self.assertEqual(run(folder / "in_a_pool", pool), f"42 -> 4242, run {time}\n")
         pool.unlink()
 
-    def configure(self, way, *more, status=0):
-        build = self.folder / way
+    def configure(self, way, *more, status=0, folder=None):
+        build = self.folder / (folder or way)
         return build, run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DWAY={way}", f"-DEXAMPLE={EXAMPLE}",
                           f"-DPMLAB_SOURCE={SOURCE}", f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
 
@@ -70,9 +70,10 @@ class Packages(unittest.TestCase):
 
     def test_a_missing_component_is_named(self):
         said = self.configure("find_package", "-DPMLAB_PMEMOBJ_CPP_INCLUDE=PMLAB_PMEMOBJ_CPP_INCLUDE-NOTFOUND",
-                              "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1)[1]
+                              "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1, folder="without")[1]
         self.assertIn("component pmem needs", said)
         self.assertIn("libpmemobj", said)
+        self.assertNotIn("jemalloc", said)  # which is optional there
 
     def test_a_newer_minor_version_is_no_substitute(self):
         version = (self.prefix / "lib/cmake/pmlab/pmlabConfigVersion.cmake")
