@@ -20,6 +20,12 @@ struct bytes_per_key {
   double dram = 0;
 };
 
+// How soon after it was closed an index that is opened again answers, in nanoseconds.
+struct restart_times {
+  double find = 0;
+  std::optional<double> scan;  // nothing: it has no order
+};
+
 // One index in one phase of one repeat.
 struct phase_result {
   std::string index;
@@ -35,6 +41,7 @@ struct phase_result {
   std::optional<bytes_per_key> space;       // nothing while the index is empty
   std::uint64_t entries = 0;                // after the phase
   std::optional<cache::statistics> cached;  // nothing: there is no cache. Its counts are the phase's
+  std::optional<restart_times> restart;     // of phase reopen
   std::optional<std::uint64_t> wrong;       // nothing: answers were not checked
 };
 
