@@ -4,9 +4,11 @@
 #include <pmlab/bench/ownership.hpp>
 #include <pmlab/bench/phase_runner.hpp>
 #include <pmlab/bench/quantity.hpp>
+#include <pmlab/workload/keys.hpp>
 #include <pmlab/workload/latency_histogram.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -23,6 +25,7 @@ namespace pmlab::bench {
 namespace {
 
 using workload::operation;
+using workload::operation_kind;
 using clock = std::chrono::steady_clock;
 
 double seconds_between(clock::time_point start, clock::time_point end) {
@@ -228,6 +231,26 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
   return result;
 }
 
+namespace {
+
+// Some indexes answer finds while a part of them, which scans need, is still being made anew.
+restart_times first_answers(contender& c, clock::time_point start) {
+  constexpr double ns_per_second = 1e9;
+  constexpr std::uint32_t entries = 10;
+  std::array<indexes::entry, entries> scanned;
+  const auto answered = [&](const operation& one) {
+    c.index->run({.operations = std::span(&one, 1), .scanned = scanned});
+    return ns_per_second * seconds_between(start, clock::now());
+  };
+  restart_times times;
+  times.find = answered({.key = workload::key_of(0), .kind = operation_kind::read});
+  if (c.description->ordered)
+    times.scan = answered({.key = workload::key_of(0), .length = entries, .kind = operation_kind::scan});
+  return times;
+}
+
+}  // namespace
+
 phase_result phase_runner::reopen(contender& c, const phase& p, unsigned repeat) {
   const std::uint64_t before = c.index->space().entries;
   totals sums(team_.size());
@@ -236,7 +259,9 @@ phase_result phase_runner::reopen(contender& c, const phase& p, unsigned repeat)
   sums.seconds = seconds_between(start, clock::now());
   sums.executed = 1;
   sums.latencies[0].record(static_cast<std::uint64_t>(sums.seconds * 1e9));
+  const restart_times restart = first_answers(c, start);
   phase_result result = summarize(c, p, repeat, sums);
+  result.restart = restart;
   result.wrong = before > result.entries ? before - result.entries : result.entries - before;
   return result;
 }

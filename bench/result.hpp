@@ -20,6 +20,12 @@ struct bytes_per_key {
   double dram = 0;
 };
 
+// How soon after it was closed an index that is opened again answers, in nanoseconds.
+struct restart_times {
+  double find = 0;
+  std::optional<double> scan;  // nothing: it has no order
+};
+
 // One index in one phase of one repeat.
 struct phase_result {
   std::string index;
@@ -31,11 +37,12 @@ struct phase_result {
   double seconds = 0;  // from the common start to the last thread's end; with --verify, of the busiest thread
   double throughput = 0;
   latency_summary latency;
-  std::optional<access_sums> accesses;  // on a counting medium
-  std::optional<bytes_per_key> space;   // nothing while the index is empty
-  std::uint64_t entries = 0;            // after the phase
-  layer_statistics layer;               // its counts are the phase's
-  std::optional<std::uint64_t> wrong;   // nothing: answers were not checked
+  std::optional<access_sums> accesses;   // on a counting medium
+  std::optional<bytes_per_key> space;    // nothing while the index is empty
+  std::uint64_t entries = 0;             // after the phase
+  std::optional<restart_times> restart;  // of phase reopen
+  layer_statistics layer;                // its counts are the phase's
+  std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
 };
 
 struct skipped_phase {

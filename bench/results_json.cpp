@@ -156,6 +156,11 @@ json hybrid_to_json(const phase_result& r) {
           {"rebuilt", h.rebuilt}};
 }
 
+json restart_to_json(const phase_result& r) {
+  if (!r.restart) return nullptr;
+  return {{"find_ns", r.restart->find}, {"scan_ns", r.restart->scan ? json(*r.restart->scan) : json(nullptr)}};
+}
+
 json result_to_json(const phase_result& r) {
   json j;
   j["index"] = r.index;
@@ -173,6 +178,7 @@ json result_to_json(const phase_result& r) {
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);
   j["hybrid"] = hybrid_to_json(r);
+  j["restart"] = restart_to_json(r);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
   return j;

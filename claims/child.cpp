@@ -19,25 +19,17 @@ namespace {
 
 constexpr mode_t file_mode = 0644;
 
-// As system(3) does: while the child works, an interrupt is for the child, which may have things to put back.
-class interrupts_ignored {
- public:
-  interrupts_ignored() {
-    struct sigaction ignore = {};
-    ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGINT, &ignore, &before_);
-  }
-  interrupts_ignored(const interrupts_ignored&) = delete;
-  interrupts_ignored& operator=(const interrupts_ignored&) = delete;
-  ~interrupts_ignored() { ::sigaction(SIGINT, &before_, nullptr); }
-
- private:
-  struct sigaction before_ = {};
-};
-
 }  // namespace
 
-int run_program(const std::vector<std::string>& words, const std::string& output) {
+interrupts_ignored::interrupts_ignored() {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &ignore, &before_);
+}
+
+interrupts_ignored::~interrupts_ignored() { ::sigaction(SIGINT, &before_, nullptr); }
+
+int run_program(const std::vector<std::string>& words, const std::string& output, complaints to) {
   std::vector<std::string> copy = words;
   std::vector<char*> pointers;
   pointers.reserve(copy.size() + 1);
@@ -50,7 +42,10 @@ int run_program(const std::vector<std::string>& words, const std::string& output
   ::sigemptyset(&interrupt);
   ::sigaddset(&interrupt, SIGINT);
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, file_mode);
+  if (!output.empty())
+    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       file_mode);
+  if (to == complaints::to_output) ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setsigdefault(&attributes, &interrupt);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);

@@ -38,6 +38,9 @@ class evidence {
   // skipped, it has no such figure.
   [[nodiscard]] double figure(const std::string& name, std::string_view path) const;
 
+  // Whether there is such a case, skipped or not.
+  [[nodiscard]] bool has(const std::string& name) const { return places_.contains(name); }
+
   // What was published in the place of the same figure. Throws `missing` where nothing was.
   [[nodiscard]] double published(const std::string& name, std::string_view path) const;
 

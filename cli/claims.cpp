@@ -5,8 +5,11 @@
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/claims/child.hpp>
 #include <pmlab/claims/drive.hpp>
+#include <pmlab/claims/indexes.hpp>
 #include <pmlab/claims/memory.hpp>
 #include <pmlab/claims/report.hpp>
+#include <pmlab/claims/result_set.hpp>
+#include <pmlab/claims/verdicts.hpp>
 #include <pmlab/cli/command.hpp>
 #include <pmlab/cli/memory_options.hpp>
 #include <pmlab/microbench/suite.hpp>
@@ -14,7 +17,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,7 +39,7 @@ struct given_options {
 };
 
 std::vector<claims::claim> chosen_claims(const std::vector<std::string>& ids) {
-  const std::vector<claims::claim>& all = claims::memory_claims();
+  const std::vector<claims::claim> all = claims::every_claim();
   if (ids.empty()) return all;
   std::vector<std::string_view> known;
   known.reserve(all.size());
@@ -52,12 +54,25 @@ std::vector<claims::claim> chosen_claims(const std::vector<std::string>& ids) {
   return chosen;
 }
 
-json read_json(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw error(path + " cannot be read", "check the path and its permissions");
-  json document = json::parse(file, nullptr, false);
-  if (document.is_discarded()) throw error(path + " is no JSON", "give a file that `pmlab microbench --json` wrote");
-  return document;
+bool about_memory(const claims::claim& c) { return c.id.starts_with('M'); }
+
+// Claims about indexes are judged from a folder of `pmlab run`; nobody measures them on the way.
+void keep_memory_claims(std::vector<claims::claim>& chosen, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids)
+    if (id.starts_with('I'))
+      throw error(fmt::format("claim {} is about indexes", id),
+                  "run its experiments with `pmlab run`, and give that folder: --from FOLDER");
+  std::erase_if(chosen, [](const claims::claim& c) { return !about_memory(c); });
+}
+
+int judge_folder(const given_options& given, const std::vector<claims::claim>& chosen, const arguments& command_line) {
+  if (!given.json.empty() || !given.results.empty() || !given.drive.empty())
+    throw error("the verdicts on a folder of results are written into it, one file for each medium",
+                "leave --json, --results and --ssd out");
+  const claims::result_set_verdicts found = claims::judge_result_set(given.from, chosen, as_typed(command_line));
+  for (const std::string& table : found.tables) fmt::print("{}\n", table);
+  fmt::print("{}\n", found.summary);
+  return found.unmeasured.empty() ? success : failure;
 }
 
 // The cases of the suite that the claims need, as the expression that `pmlab microbench --filter` takes.
@@ -117,7 +132,7 @@ json measure(const given_options& given, const std::vector<claims::claim>& chose
   if (memory.quiet) words.emplace_back("--quiet");
   status = claims::run_program(words, "/dev/null");
   if (std::filesystem::file_size(written.path()) == 0) return {};
-  return read_json(written.path());
+  return claims::read_json(written.path());
 }
 
 // M22 needs what is no memory.
@@ -145,14 +160,16 @@ void check_options(const given_options& given) {
 }
 
 int run(const given_options& given, const arguments& command_line) {
-  const std::vector<claims::claim> chosen = chosen_claims(given.ids);
+  std::vector<claims::claim> chosen = chosen_claims(given.ids);
   check_options(given);
   if (given.list) {
     fmt::print("{}", given.markdown ? claims::rules_markdown(chosen) : claims::rules_table(chosen));
     return success;
   }
+  if (std::filesystem::is_directory(given.from)) return judge_folder(given, chosen, command_line);
+  keep_memory_claims(chosen, given.ids);
   int measuring = success;
-  json document = given.from.empty() ? measure(given, chosen, measuring) : read_json(given.from);
+  json document = given.from.empty() ? measure(given, chosen, measuring) : claims::read_json(given.from);
   if (given.from.empty() && document.empty()) return measuring == success ? failure : measuring;
   add_drive(document, given, chosen);
   if (!given.results.empty()) bench::write_json(given.results, document);
@@ -181,7 +198,8 @@ command add_claims(CLI::App& program, const arguments& command_line) {
   app->add_option("claim", given->ids, "Only these: M1 M8 ...; all if not given")->type_name("");
   add_options_of_memory(*app, given->memory);
   text("--suite", given->suite, "paper | FILE.toml: the suite that has the cases; paper if not given");
-  text("--from", given->from, "FILE: judge these results of `pmlab microbench --json`, and measure nothing");
+  text("--from", given->from,
+       "FILE | FOLDER: judge what `pmlab microbench --json` or `pmlab run` wrote, and measure nothing");
   text("--results", given->results, "FILE: write what was measured there, for --from and for the report");
   text("--json", given->json, "FILE: write the verdicts there (docs/claims.md)");
   text("--ssd", given->drive, "FOLDER: for M22, measure the drive below FOLDER with fio");
@@ -192,7 +210,8 @@ command add_claims(CLI::App& program, const arguments& command_line) {
   app->footer(
       "  pmlab claims --medium simulated:aep\n"
       "  pmlab claims --medium pmem:/mnt/pmem/test.pool --ssd /mnt/nvme --json verdicts.json\n"
-      "  pmlab claims --from aep.json M1 M8");
+      "  pmlab claims --from aep.json M1 M8\n"
+      "  pmlab claims --from results/quick I1 I2");
   return {app, [given, command_line] { return run(*given, command_line); }};
 }
 

@@ -59,6 +59,7 @@ int run(const arguments& given) {
   const std::vector<command> commands = {add_doctor(program),           add_list(program),
                                          add_bench(program, given),     add_microbench(program, given),
                                          add_calibrate(program, given), add_claims(program, given),
+                                         add_run(program, given),       add_report(program),
                                          add_verify(program, given)};
   try {
     reject_unknown_names(given, commands);

@@ -11,6 +11,17 @@ class Chart:
     sentence: str  # what it means, computed from the data
     rows: list = field(default_factory=list)  # the figures behind it; the first row is the header
 
+    def __post_init__(self):
+        self.name = self.name.replace("/", "-")
+
+
+@dataclass
+class Link:
+    """A cell of a table that leads somewhere."""
+
+    text: str
+    target: str
+
 
 @dataclass
 class Table:

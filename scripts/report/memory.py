@@ -15,6 +15,7 @@ class Memory:
     machine: dict
     remarks: list
     cases: dict  # name -> the case as it is in the JSON
+    experiment: str = ""
 
     @property
     def medium(self):
@@ -65,7 +66,7 @@ class Verdicts:
 def memory_of(name, document, described):
     cases = {case["name"]: case for case in document.get("cases", [])}
     return Memory(name, described.get("about", ""), described.get("command", ""), document.get("machine", {}),
-                  document.get("remarks") or [], cases)
+                  document.get("remarks") or [], cases, described.get("experiment", ""))
 
 
 def verdicts_of(name, document, described):

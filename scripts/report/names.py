@@ -11,7 +11,8 @@ PEERS = {
     "pmdk_radix": "libpmemobj-cpp's radix_tree, in a pool; behind a shared_mutex when more than one thread writes",
 }
 TITLES = {"cceh": "CCEH", "level_hashing": "Level hashing", "fast_fair": "FAST-FAIR", "fp_tree": "FP-tree",
-          "skip_list": "Skip list", "skip_list_pm": "Skip list, towers in PM"}
+          "skip_list": "Skip list", "skip_list_pm": "Skip list, towers in PM", "hybrid_index": "HybridIndex",
+          "hybrid_index_plus": "HybridIndex+"}
 
 PHASES = {
     "load": "Load",
@@ -35,7 +36,18 @@ NOUNS = {"read": "finds", "absent": "finds of absent keys", "update": "updates",
 
 
 def index_title(index):
-    return TITLES.get(index, index)
+    """cache(fast_fair,mode=parallel): FAST-FAIR with cache, parallel."""
+    if index in TITLES:
+        return TITLES[index]
+    cached = re.fullmatch(r"cache\((\w+)((?:,[\w.]+=[^,()]+)*)\)", index)
+    if cached:
+        options = [o.split("=")[1] for o in cached[2].split(",") if o]
+        return ", ".join([f"{index_title(cached[1])} + cache", *options])
+    hybrid = re.fullmatch(r"hybrid\(hash=(\w+)@(\w+),tree=(\w+)@(\w+)(?:,update=(\w+))?\)", index)
+    if hybrid:
+        in_pm = hybrid[1] if hybrid[2] == "pmem" else hybrid[3]
+        return f"{index_title(in_pm)} in PM" + (f", {hybrid[5]}" if hybrid[5] else "")
+    return index
 
 
 def is_peer(index):
@@ -61,6 +73,11 @@ def short_medium(medium):
     """The medium without the name of a pool's own file, which says nothing: pmem:/dev/shm."""
     match = re.match(r"^(.*?(?:^|:|@))(/[^/@]*(?:/[^/@]+)?)(/.*)$", medium)
     return match[1] + match[2] if match else medium
+
+
+def device(medium):
+    """The medium without any path: pmem, emulated:aep."""
+    return re.sub(r"@.*", "", re.sub(r"pmem:.*", "pmem", medium))
 
 
 def number(value, digits=3):

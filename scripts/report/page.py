@@ -3,7 +3,8 @@
 import base64
 from html import escape
 
-from . import names, provenance, targets
+from . import claims, names, provenance, targets
+from .chart import Link
 
 CSS = """
 :root { --ink: #1a1a1a; --soft: #4d4d4d; --line: #d5d5d5; --accent: #0b4f7d; }
@@ -34,8 +35,10 @@ code { font-size: .85em; overflow-wrap: anywhere; }
   .stack thead { display: none; } .stack tr { display: block; border-bottom: 1px solid var(--line); padding: .35rem 0; }
   .stack td { display: inline; border: 0; padding: 0 .9rem 0 0; white-space: normal; }
   .stack td:first-child { display: block; font-weight: 600; }
+  .stack td:empty { display: none; }
   .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-weight: 400; }
 }
+.all { font-size: 1rem; }
 .titled { margin-top: 1rem; break-inside: avoid; }
 .titled p { margin: 0; }
 @media print { body { font-size: 10pt; padding: 0; max-width: none; } details { display: none; }
@@ -44,6 +47,8 @@ code { font-size: .85em; overflow-wrap: anywhere; }
 
 
 def _lines(cell):
+    if isinstance(cell, Link):
+        return f'<a href="{escape(cell.target)}">{escape(cell.text)}</a>'
     return escape(str(cell)).replace("\n", "<br>")
 
 
@@ -156,16 +161,53 @@ def _runs_table(results):
     return f"<div class=wide><table class=stack><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
 
 
+def _raw(links):
+    """Links to the JSON of each cell, beside the page."""
+    if not links:
+        return ""
+    items = ", ".join(f'<a href="{escape(target)}">{escape(text)}</a>' for text, target in links)
+    return f"<details><summary>Raw data: {len(links)} file{'s' if len(links) != 1 else ''}</summary><p>{items}</p></details>"
+
+
+def _section(section):
+    anchor = f' id="{escape(section.anchor)}"' if section.anchor else ""
+    return [f"<h2{anchor}>{escape(section.title)}</h2>", f"<p>{escape(section.text)}</p>" if section.text else "",
+            _definitions(section.facts) if section.facts else "", _raw(section.links),
+            '<div class=charts>' + "".join(map(_figure, section.charts)) + "</div>", *map(_titled_table, section.tables)]
+
+
+def _claims(results):
+    overview = claims.overview(results)
+    if overview is None:
+        return []
+    details = "".join(_titled_table(claims.scorecard(v)) for v in results.verdicts)
+    return ["<h2 id=claims>What is claimed, and what was measured</h2>",
+            "<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must. What was "
+            "published of the first Optane generation decides nothing. On a medium that is not Optane, “not reproduced” "
+            "means that it is different.</p>", _titled_table(overview),
+            f"<details class=all><summary>Every figure that decided</summary>{details}</details>"]
+
+
+def comparison(first, second, sections):
+    """The HTML text of two result sets side by side."""
+    title = f"{first.folder.name} and {second.folder.name}"
+    return "\n".join([*_head(title, "Two result sets, by what was measured in both."),
+                      *(part for section in sections for part in _section(section)), "</body></html>\n"])
+
+
+def _head(title, about):
+    return ["<!doctype html><html lang=en><head><meta charset=utf-8>",
+            '<meta name=viewport content="width=device-width, initial-scale=1">',
+            f"<title>pmlab: {escape(title)}</title><style>{CSS}</style></head><body>", f"<h1>pmlab: {escape(title)}</h1>",
+            f"<p class=soft>{escape(about)}</p>"]
+
+
 def page(results, sections):
     """The HTML text of the report."""
     machine = results.machine
     minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds else ""
     parts = [
-        "<!doctype html><html lang=en><head><meta charset=utf-8>",
-        '<meta name=viewport content="width=device-width, initial-scale=1">',
-        f"<title>pmlab: {escape(results.title)}</title><style>{CSS}</style></head><body>",
-        f"<h1>pmlab: {escape(results.title)}</h1>",
-        f"<p class=soft>{escape(results.about)}</p>",
+        *_head(results.title, results.about),
         _definitions([("Machine", provenance.machine_line(machine)),
                       ("Media", provenance.medium_line(results.media)),
                       ("Started", results.started), ("Took", minutes), ("Commit", machine.get("commit")),
@@ -175,8 +217,10 @@ def page(results, sections):
         parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
                      f'{escape(failed.get("message", ""))}</p>')
     if results.runs:
+        parts.append(_answers(results))
+    parts += _claims(results)
+    if any(map(targets.plain, results.runs)):
         parts += [
-            _answers(results),
             "<h2>Headline figures</h2>", _verdict(results),
             "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that "
             "a change of the machine's mood falls on all alike. Absolute figures move from machine to machine, ratios "
@@ -185,10 +229,7 @@ def page(results, sections):
         ]
     parts += ["<h2>What the media are</h2>", _media_notes(results), _peers(results), _remarks(results)]
     for section in sections:
-        parts.append(f"<h2>{escape(section.title)}</h2>")
-        if section.text:
-            parts.append(f"<p>{escape(section.text)}</p>")
-        parts += ['<div class=charts>' + "".join(map(_figure, section.charts)) + "</div>", *map(_titled_table, section.tables)]
+        parts += _section(section)
     parts += ["<h2>How it was run</h2>", _runs_table(results), _left_out(results), "<h3>Machine in full</h3>",
               _definitions((k, _flat(v)) for k, v in machine.items()), "</body></html>\n"]
     return "\n".join(parts)

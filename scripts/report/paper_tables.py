@@ -1,4 +1,4 @@
-"""The tables 2 to 8 of [Han21] from a run of suite `paper`, and the claims with their verdicts."""
+"""The tables 2 to 8 of [Han21] from a run of suite `paper`."""
 
 from . import names, provenance
 from .chart import Table
@@ -6,8 +6,6 @@ from .paper_figures import size
 
 SMALL = ("8", "16", "32", "64", "128", "256")
 LARGE = ("512", "1K", "4K", "16K", "64K", "1M", "16M")
-NO_BREAK = "\u00a0"
-SIGNS = {"reproduced": "✓", "not reproduced": "✗"}
 
 
 def _time(value):
@@ -87,46 +85,3 @@ def tables(memory):
         _against_dram(memory, 8, "random writes against DRAM", writes),
     ]
     return [t for t in found if t is not None]
-
-
-def _figure(value, unit):
-    if value is None:
-        return "–"
-    if unit == "ns":
-        return names.duration(value)
-    if unit == "x":
-        return names.times(value)
-    return f"{names.number(value)} {unit}"
-
-
-def _condition(condition):
-    text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}, must be {condition['rule']}"
-    if condition["holds"] is False:
-        text += " – it is not"
-    if (known := condition["published"]) is not None:
-        low, high = condition["at_least"], condition["at_most"]
-        outside = (low is not None and known < low) or (high is not None and known > high)
-        text += f" (published: {_figure(known, condition['unit'])}{', which is not either' if outside else ''})"
-    return text
-
-
-def summary(verdicts):
-    """How many claims had which verdict, in one sentence."""
-    counts = {}
-    for claim in verdicts.claims:
-        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
-    parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1])]
-    return f"Of {len(verdicts.claims)} claims on {provenance.medium_line([verdicts.medium])}: {', '.join(parts)}."
-
-
-def scorecard(verdicts):
-    """One row for each claim: what was found, and the figures that decided."""
-    rows = [["claim", "verdict", "figures"]]
-    for claim in verdicts.claims:
-        found = claim["verdict"]
-        lines = [_condition(c) for c in claim["conditions"]]
-        if claim["reason"]:
-            lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"]) if c["measured"] is not None)]
-        verdict = f"{SIGNS.get(found, '–')} {found}".replace(" ", NO_BREAK)
-        rows.append([f"{claim['id']}: {claim['claim']}", verdict, "\n".join(lines)])
-    return Table(rows, f"On {provenance.medium_line([verdicts.medium])}", summary(verdicts), prose=True)

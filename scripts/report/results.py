@@ -1,5 +1,5 @@
-"""Loads the results of a run folder: raw/*.json as `pmlab bench`, `microbench` and `claims` write them with --json, and
-run.json of the suite runner."""
+"""Loads the results of a folder: raw/EXPERIMENT/CELL.json as `pmlab bench` and `microbench` write them, claims/MEDIUM.json,
+and manifest.json of `pmlab run`."""
 
 import json
 import statistics
@@ -51,6 +51,13 @@ class Measurement:
     def bytes_per_key(self, where):
         return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
 
+    def of_cache(self, what):
+        """Of a cache in front of the index."""
+        return self._median(lambda r: (r.get("cache") or {}).get(what))
+
+    def after_restart(self, what):
+        return self._median(lambda r: (r.get("restart") or {}).get(what))
+
     @property
     def operations(self):
         return self._median(lambda r: r.get("operations"))
@@ -74,6 +81,8 @@ class Run:
     remarks: list  # what the program said about its own figures
     skipped: list  # {index, threads, phase, reason}
     measurements: list
+    experiment: str = ""
+    values: dict = field(default_factory=dict)  # of the experiment's matrix
 
     @property
     def records(self):
@@ -102,6 +111,18 @@ class Run:
 
 
 @dataclass
+class Experiment:
+    """A file of experiments/, as the manifest has it."""
+
+    name: str
+    title: str
+    about: str
+    shows: str
+    claims: list
+    charts: list  # {kind, x, y, series, panels}
+
+
+@dataclass
 class ResultSet:
     """All runs of one folder."""
 
@@ -114,6 +135,7 @@ class ResultSet:
     runs: list
     memories: list = field(default_factory=list)  # of the microbenchmark
     verdicts: list = field(default_factory=list)  # of the claims
+    experiments: list = field(default_factory=list)
 
     @property
     def listed(self):
@@ -155,42 +177,63 @@ def _read(path):
 def _run_of(path, document, described):
     options = document.get("options", {})
     measurements = {}
+    name = described.get("name", path.stem)
     for number, result in enumerate(document.get("results", [])):
         try:
             key = (result["index"], result["medium"], result["phase"], int(result["threads"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise BadResults(f"{path}: result {number} lacks or spoils {problem}") from problem
         batch = int(result.get("batch") or options.get("batch") or 1)
-        m = measurements.setdefault((*key, batch), Measurement(path.stem, *key, batch))
+        m = measurements.setdefault((*key, batch), Measurement(name, *key, batch))
         m.repeats.append(result)
-    return Run(path.stem, described.get("about", ""), described.get("command", ""), document.get("machine", {}), options,
-               document.get("remarks") or [], document.get("skipped") or [], list(measurements.values()))
+    return Run(name, described.get("about", ""), described.get("command", ""), document.get("machine", {}), options,
+               document.get("remarks") or [], document.get("skipped") or [], list(measurements.values()),
+               described.get("experiment", ""), described.get("values", {}))
+
+
+def _experiments_of(manifest):
+    return [Experiment(e["name"], e["title"], e["about"], e["shows"], e["claims"], e["charts"])
+            for e in manifest.get("experiments", [])]
+
+
+def _described(manifest):
+    """name -> what the manifest says of that run, in the order of the experiments."""
+    order = [e["name"] for e in manifest.get("experiments", [])]
+    titles = {e["name"]: e["title"] for e in manifest.get("experiments", [])}
+    runs = sorted(manifest.get("runs", []),
+                  key=lambda r: order.index(r["experiment"]) if r.get("experiment") in order else len(order))
+    return {r["name"]: {"about": titles.get(r.get("experiment"), ""), **r} for r in runs}
 
 
 def load(folder):
     """The results below `folder`. Throws BadResults: nothing there, or something that is not schema 1."""
     folder = Path(folder)
-    manifest_path = folder / "run.json"
-    manifest = json.loads(manifest_path.read_text()) if manifest_path.is_file() else {}
-    described = {r["name"]: r for r in manifest.get("runs", [])}
-    order = list(described)
-    files = sorted((folder / "raw").glob("*.json"),
-                   key=lambda p: (order.index(p.stem) if p.stem in described else len(order), p.stem))
+    manifest_path = folder / "manifest.json"
+    manifest = _read(manifest_path) if manifest_path.is_file() else {}
+    described = _described(manifest)
+    order = {name: place for place, name in enumerate(described)}
+    raw = folder / "raw"
+    found = {str(p.relative_to(raw).with_suffix("")): p for p in sorted(raw.rglob("*.json"))}
+    files = sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
     runs, memories, verdicts = [], [], []
-    for path in files:
+    for name, path in files:
+        told = {"name": name, **described.get(name, {})}
+        if told.get("status", 0) != 0:
+            continue
         document = _read(path)
-        told = described.get(path.stem, {})
         try:
             if document.get("kind") == "microbench":
-                memories.append(memory.memory_of(path.stem, document, told))
+                memories.append(memory.memory_of(name, document, told))
             elif document.get("kind") == "claims":
-                verdicts.append(memory.verdicts_of(path.stem, document, told))
+                verdicts.append(memory.verdicts_of(name, document, told))
             else:
                 runs.append(_run_of(path, document, told))
         except (KeyError, TypeError, AttributeError) as problem:
             raise BadResults(f"{path}: lacks or spoils {problem}") from problem
-    if not files:
-        raise BadResults(f"{folder}: holds no raw/*.json; `pmlab bench --json FILE` writes them")
+    for path in sorted((folder / "claims").glob("*.json")):
+        verdicts.append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
+    if not runs and not memories and not verdicts:
+        raise BadResults(f"{folder}: holds no results below raw/; `pmlab run --out FOLDER` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts)
+                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts, _experiments_of(manifest))

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from . import charts, names, paper_figures, paper_tables, targets
+from . import charts, experiments, names, paper_figures, paper_tables, provenance, targets
 from .chart import Table
+
+MANY_CLAIMS = 5
 
 
 @dataclass
@@ -12,6 +14,9 @@ class Section:
     text: str
     charts: list = field(default_factory=list)
     tables: list = field(default_factory=list)
+    anchor: str = ""
+    facts: list = field(default_factory=list)  # (what, text): what it shows, media, machine
+    links: list = field(default_factory=list)  # (text, target): raw data
 
 
 def _verified_section(runs):
@@ -108,12 +113,6 @@ def _batch_section(pairs):
     return section
 
 
-def _claims_section(all_verdicts):
-    return Section("What is claimed of persistent memory", "Judged from measurements alone: every figure below was measured in "
-                   "this run, and a claim is reproduced if all of its figures lie where they must. What was published of the "
-                   "first Optane generation decides nothing.", tables=[paper_tables.scorecard(v) for v in all_verdicts])
-
-
 def _memory_section(memory):
     drawn = paper_figures.figures(memory)
     shown = {int(chart.name.rsplit("-", 1)[1]) for chart in drawn}
@@ -129,19 +128,19 @@ def _memory_section(memory):
                    paper_tables.tables(memory))
 
 
-def sections_of(results):
-    """The sections that have something to show, in the order of the page."""
-    verified = [r for r in results.runs if r.options.get("verify")]
-    counted = [r for r in results.runs if r.medium.startswith("counted")]
-    emulated = [r for r in results.runs if r.medium.startswith("emulated")]
-    simulated = [r for r in results.runs if r.medium.startswith("simulated")]
-    pairs = targets.batch_pairs(results)
-    batched = [r for r in results.runs if any(m.batch > 1 for m in r.measurements)]
+def _of_runs(runs, memories):
+    """Sections of runs that no experiment describes: what each is for is told by what it has."""
+    verified = [r for r in runs if r.options.get("verify")]
+    counted = [r for r in runs if r.medium.startswith("counted")]
+    emulated = [r for r in runs if r.medium.startswith("emulated")]
+    simulated = [r for r in runs if r.medium.startswith("simulated")]
+    pairs = targets.batch_pairs(runs)
+    batched = [r for r in runs if any(m.batch > 1 for m in r.measurements)]
     # Runs that are there only for the batches to be compared with.
     partners = [single_run for _, single_run, _, _ in pairs if set(single_run.phases()) <= {"load", "read"}]
     elsewhere = [*verified, *counted, *emulated, *simulated, *batched, *partners]
     shown = set()
-    found = [_throughput_section(r, shown) for r in results.runs if r not in elsewhere]
+    found = [_throughput_section(r, shown) for r in runs if r not in elsewhere]
     found.append(_batch_section(pairs))
     if counted:
         found.append(_counted_section(counted))
@@ -151,7 +150,68 @@ def sections_of(results):
         found.append(_simulated_section(simulated))
     if verified:
         found.append(_verified_section(verified))
-    if results.verdicts:
-        found.append(_claims_section(results.verdicts))
-    found += [_memory_section(m) for m in results.memories]
+    return [*found, *map(_memory_section, memories)]
+
+
+def _standard_sections(runs):
+    """The charts that every comparison of indexes gets."""
+    counted = [r for r in runs if r.medium.startswith("counted")]
+    emulated = [r for r in runs if r.medium.startswith("emulated")]
+    found = [_throughput_section(r, set()) for r in runs if r not in [*counted, *emulated]]
+    if counted:
+        found.append(_counted_section(counted))
+    if emulated:
+        found.append(_emulated_section(emulated))
+    return found
+
+
+def anchor_of(experiment):
+    return f"experiment-{experiment}"
+
+
+def _feeds(claims):
+    return ", ".join(claims) if len(claims) <= MANY_CLAIMS else f"{claims[0]} to {claims[-1]}"
+
+
+def _experiment_section(experiment, runs, memories):
+    section = Section(experiment.title, experiment.about, anchor=anchor_of(experiment.name))
+    if any(c["kind"] == "standard" for c in experiment.charts):
+        parts = _standard_sections(runs)
+    elif runs and not experiment.charts:
+        parts = [_verified_section(runs)]
+    else:
+        parts = [_memory_section(m) for m in memories]
+    section.charts = experiments.charts_of(experiment, runs) + [c for p in parts for c in p.charts]
+    section.tables = [t for p in parts for t in p.tables]
+    for text in (p.text for p in parts if p.text):
+        section.text += f" {text}"
+    everything = [*runs, *memories]
+    media = [m.medium for r in runs for m in r.measurements] + [m.medium for m in memories]
+    records = list(dict.fromkeys(names.count(r.records) for r in runs if r.records))
+    section.facts = [("Shows", experiment.shows), ("Feeds", _feeds(experiment.claims)),
+                     ("Media", provenance.medium_line(media)), ("Records", ", ".join(records)),
+                     ("Machine", provenance.machine_line(everything[0].machine))]
+    section.links = [(r.name, f"raw/{r.name}.json") for r in everything]
+    return section
+
+
+def _place_of(experiment):
+    """The paper's figures first, by their numbers; then its text; then what goes beyond it."""
+    shows = experiment.shows
+    if shows.startswith("figure"):
+        return 0, int("".join(c for c in shows.split()[1] if c.isdigit())), experiment.name
+    return (1, 0, shows) if shows.startswith("section") else (2, 0, experiment.name)
+
+
+def sections_of(results):
+    """The sections that have something to show, in the order of the page."""
+    found = []
+    for experiment in sorted(results.experiments, key=_place_of):
+        runs = [r for r in results.runs if r.experiment == experiment.name]
+        memories = [m for m in results.memories if m.experiment == experiment.name]
+        if runs or memories:
+            found.append(_experiment_section(experiment, runs, memories))
+    described = {e.name for e in results.experiments}
+    found += _of_runs([r for r in results.runs if r.experiment not in described],
+                      [m for m in results.memories if m.experiment not in described])
     return [s for s in found if s.charts or s.tables]

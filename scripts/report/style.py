@@ -16,10 +16,12 @@ INDEX_COLOURS = {"cceh": BLUE, "level_hashing": ORANGE, "fast_fair": VERMILLION,
                  "pmdk_skiplist": PURPLE, "pmdk_radix": ORANGE}
 SPARE_COLOURS = (SKY, BLACK, ORANGE, GREEN)
 SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Series of one colour differ by shade and hatch.
 SHADES = (1, 0.6, 0.4, 0.25)
 HATCHES = ("", "////", "....", "xxxx")
+BAR_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++")
 
 INK = "#1a1a1a"
 PANEL_INCHES = 4.0  # one chart fills a phone's width without being scaled down

@@ -30,7 +30,7 @@ class Target:
         return finding.value >= self.limit if self.larger_is_better else finding.value <= self.limit
 
 
-def _plain(run):
+def plain(run):
     """Runs whose times mean what they say."""
     return not run.medium.startswith(("counted", "emulated", "simulated"))
 
@@ -46,7 +46,7 @@ def ratio(index, peer, phase, limit, threads=1):
         def in_run(run):
             ours = run.one(index=index, phase=phase, threads=threads, batch=1)
             theirs = run.one(index=peer, phase=phase, threads=threads, batch=1)
-            if not (_plain(run) and ours and theirs and ours.throughput and theirs.throughput):
+            if not (plain(run) and ours and theirs and ours.throughput and theirs.throughput):
                 return None
             value = ours.throughput / theirs.throughput
             return Finding(value, names.times(value), run.records, run.name)
@@ -59,7 +59,7 @@ def scaling(index, phase, limit):
     def measure(results):
         def in_run(run):
             one, two = (run.one(index=index, phase=phase, threads=t, batch=1) for t in (1, 2))
-            if not (_plain(run) and one and two and one.throughput and two.throughput):
+            if not (plain(run) and one and two and one.throughput and two.throughput):
                 return None
             value = two.throughput / one.throughput
             return Finding(value, names.times(value), run.records, run.name)
@@ -70,10 +70,10 @@ def scaling(index, phase, limit):
 
 def batching(index, limit):
     def measure(results):
-        pairs = batch_pairs(results)
+        pairs = batch_pairs(results.runs)
         found = []
         for run, _, single, many in pairs:
-            if single.index == index and many.batch == 16 and _plain(run):
+            if single.index == index and many.batch == 16 and plain(run):
                 value = many.throughput / single.throughput
                 found.append(Finding(value, names.times(value), run.records, run.name))
         return _best(found)
@@ -85,7 +85,7 @@ def space(index, limit):
         def in_run(run):
             sizes = [(m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0)
                      for m in run.find(index=index, phase="load")]
-            if not _plain(run) or not any(sizes):
+            if not plain(run) or not any(sizes):
                 return None
             return Finding(max(sizes), f"{names.number(max(sizes))} B", run.records, run.name)
         return _best(map(in_run, results.runs))
@@ -96,7 +96,7 @@ def reopening(index, limit_ms):
     def measure(results):
         def in_run(run):
             slowest = max((m.latency("max") or 0 for m in run.find(index=index, phase="reopen")), default=0)
-            if not _plain(run) or not slowest:
+            if not plain(run) or not slowest:
                 return None
             return Finding(slowest / 1e6, names.duration(slowest), run.records, run.name)
         return _best(map(in_run, results.runs))
@@ -117,14 +117,14 @@ def counting(index, phase, quantity, label, limit):
                   f"{limit:g} (≤ {limit + 0.05:g})", False, measure, depends_on_size=False)
 
 
-def batch_pairs(results):
+def batch_pairs(runs):
     """(run of the batches, run of the single finds, single, batched): the same finds at once and one at a time.
 
     Same index, medium, threads, records and operations; the single ones come from the nearest such run.
     """
     pairs = []
-    for place, run in enumerate(results.runs):
-        nearest = sorted(enumerate(results.runs), key=lambda other: abs(other[0] - place))
+    for place, run in enumerate(runs):
+        nearest = sorted(enumerate(runs), key=lambda other: abs(other[0] - place))
         alike = [r for _, r in nearest if (r.records, r.options.get("operations"), names.short_medium(r.medium)) ==
                  (run.records, run.options.get("operations"), names.short_medium(run.medium))]
         for many in run.measurements:

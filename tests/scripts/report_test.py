@@ -142,13 +142,13 @@ class Report(ReportCase):
         self.folder.mkdir()
         run = make_report(self.folder)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("holds no raw/*.json", run.stderr)
+        self.assertIn("holds no results below raw/", run.stderr)
 
     def test_failed_run_is_shown(self):
         sample_results.write(self.folder, {"run": sample_results.document([sample_results.result("cceh", "read")])})
-        manifest = json.loads((self.folder / "run.json").read_text())
+        manifest = json.loads((self.folder / "manifest.json").read_text())
         manifest["runs"].append({"name": "lost", "about": "", "command": "", "status": 3, "message": "no space"})
-        (self.folder / "run.json").write_text(json.dumps(manifest))
+        (self.folder / "manifest.json").write_text(json.dumps(manifest))
         self.assertEqual(make_report(self.folder).returncode, 0)
         self.assertIn("Run lost ended with status 3: no space", (self.folder / "index.html").read_text())
 

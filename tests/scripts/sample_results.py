@@ -64,7 +64,7 @@ def write(folder, all_documents):
     (folder / "raw").mkdir(parents=True)
     for name, content in all_documents.items():
         (folder / "raw" / f"{name}.json").write_text(json.dumps(content))
-    manifest = {"title": "sample", "about": "An invented result set.", "started": "2000-01-01 00:00 UTC", "seconds": 90,
+    manifest = {"schema": 1, "title": "sample", "about": "An invented result set.", "started": "2000-01-01 00:00 UTC", "seconds": 90,
                 "runs": [{"name": n, "about": f"Run {n}", "command": f"pmlab bench --run {n}", "status": 0}
                          for n in all_documents]}
-    (folder / "run.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -1,0 +1,100 @@
+"""The scorecard: every claim, on every medium that shows it, with the figures that decided."""
+
+from . import names, provenance
+from .chart import Link, Table
+from .sections import anchor_of
+
+NO_BREAK = "\u00a0"
+SIGNS = {"reproduced": "✓", "not reproduced": "✗"}
+
+
+def _figure(value, unit):
+    if value is None:
+        return "–"
+    if unit == "ns":
+        return names.duration(value)
+    if unit == "x":
+        return names.times(value)
+    return f"{names.number(value)} {unit}"
+
+
+def _condition(condition):
+    text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}, must be {condition['rule']}"
+    if condition["holds"] is False:
+        text += " – it is not"
+    if (known := condition["published"]) is not None:
+        low, high = condition["at_least"], condition["at_most"]
+        outside = (low is not None and known < low) or (high is not None and known > high)
+        text += f" (published: {_figure(known, condition['unit'])}{', which is not either' if outside else ''})"
+    return text
+
+
+def _sign(verdict):
+    return f"{SIGNS.get(verdict, '–')} {verdict}".replace(" ", NO_BREAK)
+
+
+def summary(verdicts):
+    """How many claims had which verdict, in one sentence."""
+    counts = {}
+    for claim in verdicts.claims:
+        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+    parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return f"Of {len(verdicts.claims)} claims on {provenance.medium_line([verdicts.medium])}: {', '.join(parts)}."
+
+
+def scorecard(verdicts):
+    """One row for each claim: what was found, and the figures that decided."""
+    rows = [["claim", "verdict", "figures"]]
+    for claim in verdicts.claims:
+        lines = [_condition(c) for c in claim["conditions"]]
+        if claim["reason"]:
+            lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"]) if c["measured"] is not None)]
+        rows.append([f"{claim['id']}: {claim['claim']}", _sign(claim["verdict"]), "\n".join(lines)])
+    return Table(rows, f"On {provenance.medium_line([verdicts.medium])}", summary(verdicts), prose=True)
+
+
+def _number_of(claim):
+    return claim["id"][0] != "M", int(claim["id"][1:])
+
+
+def _deciding(claim):
+    """The figure that a reader looks for first: of the condition that failed, or of the first one."""
+    measured = [c for c in claim["conditions"] if c["measured"] is not None]
+    if not measured:
+        return claim["reason"] or ""
+    worst = next((c for c in measured if c["holds"] is False), measured[0])
+    return f"{_figure(worst['measured'], worst['unit'])} ({worst['rule']})"
+
+
+def _flips(claims, media):
+    """Claims that one medium reproduces and another one does not."""
+    found = []
+    for claim_id, on in claims.items():
+        verdicts = {m: on[m]["verdict"] for m in media if m in on}
+        yes = [m for m, v in verdicts.items() if v == "reproduced"]
+        no = [m for m, v in verdicts.items() if v == "not reproduced"]
+        if yes and no:
+            found.append(f"{claim_id} holds on {names.enumerate_words(yes)} and not on {names.enumerate_words(no)}")
+    return f" Where the verdict depends on the device: {'; '.join(found)}." if found else ""
+
+
+def overview(results):
+    """Claims against media, with the figure that decided and where it is shown; None where nothing was judged."""
+    media = [v.medium for v in results.verdicts]
+    if not media:
+        return None
+    claims = {}
+    for verdicts in results.verdicts:
+        for claim in verdicts.claims:
+            claims.setdefault(claim["id"], {})[verdicts.medium] = claim
+    ordered = dict(sorted(claims.items(), key=lambda item: _number_of(next(iter(item[1].values())))))
+    feeding = {c: e for e in reversed(results.experiments) for c in e.claims}
+    rows = [["claim", *media, "shown in"]]
+    for claim_id, on in ordered.items():
+        text = next(iter(on.values()))["claim"]
+        cells = [f"{_sign(on[m]['verdict'])}\n{_deciding(on[m])}" if m in on else "" for m in media]
+        experiment = feeding.get(claim_id)
+        rows.append([f"{claim_id}: {text}", *cells,
+                     Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
+    sentence = " ".join(summary(v) for v in results.verdicts) + _flips(ordered, media)
+    return Table(rows, "", sentence, prose=True)

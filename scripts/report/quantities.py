@@ -1,0 +1,56 @@
+"""The quantities that charts of experiments show: where each is in a measurement, and how it is written."""
+
+from dataclasses import dataclass
+from typing import Callable
+
+from . import names
+
+
+@dataclass
+class Quantity:
+    axis: str  # what stands at the axis
+    of: Callable  # Measurement -> number, or None where it was not measured
+    text: Callable  # number -> text
+    more_is_better: bool = False
+
+
+def _duration(path):
+    return lambda m: m.latency(path)
+
+
+def _counted(key):
+    return lambda m: m.per_operation(key)
+
+
+def _milliseconds(nanoseconds):
+    return None if nanoseconds is None else nanoseconds / 1e6
+
+
+def _million(value):
+    return f"{names.number(value)} M/s"
+
+
+def _ms(value):
+    return names.duration(value * 1e6)
+
+
+def _share(value):
+    return f"{names.number(100 * value)} %"
+
+
+QUANTITIES = {
+    "throughput": Quantity("million operations/s", lambda m: m.throughput / 1e6 if m.throughput else None, _million, True),
+    "latency": Quantity("ns per operation, mean", _duration("mean"), names.duration),
+    "p99": Quantity("ns, 99 % of the operations", _duration("p99"), names.duration),
+    "hit_ratio": Quantity("share of lookups that hit", lambda m: m.of_cache("hit_ratio"), _share, True),
+    "flushes": Quantity("flushes per operation", _counted("flushes"), names.number),
+    "fences": Quantity("fences per operation", _counted("fences"), names.number),
+    "lines_read": Quantity("lines read per operation", _counted("pm_lines_read"), names.number),
+    "device_reads": Quantity("device lines read per operation", _counted("device_lines_read"), names.number),
+    "device_writes": Quantity("device lines written per operation", _counted("device_lines_written"), names.number),
+    "milliseconds": Quantity("ms until it is open", lambda m: _milliseconds(m.latency("max")), _ms),
+    "first_find": Quantity("ms until the first find", lambda m: _milliseconds(m.after_restart("find_ns")), _ms),
+    "first_scan": Quantity("ms until the first scan", lambda m: _milliseconds(m.after_restart("scan_ns")), _ms),
+    "pm_per_key": Quantity("bytes of PM per entry", lambda m: m.bytes_per_key("pm"), names.number),
+    "dram_per_key": Quantity("bytes of DRAM per entry", lambda m: m.bytes_per_key("dram"), names.number),
+}

@@ -1,0 +1,119 @@
+"""`pmlab report`: the page of a run, the same for the same JSON; two result sets side by side."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from program import ProgramTest, main, pmlab  # noqa: E402
+
+EXPERIMENT = b"""
+title = "Small & quick"
+about = "Two indexes."
+shows = "figure 17"
+claims = ["I1"]
+[arguments]
+index = ["hybrid_index", "hybrid_index_plus"]
+operations = "1k"
+records = "1k"
+threads = [1, 2]
+phases = ["read"]
+[matrix]
+medium = ["simulated:aep", "simulated:classic"]
+[[chart]]
+kind = "lines"
+x = "threads"
+y = "throughput"
+series = "index"
+panels = ["medium"]
+"""
+
+
+class Report(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.out = pathlib.Path(self.file("out"))
+        # Called hybrid, so that it feeds the claims of that experiment.
+        self.assert_works("run", self.write("hybrid.toml", EXPERIMENT), "--out", str(self.out), "--scale", "smoke", "--quiet")
+
+    def page(self, *arguments, file="index.html"):
+        self.assert_works("report", *(arguments or [str(self.out)]))
+        return (self.out / file).read_text()
+
+    def change(self, folder, factor):
+        for path in (folder / "raw").rglob("*.json"):
+            document = json.loads(path.read_text())
+            for result in document["results"]:
+                if result["index"] == "hybrid_index_plus":
+                    result["throughput_ops_per_s"] *= factor
+            path.write_text(json.dumps(document))
+
+    def test_summary_charts_and_raw_data(self):
+        text = self.page()
+        with self.subTest("claims first, with figure and link"):
+            self.assertLess(text.index("What is claimed, and what was measured"), text.index("<h2 id=\"experiment-hybrid\""))
+            self.assertIn('<a href="#experiment-hybrid">Small &amp; quick</a>', text)
+            self.assertRegex(text, r"I1: [^<]*</td><td[^>]*>[✓✗]\u00a0[^<]*<br>[\d.]+x \(")
+        with self.subTest("a chart for each medium, with sentence and figures"):
+            for medium in ("simulated-aep", "simulated-classic"):
+                figure = re.search(rf'<figure id="hybrid-throughput-{medium}".*?</figure>', text, re.S)[0]
+                self.assertRegex(figure, r"<figcaption>Best with 2 threads: HybridIndex\+? with [\d.]+ M/s, last HybridIndex")
+                self.assertIn("<table", figure)
+        with self.subTest("raw data"):
+            for link in re.findall(r'href="(raw/[^"]*)"', text):
+                self.assertTrue((self.out / link).is_file(), link)
+            self.assertEqual(len(re.findall(r'href="raw/', text)), 2)
+        with self.subTest("needs nothing else"):
+            self.assertNotRegex(text, r"<script|<link|@import|url\(")
+
+    def test_same_json_same_picture(self):
+        text = self.page()
+        pictures = {p.name: p.read_bytes() for p in (self.out / "charts").iterdir()}
+        self.assertEqual(len(pictures), 2)
+        moved = pathlib.Path(self.file("moved"))
+        shutil.copytree(self.out, moved)
+        shutil.rmtree(moved / "charts")
+        self.assert_works("report", str(moved))
+        self.assertEqual({p.name: p.read_bytes() for p in (moved / "charts").iterdir()}, pictures)
+        self.assertEqual((moved / "index.html").read_text(), text)
+
+    def test_other_json_other_picture(self):
+        before = self.page()
+        self.change(self.out, 3)
+        self.assertNotEqual(self.page(), before)
+
+    def test_compare(self):
+        other = pathlib.Path(self.file("other"))
+        shutil.copytree(self.out, other)
+        self.change(other, 2)
+        self.assert_works("report", "--compare", str(self.out), str(other), "--out", str(self.out / "c.html"))
+        text = (self.out / "c.html").read_text()
+        self.assertIn("2.00x (HybridIndex+)", text)
+        self.assertIn("from 1.00x (HybridIndex)", text)
+        self.assertIn("4 of 8 figures are within 2 % of each other", text)
+        self.assertIn("verdicts are the same", text)
+
+    def test_failed_cells_are_said_and_not_drawn(self):
+        manifest = json.loads((self.out / "manifest.json").read_text())
+        manifest["runs"][0] |= {"status": 1, "message": "3 wrong answers"}
+        (self.out / "manifest.json").write_text(json.dumps(manifest))
+        text = self.page()
+        self.assertIn("3 wrong answers", text)
+        self.assertEqual(len(re.findall("<figure", text)), 1)
+
+    def test_bad_input(self):
+        self.assert_fails(2, ["no folder"], "report", self.file("none"))
+        self.assert_fails(2, ["give FOLDER, or --compare"], "report")
+        self.assert_fails(2, ["--compare A B"], "report", str(self.out), str(self.out))
+        empty = self.file("empty")
+        os.mkdir(empty)
+        done = pmlab("report", empty)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("holds no results", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""`pmlab run`: runs, resumes after it was killed, goes on after a cell that fails, refuses what makes no sense."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from program import PMLAB, ProgramTest, main, pmlab  # noqa: E402
+
+SMALL = """
+title = "Small"
+about = "Two indexes on two media."
+shows = "beyond the paper"
+[arguments]
+index = ["cceh", "fast_fair"]
+operations = "{operations}"
+records = "1k"
+phases = ["read"]
+[matrix]
+medium = ["simulated:aep", "simulated:classic", "dram", "pmem:{{pool}}"]
+[[chart]]
+kind = "bars"
+x = "medium"
+y = "latency"
+series = "index"
+"""
+
+
+class Run(ProgramTest):
+    def experiment(self, text=None, name="small.toml", operations="1k"):
+        return self.write(name, (text or SMALL.format(operations=operations)).encode())
+
+    def run_it(self, *arguments, out="out", status=0):
+        done = pmlab("run", "--out", self.file(out), "--scale", "smoke", "--pools", self.folder, *arguments)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def manifest(self, out="out"):
+        with open(os.path.join(self.file(out), "manifest.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def raw(self, cell, out="out"):
+        with open(os.path.join(self.file(out), "raw", cell + ".json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def test_runs_checks_and_records(self):
+        done = self.run_it(self.experiment())
+        manifest = self.manifest()
+        names = sorted(r["name"] for r in manifest["runs"])
+        self.assertEqual(names, ["small/dram", "small/pmem-pool", "small/simulated-aep", "small/simulated-classic"])
+        for run in manifest["runs"]:
+            self.assertEqual((run["status"], run["experiment"]), (0, "small"))
+            self.assertIn("--verify", run["command"])
+            document = self.raw(run["name"])
+            self.assertTrue(document["options"]["verify"])
+            self.assertTrue(all(r["wrong_answers"] == 0 for r in document["results"]))
+        self.assertEqual(manifest["experiments"][0]["charts"][0]["y"], "latency")
+        self.assertEqual(manifest["machine"]["commit"], manifest["runs"][0]["commit"])
+        self.assertTrue(manifest["machine"]["compiler"])
+        self.assertIn("left", done.stderr)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
+        with open(os.path.join(self.file("out"), "doctor.txt"), encoding="utf-8") as f:
+            self.assertIn("cpu", f.read())
+
+    def test_results_are_never_overwritten(self):
+        experiment = self.experiment()
+        self.run_it(experiment)
+        again = self.run_it(experiment, status=2)
+        self.assertIn("holds results already", again.stderr)
+        kept = self.run_it(experiment, "--resume")
+        self.assertIn("0 cells ran, 4 were there", kept.stdout)
+
+    def test_resume_runs_what_has_other_arguments(self):
+        self.run_it(self.experiment())
+        done = self.run_it(self.experiment(operations="2k"), "--resume")
+        self.assertIn("4 cells ran, 0 were there", done.stdout)
+        self.assertEqual(self.raw("small/dram")["options"]["operations"], 2000)
+
+    def test_resume_after_a_kill(self):
+        # Cells with a thousand repeats take minutes: the run is killed before they end.
+        slow = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "0.05"').replace(
+            "[matrix]", '[matrix]\nrepeat = ["1", "1000"]')
+        path = self.experiment(slow)
+        with subprocess.Popen([PMLAB, "run", path, "--out", self.file("out"), "--scale", "smoke", "--pools", self.folder],
+                              stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+            for line in running.stderr:
+                if line.startswith("[1/"):
+                    break
+            os.killpg(running.pid, signal.SIGKILL)
+        before = {r["name"]: r for r in self.manifest()["runs"]}
+        self.assertGreaterEqual(len(before), 1)
+        for name in before:
+            self.raw(name)
+        self.experiment(slow.replace('"1000"', '"2"'))
+        done = self.run_it(path, "--resume")
+        self.assertIn("are there already", done.stderr)
+        after = {r["name"]: r for r in self.manifest()["runs"]}
+        for name, run in before.items():
+            if "1000" not in name:
+                self.assertEqual(run, after[name], "was there, and was run again")
+        self.assertTrue(all(r["status"] == 0 for n, r in after.items() if "1000" not in n))
+        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
+
+    def test_a_cell_that_fails_is_loud_and_takes_no_other_one_with_it(self):
+        text = SMALL.format(operations="1k").replace('"dram"', '"counted:simulated:aep"')
+        done = self.run_it(self.experiment(text), status=1)
+        self.assertIn("small/counted-simulated-aep: FAILED", done.stderr)
+        self.assertIn("alone: pmlab bench", done.stderr)
+        endings = {r["name"]: r for r in self.manifest()["runs"]}
+        self.assertEqual(sum(r["status"] == 0 for r in endings.values()), 3)
+        failed = endings["small/counted-simulated-aep"]
+        self.assertTrue(failed["message"])
+        self.assertIn(failed["message"], done.stderr)
+
+    def test_an_interrupt_stops_and_says_how_to_go_on(self):
+        text = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "60"').replace(
+            '"simulated:aep", "simulated:classic", ', "")
+        with subprocess.Popen([PMLAB, "run", self.experiment(text), "--out", self.file("out"), "--pools", self.folder],
+                              stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+            time.sleep(2)
+            os.killpg(running.pid, signal.SIGINT)
+            _, said = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 2, said)
+        self.assertIn("interrupted", said)
+        self.assertIn("--resume", said)
+
+    def test_claims_are_judged_where_they_were_measured(self):
+        done = self.run_it("hybrid")
+        for medium in ("simulated-aep", "simulated-classic"):
+            with open(os.path.join(self.file("out"), "claims", medium + ".json"), encoding="utf-8") as f:
+                found = {c["id"]: c for c in json.load(f)["claims"]}
+            self.assertEqual(list(found), ["I1", "I2", "I3"])
+            for claim in found.values():
+                self.assertIn(claim["verdict"], ("reproduced", "not reproduced"))
+        self.assertIn("6 verdicts on 3 claims", done.stdout)
+        judged = self.assert_works("claims", "--from", self.file("out"), "I1")
+        self.assertIn("claims on simulated:classic", judged.stdout)
+        self.assert_fails(2, ["cannot be read"], "claims", "--from", self.file("none"))
+        self.assert_fails(2, ["is about indexes", "pmlab run"], "claims", "--medium", "dram", "I1")
+
+    def test_list_and_dry_run_run_nothing(self):
+        listed = self.assert_works("run", "--list").stdout
+        for name in ("hybrid", "memory", "placement", "ycsb", "cache_size", "recovery", "counted"):
+            self.assertRegex(listed, rf"(?m)^{name} ")
+        planned = self.assert_works("run", self.experiment(), "--dry-run").stdout
+        self.assertIn("small/simulated-aep: pmlab bench --medium simulated:aep --index cceh,fast_fair", planned)
+        self.assertFalse(os.path.exists(self.file("out")))
+
+    def test_every_experiment_has_options_that_exist(self):
+        for scale in ("smoke", "quick", "full"):
+            self.assertGreater(len(self.assert_works("run", "--dry-run", "--scale", scale).stdout.splitlines()), 30)
+
+    def test_bad_input(self):
+        def bad(parts, *arguments):
+            self.assert_fails(2, parts, "run", *arguments)
+        bad(["no experiment 'hybird'", "did you mean 'hybrid'"], "hybird", "--list")
+        bad(["no scale 'quikc'", "quick"], "--scale", "quikc")
+        bad(["no folder for the results", "--out"], "hybrid")
+        bad(["small.toml:11: pmlab bench has no option --mediun", "did you mean --medium"],
+            self.experiment(SMALL.format(operations="1k").replace("medium =", "mediun =")), "--list")
+        bad(["not TOML"], self.experiment("title = = 1"), "--list")
+        bad(["two experiments are called"], "hybrid", "hybrid", "--list")
+        bad(["cannot make pools"], "answers", "--out", self.file("x"), "--pools", self.file("none"))
+
+
+if __name__ == "__main__":
+    main()
