@@ -165,9 +165,7 @@ int run(const given_options& given, const arguments& command_line) {
 command add_run(CLI::App& program, const arguments& command_line) {
   CLI::App* const app = program.add_subcommand("run", "Runs experiments, and judges the claims from what they show");
   const auto given = std::make_shared<given_options>();
-  const auto text = [&](const std::string& name, std::string& target, const std::string& what) {
-    app->add_option(name, target, what)->type_name("");
-  };
+  const auto text = texts_of(*app);
   app->add_option("experiment", given->experiments, "NAME | FILE.toml ...; all that come with pmlab if not given")
       ->type_name("");
   text("--scale", given->scale, "smoke | quick | full: seconds, minutes, hours; quick if not given");

@@ -40,6 +40,12 @@ class Memory:
         case = self.cases.get(name) or {}
         return case.get("published") if case.get("published_unit") == case.get("unit") else None
 
+    def range_of(self, names):
+        """How much memory the first of these cases goes over, in words."""
+        case = next((self.cases[n] for n in names if n in self.cases), None)
+        megabytes = (case or {}).get("case", {}).get("working_set_bytes", 0) >> 20
+        return f"{megabytes >> 10} GB" if megabytes >= 1024 else f"{megabytes} MB"
+
     def why_skipped(self, name):
         return (self.cases.get(name) or {}).get("skipped")
 

@@ -100,9 +100,9 @@ def _range_of(places, what):
 
 def _small_reads(memory):
     sizes = ("8", "16", "32", "64", "128", "256", "512")
-    near = line(memory, "64 MB of memory", [f"read-by-size/pattern=random/access_bytes={s}" for s in sizes])
-    far = line(memory, "4 GB of memory", [f"dependent-read/medium=given/access_bytes={s}" if s in ("64", "256", "512") else None
-                                          for s in sizes])
+    near = [f"read-by-size/pattern=random/access_bytes={s}" for s in sizes]
+    far = [f"dependent-read/medium=given/access_bytes={s}" if s in ("64", "256", "512") else None for s in sizes]
+    near, far = (line(memory, f"{memory.range_of(cases)} of memory", cases) for cases in (near, far))
     places = list(map(size, sizes))
     return chart(memory, "figure-8", "Figure 8: small random reads, 1 thread", places, [near, far],
                  axis="bytes of an access", unit="ns", sentence=_range_of(places, "Small random reads of one thread"))
