@@ -142,7 +142,10 @@ def _peers(results):
 
 def _remarks(results):
     remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories] for text in run.remarks))
-    return "<h3>What the program remarked</h3><ul>" + "".join(f"<li>{escape(t)}</li>" for t in remarks) + "</ul>" if remarks else ""
+    if not remarks:
+        return ""
+    items = "".join(f"<li>{escape(t)}</li>" for t in remarks)
+    return f"<details class=all><summary>What the program remarked ({len(remarks)})</summary><ul>{items}</ul></details>"
 
 
 def _left_out(results):
