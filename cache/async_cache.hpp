@@ -160,8 +160,9 @@ class async_cache {
     return shape;
   }
 
-  // The index's invariants, the cache's, and that every entry is what the index answers (K1).
+  // The index's invariants, the cache's, and that every entry is what the index answers (K1). Waits for fills first.
   [[nodiscard]] indexes::check_report check() const {
+    settle();
     indexes::check_report report = index_.check();
     store_.check(
         [&](key_type key, value_type value) {
@@ -187,7 +188,7 @@ class async_cache {
   // Installs up to `most` fills that wait, on the calling thread. Returns how many it took from the queues.
   std::uint64_t run_fills(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) { return fillers_.run(most); }
   // Waits until every fill that was queued before has been judged.
-  void settle() { fillers_.settle(); }
+  void settle() const { fillers_.settle(); }
   // Ends the background threads; fills that wait are dropped. Everything goes on working, and nothing new is cached.
   void close() {
     fillers_.close();
@@ -401,8 +402,8 @@ class async_cache {
   store store_;
   chooser chooser_;
   media::thread_blocks<lane> lanes_;
-  // Their threads use all of the above.
-  detail::fillers<store> fillers_;
+  // Their threads use all of the above. Waiting for them changes nothing that anybody sees: `check` may.
+  mutable detail::fillers<store> fillers_;
   helpers helpers_;
 };
 

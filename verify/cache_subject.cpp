@@ -54,7 +54,6 @@ class cached_target final : public target {
   void entries(std::vector<indexes::entry>& out) override { behind_->entries(out); }
   void know_keys(const std::vector<std::uint64_t>& keys) override { behind_->know_keys(keys); }
   std::string check() override {
-    cache_.settle();
     const indexes::check_report report = cache_.check();
     return report.ok() ? std::string() : report.violations.front();
   }
