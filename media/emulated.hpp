@@ -125,7 +125,9 @@ class emulated : public wrapper<Inner> {
   }
 
   // Flushing tells the model that the lines were stored to: those that its CPU cache does not hold were fetched first.
-  void flush(const void* start, std::size_t bytes) noexcept { charge_flush(model_, block(), start, bytes); }
+  void flush(const void* start, std::size_t bytes) noexcept {
+    charge_flush(model_, block(), start, bytes, [&] { this->inner().flush(start, bytes); });
+  }
 
   void copy(void* target, const void* source, std::size_t bytes) noexcept {
     thread_block& mine = block();
@@ -137,7 +139,10 @@ class emulated : public wrapper<Inner> {
   }
 
   // Waits for what was flushed and copied, from the time when it was.
-  void fence() noexcept { charge_fence(model_, block()); }
+  void fence() noexcept {
+    this->inner().fence();
+    charge_fence(model_, block());
+  }
 
  private:
   // Debt that is waited for at once, and the most lateness that is carried on.
@@ -223,9 +228,12 @@ class emulated : public wrapper<Inner> {
     charged.settle_after_loads();
   }
 
-  void charge_flush(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
+  // `really_flush`: what the machine does meanwhile.
+  template <class Flush>
+  void charge_flush(device_model& model, thread_block& mine, const void* start, std::size_t bytes,
+                    Flush&& really_flush) noexcept {
     const picoseconds now = begin_write(mine);
-    this->inner().flush(start, bytes);
+    really_flush();
     for_each_line(start, bytes, [&](std::uintptr_t line) {
       const picoseconds stored = charges_reads_ ? model.store(mine.state, line, mine.writes_until) : now;
       mine.writes_until = model.write_back(mine.state, line, std::max(stored, mine.writes_until));
@@ -233,7 +241,6 @@ class emulated : public wrapper<Inner> {
   }
 
   void charge_fence(device_model& model, thread_block& mine) noexcept {
-    this->inner().fence();
     if (!mine.unfenced) return;
     mine.unfenced = false;
     const picoseconds end = model.fence(mine.state, mine.writes_until);
@@ -248,7 +255,7 @@ class emulated : public wrapper<Inner> {
     unseen_visit_ = unseen_by(
         [this](device_model& model, thread_block& thread, std::byte* line) { charge_visit(model, thread, line, 1); });
     unseen_write_ = unseen_by([this](device_model& model, thread_block& thread, std::byte* line) {
-      charge_flush(model, thread, line, 1);
+      charge_flush(model, thread, line, 1, [] {});
       charge_fence(model, thread);
     });
   }
