@@ -37,6 +37,7 @@ quantity loss(std::string_view index, std::string_view phase) {
 
 std::vector<quantity> of_each(const std::function<quantity(std::string_view)>& make) {
   std::vector<quantity> all;
+  all.reserve(indexes.size());
   for (const named_index& i : indexes) all.push_back(make(i.name));
   return all;
 }
@@ -61,6 +62,7 @@ quantity least_step_of_gain() {
 std::vector<condition> for_each_index(std::string_view what, const std::function<quantity(std::string_view)>& make,
                                       range must_be) {
   std::vector<condition> all;
+  all.reserve(indexes.size());
   for (const named_index& i : indexes)
     all.push_back({fmt::format("{}: {}", i.title, what), unit::percent, make(i.name), must_be});
   return all;

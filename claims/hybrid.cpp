@@ -38,6 +38,7 @@ quantity restart(std::string_view index, std::string_view figure) {
 condition near_the_best(const std::string& what, std::string_view experiment, const std::string& adaptive,
                         const std::vector<std::string>& fixed, std::string_view phase) {
   std::vector<quantity> all;
+  all.reserve(fixed.size());
   for (const std::string& index : fixed) all.push_back(of_index(experiment, index, "most", phase, "value"));
   return {what, unit::percent,
           percent_below(of_index(experiment, adaptive, "most", phase, "value"), highest(std::move(all))),

@@ -60,7 +60,9 @@ std::string name_of(const std::string& prefix, const std::string& index, const s
 struct place {
   std::string index, phase;
   unsigned threads = 0;
-  auto operator<=>(const place&) const = default;
+  bool operator<(const place& other) const {
+    return std::tie(index, phase, threads) < std::tie(other.index, other.phase, other.threads);
+  }
 };
 place place_of(const json& entry) {
   return {entry.at("index").get<std::string>(), entry.at("phase").get<std::string>(),

@@ -49,6 +49,7 @@ std::size_t measured_cases(const claim& c, const evidence& e) {
 
 void judge_everywhere(const claim& c, std::vector<medium_evidence>& media) {
   std::vector<judgement> all;
+  all.reserve(media.size());
   for (const medium_evidence& m : media) all.push_back(judge(c, m.found));
   bool complete = false;
   for (std::size_t i = 0; i < media.size(); ++i) {

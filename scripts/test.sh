@@ -1,13 +1,14 @@
 #!/bin/bash
 # Usage: scripts/test.sh [--quick] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs what is missing first. About a quarter of an hour on two cores.
+# Builds and tests. Installs what is missing first. About half an hour on two cores, most of it the first build.
 #
 #   --quick       build, ctest, format
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
-# The step `analyze` (clang's static analyzer, about ten minutes) runs only when it is named.
+# The steps `tidy` (clang-tidy) and `analyze` (the same with clang's static analyzer), ten minutes each, run only when they
+# are named.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
 # build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
@@ -18,8 +19,8 @@ set -euo pipefail
 
 # Index tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns
 # walk the same code thousands of times and stay with the release build.
-sanitized_tests=(point ordered load full_medium durable concurrent)
-thread_sanitized_tests=(concurrent load)
+sanitized_tests=(point load full_medium concurrent)
+thread_sanitized_tests=(concurrent)
 
 logs=$root/build/test-logs
 jobs=$(nproc)
@@ -49,11 +50,10 @@ sanitized() {
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
 step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
 
-# What clang-tidy leaves out, with the second compiler, by the commands of the first one's build. All else clang-tidy
-# compiles, and the compiler's warnings are its errors.
+# Every source with the second compiler, by the commands of the first one's build.
 step_clang() {
   need clang++-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --under tests --under examples -- \
+  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
     clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
 }
 
@@ -69,13 +69,13 @@ tidied() {
   "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --without tests \
     --without offered -- clang-tidy-14 --quiet "--checks=$1"
 }
-# Two thirds of clang-tidy's time are the static analyzer and two checks: they are a step of their own.
+# Two thirds of clang-tidy's time are the static analyzer and two checks.
 step_tidy() { tidied "-clang-analyzer-*,-performance-unnecessary-value-param,-bugprone-reserved-identifier"; }
 step_analyze() { tidied ""; }
 
-steps=(build ctest headers format asan tsan clang tidy)
+steps=(build ctest headers format asan tsan clang)
 quick_steps=(build ctest format)
-slow_steps=(analyze)
+slow_steps=(tidy analyze)
 
 # Ends a step as skipped when its tool is missing.
 need() {
