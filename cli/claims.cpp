@@ -39,7 +39,7 @@ struct given_options {
 };
 
 std::vector<claims::claim> chosen_claims(const std::vector<std::string>& ids) {
-  const std::vector<claims::claim> all = claims::every_claim();
+  std::vector<claims::claim> all = claims::every_claim();
   if (ids.empty()) return all;
   std::vector<std::string_view> known;
   known.reserve(all.size());
