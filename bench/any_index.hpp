@@ -2,7 +2,9 @@
 // can stand in front of it without being compiled for every index and medium.
 #pragma once
 
+#include <pmlab/bench/any_medium.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
+#include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <cstddef>
@@ -40,17 +42,15 @@ class any_index {
   [[nodiscard]] virtual indexes::index_stats stats() const = 0;
   [[nodiscard]] virtual indexes::check_report check() const = 0;
 
-  // Around each operation, if the medium wants to know.
-  [[nodiscard]] virtual bool wants_hooks() const = 0;
-  virtual void begin_operation() = 0;
-  virtual void end_operation() = 0;
+  // Where it is; of several, where a crash leaves it.
+  [[nodiscard]] virtual any_medium& medium() = 0;
 };
 
-// `Index` and the `medium` that it is open on; both outlive this.
-template <indexes::point_index Index, class Medium>
-class erased_index final : public any_index {
+// All of it but where the index is. `index` outlives this.
+template <indexes::point_index Index>
+class erased_operations : public any_index {
  public:
-  erased_index(Index& index, Medium& medium) : index_(index), medium_(medium) {}
+  explicit erased_operations(Index& index) : index_(index) {}
 
   indexes::outcome insert(indexes::key_type key, indexes::value_type value) override {
     return index_.insert(key, value);
@@ -86,19 +86,30 @@ class erased_index final : public any_index {
   [[nodiscard]] indexes::index_stats stats() const override { return index_.stats(); }
   [[nodiscard]] indexes::check_report check() const override { return index_.check(); }
 
-  [[nodiscard]] bool wants_hooks() const override {
-    return requires { medium_.begin_operation(); };
-  }
-  void begin_operation() override {
-    if constexpr (requires { medium_.begin_operation(); }) medium_.begin_operation();
-  }
-  void end_operation() override {
-    if constexpr (requires { medium_.end_operation(); }) medium_.end_operation();
-  }
-
  private:
   Index& index_;
-  Medium& medium_;
+};
+
+// `index`, and the `medium` that it is open on; both outlive this.
+template <indexes::point_index Index, class Medium>
+class erased_index final : public erased_operations<Index> {
+ public:
+  erased_index(Index& index, Medium& medium) : erased_operations<Index>(index), medium_(medium) {}
+  [[nodiscard]] any_medium& medium() override { return medium_; }
+
+ private:
+  erased_medium<Medium> medium_;
+};
+
+// An index made of others, with the medium of the one that a crash leaves. All of them outlive this.
+template <indexes::point_index Index>
+class erased_layer final : public erased_operations<Index> {
+ public:
+  erased_layer(Index& index, any_medium& medium) : erased_operations<Index>(index), medium_(medium) {}
+  [[nodiscard]] any_medium& medium() override { return medium_; }
+
+ private:
+  any_medium& medium_;
 };
 
 // The same by value, with the concepts' interface.
@@ -131,9 +142,27 @@ class attached_index {
   [[nodiscard]] indexes::index_stats stats() const { return index_->stats(); }
   [[nodiscard]] indexes::check_report check() const { return index_->check(); }
 
- private:
+ protected:
   explicit attached_index(any_index& index) : index_(&index) {}
+
+ private:
   any_index* index_;
+};
+
+// And with that of an ordered one.
+class attached_ordered_index : public attached_index {
+ public:
+  static attached_ordered_index open(any_index& index, std::string_view /*name*/ = layout_name) {
+    return attached_ordered_index(index);
+  }
+
+  template <class Function>
+  void for_each_in(indexes::key_type first, indexes::key_type last, Function&& function) {
+    indexes::detail::for_each_in_by_scan(*this, first, last, function);
+  }
+
+ private:
+  using attached_index::attached_index;
 };
 
 }  // namespace pmlab::bench

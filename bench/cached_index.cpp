@@ -1,6 +1,7 @@
 // cache(INDEX,...) in the benchmark: in front of any index that shows itself as bench/any_index.hpp.
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/layer_hooks.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/bench/subject.hpp>
@@ -26,8 +27,8 @@ class cached_subject final : public subject {
   [[nodiscard]] bool durable() const override { return behind_->durable(); }
 
   work_done run(const work& w) override {
-    any_index& index = *behind_->index();
-    if (index.wants_hooks()) return execute(open_->cache, w, hooks{index});
+    any_medium& medium = behind_->index()->medium();
+    if (medium.wants_hooks()) return execute(open_->cache, w, hooks{medium});
     return execute(open_->cache, w, no_hooks{});
   }
 
@@ -40,6 +41,7 @@ class cached_subject final : public subject {
   void reset_accesses() override { behind_->reset_accesses(); }
   std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
   layer_statistics layer() override { return open_->cache.cache_statistics(); }
+  [[nodiscard]] any_index* index() override { return &open_->erased; }
 
   void reopen() override {
     open_.reset();
@@ -50,15 +52,11 @@ class cached_subject final : public subject {
  private:
   using cached_index = cache::async_cache<attached_index, cache::chosen_eviction>;
 
-  struct hooks {
-    any_index& index;
-    void begin() const { index.begin_operation(); }
-    void end() const { index.end_operation(); }
-  };
-
   struct opened {
-    opened(any_index& index, const cache::options& o) : cache(cached_index::open(index, "", o)) {}
+    opened(any_index& index, const cache::options& o)
+        : cache(cached_index::open(index, "", o)), erased(cache, index.medium()) {}
     cached_index cache;
+    erased_layer<cached_index> erased;
   };
 
   void open() {

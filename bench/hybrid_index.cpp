@@ -31,8 +31,9 @@ class hybrid_subject final : public subject {
   [[nodiscard]] bool durable() const override { return the_truth().durable(); }
 
   work_done run(const work& w) override {
-    const bool wanted = hash_->index()->wants_hooks() || tree_->index()->wants_hooks();
-    if (wanted) return execute(open_->index, w, hooks{*hash_->index(), *tree_->index()});
+    any_medium& hash = hash_->index()->medium();
+    any_medium& tree = tree_->index()->medium();
+    if (hash.wants_hooks() || tree.wants_hooks()) return execute(open_->index, w, both_hooks{hash, tree});
     return execute(open_->index, w, no_hooks{});
   }
 
@@ -56,6 +57,11 @@ class hybrid_subject final : public subject {
 
   layer_statistics layer() override { return open_->index.hybrid_statistics(); }
 
+  // A medium of the other half that wants to know of operations would not hear of them.
+  [[nodiscard]] any_index* index() override {
+    return the_copy().index()->medium().wants_hooks() ? nullptr : &open_->erased;
+  }
+
   void reopen() override {
     open_.reset();
     the_truth().reopen();
@@ -65,9 +71,9 @@ class hybrid_subject final : public subject {
   }
 
  private:
-  struct hooks {
-    any_index& hash;
-    any_index& tree;
+  struct both_hooks {
+    any_medium& hash;
+    any_medium& tree;
     void begin() const {
       hash.begin_operation();
       tree.begin_operation();
@@ -79,8 +85,10 @@ class hybrid_subject final : public subject {
   };
 
   struct opened {
-    opened(any_index& hash, any_index& tree, const hybrid::options& o) : index(index_type::open(hash, tree, o)) {}
+    opened(any_index& hash, any_index& tree, const hybrid::options& o)
+        : index(index_type::open(hash, tree, o)), erased(index, (Truth == truth::hash ? hash : tree).medium()) {}
     index_type index;
+    erased_layer<index_type> erased;
   };
 
   [[nodiscard]] subject& the_truth() const noexcept { return Truth == truth::hash ? *hash_ : *tree_; }

@@ -1,7 +1,7 @@
 # The include path of pmlab: headers are written as <pmlab/FOLDER/NAME.hpp> from the build tree and from an install
 # alike, so the build tree gets a folder `pmlab` that links to the source folders. No folder named `cache` or `base`
 # ever lands on anybody's include path.
-set(PMLAB_HEADER_FOLDERS base media sync indexes cache hybrid)
+set(PMLAB_HEADER_FOLDERS base media sync indexes cache hybrid strings)
 set(PMLAB_TOOL_FOLDERS workload pibench simulator verify bench microbench claims experiments cli)
 set(PMLAB_INCLUDE_TREE ${CMAKE_CURRENT_BINARY_DIR}/include)
 

@@ -274,7 +274,7 @@ void persistent_memory::restore(const std::byte* image, std::size_t used) {
     std::memcpy(memory_.start(), image, used);
     std::memcpy(durable_.start(), image, used);
   }
-  used_ = used;
+  used_ = std::max(used, first_block);
   ++durable_version_;
 }
 

@@ -174,7 +174,7 @@ class persistent_memory {
   std::vector<std::uint32_t> free_logs_;
   std::vector<std::uint32_t> uncertain_;  // places in logs_
   block_table blocks_;
-  std::size_t used_ = 0;
+  std::size_t used_ = first_block;  // an image has all of the table of roots
   std::uint64_t durable_version_ = 0;
   std::uint64_t durable_hash_ = 0;
   std::uint64_t tears_ = 0;  // wide stores so far: decides in which order their words go

@@ -17,6 +17,11 @@
 
 #if defined(PMLAB_TESTS_OF_CACHES)
 #include "cache/cached_kinds.hpp"
+#elif defined(PMLAB_TESTS_OF_STRINGS)
+#include "strings/string_kinds.hpp"
+#endif
+#if defined(PMLAB_TESTS_OF_CACHES) || defined(PMLAB_TESTS_OF_STRINGS)
+#define PMLAB_TESTS_OF_LAYERS
 #endif
 
 namespace pmlab::tests {
@@ -33,6 +38,12 @@ struct kind {
 
 // A cache in front of two of them (tests/cache).
 using all_kinds = testing::Types<kind<cached_cceh>, kind<cached_fast_fair>>;
+
+#elif defined(PMLAB_TESTS_OF_STRINGS)
+
+// String keys over whatever keeps words (tests/strings).
+using all_kinds =
+    testing::Types<kind<strings_cceh>, kind<strings_fast_fair>, kind<strings_cached>, kind<strings_hybrid>>;
 
 #else
 
@@ -117,7 +128,7 @@ struct on_media<testing::Types<Kinds...>, Media...> {
 
 }  // namespace detail
 
-#if !defined(PMLAB_TESTS_OF_CACHES)
+#if !defined(PMLAB_TESTS_OF_LAYERS)
 using all_kinds = detail::joined<offered_kinds, testing::Types<reference_kind>>::type;
 #endif
 
@@ -127,7 +138,7 @@ using all_kinds_on = typename detail::on_media<all_kinds, Media...>::all;
 template <class... Media>
 using ordered_kinds_on = typename detail::on_media<all_kinds, Media...>::ordered;
 
-#if defined(PMLAB_TESTS_OF_CACHES)
+#if defined(PMLAB_TESTS_OF_LAYERS)
 using all_settings = all_kinds_on<media::dram, crash_medium>;
 using ordered_settings = ordered_kinds_on<media::dram, crash_medium>;
 using concurrent_settings = all_kinds_on<media::dram>;

@@ -1,0 +1,156 @@
+// The medium of an index that is open, behind virtual calls: for what keeps blocks of its own beside the index, in the same
+// medium, without being compiled for each of them.
+#pragma once
+
+#include <pmlab/media/medium.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace pmlab::bench {
+
+// Thread safety and durability: the medium's.
+class any_medium {
+ public:
+  class change {
+   public:
+    change() = default;
+    change(const change&) = delete;
+    change& operator=(const change&) = delete;
+    virtual ~change() = default;
+    virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
+    virtual void store(std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
+    virtual void release(void* block, std::size_t bytes) = 0;
+    virtual void commit() = 0;
+  };
+
+  any_medium() = default;
+  any_medium(const any_medium&) = delete;
+  any_medium& operator=(const any_medium&) = delete;
+  virtual ~any_medium() = default;
+
+  [[nodiscard]] virtual std::unique_ptr<change> begin() = 0;
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual void* resolve(std::uint64_t word) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t locate(const void* object) const noexcept = 0;
+  virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void fence() noexcept = 0;
+  virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;
+  virtual void visit(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
+  virtual media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) = 0;
+  [[nodiscard]] virtual media::usage used() const = 0;
+
+  // Around each operation, if the medium wants to know.
+  [[nodiscard]] virtual bool wants_hooks() const = 0;
+  virtual void begin_operation() = 0;
+  virtual void end_operation() = 0;
+};
+
+// `medium` outlives this.
+template <media::medium Medium>
+class erased_medium final : public any_medium {
+  class own_change final : public change {
+   public:
+    explicit own_change(Medium& medium) : publication_(medium) {}
+    void* allocate(std::size_t bytes, std::size_t alignment) override {
+      return publication_.allocate(bytes, alignment);
+    }
+    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) override { publication_.store(word, value); }
+    void release(void* block, std::size_t bytes) override { publication_.release(block, bytes); }
+    void commit() override { publication_.commit(); }
+
+   private:
+    typename Medium::publication publication_;
+  };
+
+ public:
+  explicit erased_medium(Medium& medium) : medium_(medium) {}
+
+  [[nodiscard]] std::unique_ptr<change> begin() override { return std::make_unique<own_change>(medium_); }
+  [[nodiscard]] std::string name() const override { return medium_.name(); }
+  [[nodiscard]] void* resolve(std::uint64_t word) const noexcept override {
+    return medium_.resolve(media::pointer<char>(word));
+  }
+  [[nodiscard]] std::uint64_t locate(const void* object) const noexcept override {
+    return medium_.locate(static_cast<const char*>(object)).word();
+  }
+  void flush(const void* start, std::size_t bytes) noexcept override { medium_.flush(start, bytes); }
+  void fence() noexcept override { medium_.fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept override {
+    medium_.copy(target, source, bytes);
+  }
+  void visit(const void* start, std::size_t bytes) noexcept override { medium_.visit(start, bytes); }
+  void prefetch(const void* start, std::size_t bytes) noexcept override {
+    if constexpr (requires { medium_.prefetch(start, bytes); }) medium_.prefetch(start, bytes);
+  }
+  media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) override {
+    return medium_.named_root(name, layout, version);
+  }
+  [[nodiscard]] media::usage used() const override { return medium_.used(); }
+
+  [[nodiscard]] bool wants_hooks() const override {
+    return requires { medium_.begin_operation(); };
+  }
+  void begin_operation() override {
+    if constexpr (requires { medium_.begin_operation(); }) medium_.begin_operation();
+  }
+  void end_operation() override {
+    if constexpr (requires { medium_.end_operation(); }) medium_.end_operation();
+  }
+
+ private:
+  Medium& medium_;
+};
+
+// The same as a medium by itself. `durable`, whatever stands behind it: what is flushed in vain costs nothing in DRAM.
+class attached_medium {
+ public:
+  static constexpr bool durable = true;
+
+  explicit attached_medium(any_medium& behind) : behind_(behind) {}
+  [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
+
+  class publication {
+   public:
+    explicit publication(attached_medium& medium) : change_(medium.behind_.begin()) {}
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      return change_->allocate(bytes, alignment);
+    }
+    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) { change_->store(word, value); }
+    void release(void* block, std::size_t bytes) { change_->release(block, bytes); }
+    void commit() { change_->commit(); }
+
+   private:
+    std::unique_ptr<any_medium::change> change_;
+  };
+
+  [[nodiscard]] std::string name() const { return behind_.name(); }
+  template <class T>
+  [[nodiscard]] T* resolve(media::pointer<T> p) const noexcept {
+    return static_cast<T*>(behind_.resolve(p.word()));
+  }
+  template <class T>
+  [[nodiscard]] media::pointer<T> locate(const T* object) const noexcept {
+    return media::pointer<T>(behind_.locate(object));
+  }
+  void flush(const void* start, std::size_t bytes) noexcept { behind_.flush(start, bytes); }
+  void fence() noexcept { behind_.fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept { behind_.copy(target, source, bytes); }
+  void visit(const void* start, std::size_t bytes) noexcept { behind_.visit(start, bytes); }
+  void prefetch(const void* start, std::size_t bytes) noexcept { behind_.prefetch(start, bytes); }
+  media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
+    return behind_.named_root(name, layout, version);
+  }
+  [[nodiscard]] media::usage used() const { return behind_.used(); }
+
+ private:
+  any_medium& behind_;
+};
+static_assert(media::medium<attached_medium>);
+
+}  // namespace pmlab::bench

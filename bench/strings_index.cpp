@@ -1,0 +1,120 @@
+// strings(INDEX,...) in the benchmark: string keys over any index that shows itself as bench/any_index.hpp. The benchmark
+// goes on to know keys by their numbers.
+#include <pmlab/base/error.hpp>
+#include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/any_medium.hpp>
+#include <pmlab/bench/layer_hooks.hpp>
+#include <pmlab/bench/operation_loop.hpp>
+#include <pmlab/bench/registry.hpp>
+#include <pmlab/bench/string_keys.hpp>
+#include <pmlab/bench/subject.hpp>
+#include <pmlab/strings/numbered.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::bench {
+namespace {
+
+constexpr std::string_view root_name = "strings";
+
+template <class Words, class Values>
+class strings_subject final : public subject {
+  using index_type = strings::numbered<attached_medium, Words, Values, string_keys>;
+
+ public:
+  strings_subject(std::unique_ptr<subject> behind, string_keys keys)
+      : behind_(std::move(behind)), keys_(std::move(keys)) {
+    open();
+  }
+
+  [[nodiscard]] std::string medium() const override { return behind_->medium(); }
+  [[nodiscard]] bool durable() const override { return behind_->durable(); }
+
+  work_done run(const work& w) override {
+    any_medium& medium = open_->medium.behind();
+    if (medium.wants_hooks()) return execute(open_->index, w, hooks{medium});
+    return execute(open_->index, w, no_hooks{});
+  }
+
+  space_used space() override {
+    space_used sum = behind_->space();
+    const indexes::index_stats own = open_->index.stats();
+    sum.entries = own.entries;
+    return sum;
+  }
+  std::optional<access_sums> accesses() override { return behind_->accesses(); }
+  void reset_accesses() override { behind_->reset_accesses(); }
+  std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
+  layer_statistics layer() override { return behind_->layer(); }
+
+  void reopen() override {
+    open_.reset();
+    behind_->reopen();
+    open();
+  }
+
+ private:
+  struct opened {
+    opened(any_index& words, const string_keys& keys)
+        : medium(words.medium()),
+          index(index_type::open(
+              medium, root_name, [&words] { return Words::open(words); }, keys)) {}
+    attached_medium medium;
+    index_type index;
+  };
+
+  void open() {
+    any_index* const index = behind_->index();
+    if (index == nullptr)
+      throw error("strings cannot be kept over what is measured on " + behind_->medium(),
+                  "measure the index alone there");
+    open_.emplace(*index, keys_);
+  }
+
+  std::unique_ptr<subject> behind_;
+  string_keys keys_;
+  std::optional<opened> open_;
+};
+
+template <class Values>
+std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, const subject_setup& setup) {
+  std::unique_ptr<subject> behind = below.make(setup);
+  if (below.ordered) return std::make_unique<strings_subject<attached_ordered_index, Values>>(std::move(behind), keys);
+  return std::make_unique<strings_subject<attached_index, Values>>(std::move(behind), keys);
+}
+
+index_description describe(const spec& given) {
+  constexpr std::array<std::string_view, 3> known = {"keys", "bytes", "values"};
+  given.allow(known);
+  if (given.arguments.size() != 1) throw error("strings() is over one index", "write strings(INDEX,keys=...)");
+  const std::string_view values = given.option("values").value_or("words");
+  if (values != "words" && values != "blobs")
+    throw error("there are no values '" + std::string(values) + "'", "write values=words or values=blobs");
+  const string_keys keys(given);
+  const index_description& below = find_index(given.arguments.front());
+  if (below.peer || below.place != placement::any_medium || below.kept == keeps::nothing)
+    throw error("strings cannot be kept over " + below.name, "name an index of pmlab");
+  index_description made = below;
+  made.what = "keys of " + std::to_string(keys.bytes()) + " bytes over " + below.name;
+  // A record, its rounding, and what a trie adds.
+  constexpr std::uint64_t besides = 192;
+  constexpr std::uint64_t of_a_blob = 320;
+  made.pool_bytes_per_entry =
+      2 * below.pool_bytes_per_entry + keys.bytes() + besides + (values == "blobs" ? of_a_blob : 0);
+  made.make = [&below, keys, words = values == "words"](const subject_setup& setup) {
+    return words ? make<strings::word_values>(below, keys, setup) : make<strings::blob_values>(below, keys, setup);
+  };
+  return made;
+}
+
+const registration registered(combination{"strings",
+                                          "strings(INDEX,keys=binary|decimal|FILE,bytes=32,values=words|blobs)",
+                                          "keys and values of any length over an index (docs/strings.md)", describe});
+
+}  // namespace
+}  // namespace pmlab::bench

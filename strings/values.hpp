@@ -1,0 +1,45 @@
+// What a string index keeps with a key: a word, or bytes of any length.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/strings/detail/blocks.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pmlab::strings {
+
+// 8 bytes, in the key's own record: an update is one store, one flush and one fence.
+struct word_values {
+  using value_type = std::uint64_t;
+  using view = std::uint64_t;
+  static constexpr std::string_view name = "words";
+  static constexpr bool in_blocks = false;
+
+  static void check(view /*value*/) noexcept {}
+};
+
+// Up to `most_bytes` bytes, zeros included, in a block of their own: an update publishes the new block in the place of
+// the old one, so that a crash leaves all of one or all of the other.
+struct blob_values {
+  using value_type = std::string;
+  using view = std::string_view;
+  static constexpr std::string_view name = "blobs";
+  static constexpr bool in_blocks = true;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+  // Throws pmlab::error: too long.
+  static void check(view value) {
+    if (value.size() > most_bytes)
+      throw error("a value of " + std::to_string(value.size()) + " bytes is too long",
+                  "a blob may have " + std::to_string(most_bytes) + " bytes: cut it into several entries");
+  }
+};
+
+}  // namespace pmlab::strings
