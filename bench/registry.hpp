@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/spec.hpp>
+#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/subject.hpp>
 #include <pmlab/workload/operation.hpp>
 
@@ -11,6 +12,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace pmlab::media {
+class pmem;
+}
 
 namespace pmlab::bench {
 
@@ -38,6 +43,15 @@ struct index_description {
   std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
   std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
   unsigned own_threads = 0;  // that it starts itself
+  // What the table of roots says of one that a pool holds; 0: it has no root of its own.
+  std::uint64_t layout_version = 0;
+  // Opens the root `name` of a pool as this index, or makes it; empty: nothing else has it in a pool of pmlab. The pool
+  // outlives what it returns. Throws pmlab::error: as `open` of the index does.
+  std::function<std::shared_ptr<any_index>(media::pmem&, std::string_view name)> open_root{};
+  // Gives the entries that a root which does not open still leads to; empty: the index has no such way. Throws
+  // pmlab::error where it leads no further.
+  using each_entry = std::function<void(indexes::key_type, indexes::value_type)>;
+  std::function<void(media::pmem&, std::string_view name, const each_entry&)> salvage_root{};
 };
 
 // What is made of indexes: NAME(INDEX,...,KEY=VALUE,...).

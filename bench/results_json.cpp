@@ -66,18 +66,7 @@ json clock_to_json(const bench_options& options) {
 }
 
 json machine_to_json(const bench_options& options, const machine_facts& m) {
-  json j;
-  j["cpu"] = m.cpu;
-  j["cores"] = m.cores;
-  j["numa_nodes"] = m.numa_nodes;
-  j["kernel"] = m.kernel;
-  j["flush_instruction"] = m.flush;
-  j["transparent_huge_pages"] = m.huge_pages;
-  j["huge_pages_asked_for"] = options.huge_pages;
-  j["compiler"] = m.compiler;
-  j["flags"] = m.flags;
-  j["commit"] = m.commit;
-  j["pmlab_version"] = m.version;
+  json j = facts_to_json(m, options.huge_pages);
   j["medium"] = options.medium.text();
   j["profile"] = options.medium.profile.empty() ? json(nullptr) : json(options.medium.profile);
   j["emulation"] = emulation_to_json(options);
@@ -185,6 +174,22 @@ json result_to_json(const phase_result& r) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json facts_to_json(const machine_facts& m, std::optional<bool> huge_pages_asked_for) {
+  json j;
+  j["cpu"] = m.cpu;
+  j["cores"] = m.cores;
+  j["numa_nodes"] = m.numa_nodes;
+  j["kernel"] = m.kernel;
+  j["flush_instruction"] = m.flush;
+  j["transparent_huge_pages"] = m.huge_pages;
+  if (huge_pages_asked_for) j["huge_pages_asked_for"] = *huge_pages_asked_for;
+  j["compiler"] = m.compiler;
+  j["flags"] = m.flags;
+  j["commit"] = m.commit;
+  j["pmlab_version"] = m.version;
+  return j;
+}
 
 nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
                                        const bench_report& report, const std::string& command) {

@@ -5,11 +5,16 @@
 #include <pmlab/bench/options.hpp>
 #include <pmlab/bench/result.hpp>
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 namespace pmlab::bench {
+
+// Machine and build, as every result has them. `huge_pages_asked_for`: of a run that may ask.
+[[nodiscard]] nlohmann::ordered_json facts_to_json(const machine_facts& machine,
+                                                   std::optional<bool> huge_pages_asked_for = {});
 
 // `options_text`: the command line, as the user gave it.
 [[nodiscard]] nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,

@@ -6,7 +6,7 @@
 #include <pmlab/bench/layer_hooks.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/registry.hpp>
-#include <pmlab/bench/string_keys.hpp>
+#include <pmlab/bench/strings_keys.hpp>
 #include <pmlab/bench/subject.hpp>
 #include <pmlab/strings/numbered.hpp>
 

@@ -11,7 +11,7 @@
 
 namespace pmlab::bench {
 
-// The middle one; of an even number, the mean of the two in the middle. `values` must not be empty.
+// The middle one; of an even number, the mean of the two in the middle; of none 0.
 [[nodiscard]] double median(std::vector<double> values);
 
 struct summary_row {

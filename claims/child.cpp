@@ -1,5 +1,4 @@
 // Another program, run to its end.
-#include <pmlab/base/error.hpp>
 #include <pmlab/claims/child.hpp>
 
 #include <cerrno>
@@ -60,7 +59,7 @@ int run_program(const std::vector<std::string>& words, const std::string& output
   int status = 0;
   while (::waitpid(child, &status, 0) == -1 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) throw error("interrupted", "run it again");
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) throw interrupted();
   if (WIFSIGNALED(status))
     throw error(fmt::format("{} was ended by signal {}", words.front(), WTERMSIG(status)), "run it again");
   return WEXITSTATUS(status);

@@ -1,6 +1,8 @@
 // Another program, run to its end.
 #pragma once
 
+#include <pmlab/base/error.hpp>
+
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -11,8 +13,14 @@ namespace pmlab::claims {
 // Where the child's complaints (stderr) go.
 enum class complaints : std::uint8_t { as_ours, to_output };
 
+// Ctrl-C ended a child.
+class interrupted : public error {
+ public:
+  interrupted() : error("interrupted", "run it again") {}
+};
+
 // Runs `words[0]` (a path, or a name that is looked for in PATH) with its output in the file `output` (empty: where ours goes). Returns its exit
-// status. Ctrl-C ends it, and this function then throws. Throws pmlab::error: it cannot be run, a signal ended it.
+// status. Throws `interrupted` if Ctrl-C ended it, another pmlab::error: it cannot be run, a signal ended it.
 // Any number of threads may run children at a time if one of them holds an `interrupts_ignored` all the while.
 [[nodiscard]] int run_program(const std::vector<std::string>& words, const std::string& output,
                               complaints to = complaints::as_ours);

@@ -1,28 +1,22 @@
 // All claims about indexes, and the quantities that several of them use.
 #include <pmlab/claims/indexes.hpp>
+#include <pmlab/claims/result_set.hpp>
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace pmlab::claims {
-namespace {
-
-std::vector<claim> every_claim() {
-  std::vector<claim> all = hybrid_claims();
-  std::vector<claim> more = cache_claims();
-  std::move(more.begin(), more.end(), std::back_inserter(all));
-  all.push_back(adaptive_claim());
-  return all;
-}
-
-}  // namespace
 
 const std::vector<claim>& index_claims() {
-  static const std::vector<claim> all = every_claim();
+  static const std::vector<claim> all = [] {
+    std::vector<claim> made = hybrid_claims();
+    std::vector<claim> more = cache_claims();
+    std::move(more.begin(), more.end(), std::back_inserter(made));
+    made.push_back(adaptive_claim());
+    return made;
+  }();
   return all;
 }
 
@@ -30,7 +24,7 @@ namespace detail {
 
 quantity of_index(std::string_view experiment, std::string_view index, std::string_view threads, std::string_view phase,
                   std::string_view path) {
-  return measured(fmt::format("{}/index={}/threads={}/phase={}", experiment, index, threads, phase), path);
+  return measured(case_name(experiment, index, threads, phase), path);
 }
 
 quantity percent_below(quantity first, quantity second) {

@@ -1,5 +1,6 @@
 // Results of `pmlab run` as evidence.
 #include <pmlab/base/error.hpp>
+#include <pmlab/bench/summary.hpp>
 #include <pmlab/claims/result_set.hpp>
 
 #include <algorithm>
@@ -26,12 +27,6 @@ std::string medium_of(const json& document) {
   return text;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 // An object of the same shape whose numbers are the medians of those in its place.
 json medians_of(const std::vector<const json*>& all) {
   const json& first = *all.front();
@@ -49,12 +44,7 @@ json medians_of(const std::vector<const json*>& all) {
   std::vector<double> values;
   for (const json* one : all)
     if (one->is_number()) values.push_back(one->get<double>());
-  return median(std::move(values));
-}
-
-std::string name_of(const std::string& prefix, const std::string& index, const std::string& threads,
-                    const std::string& phase) {
-  return fmt::format("{}/index={}/threads={}/phase={}", prefix, index, threads, phase);
+  return bench::median(std::move(values));
 }
 
 struct place {
@@ -80,6 +70,11 @@ std::string prefix_of(const json& run) {
 
 }  // namespace
 
+std::string case_name(std::string_view experiment, std::string_view index, std::string_view threads,
+                      std::string_view phase) {
+  return fmt::format("{}/index={}/threads={}/phase={}", experiment, index, threads, phase);
+}
+
 json read_json(const fs::path& path) {
   std::ifstream file(path);
   if (!file) throw error(path.string() + " cannot be read", "check the path and its permissions");
@@ -103,15 +98,15 @@ json cases_of_bench(const json& document, const std::string& prefix) {
     one["value"] = one.at("throughput_ops_per_s");
     one["unit"] = "ops/s";
     one["skipped"] = nullptr;
-    one["name"] = name_of(prefix, p.index, std::to_string(p.threads), p.phase);
+    one["name"] = case_name(prefix, p.index, std::to_string(p.threads), p.phase);
     cases.push_back(one);
     if (most[{p.index, p.phase}] != p.threads) continue;
-    one["name"] = name_of(prefix, p.index, "most", p.phase);
+    one["name"] = case_name(prefix, p.index, "most", p.phase);
     cases.push_back(std::move(one));
   }
   for (const json& skipped : document.value("skipped", json::array())) {
     const place p = place_of(skipped);
-    cases.push_back({{"name", name_of(prefix, p.index, std::to_string(p.threads), p.phase)},
+    cases.push_back({{"name", case_name(prefix, p.index, std::to_string(p.threads), p.phase)},
                      {"skipped", skipped.at("reason")},
                      {"value", nullptr},
                      {"unit", nullptr}});

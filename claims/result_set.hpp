@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +26,11 @@ struct medium_results {
 // case with the most threads. Cells that failed are left out. Throws pmlab::error: no manifest.json, a file that does
 // not hold what it should.
 [[nodiscard]] std::vector<medium_results> read_result_set(const std::filesystem::path& folder);
+
+// EXPERIMENT/index=INDEX/threads=THREADS/phase=PHASE; `experiment` with its keys of the matrix, `threads`: a number, or
+// "most".
+[[nodiscard]] std::string case_name(std::string_view experiment, std::string_view index, std::string_view threads,
+                                    std::string_view phase);
 
 // The cases of one document that `pmlab bench --json` wrote. `prefix`: what their names begin with, without the slash.
 [[nodiscard]] nlohmann::json cases_of_bench(const nlohmann::json& document, const std::string& prefix);

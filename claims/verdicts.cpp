@@ -1,5 +1,6 @@
 // All claims, judged from the results of a folder.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_form.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/claims/indexes.hpp>
 #include <pmlab/claims/memory.hpp>
@@ -62,12 +63,6 @@ void judge_everywhere(const claim& c, std::vector<medium_evidence>& media) {
     return measured_cases(c, a.found) < measured_cases(c, b.found);
   });
   most->judgements.push_back(all[static_cast<std::size_t>(most - media.begin())]);
-}
-
-std::string file_form(std::string medium) {
-  std::replace_if(
-      medium.begin(), medium.end(), [](char c) { return c == ':' || c == '/' || c == '@'; }, '-');
-  return medium;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // `pmlab bench`: reads what to measure, has it measured, shows the figures.
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/spec.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/bench/engine.hpp>
 #include <pmlab/bench/library_index.hpp>
 #include <pmlab/bench/machine.hpp>
@@ -52,14 +52,6 @@ std::vector<std::string> split(const std::vector<std::string>& lists) {
       start = end + 1;
     }
   return words;
-}
-
-// "cceh,cache(cceh,mode=adaptive)" are two: commas within brackets separate nothing.
-std::vector<std::string> index_names(const std::vector<std::string>& lists) {
-  std::vector<std::string> names;
-  for (const std::string& list : lists)
-    for (std::string& name : split_list(list)) names.push_back(std::move(name));
-  return names;
 }
 
 std::uint32_t small_count(const std::string& text, const std::string& option, std::uint64_t most) {
@@ -175,8 +167,8 @@ int run(const given_options& given, const arguments& command_line) {
   if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
     report.remarks.push_back(std::move(doubt));
   if (!given.json.empty())
-    bench::write_json(given.json,
-                      bench::results_to_json(options, bench::facts_of_this_machine(), report, as_typed(command_line)));
+    bench::write_json(
+        given.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
   fmt::print("{}", bench::results_table(options, report));
   std::fflush(stdout);
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);

@@ -1,5 +1,6 @@
 // `pmlab calibrate`: measures a memory and writes the device profile by which it is emulated and simulated.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/thread_team.hpp>
@@ -62,8 +63,8 @@ int run(const given_options& given, const arguments& command_line) {
   report.prefetchers = options.medium.simulated ? "none" : microbench::prefetchers(bench::usable_cpus()).state();
   const bench::machine_facts facts = bench::facts_of_this_machine();
   if (!given.json.empty()) {
-    bench::write_json(
-        given.json, microbench::results_to_json(options, {as_typed(command_line), std::nullopt}, facts, suite, report));
+    bench::write_json(given.json, microbench::results_to_json(options, {shell_form(command_line), std::nullopt}, facts,
+                                                              suite, report));
   }
 
   if (!base) base = media::load_profile(microbench::has_granules(report.results) ? "aep" : "dram");

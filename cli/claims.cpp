@@ -1,5 +1,6 @@
 // `pmlab claims`: measures what the claims need, judges each, and shows the verdicts.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/bench/medium_spec.hpp>
 #include <pmlab/bench/results_json.hpp>
@@ -69,7 +70,7 @@ int judge_folder(const given_options& given, const std::vector<claims::claim>& c
   if (!given.json.empty() || !given.results.empty() || !given.drive.empty())
     throw error("the verdicts on a folder of results are written into it, one file for each medium",
                 "leave --json, --results and --ssd out");
-  const claims::result_set_verdicts found = claims::judge_result_set(given.from, chosen, as_typed(command_line));
+  const claims::result_set_verdicts found = claims::judge_result_set(given.from, chosen, shell_form(command_line));
   for (const std::string& table : found.tables) fmt::print("{}\n", table);
   fmt::print("{}\n", found.summary);
   return found.unmeasured.empty() ? success : failure;
@@ -179,7 +180,7 @@ int run(const given_options& given, const arguments& command_line) {
   judgements.reserve(chosen.size());
   for (const claims::claim& c : chosen) judgements.push_back(claims::judge(c, found));
   if (!given.json.empty())
-    bench::write_json(given.json, claims::verdicts_to_json(judgements, found, {as_typed(command_line), given.from}));
+    bench::write_json(given.json, claims::verdicts_to_json(judgements, found, {shell_form(command_line), given.from}));
   fmt::print("{}", claims::verdicts_table(judgements, found));
   std::string lacking;
   for (const claims::judgement& j : judgements)

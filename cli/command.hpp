@@ -31,8 +31,9 @@ using arguments = std::vector<std::string>;
   };
 }
 
-// As somebody would type it again.
-[[nodiscard]] std::string as_typed(const arguments& given);
+// What --index names: "cceh,cache(cceh,mode=adaptive)" are two, because commas within brackets separate nothing. Throws
+// pmlab::error: a bracket has no partner.
+[[nodiscard]] std::vector<std::string> index_names(const std::vector<std::string>& lists);
 
 [[nodiscard]] command add_doctor(CLI::App& program);
 [[nodiscard]] command add_list(CLI::App& program);
@@ -42,6 +43,7 @@ using arguments = std::vector<std::string>;
 [[nodiscard]] command add_claims(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_run(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_report(CLI::App& program);
+[[nodiscard]] command add_pool(CLI::App& program);
 [[nodiscard]] command add_verify(CLI::App& program, const arguments& given);
 
 }  // namespace pmlab::cli

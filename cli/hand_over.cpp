@@ -35,6 +35,8 @@ bool switch_randomisation_off() {
 
 void start_program(char** /*values*/) {}
 
+std::vector<command> own_commands(CLI::App& program) { return {add_pool(program)}; }
+
 void hand_over(const arguments& given) {
   if (!is_there())
     throw error("there is no program " + simulated_program().string() + " for simulated media",

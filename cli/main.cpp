@@ -10,6 +10,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -23,31 +24,56 @@ int complain(std::string_view problem, int status) {
   return status;
 }
 
-// An argument that looks like a misspelt option, or subcommand, gets the nearest one as a remedy.
-void reject_unknown_names(const arguments& given, const std::vector<command>& commands) {
-  if (given.empty()) throw error("no command was given", "try `pmlab --help`");
-  const auto named = std::find_if(commands.begin(), commands.end(),
-                                  [&](const command& c) { return c.options->get_name() == given.front(); });
-  if (named == commands.end()) {
-    if (given.front().starts_with("-")) return;
-    std::vector<std::string> names;
-    names.reserve(commands.size());
-    for (const command& c : commands) names.push_back(c.options->get_name());
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    throw error(fmt::format("there is no command '{}'", given.front()),
-                fmt::format("did you mean {}? `pmlab --help` names the commands", nearest(given.front(), known)));
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// "pool check" is a command of a command.
+struct named_command {
+  const CLI::App* app;
+  std::string typed;  // "pmlab pool check"
+  arguments::const_iterator rest;
+};
+
+std::string nearest_to(std::string_view wrong, const std::vector<std::string>& names) {
+  return nearest(wrong, std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+// Throws pmlab::error, with the nearest one, if a word that should name a command names none.
+named_command command_of(const arguments& given, const CLI::App& program) {
+  named_command found{&program, "pmlab", given.begin()};
+  for (auto below = subcommands_of(program); !below.empty(); below = subcommands_of(*found.app)) {
+    if (found.rest == given.end()) throw error("no command was given", fmt::format("try `{} --help`", found.typed));
+    const std::string& word = *found.rest;
+    if (word.starts_with("-")) break;
+    const auto named =
+        std::find_if(below.begin(), below.end(), [&](const CLI::App* c) { return c->get_name() == word; });
+    if (named == below.end()) {
+      std::vector<std::string> names;
+      for (const CLI::App* c : below) names.push_back(c->get_name());
+      throw error(fmt::format("there is no command '{}'", word),
+                  fmt::format("did you mean {}? `{} --help` names the commands", nearest_to(word, names), found.typed));
+    }
+    found.app = *named;
+    found.typed.append(" ").append(word);
+    ++found.rest;
   }
+  return found;
+}
+
+// An argument that looks like a misspelt option, or command, gets the nearest one as a remedy.
+void reject_unknown_names(const arguments& given, const CLI::App& program) {
+  const named_command named = command_of(given, program);
+  if (named.app == &program) return;
   std::vector<std::string> names;
-  for (const CLI::Option* o : named->options->get_options())
+  for (const CLI::Option* o : named.app->get_options())
     for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const std::string& argument : given) {
-    if (!argument.starts_with("--")) continue;
-    const std::string name = argument.substr(0, argument.find('='));
+  for (auto word = named.rest; word != given.end(); ++word) {
+    if (!word->starts_with("--")) continue;
+    const std::string name = word->substr(0, word->find('='));
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw error(
-          fmt::format("pmlab {} has no option {}", given.front(), name),
-          fmt::format("did you mean {}? `pmlab {} --help` names the options", nearest(name, known), given.front()));
+      throw error(fmt::format("{} has no option {}", named.typed, name),
+                  fmt::format("did you mean {}? `{} --help` names the options", nearest_to(name, names), named.typed));
   }
 }
 
@@ -56,13 +82,14 @@ int run(const arguments& given) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  const std::vector<command> commands = {add_doctor(program),           add_list(program),
-                                         add_bench(program, given),     add_microbench(program, given),
-                                         add_calibrate(program, given), add_claims(program, given),
-                                         add_run(program, given),       add_report(program),
-                                         add_verify(program, given)};
+  std::vector<command> commands = {add_doctor(program),           add_list(program),
+                                   add_bench(program, given),     add_microbench(program, given),
+                                   add_calibrate(program, given), add_claims(program, given),
+                                   add_run(program, given),       add_report(program),
+                                   add_verify(program, given)};
+  for (command& more : own_commands(program)) commands.push_back(std::move(more));
   try {
-    reject_unknown_names(given, commands);
+    reject_unknown_names(given, program);
     // CLI11 takes its arguments from the back.
     program.parse(arguments(given.rbegin(), given.rend()));
     for (const command& c : commands)
@@ -71,8 +98,7 @@ int run(const arguments& given) {
   } catch (const CLI::Success& asked) {
     return program.exit(asked);
   } catch (const CLI::ParseError& e) {
-    return complain(fmt::format("{}; try `pmlab{} --help`", e.what(), given.empty() ? "" : " " + given.front()),
-                    bad_input);
+    return complain(fmt::format("{}; try `{} --help`", e.what(), command_of(given, program).typed), bad_input);
   } catch (const error& e) {
     return complain(e.what(), bad_input);
   }

@@ -1,5 +1,6 @@
 // `pmlab microbench`: measures a memory, and shows the figures.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/quantity.hpp>
 #include <pmlab/bench/results_json.hpp>
@@ -93,7 +94,7 @@ int run(const given_options& given, const arguments& command_line) {
   if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
     report.remarks.push_back(std::move(doubt));
   if (!given.json.empty()) {
-    const microbench::run_record record{as_typed(command_line),
+    const microbench::run_record record{shell_form(command_line),
                                         given.filter.empty() ? std::nullopt : std::optional(given.filter)};
     bench::write_json(given.json,
                       microbench::results_to_json(options, record, bench::facts_of_this_machine(), suite, report));

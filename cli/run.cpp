@@ -1,5 +1,6 @@
 // `pmlab run`: runs experiments, each cell a child process, and judges the claims from what they left.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/claims/child.hpp>
@@ -114,7 +115,7 @@ void judge(const given_options& given, const arguments& command_line) {
   std::vector<claims::claim> fed = claims::every_claim();
   std::erase_if(fed, [&](const claims::claim& c) { return !ids.contains(c.id); });
   if (fed.empty()) return;
-  const claims::result_set_verdicts found = claims::judge_result_set(given.folder, fed, as_typed(command_line));
+  const claims::result_set_verdicts found = claims::judge_result_set(given.folder, fed, shell_form(command_line));
   fmt::print("{}\n", found.summary);
   if (!found.unmeasured.empty()) fmt::print("not measured: {}\n", fmt::join(found.unmeasured, " "));
 }
@@ -130,7 +131,7 @@ int run(const given_options& given, const arguments& command_line) {
   for (const experiment& e : chosen)
     for (cell& c : experiments::plan(e, given.scale)) cells.push_back(std::move(c));
   if (given.dry_run) {
-    for (const cell& c : cells) fmt::print("{}: {}\n", c.name, experiments::shell_form(c.words));
+    for (const cell& c : cells) fmt::print("{}: {}\n", c.name, shell_form(c.words));
     return success;
   }
   if (given.folder.empty())
@@ -145,7 +146,7 @@ int run(const given_options& given, const arguments& command_line) {
                               .pools = pools,
                               .source = source_tree(),
                               .scale = given.scale,
-                              .command = as_typed(command_line),
+                              .command = shell_form(command_line),
                               .resume = given.resume,
                               .quiet = given.quiet,
                               .jobs = static_cast<unsigned>(bench::usable_cpus().size())});

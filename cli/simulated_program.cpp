@@ -51,6 +51,8 @@ void start_program(char** values) {
   load_indexes();
 }
 
+std::vector<command> own_commands(CLI::App& /*program*/) { return {}; }
+
 void hand_over(const arguments& /*given*/) {}
 
 std::string doubt_about_simulation() {

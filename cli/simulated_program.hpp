@@ -8,6 +8,7 @@
 #include <pmlab/cli/command.hpp>
 
 #include <string>
+#include <vector>
 
 namespace pmlab::cli {
 
@@ -16,6 +17,9 @@ void start_program(char** values);
 
 // pmlab: runs pmlab-simulated in the place of this process; throws pmlab::error if it cannot. pmlab-simulated: returns.
 void hand_over(const arguments& given);
+
+// Commands that only pmlab has; none in pmlab-simulated.
+[[nodiscard]] std::vector<command> own_commands(CLI::App& program);
 
 // Why a simulated run may not repeat to the digit here; empty: it does.
 [[nodiscard]] std::string doubt_about_simulation();

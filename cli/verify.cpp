@@ -1,6 +1,5 @@
 // pmlab verify: every crash and many schedules of an index.
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/spec.hpp>
 #include <pmlab/cli/command.hpp>
 #include <pmlab/cli/verify_run.hpp>
 
@@ -65,8 +64,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
       "  pmlab verify --library ./libmine.so --crashes");
   return {app, [r, given, app, command_line] {
-            for (const std::string& list : *given)
-              for (std::string& name : split_list(list)) r->indexes.push_back(std::move(name));
+            r->indexes = index_names(*given);
             r->schedule_given = app->count("--schedule") != 0;
             check(*r);
             return verify(*r, command_line);

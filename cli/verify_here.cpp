@@ -1,5 +1,6 @@
 // `pmlab verify` in the program that has the simulated machine.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/cli/verify_run.hpp>
 #include <pmlab/verify/campaign.hpp>
 #include <pmlab/verify/library_subject.hpp>
@@ -69,14 +70,9 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   return text;
 }
 
-// A specification's brackets mean something to a shell.
-std::string quoted(const std::string& name) {
-  return name.find('(') == std::string::npos ? name : fmt::format("'{}'", name);
-}
-
 std::string made_with(const verify_request& request, const std::string& name) {
-  if (request.subject.empty()) return "--index " + quoted(name);
-  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + quoted(name));
+  if (request.subject.empty()) return "--index " + shell_form(name);
+  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + shell_form(name));
 }
 
 std::string replay_command(const verify_request& request, const std::string& name, const verify::round_options& round) {

@@ -1,5 +1,6 @@
 // Reads experiments.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/read_file.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/experiments/chart.hpp>
 #include <pmlab/experiments/experiment.hpp>
@@ -7,21 +8,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
 namespace pmlab::experiments {
 namespace {
-
-// "scan_length" of a file is --scan-length.
-std::string option_of(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
-  return key;
-}
 
 class reader {
  public:
@@ -77,7 +70,7 @@ class reader {
     const std::string option = option_of(std::string(key.str()));
     if (std::find(options.begin(), options.end(), option) != options.end()) return;
     const std::vector<std::string_view> names(options.begin(), options.end());
-    throw error(fmt::format("{}:{}: pmlab {} has no option --{}", file_, key.source().begin.line, e_.kind, option),
+    throw error(fmt::format("{}: pmlab {} has no option --{}", place_of(file_, key.source()), e_.kind, option),
                 fmt::format("did you mean --{}? `pmlab {} --help` names the options", nearest(option, names), e_.kind));
   }
 
@@ -123,7 +116,7 @@ class reader {
       const std::string name(key.str());
       if (std::any_of(e_.common.arguments.begin(), e_.common.arguments.end(),
                       [&name](const argument& a) { return a.key == name; }))
-        throw error(fmt::format("{}:{}: {} is in [arguments] and in [matrix]", file_, key.source().begin.line, name),
+        throw error(fmt::format("{}: {} is in [arguments] and in [matrix]", place_of(file_, key.source()), name),
                     "leave one of them out");
       found.emplace_back(key.source().begin, read_axis(key, node));
     }
@@ -170,15 +163,12 @@ class reader {
   experiment e_;
 };
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) throw error("experiment '" + path + "' cannot be read", "check the path and its permissions");
-  return text.str();
-}
-
 }  // namespace
+
+std::string option_of(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
 
 const std::vector<std::string_view>& scale_names() {
   static const std::vector<std::string_view> names = {"smoke", "quick", "full"};
@@ -186,12 +176,7 @@ const std::vector<std::string_view>& scale_names() {
 }
 
 experiment parse_experiment(std::string_view text, std::string_view file, const known_options& known) {
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& e) {
-    throw error(fmt::format("{}:{}: not TOML: {}", file, e.source().begin.line, e.description()), "correct that line");
-  }
+  const toml::table table = bench::parse_toml(text, file);
   experiment e = reader(table, file, known).read();
   e.name = std::filesystem::path(file).stem().string();
   return e;
@@ -200,9 +185,9 @@ experiment parse_experiment(std::string_view text, std::string_view file, const 
 experiment load_experiment(std::string_view name_or_path, const known_options& known) {
   if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
     const std::string path(name_or_path);
-    return parse_experiment(read_file(path), path, known);
+    return parse_experiment(read_file(path, "experiment"), path, known);
   }
-  for (const detail::builtin_experiment& builtin : detail::builtin_experiments())
+  for (const named_text& builtin : detail::builtin_experiments())
     if (builtin.name == name_or_path) return parse_experiment(builtin.text, std::string(builtin.name) + ".toml", known);
   const std::vector<std::string_view> names = experiment_names();
   throw error(fmt::format("there is no experiment '{}'", name_or_path),
@@ -212,7 +197,7 @@ experiment load_experiment(std::string_view name_or_path, const known_options& k
 
 std::vector<std::string_view> experiment_names() {
   std::vector<std::string_view> names;
-  for (const detail::builtin_experiment& builtin : detail::builtin_experiments()) names.push_back(builtin.name);
+  for (const named_text& builtin : detail::builtin_experiments()) names.push_back(builtin.name);
   return names;
 }
 

@@ -1,5 +1,6 @@
 // What was run into a folder, and how it ended.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/bench/build_info.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/results_json.hpp>
@@ -18,19 +19,7 @@ using json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
 
-json machine_to_json() {
-  const bench::machine_facts m = bench::facts_of_this_machine();
-  return {{"cpu", m.cpu},
-          {"cores", m.cores},
-          {"numa_nodes", m.numa_nodes},
-          {"kernel", m.kernel},
-          {"flush_instruction", m.flush},
-          {"transparent_huge_pages", m.huge_pages},
-          {"compiler", m.compiler},
-          {"flags", m.flags},
-          {"commit", m.commit},
-          {"pmlab_version", m.version}};
-}
+json machine_to_json() { return bench::facts_to_json(bench::facts_of_this_machine()); }
 
 json chart_to_json(const chart& c) {
   return {{"kind", c.kind}, {"x", c.x}, {"y", c.y}, {"series", c.series}, {"panels", c.panels}};

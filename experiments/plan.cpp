@@ -1,11 +1,12 @@
 // From an experiment to the calls of pmlab that it stands for.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_form.hpp>
 #include <pmlab/base/quantity.hpp>
 #include <pmlab/experiments/plan.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -35,30 +36,10 @@ void add_verification(const experiment& e, settings& s) {
   if (e.kind == "bench" && !said) s.arguments.push_back({.key = "verify", .values = {}, .flag = true});
 }
 
-// "simulated:aep@/x" -> "simulated-aep-x": for names of files, and for links to them.
-std::string file_form(const std::string& text) {
-  std::string form;
-  for (const char c : text) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-    if (plain)
-      form += c;
-    else if (!form.empty() && form.back() != '-')
-      form += '-';
-  }
-  while (!form.empty() && form.back() == '-') form.pop_back();
-  return form;
-}
-
 void add_words(std::vector<std::string>& words, const argument& a) {
-  std::string option = "--" + a.key;
-  std::replace(option.begin(), option.end(), '_', '-');
+  const std::string option = "--" + option_of(a.key);
   if (a.flag) words.push_back(option);
   for (const std::string& value : a.values) words.insert(words.end(), {option, value});
-}
-
-std::string value_of(const std::vector<std::string>& words, std::string_view option) {
-  const auto place = std::find(words.begin(), words.end(), option);
-  return place == words.end() ? std::string() : *std::next(place);
 }
 
 double parts_of(const std::string& list) { return 1 + static_cast<double>(std::count(list.begin(), list.end(), ',')); }
@@ -104,7 +85,8 @@ std::vector<cell> plan(const experiment& e, std::string_view scale) {
       rest %= block;
       c.values.emplace_back(a.key, value);
       add_words(c.words, {.key = a.key, .values = {value}});
-      c.name += (c.name.empty() ? "" : "_") + file_form(value);
+      if (!c.name.empty()) c.name += '_';
+      c.name += file_form(value);
     }
     c.name = e.name + "/" + (c.name.empty() ? "all" : c.name);
     for (const argument& a : s.arguments) add_words(c.words, a);
@@ -117,13 +99,9 @@ std::vector<cell> plan(const experiment& e, std::string_view scale) {
   return cells;
 }
 
-std::string shell_form(const std::vector<std::string>& words) {
-  std::string text = "pmlab";
-  for (const std::string& w : words) {
-    const bool plain = !w.empty() && w.find_first_of(" \t\"'$&|;<>()*?{}") == std::string::npos;
-    text += plain ? " " + w : " '" + w + "'";
-  }
-  return text;
+std::string value_of(const std::vector<std::string>& words, std::string_view option) {
+  const auto place = std::find(words.begin(), words.end(), option);
+  return place == words.end() || std::next(place) == words.end() ? std::string() : *std::next(place);
 }
 
 }  // namespace pmlab::experiments

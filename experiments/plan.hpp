@@ -24,7 +24,7 @@ struct cell {
 // In the order of the matrix. Throws pmlab::error: two cells would have the same name.
 [[nodiscard]] std::vector<cell> plan(const experiment& e, std::string_view scale);
 
-// As somebody would type it: "pmlab bench --index cceh".
-[[nodiscard]] std::string shell_form(const std::vector<std::string>& words);
+// What follows the first `option` among the words; empty: nothing does.
+[[nodiscard]] std::string value_of(const std::vector<std::string>& words, std::string_view option);
 
 }  // namespace pmlab::experiments

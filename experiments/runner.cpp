@@ -1,5 +1,6 @@
 // Runs cells, each as a child process.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/claims/child.hpp>
 #include <pmlab/experiments/manifest.hpp>
 #include <pmlab/experiments/runner.hpp>
@@ -34,9 +35,8 @@ void replace_all(std::string& text, std::string_view what, const std::string& wi
 
 // Virtual time and counts are the same whatever else runs here.
 bool may_share_the_machine(const cell& c) {
-  const auto place = std::find(c.words.begin(), c.words.end(), "--medium");
-  if (place == c.words.end()) return false;
-  return std::next(place)->starts_with("simulated:") || std::next(place)->starts_with("counted:");
+  const std::string medium = value_of(c.words, "--medium");
+  return medium.starts_with("simulated:") || medium.starts_with("counted:");
 }
 
 // The last complaint of a log; if there is none, its last line.
@@ -143,13 +143,12 @@ class runner {
     ending end;
     try {
       end = execute(c);
-    } catch (const std::exception& e) {
+    } catch (const claims::interrupted&) {
       const std::lock_guard guard(lock_);
-      if (std::string_view(e.what()).starts_with("interrupted")) {
-        interrupted_ = std::make_exception_ptr(
-            error("interrupted; what is done is in " + settings_.folder.string(), "give --resume to go on"));
-        return;
-      }
+      interrupted_ = std::make_exception_ptr(
+          error("interrupted; what is done is in " + settings_.folder.string(), "give --resume to go on"));
+      return;
+    } catch (const std::exception& e) {
       end = {1, e.what(), 0};
     }
     end.seconds = seconds_since(begun);

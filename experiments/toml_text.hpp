@@ -1,6 +1,8 @@
 // What is said of a place in a TOML file, and values as the text that a command line has.
 #pragma once
 
+#include <pmlab/bench/toml_file.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,8 +11,7 @@
 
 namespace pmlab::experiments {
 
-// "file.toml:12".
-[[nodiscard]] std::string place_of(std::string_view file, const toml::node& node);
+using bench::place_of;
 
 // A text, a number or a truth value as it would be typed. Throws pmlab::error for anything else; `key` names it.
 [[nodiscard]] std::string text_of(const toml::node& node, std::string_view key, std::string_view file);

@@ -29,6 +29,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
 #include <pmlab/indexes/detail/fast_fair_row.hpp>
+#include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -107,16 +108,7 @@ class fast_fair {
   // Many entries at once, as loadable_index says: leaves that are filled beforehand, up to fourteen of them linked by one
   // publication.
   std::size_t load(std::span<const entry> ascending) {
-    for (std::size_t done = 0; done < ascending.size();) {
-      const entry& next = ascending[done];
-      if (const std::size_t linked = load_row(ascending.subspan(done)); linked != 0)
-        done += linked;
-      else if (insert(next.key, next.value) != outcome::full)
-        ++done;
-      else
-        return done;
-    }
-    return ascending.size();
+    return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
   }
 
   // The value of `key`. Reads one node per level.

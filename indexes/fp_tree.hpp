@@ -64,6 +64,8 @@
 #include <pmlab/indexes/detail/fp_tree_order.hpp>
 #include <pmlab/indexes/detail/fp_tree_recovery.hpp>
 #include <pmlab/indexes/detail/fp_tree_row.hpp>
+#include <pmlab/indexes/detail/fp_tree_salvage.hpp>
+#include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -118,6 +120,15 @@ class fp_tree {
     }
   }
 
+  // Calls function(key, value) for what a tree that does not open still leads to. Changes nothing. Throws pmlab::error
+  // where it leads no further; what came before stands.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    detail::fp_tree::salvage(medium, root, function);
+  }
+
   fp_tree(const fp_tree&) = delete;
   fp_tree& operator=(const fp_tree&) = delete;
   ~fp_tree() = default;
@@ -167,16 +178,7 @@ class fp_tree {
 
   // Many entries at once, as loadable_index says: leaves that are filled beforehand, sixteen of them linked by one store.
   std::size_t load(std::span<const entry> ascending) {
-    for (std::size_t done = 0; done < ascending.size();) {
-      const entry& next = ascending[done];
-      if (const std::size_t linked = load_row(ascending.subspan(done)); linked != 0)
-        done += linked;
-      else if (insert(next.key, next.value) != outcome::full)
-        ++done;
-      else
-        return done;
-    }
-    return ascending.size();
+    return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
   }
 
   // The value of `key`. Asks for one line of the medium, in which the key usually is if it is there, and reads another

@@ -51,6 +51,7 @@
 #include <pmlab/indexes/detail/level_hashing_bucket.hpp>
 #include <pmlab/indexes/detail/level_hashing_levels.hpp>
 #include <pmlab/indexes/detail/level_hashing_place.hpp>
+#include <pmlab/indexes/detail/level_hashing_salvage.hpp>
 #include <pmlab/indexes/detail/level_hashing_search.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -98,6 +99,15 @@ class level_hashing {
   // Time: proportional to the number of shards, whatever they hold. Throws pmlab::error: the name belongs to another
   // layout, the root object is corrupt, no space for an empty table. `medium` must outlive the index.
   static level_hashing open(Medium& medium, std::string_view name = layout_name) { return level_hashing(medium, name); }
+
+  // Calls function(key, value) for what a table that does not open still leads to. Changes nothing. Throws pmlab::error
+  // at the end if that was not all.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    detail::level_hashing::salvage(medium, root, function);
+  }
 
   level_hashing(const level_hashing&) = delete;
   level_hashing& operator=(const level_hashing&) = delete;
@@ -200,7 +210,6 @@ class level_hashing {
   static constexpr std::size_t batch_width = 16;
   // As many as make the longest pause a fraction of a millisecond, and locks and root object still small.
   static constexpr std::size_t usual_shards = std::size_t{1} << 12;
-  static constexpr unsigned greatest_log2_shards = 20;
   static constexpr unsigned first_top_log2 = 1;
   // Growing is rare: a level is released as soon as nobody can be reading it.
   static constexpr std::size_t retired_at_once = 1;
@@ -465,14 +474,8 @@ class level_hashing {
 
   // Reads the root object, and releases what an earlier run had retired.
   void load() {
-    const media::pointer<root_object> root(root_word_->load(std::memory_order_acquire));
-    if (!media::can_name(medium_, root)) throw corrupt("its root");
-    root_ = medium_.resolve(root);
-    const std::uint64_t log2_shards = root_->log2_shards.load(std::memory_order_acquire);
-    if (log2_shards > greatest_log2_shards ||
-        !media::can_name(medium_, root, root_object::bytes(static_cast<unsigned>(log2_shards))))
-      throw corrupt("its number of shards");
-    log2_shards_ = static_cast<unsigned>(log2_shards);
+    root_ = &detail::level_hashing::root_at(medium_, root_word_->load(std::memory_order_acquire));
+    log2_shards_ = static_cast<unsigned>(root_->log2_shards.load(std::memory_order_acquire));
     shards_.reset(new (std::nothrow) shard[std::size_t{1} << log2_shards_]);
     if (shards_ == nullptr) throw error("no memory for the shards of a Level hashing table", "free some memory");
     for (std::size_t i = 0; i < shard_count(); ++i) {
@@ -480,7 +483,7 @@ class level_hashing {
       const stored_level bottom(root_->shards()[i].bottom.load(std::memory_order_acquire));
       if (top.none() && bottom.none()) continue;
       if (!names_a_level(top) || !names_a_level(bottom) || top.log2() != bottom.log2() + 1)
-        throw corrupt("the levels of shard " + std::to_string(i));
+        throw detail::level_hashing::corrupt("the levels of shard " + std::to_string(i));
       show_levels(shards_[i], resolved(top), resolved(bottom));
     }
     release_retired();
@@ -490,21 +493,16 @@ class level_hashing {
     for (;;) {
       const stored_level first(root_->retired.load(std::memory_order_acquire));
       if (first.none()) return;
-      if (!names_a_level(first)) throw corrupt("its list of retired levels");
+      if (!names_a_level(first)) throw detail::level_hashing::corrupt("its list of retired levels");
       const level retired = resolved(first);
       const stored_level next(retired[0].word.load(std::memory_order_acquire));
-      if (!next.none() && !names_a_level(next)) throw corrupt("its list of retired levels");
+      if (!next.none() && !names_a_level(next)) throw detail::level_hashing::corrupt("its list of retired levels");
       release(root_->retired, retired);
     }
   }
 
   [[nodiscard]] bool names_a_level(stored_level l) const noexcept {
-    return !l.none() && l.plausible() && l.buckets().word() % alignof(bucket) == 0 &&
-           media::can_name(medium_, l.buckets(), detail::level_hashing::level_bytes(l.log2()));
-  }
-
-  static error corrupt(const std::string& what) {
-    return {"this Level hashing table is corrupt: " + what, "restore the pool from a copy"};
+    return detail::level_hashing::names_a_level(medium_, l);
   }
 
   // ---- walks ----

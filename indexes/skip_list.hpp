@@ -49,6 +49,7 @@
 #include <pmlab/indexes/detail/skip_list_body.hpp>
 #include <pmlab/indexes/detail/skip_list_dram_towers.hpp>
 #include <pmlab/indexes/detail/skip_list_persistent_towers.hpp>
+#include <pmlab/indexes/detail/skip_list_salvage.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/epoch.hpp>
@@ -101,6 +102,15 @@ class skip_list {
   // belongs to another layout, the list is corrupt, no space for an empty one; std::bad_alloc: no memory for the
   // towers. `medium` must outlive the index.
   static skip_list open(Medium& medium, std::string_view name = layout_name) { return skip_list(medium, name); }
+
+  // Calls function(key, value) for what a list that does not open still leads to, some of it twice. Changes nothing.
+  // Throws pmlab::error at the end if that was not all.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    detail::skip_list::salvage<typename body::root_type, typename body::slab_type>(medium, root, function);
+  }
 
   skip_list(const skip_list&) = delete;
   skip_list& operator=(const skip_list&) = delete;

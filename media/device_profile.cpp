@@ -1,5 +1,6 @@
 // Reading device profiles from TOML.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/read_file.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/media/device_profile.hpp>
 
@@ -8,7 +9,6 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <variant>
 
@@ -137,14 +137,6 @@ std::string joined(std::span<const std::string_view> names) {
   return list;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) throw error("profile file '" + path + "' cannot be read", "check the path and its permissions");
-  return text.str();
-}
-
 }  // namespace
 
 device_profile parse_profile(std::string_view text, std::string_view file) {
@@ -218,7 +210,7 @@ std::string profile_text(const device_profile& profile, const std::map<std::stri
 
 std::vector<std::string_view> profile_names() {
   std::vector<std::string_view> names;
-  for (const detail::builtin_profile& builtin : detail::builtin_profiles()) names.push_back(builtin.name);
+  for (const named_text& builtin : detail::builtin_profiles()) names.push_back(builtin.name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -226,9 +218,9 @@ std::vector<std::string_view> profile_names() {
 device_profile load_profile(std::string_view name_or_path) {
   if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
     const std::string path(name_or_path);
-    return parse_profile(read_file(path), path);
+    return parse_profile(read_file(path, "profile file"), path);
   }
-  for (const detail::builtin_profile& builtin : detail::builtin_profiles())
+  for (const named_text& builtin : detail::builtin_profiles())
     if (builtin.name == name_or_path) return parse_profile(builtin.text, std::string(builtin.name) + ".toml");
   const std::vector<std::string_view> names = profile_names();
   throw error("unknown device profile '" + std::string(name_or_path) + "'",

@@ -51,6 +51,8 @@ class pmem {
  public:
   static constexpr bool durable = true;
   static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
+  // What libpmemobj calls the layout: that of the table of roots; each index has a layout of its own.
+  static constexpr const char* pool_layout = "pmlab-pool-1";
 
   // Opens the pool at `path`, or makes it with options.create_bytes if there is no such file. A new pool appears under
   // its name only when it is complete, so that a crash while it is made leaves nothing that looks like a pool.
@@ -157,6 +159,12 @@ class pmem {
     return contents_->roots.find_or_add(name, layout, version, [this](const root_entry& e) { persist(*this, e); });
   }
 
+  // The roots that the pool has, in the order in which they were added.
+  [[nodiscard]] std::vector<root_facts> roots() {
+    const std::scoped_lock lock(mutex_);
+    return contents_->roots.all();
+  }
+
   [[nodiscard]] usage used() const {
     std::uint64_t bytes = 0;
     pmemobj_ctl_get(handle(), "stats.heap.curr_allocated", &bytes);
@@ -164,8 +172,6 @@ class pmem {
   }
 
  private:
-  static constexpr const char* pool_layout = "pmlab-pool-1";
-
   // What stands in the pool's root object.
   struct contents {
     root_table roots;

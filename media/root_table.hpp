@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pmlab::media {
 
@@ -28,6 +29,14 @@ struct alignas(cache_line_bytes) root_entry {
   std::atomic<std::uint64_t> word{0};
 };
 static_assert(sizeof(root_entry) == cache_line_bytes);
+
+// What a table says of one root.
+struct root_facts {
+  std::string name;    // any bytes, if the medium is corrupted
+  std::string layout;  // of its index: "cceh"
+  std::uint64_t version = 0;
+  bool made = false;  // its index has published a root object
+};
 
 // Lives in the medium. Calls must be serialized by the medium.
 struct root_table {
@@ -64,6 +73,15 @@ struct root_table {
     throw error("no room for index '" + std::string(name) + "': the pool holds " + std::to_string(root_limit) +
                     " indexes already",
                 "use another pool");
+  }
+
+  // Those that are there, in the order in which they were added.
+  [[nodiscard]] std::vector<root_facts> all() const {
+    std::vector<root_facts> facts;
+    for (const root_entry& e : entries)
+      if (const std::uint64_t version = e.version.load(std::memory_order_acquire); version != 0)
+        facts.push_back({read(e.name), read(e.layout), version, e.word.load(std::memory_order_acquire) != 0});
+    return facts;
   }
 
  private:

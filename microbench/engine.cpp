@@ -2,6 +2,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/quantity.hpp>
 #include <pmlab/bench/simulated_run.hpp>
+#include <pmlab/bench/summary.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/media/device_profile.hpp>
 #include <pmlab/microbench/engine.hpp>
@@ -76,8 +77,8 @@ struct side_history {
     side_figures f;
     f.threads = threads;
     f.accesses = accesses;
-    f.gib_per_s = median(gib_per_s);
-    f.ns_per_access = median(ns_per_access);
+    f.gib_per_s = bench::median(gib_per_s);
+    f.ns_per_access = bench::median(ns_per_access);
     if (!samples.empty()) f.latency = figures_of(samples);
     return f;
   }
@@ -103,7 +104,7 @@ struct engine::place {
   std::unique_ptr<target> memory;
 };
 
-double case_result::value() const { return median(values); }
+double case_result::value() const { return bench::median(values); }
 
 engine::engine(run_options options, const std::vector<bench_case>& cases)
     : options_(std::move(options)), cases_(cases), cpu_(features_of_this_cpu()) {}

@@ -1,4 +1,5 @@
 // From many numbers to few.
+#include <pmlab/bench/summary.hpp>
 #include <pmlab/microbench/figures.hpp>
 
 #include <algorithm>
@@ -31,18 +32,11 @@ std::optional<double> rare(std::span<const std::uint64_t> sorted, std::uint64_t 
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 steadiness judge(std::span<const double> values, std::size_t window, double limit_percent) {
   if (values.empty()) return {};
   const std::span<const double> last = values.size() > window ? values.last(window) : values;
   const auto [least, most] = std::minmax_element(last.begin(), last.end());
-  const double middle = median({last.begin(), last.end()});
+  const double middle = bench::median({last.begin(), last.end()});
   const double spread = middle > 0 ? 100 * (*most - *least) / middle : 0;
   return {spread, values.size() >= window && spread < limit_percent};
 }

@@ -9,8 +9,6 @@
 
 namespace pmlab::microbench {
 
-[[nodiscard]] double median(std::vector<double> values);  // 0 of nothing
-
 // How far repetitions agree. The last `window` of them are looked at: one that was disturbed does not spoil those after
 // it.
 struct steadiness {

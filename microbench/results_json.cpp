@@ -1,4 +1,5 @@
 // The results of a suite as JSON.
+#include <pmlab/bench/results_json.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/microbench/results_json.hpp>
 
@@ -73,18 +74,7 @@ json side_to_json(const std::optional<side_figures>& side) {
 
 json machine_to_json(const run_options& options, const bench::machine_facts& m, const suite_report& report) {
   const bool simulated = options.medium.simulated;
-  json j;
-  j["cpu"] = m.cpu;
-  j["cores"] = m.cores;
-  j["numa_nodes"] = m.numa_nodes;
-  j["kernel"] = m.kernel;
-  j["flush_instruction"] = m.flush;
-  j["transparent_huge_pages"] = m.huge_pages;
-  j["huge_pages_asked_for"] = options.huge_pages;
-  j["compiler"] = m.compiler;
-  j["flags"] = m.flags;
-  j["commit"] = m.commit;
-  j["pmlab_version"] = m.version;
+  json j = bench::facts_to_json(m, options.huge_pages);
   j["medium"] = options.medium.text();
   j["profile"] = text_or_null(options.medium.profile);
   j["emulation_scale"] = report.emulation_scale > 0 ? json(report.emulation_scale) : json(nullptr);

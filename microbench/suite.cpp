@@ -1,15 +1,15 @@
 // Suites: files that say which cases to measure.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/read_file.hpp>
 #include <pmlab/base/suggest.hpp>
+#include <pmlab/bench/toml_file.hpp>
 #include <pmlab/microbench/case_fields.hpp>
 #include <pmlab/microbench/suite.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +18,8 @@
 namespace pmlab::microbench {
 namespace {
 
+using bench::place_of;
+
 const std::vector<std::string_view>& description_keys() {
   static const std::vector<std::string_view> keys = {"name", "about", "claims", "published", "published_unit"};
   return keys;
@@ -25,10 +27,6 @@ const std::vector<std::string_view>& description_keys() {
 
 bool describes(std::string_view key) {
   return std::find(description_keys().begin(), description_keys().end(), key) != description_keys().end();
-}
-
-std::string place_of(std::string_view file, const toml::source_region& source) {
-  return fmt::format("{}:{}", file, source.begin.line);
 }
 
 // A field with the values that it takes in turn.
@@ -169,23 +167,10 @@ class group_reader {
   std::vector<axis> axes_;
 };
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) throw error("suite file '" + path + "' cannot be read", "check the path and its permissions");
-  return text.str();
-}
-
 }  // namespace
 
 suite parse_suite(std::string_view text, std::string_view file, const suite_options& options) {
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& e) {
-    throw error(place_of(file, e.source()) + ": not TOML: " + std::string(e.description()), "correct that line");
-  }
+  const toml::table table = bench::parse_toml(text, file);
   static const std::vector<std::string_view> known = {"title", "about", "defaults", "case"};
   for (const auto& [key, node] : table)
     if (std::find(known.begin(), known.end(), key.str()) == known.end())
@@ -218,9 +203,9 @@ suite parse_suite(std::string_view text, std::string_view file, const suite_opti
 suite load_suite(std::string_view name_or_path, const suite_options& options) {
   if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
     const std::string path(name_or_path);
-    return parse_suite(read_file(path), path, options);
+    return parse_suite(read_file(path, "suite file"), path, options);
   }
-  for (const detail::builtin_suite& builtin : detail::builtin_suites())
+  for (const named_text& builtin : detail::builtin_suites())
     if (builtin.name == name_or_path) {
       suite s = parse_suite(builtin.text, std::string(builtin.name) + ".toml", options);
       s.name = builtin.name;
@@ -247,7 +232,7 @@ void filter_cases(suite& s, const std::string& expression) {
 
 std::vector<std::string_view> suite_names() {
   std::vector<std::string_view> names;
-  for (const detail::builtin_suite& builtin : detail::builtin_suites()) names.push_back(builtin.name);
+  for (const named_text& builtin : detail::builtin_suites()) names.push_back(builtin.name);
   return names;
 }
 

@@ -1,6 +1,7 @@
 // A value of a suite's file, read as what a field wants.
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/quantity.hpp>
+#include <pmlab/bench/toml_file.hpp>
 #include <pmlab/microbench/suite_value.hpp>
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace pmlab::microbench {
 
-std::string suite_value::place() const { return fmt::format("{}:{}", file_, node_.source().begin.line); }
+std::string suite_value::place() const { return bench::place_of(file_, node_); }
 
 void suite_value::refuse(const std::string& why, const std::string& remedy) const {
   throw error(fmt::format("{}: key '{}' {}", place(), key_, why), remedy);

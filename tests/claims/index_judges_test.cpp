@@ -1,12 +1,11 @@
 // Claims about indexes are judged by their figures: each holds in a world that is as claimed, and each of its
 // conditions can fail.
-#include <pmlab/claims/claim.hpp>
+#include "judging.hpp"
+
 #include <pmlab/claims/indexes.hpp>
 
-#include <algorithm>
 #include <map>
 #include <regex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -116,35 +115,14 @@ class indexes_world {
   }
 };
 
-const claim& claim_called(const std::string& id) {
-  const std::vector<claim>& all = index_claims();
-  return *std::find_if(all.begin(), all.end(), [&](const claim& c) { return c.id == id; });
-}
-
 TEST(IndexJudges, ThereAreElevenClaimsInOrder) {
   ASSERT_EQ(index_claims().size(), 11U);
   for (std::size_t i = 0; i < index_claims().size(); ++i) EXPECT_EQ(index_claims()[i].id, fmt::format("I{}", i + 1));
 }
 
 TEST(IndexJudges, EveryClaimHoldsWhereThingsAreAsClaimed) {
-  const indexes_world w;
-  for (const claim& c : index_claims()) {
-    const evidence e = w.found();
-    const judgement j = judge(c, e);
-    EXPECT_EQ(j.found, verdict::reproduced) << c.id << ": " << j.reason;
-    for (const finding& f : j.findings) EXPECT_TRUE(f.holds) << c.id << ": " << f.of->what << " is " << f.value;
-    EXPECT_EQ(j.findings.size(), c.conditions.size()) << c.id;
-  }
+  expect_that_every_claim_holds(index_claims(), indexes_world());
 }
-
-// A change of the world that one condition does not survive.
-struct spoiled {
-  std::string id;
-  std::size_t condition;
-  std::string cases;  // expression
-  double factor;
-  std::string path = "value";
-};
 
 const std::vector<spoiled>& changes() {
   static const std::string mean = "latency_ns/mean";
@@ -190,36 +168,12 @@ const std::vector<spoiled>& changes() {
 }
 
 TEST(IndexJudges, EveryConditionFailsWhereItsFiguresAreOtherwise) {
-  for (const spoiled& s : changes()) {
-    SCOPED_TRACE(s.id + " by " + s.cases);
-    indexes_world w;
-    ASSERT_GT(w.multiply(s.cases, s.factor, s.path), 0);
-    const evidence e = w.found();
-    const judgement j = judge(claim_called(s.id), e);
-    EXPECT_EQ(j.found, verdict::not_reproduced);
-    ASSERT_GT(j.findings.size(), s.condition);
-    EXPECT_FALSE(j.findings[s.condition].holds) << j.findings[s.condition].of->what;
-  }
+  expect_that_each_change_fails<indexes_world>(index_claims(), changes());
 }
 
-TEST(IndexJudges, NoConditionIsLeftUntried) {
-  std::set<std::pair<std::string, std::size_t>> tried;
-  for (const spoiled& s : changes()) tried.emplace(s.id, s.condition);
-  for (const claim& c : index_claims())
-    for (std::size_t i = 0; i < c.conditions.size(); ++i)
-      EXPECT_TRUE(tried.contains({c.id, i})) << c.id << ": " << c.conditions[i].what;
-}
+TEST(IndexJudges, NoConditionIsLeftUntried) { expect_that_no_condition_is_left_untried(index_claims(), changes()); }
 
-TEST(IndexJudges, MissingCasesAreSaid) {
-  for (const claim& c : index_claims()) {
-    indexes_world w;
-    w.cases.erase(cases_of(c).front());
-    const evidence e = w.found();
-    const judgement j = judge(c, e);
-    EXPECT_EQ(j.found, verdict::not_measured) << c.id;
-    EXPECT_NE(j.reason.find(cases_of(c).front()), std::string::npos) << c.id << ": " << j.reason;
-  }
-}
+TEST(IndexJudges, MissingCasesAreSaid) { expect_that_missing_cases_are_said<indexes_world>(index_claims()); }
 
 }  // namespace
 }  // namespace pmlab::claims

@@ -1,11 +1,12 @@
 // Every claim is judged by its figures: it holds in a world that is as claimed, and each of its conditions can fail.
+#include "judging.hpp"
 #include "world.hpp"
 
 #include <pmlab/claims/memory.hpp>
 #include <pmlab/microbench/suite.hpp>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,36 +16,12 @@
 namespace pmlab::claims {
 namespace {
 
-judgement judged(const std::string& id, const world& w) {
-  const std::vector<claim>& all = memory_claims();
-  const auto place = std::find_if(all.begin(), all.end(), [&](const claim& c) { return c.id == id; });
-  EXPECT_NE(place, all.end()) << id;
-  return judge(*place, evidence(w.document(), "world"));
-}
-
 TEST(Judges, ThereAreTwentySixClaimsInOrder) {
   ASSERT_EQ(memory_claims().size(), 26U);
   for (std::size_t i = 0; i < memory_claims().size(); ++i) EXPECT_EQ(memory_claims()[i].id, fmt::format("M{}", i + 1));
 }
 
-TEST(Judges, EveryClaimHoldsWhereThingsAreAsClaimed) {
-  const world w;
-  for (const claim& c : memory_claims()) {
-    const judgement j = judged(c.id, w);
-    EXPECT_EQ(j.found, verdict::reproduced) << c.id << ": " << j.reason;
-    for (const finding& f : j.findings) EXPECT_TRUE(f.holds) << c.id << ": " << f.of->what << " is " << f.value;
-    EXPECT_EQ(j.findings.size(), c.conditions.size()) << c.id;
-  }
-}
-
-// A change of the world that one condition does not survive.
-struct spoiled {
-  std::string id;
-  std::size_t condition;
-  std::string cases;  // expression
-  double factor;
-  std::string path = "value";
-};
+TEST(Judges, EveryClaimHoldsWhereThingsAreAsClaimed) { expect_that_every_claim_holds(memory_claims(), world()); }
 
 const std::vector<spoiled>& changes() {
   static const std::string reads = "reads/gib_per_s", writes = "writes/gib_per_s";
@@ -135,24 +112,10 @@ const std::vector<spoiled>& changes() {
 }
 
 TEST(Judges, EveryConditionFailsWhereItsFiguresAreOtherwise) {
-  for (const spoiled& s : changes()) {
-    SCOPED_TRACE(s.id + " by " + s.cases);
-    world w;
-    ASSERT_GT(w.multiply(s.cases, s.factor, s.path), 0);
-    const judgement j = judged(s.id, w);
-    EXPECT_EQ(j.found, verdict::not_reproduced);
-    ASSERT_GT(j.findings.size(), s.condition);
-    EXPECT_FALSE(j.findings[s.condition].holds) << j.findings[s.condition].of->what;
-  }
+  expect_that_each_change_fails<world>(memory_claims(), changes());
 }
 
-TEST(Judges, NoConditionIsLeftUntried) {
-  std::set<std::pair<std::string, std::size_t>> tried;
-  for (const spoiled& s : changes()) tried.emplace(s.id, s.condition);
-  for (const claim& c : memory_claims())
-    for (std::size_t i = 0; i < c.conditions.size(); ++i)
-      EXPECT_TRUE(tried.contains({c.id, i})) << c.id << ": " << c.conditions[i].what;
-}
+TEST(Judges, NoConditionIsLeftUntried) { expect_that_no_condition_is_left_untried(memory_claims(), changes()); }
 
 TEST(Judges, WhatTheyNeedIsInSuitePaper) {
   std::map<std::string, std::vector<std::string>> claims_of;
@@ -167,21 +130,13 @@ TEST(Judges, WhatTheyNeedIsInSuitePaper) {
     }
 }
 
-TEST(Judges, MissingCasesAreSaid) {
-  for (const claim& c : memory_claims()) {
-    world w;
-    w.cases.erase(cases_of(c).front());
-    const judgement j = judged(c.id, w);
-    EXPECT_EQ(j.found, verdict::not_measured) << c.id;
-    EXPECT_NE(j.reason.find(cases_of(c).front()), std::string::npos) << c.id << ": " << j.reason;
-  }
-}
+TEST(Judges, MissingCasesAreSaid) { expect_that_missing_cases_are_said<world>(memory_claims()); }
 
 TEST(Judges, MemoryIsNotComparedWithItself) {
   world w;
   for (auto& [name, r] : w.cases) r.medium = "dram";
   for (const char* const id : {"M19", "M20", "M21"}) {
-    const judgement j = judged(id, w);
+    const judgement j = judged(memory_claims(), id, w);
     EXPECT_EQ(j.found, verdict::not_applicable) << id;
     EXPECT_NE(j.reason.find("is dram itself"), std::string::npos) << j.reason;
   }

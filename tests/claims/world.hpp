@@ -1,6 +1,8 @@
 // An invented memory that is just as the paper claims, as the results of a run on it: every claim holds there.
 #pragma once
 
+#include <pmlab/claims/evidence.hpp>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -27,6 +29,7 @@ class world {
   int multiply(const std::string& expression, double factor, const std::string& path = "value");
 
   [[nodiscard]] nlohmann::json document() const;
+  [[nodiscard]] evidence found() const { return {document(), "world"}; }
 
  private:
   void add_latencies();

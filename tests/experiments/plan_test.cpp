@@ -1,5 +1,6 @@
 // Plans: which calls an experiment stands for, and that those which come with pmlab feed every claim.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shell_form.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/claims/indexes.hpp>
 #include <pmlab/experiments/experiment.hpp>

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -69,6 +70,24 @@ TEST_F(pmem_pool, keeps_what_was_published) {
   pool medium(path());
   const media::root root = medium.named_root("a", "tree", 1);
   EXPECT_EQ(medium.resolve(media::pointer<std::atomic<std::uint64_t>>(root.word->load()))->load(), 42U);
+}
+
+TEST_F(pmem_pool, names_its_roots) {
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    EXPECT_TRUE(medium.roots().empty());
+    const media::root root = medium.named_root("a", "tree", 3);
+    static_cast<void>(medium.named_root("a name of 23 characters", "table", 1));
+    root.word->store(64);
+  }
+  const std::vector<media::root_facts> roots = pool(path()).roots();
+  ASSERT_EQ(roots.size(), 2U);
+  EXPECT_EQ(roots[0].name, "a");
+  EXPECT_EQ(roots[0].layout, "tree");
+  EXPECT_EQ(roots[0].version, 3U);
+  EXPECT_TRUE(roots[0].made);
+  EXPECT_EQ(roots[1].name, "a name of 23 characters");
+  EXPECT_FALSE(roots[1].made);
 }
 
 TEST_F(pmem_pool, A5_no_root_entry_straddles_a_line) {

@@ -1,4 +1,5 @@
 // Figures: the rule of repetitions, percentiles, pages.
+#include <pmlab/bench/summary.hpp>
 #include <pmlab/microbench/figures.hpp>
 #include <pmlab/microbench/page_sizes.hpp>
 
@@ -23,6 +24,7 @@ TEST(Spread, IsOfTheLastRepetitions) {
 }
 
 TEST(Figures, MedianOfEvenAndOdd) {
+  using bench::median;
   EXPECT_EQ(median({}), 0);
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);

@@ -1,5 +1,6 @@
 // What the harness adds to a loop that somebody writes by hand. Ratios within one run, best of several tries: the
 // machine does other things too, and what it does besides only ever makes things slower.
+#include <pmlab/bench/summary.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/microbench/cpu_features.hpp>
 #include <pmlab/microbench/figures.hpp>
@@ -117,7 +118,7 @@ TEST(Overhead, ChaseIsWithinFivePercentOfAPlainPointerChase) {
       plain = place;
       ratios.push_back(static_cast<double>(middle - start) / static_cast<double>(now() - middle));
     }
-    ratio = median(ratios);
+    ratio = bench::median(ratios);
     std::printf("chase through 64 MB: harness / by hand %.3f\n", ratio);
     if (ratio > 0.95 && ratio < 1.05) break;
   }

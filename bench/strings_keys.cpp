@@ -1,7 +1,7 @@
 // Which strings stand for the numbers of keys.
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/quantity.hpp>
-#include <pmlab/bench/string_keys.hpp>
+#include <pmlab/bench/strings_keys.hpp>
 #include <pmlab/strings/string_index.hpp>
 
 #include <algorithm>

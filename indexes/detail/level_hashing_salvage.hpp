@@ -1,0 +1,66 @@
+// What can be read of a Level hashing table that does not open: every level that its word can still be trusted to name.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/level_hashing_bucket.hpp>
+#include <pmlab/indexes/detail/level_hashing_levels.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pmlab::indexes::detail::level_hashing {
+
+[[nodiscard]] inline error corrupt(const std::string& what) {
+  return {"this Level hashing table is corrupt: " + what, "restore the pool from a copy"};
+}
+
+inline constexpr unsigned greatest_log2_shards = 20;
+
+// True if `l` names a level that lies in the medium.
+template <class Medium>
+[[nodiscard]] bool names_a_level(const Medium& medium, stored_level l) noexcept {
+  return !l.none() && l.plausible() && l.buckets().word() % alignof(bucket) == 0 &&
+         media::can_name(medium, l.buckets(), level_bytes(l.log2()));
+}
+
+// The root object at `root_word`. Throws pmlab::error if it is not all in the medium.
+template <class Medium>
+[[nodiscard]] root_object& root_at(const Medium& medium, std::uint64_t root_word) {
+  const media::pointer<root_object> root(root_word);
+  if (!media::can_name(medium, root)) throw corrupt("its root");
+  const std::uint64_t log2 = medium.resolve(root)->log2_shards.load(std::memory_order_acquire);
+  if (log2 > greatest_log2_shards || !media::can_name(medium, root, root_object::bytes(static_cast<unsigned>(log2))))
+    throw corrupt("its number of shards");
+  return *medium.resolve(root);
+}
+
+// Calls function(key, value) for each entry of every level that can be found from the root at `root_word`. Changes
+// nothing. Throws pmlab::error at the end if a level could not be.
+template <class Medium, class Function>
+void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
+  root_object& root = root_at(medium, root_word);
+  const std::size_t shards = std::size_t{1} << root.log2_shards.load(std::memory_order_acquire);
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < shards; ++i)
+    for (const auto* const word : {&root.shards()[i].top, &root.shards()[i].bottom}) {
+      const stored_level l(word->load(std::memory_order_acquire));
+      if (l.none()) continue;
+      if (!names_a_level(medium, l)) {
+        ++lost;
+        continue;
+      }
+      const bucket* const buckets = medium.resolve(l.buckets());
+      for (std::uint64_t n = 0; n < std::uint64_t{1} << l.log2(); ++n)
+        for (unsigned valid = buckets[n].load().valid(); valid != 0; valid &= valid - 1) {
+          const slot& s = buckets[n].slots[static_cast<std::size_t>(std::countr_zero(valid))];
+          function(s.key.load(std::memory_order_acquire), s.value.load(std::memory_order_acquire));
+        }
+    }
+  if (lost != 0) throw corrupt(std::to_string(lost) + " of its levels are lost");
+}
+
+}  // namespace pmlab::indexes::detail::level_hashing

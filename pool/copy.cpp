@@ -1,0 +1,86 @@
+// A pool as it is looked at.
+#include <pmlab/base/error.hpp>
+#include <pmlab/pool/child.hpp>
+#include <pmlab/pool/copy.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pmlab::pool {
+namespace {
+
+// Every pool of libpmemobj begins with this, and has the name of its layout after its header of a page.
+constexpr std::string_view signature = "PMEMOBJ";
+constexpr std::streamoff layout_at = 4096;
+constexpr std::string_view layout_family = "pmlab-pool-";
+
+bool is_device(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode);
+}
+
+// libpmemobj holds this lock while a pool is open.
+bool is_open_elsewhere(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
+}
+
+void refuse_other_layouts(const std::string& path, std::ifstream& file) {
+  std::array<char, 64> name{};
+  file.seekg(layout_at);
+  file.read(name.data(), name.size() - 1);
+  const std::string_view layout(name.data());
+  if (layout == media::pmem::pool_layout) return;
+  if (layout.starts_with(layout_family))
+    throw error(fmt::format("pool {} has layout {}, and this build reads {}", path, layout, media::pmem::pool_layout),
+                "use the release of pmlab that wrote it: its `pmlab pool dump`, then `pmlab pool load` of this one");
+  throw error(
+      fmt::format("{} is a pool of something else: its layout is '{}', not {}", path, layout, media::pmem::pool_layout),
+      "name a pool that pmlab made");
+}
+
+}  // namespace
+
+void refuse_what_is_no_pool(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw error(fmt::format("there is no pool at {}: {}", path, std::strerror(errno)), "check the path");
+  if (S_ISCHR(status.st_mode)) return;
+  if (!S_ISREG(status.st_mode)) throw error(path + " is not a pool: it is no file", "name a pool file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw error("cannot read " + path, "check its permissions");
+  std::array<char, signature.size()> begin{};
+  file.read(begin.data(), begin.size());
+  if (!file || std::string_view(begin.data(), begin.size()) != signature)
+    throw error(path + " is not a pool: it does not begin like one",
+                "name another file; if it was a pool, its header is lost, and with it the way to all the rest");
+  if (is_open_elsewhere(path))
+    throw error(fmt::format("pool {} is open in another process", path), "close it there first");
+  refuse_other_layouts(path, file);
+}
+
+std::string look_at(const std::string& path, const std::string& doing, patience each,
+                    const std::function<std::string(media::pmem&)>& look) {
+  refuse_what_is_no_pool(path);
+  return in_child(doing, each, [&] {
+    int yes = 1;
+    if (!is_device(path) && pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &yes) != 0)
+      throw error("libpmemobj cannot open pools without changing them", "use libpmemobj 1.7 or a later one");
+    media::pmem pool(path, {.huge_pages = false});
+    return look(pool);
+  });
+}
+
+}  // namespace pmlab::pool

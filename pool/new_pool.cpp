@@ -1,0 +1,107 @@
+// A pool made from entries.
+#include <pmlab/base/error.hpp>
+#include <pmlab/bench/any_index.hpp>
+#include <pmlab/bench/quantity.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/pool/inspect.hpp>
+#include <pmlab/pool/new_pool.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace pmlab::pool {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A pool that is not finished, removed with all that belongs to it unless it gets its name.
+class unfinished_pool {
+ public:
+  explicit unfinished_pool(std::string path) : name_(std::move(path)), path_(name_ + ".filling") { remove(); }
+  unfinished_pool(const unfinished_pool&) = delete;
+  unfinished_pool& operator=(const unfinished_pool&) = delete;
+  ~unfinished_pool() { remove(); }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  void finish() const {
+    refuse_what_is_there(name_);
+    std::error_code failure;
+    fs::rename(path_, name_, failure);
+    if (failure)
+      throw error(fmt::format("cannot give pool {} its name: {}", name_, failure.message()), "check the folder");
+  }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+
+  std::string name_, path_;
+};
+
+std::shared_ptr<bench::any_index> open(media::pmem& pool, const new_root& r) {
+  if (!r.index->open_root || r.index->kept == bench::keeps::nothing)
+    throw error(fmt::format("{} has no root in a pool", r.index->name),
+                "name an index of pmlab that keeps its entries");
+  return r.index->open_root(pool, r.name);
+}
+
+void fill(media::pmem& pool, const new_root& r) {
+  const std::size_t loaded = open(pool, r)->load(r.entries);
+  if (loaded != r.entries.size())
+    throw error(fmt::format("the pool is full after {} of the {} entries of root '{}'", loaded, r.entries.size(),
+                            printable(r.name)),
+                "give a larger --size");
+}
+
+void check(media::pmem& pool, const new_root& r) {
+  const std::shared_ptr<bench::any_index> index = open(pool, r);
+  const indexes::check_report found = index->check();
+  const std::uint64_t entries = found.ok() ? index->stats().entries : 0;
+  if (found.ok() && entries == r.entries.size()) return;
+  throw error(fmt::format("root '{}' of the new pool is wrong: {}", printable(r.name),
+                          found.ok() ? fmt::format("it has {} entries, not {}", entries, r.entries.size())
+                                     : found.violations.front()),
+              "this is a defect of pmlab: please report it");
+}
+
+}  // namespace
+
+std::uint64_t bytes_for(const std::vector<new_root>& roots) {
+  std::uint64_t bytes = std::uint64_t{64} << 20;
+  for (const new_root& r : roots) bytes += r.index->pool_bytes_per_entry * r.entries.size();
+  return bytes;
+}
+
+void refuse_what_is_there(const std::string& path) {
+  std::error_code ignored;
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, ignored))
+    throw error(fmt::format("there is no folder {} for {}", folder.string(), path), "make it, or name another path");
+  if (fs::exists(fs::symlink_status(path, ignored)))
+    throw error(path + " is there already", "nothing was overwritten: name another path, or remove it yourself");
+}
+
+void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<new_root>& roots) {
+  refuse_what_is_there(path);
+  const unfinished_pool made(path);
+  {
+    media::pmem pool(made.path(), {.create_bytes = bytes});
+    for (const new_root& r : roots) fill(pool, r);
+  }
+  {
+    // As everybody else will see it.
+    media::pmem pool(made.path());
+    for (const new_root& r : roots) check(pool, r);
+  }
+  made.finish();
+}
+
+}  // namespace pmlab::pool

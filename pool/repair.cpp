@@ -1,0 +1,30 @@
+// A new pool from what can be read of a damaged one.
+#include <pmlab/pool/entries.hpp>
+#include <pmlab/pool/new_pool.hpp>
+#include <pmlab/pool/repair.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace pmlab::pool {
+
+std::vector<salvaged_root> repair(const contents& damaged, const std::vector<root>& chosen, const std::string& path,
+                                  std::uint64_t bytes, patience each) {
+  refuse_what_is_there(path);
+  contents wanted = damaged;
+  wanted.roots = chosen;
+  std::vector<salvaged_root> salvaged;
+  std::vector<read_entries> kept;
+  std::vector<new_root> made;
+  for (root_report& before : checks_of(wanted, each)) {
+    const bool sound = before.problem.empty() && before.violations.empty();
+    kept.push_back(entries_of(damaged, before.of, sound ? reading::opened : reading::salvaged, each));
+    const read_entries& read = kept.back();
+    made.push_back({before.of.facts.name, before.of.index, read.entries});
+    salvaged.push_back({std::move(before), read.entries.size(), read.contradictions, read.problem});
+  }
+  make_pool(path, bytes != 0 ? bytes : std::max(damaged.file_bytes, bytes_for(made)), made);
+  return salvaged;
+}
+
+}  // namespace pmlab::pool

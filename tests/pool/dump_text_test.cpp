@@ -1,0 +1,90 @@
+// Entries as text: what is written is read again, and what cannot be a dump is refused with file and line.
+#include <pmlab/base/error.hpp>
+#include <pmlab/pool/dump_text.hpp>
+
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pmlab::pool {
+namespace {
+
+using indexes::entry;
+
+const std::string header = R"(# pmlab-dump 1 {"root":"orders","index":"cceh"})"
+                           "\n";
+
+std::string written(const std::string& root, const std::vector<entry>& entries) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  write_root(file.get(), "text", root, bench::find_index("fast_fair"), entries);
+  std::string text(static_cast<std::size_t>(std::ftell(file.get())), '\0');
+  std::rewind(file.get());
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size());
+  return text;
+}
+
+// What is wrong with a text; empty: nothing.
+std::string refusal(const std::string& text) {
+  try {
+    static_cast<void>(parse_dump(text, "d.txt"));
+    return {};
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
+    return e.what();
+  }
+}
+
+void expect_refused(const std::string& text, const std::vector<std::string>& parts) {
+  const std::string said = refusal(text);
+  EXPECT_FALSE(said.empty()) << text;
+  for (const std::string& part : parts) EXPECT_NE(said.find(part), std::string::npos) << said;
+}
+
+TEST(DumpText, WhatIsWrittenIsReadAgain) {
+  constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<entry> entries = {{0, last}, {1, 0}, {42, 4242}, {last, 7}};
+  const std::string text = written("my \"orders\"", entries) + written("empty", {});
+  EXPECT_NE(text.find("\n42 4242\n"), std::string::npos) << text;
+  const std::vector<dumped_root> roots = parse_dump(text, "d.txt");
+  ASSERT_EQ(roots.size(), 2U);
+  EXPECT_EQ(roots[0].name, "my \"orders\"");
+  EXPECT_EQ(roots[0].index->name, "fast_fair");
+  EXPECT_EQ(roots[0].entries, entries);
+  EXPECT_EQ(roots[1].name, "empty");
+  EXPECT_TRUE(roots[1].entries.empty());
+}
+
+TEST(DumpText, PeopleWriteItTooAndInAnyOrder) {
+  const std::vector<dumped_root> roots = parse_dump(header + "9 1\r\n\n  3\t2 \n", "d.txt");
+  ASSERT_EQ(roots.size(), 1U);
+  EXPECT_EQ(roots[0].entries, (std::vector<entry>{{3, 2}, {9, 1}}));
+}
+
+TEST(DumpText, WhatIsNoDumpIsRefusedWithItsPlace) {
+  expect_refused("", {"d.txt", "empty"});
+  expect_refused("1 2\n", {"d.txt:1", "before any header"});
+  expect_refused("# something else\n", {"d.txt:1", "no header"});
+  expect_refused("# pmlab-dump 2 {}\n", {"d.txt:1", "no header"});
+  expect_refused("# pmlab-dump 1 {\n", {"d.txt:1", "\"root\""});
+  expect_refused("# pmlab-dump 1 {\"root\":\"a\"}\n", {"d.txt:1", "\"index\""});
+  expect_refused("# pmlab-dump 1 {\"root\":\"\",\"index\":\"cceh\"}\n", {"cannot name a root"});
+  expect_refused("# pmlab-dump 1 {\"root\":\"a\",\"index\":\"ceh\"}\n", {"d.txt:1", "did you mean cceh"});
+  for (const char* const line : {"1", "1 x", "x 1", "-1 2", "1 2 3", "1,2", "18446744073709551616 1", "0x1 2", "1.5 2"})
+    expect_refused(header + "5 5\n" + line + "\n", {"d.txt:3"});
+  expect_refused(header + "1 2\n1 3\n", {"key 1", "twice"});
+  expect_refused(header + "1 2\n" + header, {"d.txt:3", "'orders' comes twice"});
+}
+
+TEST(DumpText, ATextThatWasCutOffIsRefused) {
+  const std::string text = written("orders", {{1, 1}, {2, 2}, {30, 3}});
+  EXPECT_EQ(refusal(text), "");
+  expect_refused(text.substr(0, text.size() - 5), {"has 2 entries", "says 3"});
+}
+
+}  // namespace
+}  // namespace pmlab::pool

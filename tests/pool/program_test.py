@@ -1,0 +1,236 @@
+"""`pmlab pool`: a scenario for each command and for each bad input, pools of killed processes, damaged ones."""
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+from program import PMLAB, ProgramTest, main, pmlab
+
+INDEXES = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list", "skip_list_pm")
+
+
+class Pool(ProgramTest):
+    def bench(self, *arguments):
+        return (PMLAB, "bench", "--medium", "pmem:" + self.file("p"), "--keep", "--quiet", *arguments)
+
+    def make(self, index, records="20k"):
+        subprocess.run([*self.bench("--index", index), "--records", records, "--operations", "20k", "--phases", "insert,erase"],
+                       check=True, capture_output=True, timeout=240)
+        return self.file("p")
+
+    def content(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    def overwrite(self, path, at, data):
+        with open(path, "r+b") as f:
+            f.seek(at)
+            f.write(data)
+
+    def killed(self, index):
+        """A pool whose process was killed at work: while it loaded, or in the updates after that."""
+        with subprocess.Popen([*self.bench("--index", index), "--records", "500k", "--seconds", "100", "--phases", "update",
+                               "--pool-size", "96M"]) as run:
+            deadline = time.monotonic() + 60
+            while not os.path.exists(self.file("p")) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(random.uniform(0.05, 0.6))
+            run.send_signal(signal.SIGKILL)
+        self.assertEqual(run.returncode, -signal.SIGKILL)
+        return self.file("p")
+
+    def test_info(self):
+        path = self.make("fast_fair")
+        before = self.content(path)
+        text = self.assert_works("pool", "info", path).stdout
+        for part in (path, "survives", "pmlab-pool-1", "fast_fair 1", "20000", "depth"):
+            self.assertIn(part, text)
+        said = json.loads(self.assert_works("pool", "info", path, "--json").stdout)
+        self.assertEqual(said["file_bytes"], os.path.getsize(path))
+        self.assertGreater(said["allocated_bytes"], 16 * 20000)
+        [root] = said["roots"]
+        self.assertEqual((root["name"], root["layout"], root["layout_version"], root["entries"]),
+                         ("fast_fair", "fast_fair", 1, 20000))
+        self.assertGreater(root["depth"], 1)
+        self.assertEqual(self.content(path), before, "looking at it changed it")
+
+    def test_check(self):
+        path = self.make("cceh")
+        self.assertIn("cceh: sound, 20000 entries", self.assert_works("pool", "check", path).stdout)
+        self.assertTrue(json.loads(self.assert_works("pool", "check", path, "--json").stdout)["roots"][0]["sound"])
+
+    def test_two_roots_in_a_pool(self):
+        entries = "".join(f"{key} {key * key}\n" for key in range(5000))
+        text = self.write("t.txt", "".join(
+            f'# pmlab-dump 1 {{"root":"{root}","index":"{index}","layout_version":1,"entries":5000}}\n{entries}'
+            for root, index in (("orders", "fast_fair"), ("by customer", "cceh"))).encode())
+        path = self.file("new")
+        self.assert_works("pool", "load", text, path)
+        roots = json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]
+        self.assertEqual([(r["name"], r["layout"], r["entries"]) for r in roots],
+                         [("orders", "fast_fair", 5000), ("by customer", "cceh", 5000)])
+        self.assertEqual(self.assert_works("pool", "dump", path).stdout.encode(), self.content(text))
+        one = self.assert_works("pool", "dump", path, "--root", "by customer").stdout
+        self.assertTrue(one.startswith('# pmlab-dump 1 {"root":"by customer"') and one.endswith(entries))
+        self.assert_works("pool", "repair", path, "--root", "orders", "--output", self.file("one"))
+        self.assertIn("orders: sound, 5000 entries\n", self.assert_works("pool", "check", self.file("one")).stdout)
+
+    def test_dump_load_dump_is_the_same(self):
+        for index in INDEXES:
+            with self.subTest(index=index):
+                path = self.make(index)
+                text = self.file("entries.txt")
+                self.assert_works("pool", "dump", path, "--output", text)
+                lines = self.content(text).decode().splitlines()
+                self.assertEqual(len(lines), 20001)
+                self.assertIn(f'"index":"{index}"', lines[0])
+                keys = [int(line.split()[0]) for line in lines[1:]]
+                self.assertEqual(keys, sorted(set(keys)))
+                self.assertIn("20000 entries", self.assert_works("pool", "load", text, self.file("new"), "--size", "64M").stdout)
+                self.assert_works("pool", "check", self.file("new"))
+                self.assertEqual(os.path.getsize(self.file("new")), 64 << 20)
+                self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout.encode(), self.content(text))
+                for name in ("p", "new", "entries.txt"):
+                    os.remove(self.file(name))
+
+    def test_load_into_another_index_and_from_stdin(self):
+        text = '# pmlab-dump 1 {"root":"orders","index":"cceh"}\n9 1\n3 18446744073709551615\n'
+        done = subprocess.run([PMLAB, "pool", "load", "-", self.file("new"), "--index", "fp_tree"], input=text, text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        dumped = self.assert_works("pool", "dump", self.file("new")).stdout.splitlines()
+        self.assertEqual(dumped[1:], ["3 18446744073709551615", "9 1"])
+        self.assertIn('"root":"orders","index":"fp_tree"', dumped[0])
+
+    def test_a_killed_process(self):
+        for index in INDEXES:
+            with self.subTest(index=index):
+                path = self.killed(index)
+                before = self.content(path)
+                self.assertIn("sound", self.assert_works("pool", "check", path).stdout)
+                dumped = self.assert_works("pool", "dump", path).stdout
+                self.assertGreater(dumped.count("\n"), 100, "it was killed before it worked")
+                self.assertIn("which are all", self.assert_works("pool", "repair", path, "--output", self.file("new")).stdout)
+                self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout, dumped)
+                self.assertTrue(self.content(path) == before, "looking at it changed it")
+                os.remove(path)
+                os.remove(self.file("new"))
+
+    def test_a_broken_index_is_found_and_what_is_left_is_saved(self):
+        path = self.make("fast_fair")
+        dumped = self.assert_works("pool", "dump", path).stdout.splitlines()
+        key = int(dumped[5000].split()[0])
+        places = self.content(path).split(key.to_bytes(8, "little"))
+        self.assertGreater(len(places), 1)
+        at = 0
+        for part in places[:-1]:
+            at += len(part)
+            self.overwrite(path, at, bytes([255] * 8))
+            at += 8
+        before = self.content(path)
+        done = self.assert_fails(1, ["1 of 1 roots", "repair"], "pool", "check", path)
+        self.assertIn("fast_fair: NOT SOUND\n  ", done.stdout)
+        self.assertFalse(json.loads(pmlab("pool", "check", path, "--json").stdout)["roots"][0]["sound"])
+        done = self.assert_fails(1, ["damaged", "is sound"], "pool", "repair", path, "--output", self.file("new"))
+        self.assertIn("entries copied", done.stdout)
+        self.assert_works("pool", "check", self.file("new"))
+        saved = set(self.assert_works("pool", "dump", self.file("new")).stdout.splitlines()[1:])
+        self.assertGreaterEqual(len(saved & set(dumped)), 19900)
+        self.assertEqual(self.content(path), before, "the damaged file was changed")
+
+    def test_flipped_bytes_of_the_table_of_roots(self):
+        path = self.make("cceh", "1k")
+        sound = self.content(path)
+        table = sound.find(b"cceh".ljust(24, b"\0") * 2) - 8
+        self.assertGreater(table, 0)
+        said = set()
+        for seed in range(40):
+            source = random.Random(seed)
+            data = bytearray(sound)
+            for _ in range(3):
+                data[table + source.randrange(64)] ^= 1 << source.randrange(8)
+            self.write("p", data)
+            for command in (("info",), ("check",), ("dump",), ("repair", "--output", self.file("new"))):
+                done = pmlab("pool", command[0], path, *command[1:], "--timeout", "10")
+                errors = [line for line in done.stderr.splitlines() if line.startswith("pmlab: error: ")]
+                self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {command}")
+                self.assertEqual(len(errors), 0 if done.returncode == 0 else 1, f"seed {seed}: {command}: {done.stderr}")
+                said.add((command[0], done.returncode))
+                if os.path.exists(self.file("new")):
+                    os.remove(self.file("new"))
+            self.assertEqual(self.content(path), bytes(data))
+        self.assertTrue({("info", 0), ("check", 1)} <= said, said)
+
+    def test_bad_input(self):
+        missing, text = self.file("missing"), self.write("t.txt", b"ten years of work" * 1000000)
+        for command in ("info", "check", "dump"):
+            self.assert_fails(2, ["there is no pool at " + missing], "pool", command, missing)
+            self.assert_fails(2, [text, "not a pool"], "pool", command, text)
+            self.assert_fails(2, [self.folder, "it is no file"], "pool", command, self.folder)
+        self.assert_fails(2, ["there is no pool"], "pool", "repair", missing, "--output", self.file("new"))
+        self.assert_fails(2, ["--output", "never repaired in its place"], "pool", "repair", missing)
+        self.assert_fails(2, ["no command"], "pool")
+        self.assert_fails(2, ["did you mean info"], "pool", "inof", missing)
+        self.assert_fails(2, ["did you mean --json"], "pool", "info", missing, "--jsn")
+        self.assert_fails(2, ["--timeout"], "pool", "info", missing, "--timeout", "soon")
+        self.assert_fails(2, ["cannot be read"], "pool", "load", missing, self.file("new"))
+        self.assert_fails(2, ["t.txt:1"], "pool", "load", text, self.file("new"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["t.txt"])
+
+    def test_what_is_there_is_never_overwritten(self):
+        path, text = self.make("cceh", "1k"), self.file("d.txt")
+        self.assert_works("pool", "dump", path, "--output", text)
+        for arguments in (("dump", path, "--output", path), ("dump", path, "--output", text), ("load", text, path),
+                          ("repair", path, "--output", path), ("repair", path, "--output", text)):
+            before = {name: self.content(self.file(name)) for name in os.listdir(self.folder)}
+            self.assert_fails(2, ["is there already"], "pool", *arguments)
+            self.assertEqual({name: self.content(self.file(name)) for name in os.listdir(self.folder)}, before)
+
+    def test_pools_of_others(self):
+        path, new = self.make("cceh", "1k"), self.file("new")
+        self.assert_fails(2, ["no root 'ceh'", "did you mean 'cceh'"], "pool", "dump", path, "--root", "ceh")
+        self.overwrite(path, 4096, b"pmlab-pool-9")
+        self.assert_fails(2, ["pmlab-pool-9", "this build reads pmlab-pool-1"], "pool", "info", path)
+        self.overwrite(path, 4096, b"pmemkv\0\0\0\0\0\0")
+        self.assert_fails(2, ["'pmemkv'"], "pool", "info", path)
+        self.overwrite(path, 4096, b"pmlab-pool-1")
+        table = self.content(path).find(b"cceh".ljust(24, b"\0") * 2)
+        self.overwrite(path, table + 24, b"strings")
+        self.assertIn("strings 1", self.assert_works("pool", "info", path).stdout)
+        self.assert_fails(1, ["could not be checked"], "pool", "check", path)
+        self.assert_fails(2, ["'strings'", "--root"], "pool", "dump", path)
+        self.assert_fails(2, ["'strings'", "--root"], "pool", "repair", path, "--output", new)
+        self.overwrite(path, table + 24, b"cceh\0\0\0")
+        self.overwrite(path, table - 8, (7).to_bytes(8, "little"))
+        self.assertIn("version 7", self.assert_works("pool", "info", path).stdout)
+        self.assert_fails(1, ["could not be checked"], "pool", "check", path)
+        self.assertFalse(os.path.exists(new))
+
+    def test_a_pool_that_is_open_elsewhere(self):
+        with subprocess.Popen([*self.bench("--index", "cceh"), "--records", "1k", "--seconds", "100", "--phases", "read"]) as run:
+            try:
+                deadline = time.monotonic() + 60
+                while not os.path.exists(self.file("p")) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                for command in (("info",), ("check",), ("dump",), ("repair", "--output", self.file("new"))):
+                    self.assert_fails(2, ["open in another process", "close it"], "pool", command[0], self.file("p"),
+                                      *command[1:])
+            finally:
+                run.kill()
+
+    def test_a_new_pool_that_is_too_small_is_not_left_behind(self):
+        path = self.make("cceh", "500k")
+        text = self.file("d.txt")
+        self.assert_works("pool", "dump", path, "--output", text)
+        self.assert_fails(2, ["full after", "of the 500000 entries", "--size"], "pool", "load", text, self.file("new"),
+                          "--size", "10M")
+        self.assert_fails(2, ["too small"], "pool", "load", text, self.file("new"), "--size", "1M")
+        self.assert_fails(2, ["--size"], "pool", "load", text, self.file("new"), "--size", "much")
+        self.assert_fails(2, ["std_map"], "pool", "load", text, self.file("new"), "--index", "std_map")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["d.txt", "p"])
+
+
+if __name__ == "__main__":
+    main()
