@@ -22,8 +22,9 @@
 
 namespace pmlab {
 
+// NAME(ARGUMENT,...,KEY=VALUE,...) in its parts.
 struct spec {
-  std::string name;
+  std::string name;                                          // what stands before the bracket
   std::vector<std::string> arguments;                        // those without a key, in their order
   std::vector<std::pair<std::string, std::string>> options;  // key and value, in their order; no key twice
 

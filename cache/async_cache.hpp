@@ -70,6 +70,8 @@ concept scans = requires(Index& index, key_type key, std::span<indexes::entry> o
   index.scan(key, out);
 };
 
+// The cache and the index behind it, as one index. `Eviction`: lru, clock, s3_fifo, or chosen_eviction for a choice at
+// run time. A find that hits takes O(1); everything else costs what the index costs.
 template <indexes::point_index Index, eviction_policy Eviction = lru>
 class async_cache {
  public:
@@ -195,6 +197,7 @@ class async_cache {
     helpers_.close();
   }
 
+  // Counts since `open`. Exact when nothing runs.
   [[nodiscard]] statistics cache_statistics() const {
     statistics s;
     lanes_.for_each([&](const lane& l) {

@@ -29,18 +29,24 @@ enum class mode : std::uint8_t {
   bypass,       // the index alone; the cache stays correct, and gets nothing new
   adaptive,     // one of the others, by what they take
 };
+// As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 5> mode_names = {"serial", "interleaved", "parallel", "bypass",
                                                                "adaptive"};
+// As users write it.
 [[nodiscard]] constexpr std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
 
 // How many entries fit in: a number of them, of bytes of DRAM, or a share of the index's entries.
 struct capacity {
+  // What `amount` counts.
   enum class unit : std::uint8_t { entries, bytes, share };
-  unit in = unit::entries;
-  double amount = 1 << 16;
+  unit in = unit::entries;  // what `amount` counts
+  double amount = 1 << 16;  // of these; a share from 0 to 1
 
+  // So many entries.
   [[nodiscard]] static capacity entries(std::uint64_t n) { return {unit::entries, static_cast<double>(n)}; }
+  // As many entries as take so many bytes of DRAM.
   [[nodiscard]] static capacity bytes(std::uint64_t n) { return {unit::bytes, static_cast<double>(n)}; }
+  // A share of the index's entries, from 0 to 1.
   [[nodiscard]] static capacity share(double of_the_index) { return {unit::share, of_the_index}; }
 
   // `in_index`: entries of the index.
@@ -55,9 +61,10 @@ struct capacity {
   }
 };
 
+// The defaults fit most; docs/cache.md says when others do.
 struct options {
-  mode lookup = mode::serial;
-  capacity size{};
+  mode lookup = mode::serial;  // can be changed while the cache is used
+  capacity size{};             // fixed when the cache is opened
   // For a share: the entries that the index will have, if more than it has when it is opened.
   std::uint64_t expected_entries = 0;
   // Of a cache whose policy is chosen at run time.

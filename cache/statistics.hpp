@@ -11,7 +11,7 @@ namespace pmlab::cache {
 
 // Counts of one moment; exact when nothing runs.
 struct statistics {
-  std::uint64_t hits = 0;
+  std::uint64_t hits = 0;       // answered from the cache
   std::uint64_t misses = 0;     // looked for in the cache and searched in the index; bypassing lookups are neither
   std::uint64_t fills = 0;      // entries that were installed
   std::uint64_t drops = 0;      // fills that were dropped because the queue was full or the cache was closed
@@ -38,6 +38,7 @@ struct statistics {
     return *this;
   }
 
+  // Hits of those lookups that looked into the cache, from 0 to 1; 0 if there were none.
   [[nodiscard]] double hit_ratio() const noexcept {
     const std::uint64_t all = hits + misses;
     return all == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(all);

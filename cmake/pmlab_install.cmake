@@ -28,6 +28,12 @@ foreach(package pmlab pmlab-pmem pmlab-jemalloc)
           COMPONENT headers)
 endforeach()
 
+# What PiBench loads. docs/pibench.md
+get_property(libraries GLOBAL PROPERTY PMLAB_PIBENCH_LIBRARIES)
+if(libraries)
+  install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
+endif()
+
 # The programs find what they load beside them: bin/../lib/pmlab.
 if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)

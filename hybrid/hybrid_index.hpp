@@ -89,6 +89,8 @@ concept scannable = indexes::point_index<Index> && requires(Index& index, key_ty
   { index.scan(key, out) } -> std::same_as<std::size_t>;
 };
 
+// Both halves as one ordered index. Point operations cost what the hash's do, scans what the tree's do; changes cost
+// what the truth's do, and with synchronous updates the copy's besides.
 template <indexes::point_index Hash, scannable Tree, truth Truth>
 class hybrid_index {
   static constexpr bool hash_is_truth = Truth == truth::hash;
@@ -194,6 +196,7 @@ class hybrid_index {
 
   // ---- the hybrid itself ----
 
+  // True: the copy holds all that the truth holds, but for what is queued.
   [[nodiscard]] bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
   // Returns when the rebuild is over. Throws pmlab::error if there was no memory for it.
   void wait_until_complete() const {
@@ -216,6 +219,7 @@ class hybrid_index {
     start_rebuild(empty_first);
   }
 
+  // Counts since `open`. Exact when nothing runs.
   [[nodiscard]] statistics hybrid_statistics() const {
     statistics s;
     updaters_.add_to(s);
@@ -240,8 +244,8 @@ class hybrid_index {
   template <class HashMedium, class TreeMedium>
   hybrid_index(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o, clock::time_point opened)
       : options_(checked(o)),
-        hash_(Hash::open(hash_medium, Hash::layout_name)),
-        tree_(Tree::open(tree_medium, Tree::layout_name)),
+        hash_(Hash::open(hash_medium, root_of(o, Hash::layout_name, hash_is_truth))),
+        tree_(Tree::open(tree_medium, root_of(o, Tree::layout_name, !hash_is_truth))),
         begin_([&hash_medium, &tree_medium] {
           begin_on(hash_medium);
           begin_on(tree_medium);
@@ -266,6 +270,11 @@ class hybrid_index {
   static std::uint64_t nanoseconds_since(clock::time_point start) {
     return static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
+  }
+
+  static std::string root_of(const options& o, std::string_view layout, bool is_truth) {
+    if (o.name.empty()) return std::string(layout);
+    return std::string(o.name) + (is_truth ? "" : ":c");
   }
 
   // Threads that may be in the middle of a direct change at a time.

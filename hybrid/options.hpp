@@ -23,7 +23,9 @@ enum class update : std::uint8_t {
   asynchronous,  // soon after: a background thread takes changes from a queue, many at a time
   adaptive,      // the one or the other, by the share of writes among the operations
 };
+// As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> update_names = {"sync", "async", "adaptive"};
+// As users write it.
 [[nodiscard]] constexpr std::string_view to_string(update u) noexcept {
   return update_names[static_cast<std::size_t>(u)];
 }
@@ -33,12 +35,14 @@ enum class scans : std::uint8_t {
   fresh,     // all that was answered, or seen by anybody, before it began
   stale_ok,  // all but the last few changes of each queue
 };
+// As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 2> scan_names = {"fresh", "stale_ok"};
 
+// The defaults fit most; docs/hybrid.md says when others do.
 struct options {
-  update how = update::asynchronous;
+  update how = update::asynchronous;  // when the copy changes
 
-  scans scan = scans::fresh;
+  scans scan = scans::fresh;  // what a scan sees, where the tree is the copy
   // stale_ok: changes of a queue that a scan may miss.
   std::uint64_t stale_bound = 1024;
 
@@ -62,16 +66,20 @@ struct options {
   // Adaptive: after so many operations it is decided anew. Writes among them above the one share: asynchronous; below
   // the other: synchronous; between: as before.
   std::uint32_t window = 8192;
-  double asynchronous_above = 0.7;
-  double synchronous_below = 0.4;
+  double asynchronous_above = 0.7;  // share of writes, from 0 to 1
+  double synchronous_below = 0.4;   // the same
+
+  // Root of the truth in its medium, 1 to 21 characters, and NAME:c of the copy; looked at by `open` only. Empty: of
+  // each half its layout's name. So a medium can hold several hybrid indexes.
+  std::string_view name{};
 };
 
 // Counted since the index was opened. Exact when nothing runs.
 struct statistics {
-  std::uint64_t queued = 0;   // changes that went through a queue
-  std::uint64_t waiting = 0;  // changes that wait there now
-  std::uint64_t deepest = 0;  // most that waited in one queue when an updater came
-  std::uint64_t batches = 0;
+  std::uint64_t queued = 0;           // changes that went through a queue
+  std::uint64_t waiting = 0;          // changes that wait there now
+  std::uint64_t deepest = 0;          // most that waited in one queue when an updater came
+  std::uint64_t batches = 0;          // of changes that were applied together
   std::uint64_t merged = 0;           // changes that a later one of the same batch and key made needless
   std::uint64_t writer_waits = 0;     // times that a writer found its queue full
   std::uint64_t scan_waits = 0;       // times that a scan had to wait for a queue

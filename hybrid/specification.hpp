@@ -21,26 +21,30 @@ namespace pmlab::hybrid {
 
 // One of the two: an index, and where it is.
 struct half {
-  std::string index;
+  std::string index;     // name or specification of an index
   bool in_dram = false;  // or in the medium that the user names
 };
 
+// What a specification says.
 struct description {
-  half hash;
-  half tree;
-  truth which = truth::hash;
-  options how;
+  half hash;                  // for points
+  half tree;                  // for ranges
+  truth which = truth::hash;  // which of them is the truth
+  options how;                // all else
 
+  // The half that is the truth.
   [[nodiscard]] const half& durable() const noexcept { return which == truth::hash ? hash : tree; }
+  // The other one.
   [[nodiscard]] const half& copy() const noexcept { return which == truth::hash ? tree : hash; }
 };
 
 // The two of the paper have names.
 struct named_specification {
-  std::string_view name;
-  std::string_view text;
-  std::string_view what;
+  std::string_view name;  // as users write it
+  std::string_view text;  // the specification that it stands for
+  std::string_view what;  // one line for a list
 };
+// hybrid_index and hybrid_index_plus, in this order.
 inline constexpr std::array<named_specification, 2> named_specifications = {{
     {"hybrid_index", "hybrid(hash=cceh@pmem,tree=fast_fair@dram,update=async)",
      "hash in PM for points; B+tree in DRAM for ranges, updated in the background"},

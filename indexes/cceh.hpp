@@ -62,6 +62,8 @@
 
 namespace pmlab::indexes {
 
+// Extendible hash table [CCEH]. The file says when to use it, what holds of threads and crashes, and how it is laid
+// out. Operations: O(1), one flush and one fence per change but for splits and growth.
 template <media::medium Medium>
 class cceh {
   using segment = detail::cceh::segment;

@@ -49,6 +49,8 @@
 
 namespace pmlab::indexes {
 
+// B+tree with sorted nodes [FAST-FAIR]. The file says when to use it, what holds of threads and crashes, and how it is
+// laid out. Operations: O(log n); a scan of m entries O(log n + m).
 template <media::medium Medium>
 class fast_fair {
   using node = detail::fast_fair::node;

@@ -16,11 +16,13 @@ namespace pmlab::indexes {
 
 // All 2^64 keys and all 2^64 values are allowed.
 using key_type = std::uint64_t;
+// See key_type.
 using value_type = std::uint64_t;
 
+// A key with its value.
 struct entry {
-  key_type key;
-  value_type value;
+  key_type key;      // any
+  value_type value;  // any
   friend bool operator==(const entry&, const entry&) = default;
 };
 
@@ -34,6 +36,7 @@ enum class outcome : std::uint8_t {
   full,      // the medium has no space; nothing was changed, and the index keeps serving
 };
 
+// The enumerator's name.
 [[nodiscard]] constexpr std::string_view to_string(outcome o) noexcept {
   switch (o) {
     case outcome::inserted: return "inserted";
@@ -48,7 +51,7 @@ enum class outcome : std::uint8_t {
 
 // Shape and space of an index at one moment. Exact when no writer runs.
 struct index_stats {
-  std::uint64_t entries = 0;
+  std::uint64_t entries = 0;       // keys that are there
   std::uint64_t nodes = 0;         // segments, tree nodes, ...: blocks that hold entries
   std::uint64_t depth = 0;         // levels of a tree, global depth of an extendible hash table
   double load_factor = 0;          // entries / entries that fit into the nodes
@@ -58,12 +61,15 @@ struct index_stats {
 
 // The result of `check()`: violated invariants in words, the first hundred of them. Empty: the structure is sound.
 struct check_report {
+  // Further ones are not kept.
   static constexpr std::size_t most_violations = 100;
 
-  std::vector<std::string> violations;
-  std::uint64_t entries = 0;
+  std::vector<std::string> violations;  // in words, one each
+  std::uint64_t entries = 0;            // that the walk has met
 
+  // True: no invariant is violated.
   [[nodiscard]] bool ok() const noexcept { return violations.empty(); }
+  // Adds one, if there are not too many.
   void add(std::string violation) {
     if (violations.size() < most_violations) violations.push_back(std::move(violation));
   }

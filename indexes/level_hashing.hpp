@@ -76,6 +76,8 @@
 
 namespace pmlab::indexes {
 
+// Hash table of two levels [Level hashing]. The file says when to use it, what holds of threads and crashes, and how it
+// is laid out. Operations: O(1); a change that makes one of the many small tables grow moves a third of its entries.
 template <media::medium Medium>
 class level_hashing {
   using bucket = detail::level_hashing::bucket;

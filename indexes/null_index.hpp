@@ -23,6 +23,7 @@ class null_index {
   static constexpr std::string_view layout_name = "null_index";
   static constexpr std::uint64_t layout_version = 1;
 
+  // Takes the root `name`. Throws pmlab::error: it belongs to another layout, or there is no room.
   static null_index open(Medium& medium, std::string_view name = layout_name) {
     static_cast<void>(medium.named_root(name, layout_name, layout_version));
     return null_index();

@@ -73,6 +73,7 @@ namespace pmlab::indexes {
 // Where the towers stand: in DRAM, rebuilt by every open.
 struct dram_towers {
   static constexpr std::string_view layout_name = "skip_list";
+  // The towers of a list on `Medium`.
   template <class Medium>
   using on = detail::skip_list::dram_towers<Medium>;
 };
@@ -80,10 +81,13 @@ struct dram_towers {
 // In the medium: open in an instant, searches read more of the medium.
 struct persistent_towers {
   static constexpr std::string_view layout_name = "skip_list_pm";
+  // The towers of a list on `Medium`.
   template <class Medium>
   using on = detail::skip_list::persistent_towers<Medium>;
 };
 
+// Sorted list with towers. The file says when to use it, what holds of threads and crashes, and how it is laid out.
+// Operations: O(log n) expected; a scan of m entries O(log n + m). `Towers`: dram_towers or persistent_towers.
 template <media::medium Medium, class Towers = dram_towers>
 class skip_list {
   using towers = typename Towers::template on<Medium>;
@@ -405,6 +409,7 @@ class skip_list {
   towers towers_;
 };
 
+// With towers in the medium.
 template <media::medium Medium>
 using skip_list_pm = skip_list<Medium, persistent_towers>;
 

@@ -8,12 +8,13 @@
 #include <string_view>
 
 #include <cpuid.h>
-#include <immintrin.h>
 
 namespace pmlab::media {
 
+// Instructions that write a cache line back: the first keeps the line in the cache, the others drop it.
 enum class flush_instruction : std::uint8_t { clwb, clflushopt, clflush };
 
+// Its name as an assembler has it.
 [[nodiscard]] constexpr std::string_view to_string(flush_instruction i) noexcept {
   switch (i) {
     case flush_instruction::clwb: return "clwb";

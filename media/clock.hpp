@@ -22,6 +22,7 @@ namespace pmlab::media {
 // On the simulated machine: the virtual time of the calling thread, in picoseconds.
 class fast_clock {
  public:
+  // The one clock of this process.
   [[nodiscard]] static const fast_clock& instance() {
     static const fast_clock clock;
     return clock;
@@ -39,6 +40,7 @@ class fast_clock {
 // Thread-safe. The first use takes 20 ms.
 class fast_clock {
  public:
+  // The one clock of this process.
   [[nodiscard]] static const fast_clock& instance() {
     static const fast_clock clock;
     return clock;

@@ -32,8 +32,8 @@ struct counts {
   std::uint64_t lines_flushed = 0;         // 64 B lines, each time
   std::uint64_t lines_copied = 0;          // 64 B lines written by copy, each time
   std::uint64_t device_lines_written = 0;  // device lines of the flushed and copied lines, each once between two fences
-  std::uint64_t fences = 0;
-  std::uint64_t publications = 0;  // committed
+  std::uint64_t fences = 0;                // each time
+  std::uint64_t publications = 0;          // committed
 
   friend bool operator==(const counts&, const counts&) = default;
 };
@@ -50,6 +50,7 @@ class counted : public wrapper<Inner> {
 
   class publication : public Inner::publication {
    public:
+    // Nothing happens yet. `medium` outlives it.
     explicit publication(counted& medium) noexcept(noexcept(typename Inner::publication(medium.inner())))
         : Inner::publication(medium.inner()), medium_(medium) {}
 
@@ -70,6 +71,7 @@ class counted : public wrapper<Inner> {
     mine.device_read.clear();
     this->inner_begin_operation();
   }
+  // The operation ends. Counts nothing.
   void end_operation() { this->inner_end_operation(); }
 
   void visit(const void* start, std::size_t bytes) noexcept {

@@ -21,6 +21,7 @@
 
 namespace pmlab::media {
 
+// What a DRAM medium is made with.
 struct dram_options {
   std::uint64_t capacity_bytes = 0;  // 0: no limit but the machine's memory
   bool huge_pages = true;            // jemalloc_dram: ask the kernel for 2 MB pages
@@ -43,6 +44,7 @@ class basic_dram {
  public:
   static constexpr bool durable = false;
 
+  // Throws what Blocks throws.
   explicit basic_dram(dram_options options = {}) : options_(options), blocks_(options) {}
   basic_dram(const basic_dram&) = delete;
   basic_dram& operator=(const basic_dram&) = delete;
@@ -50,6 +52,7 @@ class basic_dram {
 
   class publication {
    public:
+    // Nothing happens yet. `medium` outlives it.
     explicit publication(basic_dram& medium) noexcept : medium_(medium) {}
     publication(const publication&) = delete;
     publication& operator=(const publication&) = delete;
@@ -143,6 +146,7 @@ class basic_dram {
 // Blocks from the standard library's aligned operator new.
 class standard_blocks {
  public:
+  // No option matters here.
   explicit standard_blocks(const dram_options& /*options*/) {}
   standard_blocks(const standard_blocks&) = delete;
   standard_blocks& operator=(const standard_blocks&) = delete;
@@ -173,6 +177,7 @@ class standard_blocks {
   std::unordered_map<void*, std::align_val_t> live_;
 };
 
+// DRAM by the standard library's allocator.
 using dram = basic_dram<standard_blocks>;
 static_assert(medium<dram>);
 

@@ -8,6 +8,7 @@
 
 namespace pmlab::media {
 
+// Of a huge page of x86-64: 2 MiB.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 // Asks the kernel to back the whole 2 MB units of [start, start + bytes) with huge pages now: a random access then

@@ -19,6 +19,7 @@ namespace pmlab::media {
 // One jemalloc arena whose memory comes from the hooks below. Destroying it gives all of its memory back.
 class jemalloc_blocks {
  public:
+  // Throws pmlab::error: no such NUMA node, no arena.
   explicit jemalloc_blocks(const dram_options& options)
       : hooks_{extent_hooks(), options.huge_pages, options.numa_node} {
     if (options.numa_node >= 0 && (numa_available() < 0 || options.numa_node > numa_max_node()))
@@ -88,6 +89,7 @@ class jemalloc_blocks {
   unsigned arena_ = 0;
 };
 
+// DRAM by jemalloc: huge pages, NUMA nodes, no lock shared by all threads.
 using jemalloc_dram = basic_dram<jemalloc_blocks>;
 static_assert(medium<jemalloc_dram>);
 

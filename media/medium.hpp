@@ -66,7 +66,7 @@ inline constexpr std::size_t root_name_limit = 23;  // characters of a root's na
 
 // One name in a medium's table of roots. `word` is 0 until the owner publishes its root object into it.
 struct root {
-  std::atomic<std::uint64_t>* word;
+  std::atomic<std::uint64_t>* word;  // in the medium; never nullptr
 };
 
 template <class M>
@@ -133,6 +133,7 @@ void prefetch(M& m, const void* start, std::size_t bytes) noexcept {
   if constexpr (requires { m.prefetch(start, bytes); }) m.prefetch(start, bytes);
   for_each_line(start, bytes, [](std::uintptr_t line) { __builtin_prefetch(reinterpret_cast<const void*>(line)); });
 }
+// The same for an object that lives in `m`.
 template <medium M, detail::flushable_object T>
 void prefetch(M& m, const T& object) noexcept {
   prefetch(m, std::addressof(object), sizeof(T));

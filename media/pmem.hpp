@@ -10,6 +10,7 @@
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pmem_path.hpp>
+#include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/root_table.hpp>
 
 #include <algorithm>
@@ -41,6 +42,7 @@
 
 namespace pmlab::media {
 
+// What a pool is opened, or made, with.
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
   bool huge_pages = true;          // tmpfs: back the pool with 2 MB pages if the kernel gives them
@@ -50,6 +52,7 @@ struct pmem_options {
 class pmem {
  public:
   static constexpr bool durable = true;
+  // Bytes of the smallest pool that libpmemobj makes.
   static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
   // What libpmemobj calls the layout: that of the table of roots; each index has a layout of its own.
   static constexpr const char* pool_layout = "pmlab-pool-1";
@@ -89,6 +92,7 @@ class pmem {
 
   class publication {
    public:
+    // Nothing happens yet. `medium` outlives it.
     explicit publication(pmem& medium) noexcept : medium_(medium) {}
     publication(const publication&) = delete;
     publication& operator=(const publication&) = delete;
@@ -126,10 +130,13 @@ class pmem {
   };
 
   [[nodiscard]] std::string name() const { return "pmem:" + path_; }
+  // As it was given.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // What the pool's content outlives, in words.
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
+  // The kind of memory that the path leads to.
   [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
+  // The best one of this processor.
   [[nodiscard]] flush_instruction flushes_with() const noexcept { return instruction_; }
 
   template <class T>
@@ -141,6 +148,7 @@ class pmem {
     return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
   }
 
+  // One past the greatest word of a pointer into this pool: its bytes. See `can_name`.
   [[nodiscard]] std::uint64_t pointer_bound() const noexcept {
     return capacity_bytes_ != 0 ? capacity_bytes_ : std::numeric_limits<std::uint64_t>::max();
   }
@@ -220,8 +228,13 @@ class pmem {
     else if (S_ISREG(status.st_mode) && status.st_size < static_cast<off_t>(least_pool_bytes))
       wrong = "it has " + std::to_string(status.st_size) + " bytes, and no pool is smaller than " +
               std::to_string(least_pool_bytes);
-    if (wrong.empty()) return;
+    const std::optional<std::string> layout = layout_of_pool(file);
+    const bool of_others = wrong.empty() && layout && *layout != pool_layout;
+    if (wrong.empty() && !of_others) return;
     ::close(file);
+    if (of_others)
+      throw error("pool " + path_ + " has layout '" + *layout + "', and this program reads '" + pool_layout + "'",
+                  "open it with what made it (of pmlab, another release), and copy the entries over");
     throw error(path_ + " is not a pool: " + wrong, "name another file, or remove this one");
   }
 

@@ -14,6 +14,7 @@
 
 namespace pmlab::media {
 
+// Where the bytes of a pool's path are.
 enum class backing : std::uint8_t {
   device_dax,  // a device file of persistent memory
   fs_dax,      // a file on a file system that maps persistent memory directly
@@ -21,6 +22,7 @@ enum class backing : std::uint8_t {
   page_cache,  // an ordinary file: the kernel keeps it in DRAM and writes it out when it likes
 };
 
+// What a pool there outlives, in words.
 [[nodiscard]] constexpr std::string_view survives(backing b) noexcept {
   switch (b) {
     case backing::device_dax:

@@ -14,9 +14,12 @@ template <class T>
 class pointer {
  public:
   constexpr pointer() noexcept = default;
+  // `word`: from `word()`, of a pointer into the same medium.
   constexpr explicit pointer(std::uint64_t word) noexcept : word_(word) {}
 
+  // What is stored of it.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+  // False: null.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
   friend constexpr bool operator==(pointer, pointer) noexcept = default;
 

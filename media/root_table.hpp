@@ -23,10 +23,10 @@ namespace pmlab::media {
 // `version` != 0 commits the entry: it is stored after name and layout, into the same line, so that no crash shows a
 // version beside half a name.
 struct alignas(cache_line_bytes) root_entry {
-  std::atomic<std::uint64_t> version{0};
-  std::array<std::atomic<std::uint64_t>, 3> name{};
-  std::array<std::atomic<std::uint64_t>, 3> layout{};
-  std::atomic<std::uint64_t> word{0};
+  std::atomic<std::uint64_t> version{0};               // of the layout; 0: the entry is free
+  std::array<std::atomic<std::uint64_t>, 3> name{};    // characters, 0-padded
+  std::array<std::atomic<std::uint64_t>, 3> layout{};  // characters, 0-padded
+  std::atomic<std::uint64_t> word{0};                  // of the owner: 0 until it has published its root object
 };
 static_assert(sizeof(root_entry) == cache_line_bytes);
 
@@ -40,7 +40,7 @@ struct root_facts {
 
 // Lives in the medium. Calls must be serialized by the medium.
 struct root_table {
-  std::array<root_entry, root_limit> entries{};
+  std::array<root_entry, root_limit> entries{};  // those in use come first
 
   // Finds or adds `name`; `persist_entry(entry)` makes an added one durable. Errors: see medium::named_root.
   template <class Persist>

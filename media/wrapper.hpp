@@ -21,7 +21,9 @@ class wrapper {
   wrapper(const wrapper&) = delete;
   wrapper& operator=(const wrapper&) = delete;
 
+  // The medium that is wrapped; it lives as long as this.
   [[nodiscard]] Inner& inner() noexcept { return inner_; }
+  // The same.
   [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
   [[nodiscard]] std::string name() const { return inner_.name(); }
@@ -35,6 +37,7 @@ class wrapper {
     return inner_.locate(object);
   }
 
+  // The inner medium's, if it has one.
   [[nodiscard]] std::uint64_t pointer_bound() const noexcept requires requires(const Inner& inner) {
     inner.pointer_bound();
   }
@@ -46,6 +49,7 @@ class wrapper {
   [[nodiscard]] usage used() const { return inner_.used(); }
 
  protected:
+  // `arguments` build the inner medium.
   template <class... Arguments>
   explicit wrapper(std::in_place_t /*builds the inner medium*/, Arguments&&... arguments)
       : inner_(std::forward<Arguments>(arguments)...) {}
@@ -55,9 +59,11 @@ class wrapper {
   void inner_begin_operation() {
     if constexpr (requires { inner_.begin_operation(); }) inner_.begin_operation();
   }
+  // The same at the end of an operation.
   void inner_end_operation() {
     if constexpr (requires { inner_.end_operation(); }) inner_.end_operation();
   }
+  // Tells the inner medium of a prefetch, if it wants to know.
   void inner_prefetch(const void* start, std::size_t bytes) noexcept {
     if constexpr (requires { inner_.prefetch(start, bytes); }) inner_.prefetch(start, bytes);
   }

@@ -62,6 +62,11 @@ step_format() {
   (cd "$root" && sources | xargs clang-format-14 --dry-run -Werror)
 }
 
+step_api() {
+  need doxygen
+  "$scripts/api.sh"
+}
+
 # tidied CHECKS: the sources of the library and of the program: each test takes a minute, and instantiates the same
 # headers. So do the indexes in the benchmark, which verification has with fewer media.
 tidied() {
@@ -73,7 +78,7 @@ tidied() {
 step_tidy() { tidied "-clang-analyzer-*,-performance-unnecessary-value-param,-bugprone-reserved-identifier"; }
 step_analyze() { tidied ""; }
 
-steps=(build ctest headers format asan tsan clang)
+steps=(build ctest headers format api asan tsan clang)
 quick_steps=(build ctest format)
 slow_steps=(tidy analyze)
 

@@ -41,6 +41,8 @@
 
 namespace pmlab::sync {
 
+// Keeps what readers may still hold until none of them can. Thread safety: everything but construction and destruction.
+// Progress: readers (`pin`) wait for nobody; of writers one at a time looks what can go.
 class epochs {
   struct participant;
 
@@ -48,6 +50,7 @@ class epochs {
   // Functions that a thread retires before it looks again whether some can run.
   static constexpr std::size_t usual_batch = 64;
 
+  // `batch`: functions that a thread retires before it looks again whether some can run; at least 1.
   explicit epochs(std::size_t batch = usual_batch) : batch_(batch) {}
   epochs(const epochs&) = delete;
   epochs& operator=(const epochs&) = delete;
@@ -122,6 +125,7 @@ class epochs {
     return result;
   }
 
+  // Of a function that is retired, with what it holds: it is kept without an allocation of its own.
   static constexpr std::size_t most_bytes = 48;
 
  private:

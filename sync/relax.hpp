@@ -3,20 +3,17 @@
 
 #include <thread>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace pmlab::sync {
 
 // One step of a busy wait. The first steps only tell the core that it spins; later ones give the core away, since the
 // thread waited for may need it (more threads than cores). One object per wait.
 class backoff {
  public:
+  // Waits some nanoseconds, or lets another thread run.
   void pause() noexcept {
     if (++steps_ < spins_before_yield) {
 #if defined(__x86_64__)
-      _mm_pause();
+      __builtin_ia32_pause();
 #endif
     } else {
       std::this_thread::yield();

@@ -16,12 +16,31 @@ namespace pmlab::sync {
   return std::clamp(std::thread::hardware_concurrency(), 1U, most);
 }
 
+namespace detail {
+
+// Calls work(context) on up to `threads` threads, this one among them. Apart from the loop itself, so that threads are
+// compiled once and not for each.
+inline void run_on_threads(std::size_t threads, void (*work)(void*), void* context) {
+  std::vector<std::thread> helpers;
+  try {
+    helpers.reserve(threads);
+    while (helpers.size() + 1 < threads) helpers.emplace_back(work, context);
+  } catch (const std::system_error&) {
+    // Those that there are do it.
+  } catch (const std::bad_alloc&) {
+  }
+  work(context);
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace detail
+
 // Calls body(i) for every i < count, from up to `threads` threads, this one among them; fewer where the system gives no
 // more. `body` must not throw. Threads take `grain` turns at a time, in ascending order.
 template <class Body>
 void run_in_parallel(unsigned threads, std::size_t count, std::size_t grain, Body&& body) {
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
+  auto work = [&] {
     for (;;) {
       const std::size_t first = next.fetch_add(grain, std::memory_order_relaxed);
       if (first >= count) return;
@@ -30,16 +49,8 @@ void run_in_parallel(unsigned threads, std::size_t count, std::size_t grain, Bod
     }
   };
   const std::size_t useful = std::min<std::size_t>(threads, (count + grain - 1) / grain);
-  std::vector<std::thread> helpers;
-  try {
-    helpers.reserve(useful);
-    while (helpers.size() + 1 < useful) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Those that there are do it.
-  } catch (const std::bad_alloc&) {
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  detail::run_on_threads(
+      useful, [](void* loop) { (*static_cast<decltype(work)*>(loop))(); }, &work);
 }
 
 }  // namespace pmlab::sync

@@ -12,7 +12,6 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <immintrin.h>
 #endif
 
 namespace pmlab::sync {
@@ -30,11 +29,14 @@ concept transactions = requires {
 
 // For code that shall not try.
 struct no_transactions {
+  // Never.
   static constexpr bool available() noexcept { return false; }
+  // Runs nothing and answers false.
   template <class Body>
   static bool attempt(Body&& /*body*/) noexcept {
     return false;
   }
+  // Nothing to end.
   static void give_up() noexcept {}
 };
 
@@ -70,32 +72,37 @@ class hardware_transactions {
     constexpr int tries = 3;
     for (int i = 0; i < tries; ++i) {
 #if defined(__x86_64__)
-      const unsigned status = _xbegin();
-      if (status == _XBEGIN_STARTED) {
+      const auto status = static_cast<unsigned>(__builtin_ia32_xbegin());
+      if (status == started) {
         body();
-        _xend();
+        __builtin_ia32_xend();
         return true;
       }
-      if ((status & _XABORT_RETRY) == 0) return false;
+      if ((status & may_succeed_yet) == 0) return false;
 #endif
     }
     return false;
   }
 
+  // Ends the transaction that this thread is in. Only inside of one.
   [[gnu::target("rtm")]] static void give_up() noexcept {
 #if defined(__x86_64__)
-    _xabort(0);
+    __builtin_ia32_xabort(0);
 #endif
   }
 
  private:
+  // What the instruction answers. Builtins, since <immintrin.h> takes a third of a second to compile.
+  static constexpr unsigned started = ~0U;
+  static constexpr unsigned may_succeed_yet = 1U << 1;
+
   // On the simulated machine there are none: it would have to take them back with the memory.
   [[gnu::target("rtm")]] static bool probe() noexcept {
 #if defined(__x86_64__) && !defined(PMLAB_SIMULATED)
     if (!advertised()) return false;
     for (int i = 0; i < 100; ++i)
-      if (_xbegin() == _XBEGIN_STARTED) {
-        _xend();
+      if (static_cast<unsigned>(__builtin_ia32_xbegin()) == started) {
+        __builtin_ia32_xend();
         return true;
       }
 #endif

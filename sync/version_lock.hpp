@@ -42,6 +42,7 @@ class version_lock {
   // True while a writer is inside.
   [[nodiscard]] bool is_held() const noexcept { return (word_.load(std::memory_order_acquire) & held) != 0; }
 
+  // Waits until no other writer is inside, and goes in. Not recursive, not fair.
   void lock() noexcept {
     for (backoff wait;; wait.pause()) {
       std::uint64_t version = word_.load(std::memory_order_relaxed);
@@ -77,6 +78,7 @@ class version_lock_table {
   // The lock of the object at `position`: consecutive positions get different locks.
   [[nodiscard]] version_lock& operator[](std::uint64_t position) const noexcept { return locks_[position & mask_]; }
 
+  // Of DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(version_lock); }
 
  private:

@@ -14,9 +14,12 @@
 
 namespace pmlab::cache {
 
+// The policies; each has a header of its own.
 enum class eviction : std::uint8_t { lru, clock, s3_fifo };
+// As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> eviction_names = {"lru", "clock", "s3_fifo"};
 
+// Does what the policy `which` does.
 class chosen_eviction {
   template <class Work>
   decltype(auto) with(Work&& work) const noexcept {
@@ -29,6 +32,7 @@ class chosen_eviction {
   }
 
  public:
+  // The policy stays what it is.
   explicit chosen_eviction(eviction which) : which_(which) {}
 
   [[nodiscard]] bool uses_side_words() const noexcept {

@@ -15,18 +15,23 @@ namespace pmlab::cache {
 // Entries of a set: a set is two cache lines with a header of two words.
 inline constexpr unsigned ways = 7;
 
+// Of a policy's word.
 inline constexpr unsigned eviction_bits = 21;
 
+// What a policy keeps beside its word.
 using side_words = std::array<std::uint64_t, 2>;
 
 // The part of an entry's hash by which a policy remembers it after it has gone.
 inline constexpr unsigned tag_bits = 10;
+// Its lowest tag_bits count.
 using tag_type = std::uint32_t;
+// Of the entry in each way.
 using tags_of_set = std::array<tag_type, ways>;
 
+// What a policy keeps of one set.
 struct eviction_state {
-  std::uint32_t word = 0;
-  side_words side{};
+  std::uint32_t word = 0;  // eviction_bits of it; readers change it
+  side_words side{};       // only under the set's lock
 };
 
 // All functions are called from many threads at a time, for different sets; they keep nothing in the policy itself.

@@ -31,6 +31,7 @@
 
 namespace pmlab::cache {
 
+// Modes of shards, and the samples that decide on them. Of an asynchronous cache; not to be used by itself.
 class chooser {
  public:
   // Lookups of a bypassed shard that use the cache all the same: those of one set in so many.
@@ -51,8 +52,8 @@ class chooser {
 
   // How one lookup is to be made.
   struct plan {
-    mode how;
-    bool timed;
+    mode how;    // never adaptive
+    bool timed;  // its time is to be taken, and given to `record`
   };
 
   // True: all shards bypass, and this lookup is not sampled, whatever its key. `tick`: one more for each lookup of the
@@ -74,6 +75,7 @@ class chooser {
     return {sample % 4 != 0 ? now.current : candidates_[sample / 4 % candidate_count_], true};
   }
 
+  // Picoseconds, from a start that stays.
   [[nodiscard]] std::uint64_t now() const noexcept { return now_(); }
 
   // A timed lookup took `picoseconds`. `hit`: the cache had the key; of a bypassing one, it was not asked.
@@ -84,12 +86,15 @@ class chooser {
     if (s.samples.fetch_add(1, std::memory_order_relaxed) + 1 == window_) decide(s);
   }
 
+  // How often shards have changed their modes.
   [[nodiscard]] std::uint64_t switches() const noexcept {
     std::uint64_t sum = 0;
     for (unsigned i = 0; i < count_; ++i) sum += shards_[i].switches.load(std::memory_order_relaxed);
     return sum;
   }
+  // The mode of the shard of set `number`.
   [[nodiscard]] mode current(std::uint64_t number) const noexcept { return load(shard_of(number)).current; }
+  // Of DRAM.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return count_ * sizeof(shard); }
 
  private:

@@ -32,10 +32,13 @@
 
 namespace pmlab::cache {
 
+// The threads and their mailboxes. Of an asynchronous cache; not to be used by itself. Thread safety: `ask` and `close`
+// from any number of threads. Progress: `ask` is wait-free, but for waking a helper that sleeps.
 class helpers {
   struct mailbox;
 
  public:
+  // Searches the index; called by helpers, many at a time.
   using search = std::function<std::optional<indexes::value_type>(indexes::key_type)>;
 
   // `find` searches the index; it may throw. Throws pmlab::error: the system gives no more threads.
@@ -52,6 +55,7 @@ class helpers {
   helpers& operator=(const helpers&) = delete;
   ~helpers() { close(); }
 
+  // Of helpers.
   [[nodiscard]] std::size_t count() const noexcept { return mailboxes_.size(); }
 
   // Ends the threads. May be called while others ask.
@@ -103,6 +107,7 @@ class helpers {
     return q;
   }
 
+  // Of DRAM.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return mailboxes_.size() * sizeof(mailbox); }
 
  private:

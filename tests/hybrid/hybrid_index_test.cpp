@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -327,6 +328,26 @@ TEST(hybrid_index_queue, the_load_decides_how_the_copy_is_updated) {
   EXPECT_FALSE(load(5).asynchronous) << "between the bounds it stays";
   EXPECT_EQ(index.hybrid_statistics().switches, 2U);
   EXPECT_TRUE(index.check().ok());
+}
+
+// Both halves of both in one medium.
+TYPED_TEST(hybrid_index, of_two_names_are_two) {
+  dram memory;
+  const auto named = [](std::string_view name) {
+    options o;
+    o.name = name;
+    return o;
+  };
+  auto first = TypeParam::open(memory, memory, named("first"));
+  auto second = TypeParam::open(memory, memory, named("second"));
+  EXPECT_EQ(first.insert(1, 10), outcome::inserted);
+  EXPECT_EQ(second.insert(1, 20), outcome::inserted);
+  EXPECT_EQ(second.insert(2, 21), outcome::inserted);
+  first.settle();
+  second.settle();
+  expect_holds(first, {{1, 10}});
+  expect_holds(second, {{1, 20}, {2, 21}});
+  EXPECT_THROW((void)TypeParam::open(memory, memory, named("a name of more than 21")), error);
 }
 
 TEST(hybrid_index_options, what_cannot_be_is_refused) {

@@ -251,6 +251,25 @@ TEST_F(pmem_pool, refuses_a_truncated_pool) {
   EXPECT_NE(message_of([&] { pool{path()}; }).find(path()), std::string::npos);
 }
 
+// The pool's own layout is libpmemobj's; each index has one besides, and a version of it.
+TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
+  PMEMobjpool* const older = pmemobj_create(path().c_str(), "pmlab-pool-0", pool_bytes, 0600);
+  ASSERT_NE(older, nullptr) << pmemobj_errormsg();
+  pmemobj_close(older);
+  EXPECT_EQ(
+      message_of([&] { pool{path()}; }),
+      "pool " + path() +
+          " has layout 'pmlab-pool-0', and this program reads 'pmlab-pool-1'; open it with what made it (of pmlab, "
+          "another release), and copy the entries over");
+  pool medium(path("new"), {.create_bytes = pool_bytes});
+  static_cast<void>(medium.named_root("mine", "cceh", 1));
+  EXPECT_EQ(message_of([&] { static_cast<void>(medium.named_root("mine", "cceh", 2)); }),
+            "'mine' has version 1 of layout cceh, and this program reads version 2; open it with the release of pmlab "
+            "that wrote it and copy the entries over");
+  EXPECT_EQ(message_of([&] { static_cast<void>(medium.named_root("mine", "fast_fair", 1)); }),
+            "'mine' is an index of layout cceh, not fast_fair; open it as cceh, or take another name or pool");
+}
+
 TEST_F(pmem_pool, is_open_once_at_a_time) {
   pool medium(path(), {.create_bytes = pool_bytes});
   EXPECT_NE(message_of([&] { pool{path()}; }).find("open nowhere else"), std::string::npos);

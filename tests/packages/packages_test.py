@@ -5,6 +5,7 @@ PMLAB_SOURCE and PMLAB_BUILD are pmlab's source and build folder."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -67,6 +68,18 @@ class Packages(unittest.TestCase):
             flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
             run("c++", "-std=c++20", "-o", folder / program, source, *flags)
         self.assert_works(folder)
+
+    def test_the_commands_of_the_readme(self):
+        """All of them but those that fetch: in a copy of the source, with a home of its own."""
+        text = (SOURCE / "README.md").read_text()
+        commands = re.search(r"```sh\n(git clone.*?)```", text, re.S)[1].splitlines()
+        self.assertEqual(commands[1], "scripts/setup.sh")
+        clone = self.folder / "clone"
+        shutil.copytree(SOURCE, clone, ignore=shutil.ignore_patterns(".*", "build*", "results"))
+        pool = self.folder / "readme.pool"
+        script = "\n".join(commands[2:]).replace("./embed", f"./embed {pool}")
+        said = run("bash", "-euc", script, cwd=clone, env={**os.environ, "HOME": str(self.folder / "home")})
+        self.assertTrue(said.endswith("42 -> 4242, run 1\n42 -> 4242, run 2\n"), said)
 
     def test_a_missing_component_is_named(self):
         said = self.configure("find_package", "-DPMLAB_PMEMOBJ_CPP_INCLUDE=PMLAB_PMEMOBJ_CPP_INCLUDE-NOTFOUND",

@@ -1,0 +1,32 @@
+// What the first bytes of a pool file say, without opening the pool.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace pmlab::media {
+
+// The name of the layout that libpmemobj keeps in a pool. Nothing: this is no pool of one file, or it cannot be read (a
+// device cannot). `file`: an open descriptor.
+[[nodiscard]] inline std::optional<std::string> layout_of_pool(int file) {
+  // PMDK's own format: a signature, and behind the first page the name, with zeros behind it.
+  constexpr std::string_view signature("PMEMOBJ\0", 8);
+  constexpr off_t name_at = 4096;
+  std::array<char, signature.size()> first{};
+  std::array<char, 1024> name{};
+  if (::pread(file, first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) ||
+      std::string_view(first.data(), first.size()) != signature ||
+      ::pread(file, name.data(), name.size() - 1, name_at) != static_cast<ssize_t>(name.size() - 1))
+    return std::nullopt;
+  const std::string layout(name.data());
+  const bool readable = std::all_of(layout.begin(), layout.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return readable ? std::optional(layout) : std::nullopt;
+}
+
+}  // namespace pmlab::media

@@ -1,0 +1,18 @@
+// Recipe of a library: an index by itself.
+#pragma once
+
+#include <string_view>
+
+namespace pmlab::pibench {
+
+// `Index`: a class template whose first parameter is the medium, its others defaulted.
+template <template <class...> class Index>
+struct alone {
+  // The index `name` in `medium`; empty: of its layout's name. Throws what Index::open throws.
+  template <class Medium>
+  [[nodiscard]] Index<Medium> open(Medium& medium, std::string_view name = {}) const {
+    return Index<Medium>::open(medium, name.empty() ? Index<Medium>::layout_name : name);
+  }
+};
+
+}  // namespace pmlab::pibench

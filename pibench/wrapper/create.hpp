@@ -1,0 +1,79 @@
+// What create_tree of each of pmlab's libraries does: opens the memory that PiBench's options name, and the index in it.
+//
+//   pool_path empty      DRAM: nothing survives the tree
+//   pool_path is there   a pmlab pool (media/pmem.hpp), recovered; pool_size does not matter
+//   pool_path is not     a new pool of pool_size bytes
+//
+// Keys and values of 8 bytes are the index's own; any other sizes are a string index's, whose words it keeps.
+//
+// A recipe says how an index is opened on a medium: `recipe.open(medium, name)`; it outlives the index, and may hold what the
+// index needs besides (wrapper/alone.hpp, wrapper/cached.hpp, wrapper/hybrid.hpp).
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/pibench/tree_api.hpp>
+#include <pmlab/pibench/wrapper/message.hpp>
+#include <pmlab/pibench/wrapper/tree_of_strings.hpp>
+#include <pmlab/pibench/wrapper/tree_of_words.hpp>
+#include <pmlab/pibench/wrapper/with_bulk_load.hpp>
+#include <pmlab/strings/string_index.hpp>
+#include <pmlab/strings/values.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace pmlab::pibench {
+
+namespace detail {
+
+inline constexpr std::size_t word_bytes = 8;
+
+// Throw pmlab::error, in the words of PiBench's options.
+inline void check_sizes(const tree_options_t& options) {
+  if (options.key_size == 0 || options.key_size > strings::most_key_bytes)
+    throw error("there are no keys of " + std::to_string(options.key_size) + " bytes",
+                "give --key_size 1 to " + std::to_string(strings::most_key_bytes));
+  if (options.value_size > strings::blob_values::most_bytes)
+    throw error("there are no values of " + std::to_string(options.value_size) + " bytes",
+                "give --value_size 0 to " + std::to_string(strings::blob_values::most_bytes));
+}
+inline void check_pool(const tree_options_t& options) {
+  std::error_code ignored;
+  if (options.pool_size == 0 && !std::filesystem::exists(options.pool_path, ignored))
+    throw error("there is no pool at " + options.pool_path, "give --pool_size in bytes to make one");
+}
+
+template <class Recipe, class Medium, class... MediumArguments>
+[[nodiscard]] std::unique_ptr<tree_api> create_on(std::string_view name, const tree_options_t& options,
+                                                  const MediumArguments&... of_the_medium) {
+  const bool words = options.value_size == word_bytes;
+  if (words && options.key_size == word_bytes)
+    return std::make_unique<tree_of_words<Medium, Recipe>>(name, of_the_medium...);
+  if (words)
+    return std::make_unique<tree_of_strings<Medium, Recipe, strings::word_values>>(name, options, of_the_medium...);
+  return std::make_unique<tree_of_strings<Medium, Recipe, strings::blob_values>>(name, options, of_the_medium...);
+}
+
+}  // namespace detail
+
+// The tree of `name` ("fast_fair", ...), for its library's create_tree. Throws pmlab::error, and says it on stderr too,
+// since PiBench does not: sizes that are not offered, no pool and no size to make one, and whatever media::pmem and the
+// index say of a pool that they cannot open.
+template <class Recipe>
+[[nodiscard]] tree_api* create(std::string_view name, const tree_options_t& options) {
+  return saying(name, [&] {
+    detail::check_sizes(options);
+    if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
+    detail::check_pool(options);
+    const media::pmem_options pool{.create_bytes = options.pool_size};
+    return with_chosen_interface(detail::create_on<Recipe, media::pmem>(name, options, options.pool_path, pool));
+  });
+}
+
+}  // namespace pmlab::pibench
