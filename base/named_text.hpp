@@ -5,9 +5,10 @@
 
 namespace pmlab {
 
+// Both are literals of the program.
 struct named_text {
-  std::string_view name;
-  std::string_view text;
+  std::string_view name;  // of the file, without its ending
+  std::string_view text;  // all of it
 };
 
 }  // namespace pmlab

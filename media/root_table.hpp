@@ -32,10 +32,10 @@ static_assert(sizeof(root_entry) == cache_line_bytes);
 
 // What a table says of one root.
 struct root_facts {
-  std::string name;    // any bytes, if the medium is corrupted
-  std::string layout;  // of its index: "cceh"
-  std::uint64_t version = 0;
-  bool made = false;  // its index has published a root object
+  std::string name;           // any bytes, if the medium is corrupted
+  std::string layout;         // of its index: "cceh"
+  std::uint64_t version = 0;  // of that layout
+  bool made = false;          // its index has published a root object
 };
 
 // Lives in the medium. Calls must be serialized by the medium.

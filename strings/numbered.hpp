@@ -58,6 +58,7 @@ struct varied_keys {
     return key;
   }
 
+  // The number whose key this is.
   [[nodiscard]] std::uint64_t number_of(std::string_view key) const {
     if (key.empty()) return 0;
     std::uint64_t half = 0;
@@ -89,6 +90,7 @@ template <class Values>
     return number;
   }
 }
+// The number that a value was made of; another one, if it was made of none.
 template <class Values>
 [[nodiscard]] std::uint64_t number_of_value(const typename Values::value_type& value) {
   if constexpr (Values::in_blocks) {
@@ -119,13 +121,16 @@ class numbered {
   }();
 
  public:
+  // "strings_" and the name of the index of the words.
   static constexpr std::string_view layout_name{name_characters.data(), name_characters.size() - 1};
   static constexpr std::uint64_t layout_version = strings_type::layout_version;
 
+  // As string_index::open.
   static numbered open(Medium& medium, std::string_view name = layout_name) {
     return numbered(
         medium, name, [&] { return Index::open(medium, name); }, Keys{});
   }
+  // The same with words and keys of the caller's.
   template <class OpenWords>
   static numbered open(Medium& medium, std::string_view name, OpenWords&& open_words, Keys keys) {
     return numbered(medium, name, open_words, std::move(keys));
@@ -189,6 +194,7 @@ class numbered {
   [[nodiscard]] std::uint64_t size() const { return strings_.size(); }
   [[nodiscard]] indexes::index_stats stats() const { return strings_.stats(); }
   [[nodiscard]] indexes::check_report check() const { return strings_.check(); }
+  // The index of strings itself.
   [[nodiscard]] strings_type& strings() noexcept { return strings_; }
 
  private:

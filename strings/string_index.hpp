@@ -51,6 +51,7 @@ namespace pmlab::strings {
 
 using indexes::outcome;
 
+// The longest key.
 inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
 
 // `Medium`: where records are; with it, `Index` says where the words are. `Values`: word_values or blob_values. `Hash`: of
@@ -67,8 +68,11 @@ class string_index {
   using bytes_block = detail::bytes_block;
 
  public:
-  using value_type = typename Values::value_type;  // std::uint64_t or std::string
-  using value_view = typename Values::view;        // std::uint64_t or std::string_view
+  // What `find` answers: std::uint64_t or std::string.
+  using value_type = typename Values::value_type;
+  // What `insert` takes: std::uint64_t or std::string_view.
+  using value_view = typename Values::view;
+  // Of the ledger and of what leads to records; the words' index has a version of its own.
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
@@ -183,6 +187,7 @@ class string_index {
     where_.for_each([&](const record& r) { function(r.key(), value_of(r)); });
   }
 
+  // Keys in the index; walks it.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t entries = 0;
     where_.for_each([&](const record&) { ++entries; });

@@ -17,21 +17,31 @@ namespace pmlab::strings {
 
 // 8 bytes, in the key's own record: an update is one store, one flush and one fence.
 struct word_values {
+  // What `find` answers.
   using value_type = std::uint64_t;
+  // What `insert` takes.
   using view = std::uint64_t;
+  // As the layout of an index says it.
   static constexpr std::string_view name = "words";
+  // Whether a value has a block of its own in the medium.
   static constexpr bool in_blocks = false;
 
+  // Every word is a value.
   static void check(view /*value*/) noexcept {}
 };
 
 // Up to `most_bytes` bytes, zeros included, in a block of their own: an update publishes the new block in the place of
 // the old one, so that a crash leaves all of one or all of the other.
 struct blob_values {
+  // What `find` answers: a copy.
   using value_type = std::string;
+  // What `insert` takes.
   using view = std::string_view;
+  // As the layout of an index says it.
   static constexpr std::string_view name = "blobs";
+  // Whether a value has a block of its own in the medium.
   static constexpr bool in_blocks = true;
+  // The longest value.
   static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
   // Throws pmlab::error: too long.
