@@ -133,6 +133,7 @@ std::unique_ptr<subject> make(const hybrid::description& d, const subject_setup&
 
 index_description description_of(const hybrid::description& d, std::string what) {
   index_description made;
+  made.root_name = d.durable().index;
   made.what = std::move(what);
   made.threading = "any number of threads";
   made.ordered = true;
@@ -151,7 +152,9 @@ index_description describe(const spec& given) {
   if (!tree.ordered) throw error(tree.name + " has no order to scan", "name a tree or a list as tree=...");
   index_description made =
       description_of(d, "a hash and a tree over the same data: " + hash.name + " and " + tree.name);
-  made.pool_bytes_per_entry = (d.which == truth::hash ? hash : tree).pool_bytes_per_entry;
+  const index_description& lasting = d.which == truth::hash ? hash : tree;
+  made.root_name = lasting.root_name;
+  made.pool_bytes_per_entry = lasting.pool_bytes_per_entry;
   return made;
 }
 

@@ -22,6 +22,7 @@ registration register_index(std::string what, keeps kept = keeps::entries) {
   static_assert(indexes::point_index<on_some>);
   index_description d;
   d.name = on_some::layout_name;
+  d.root_name = d.name;
   d.what = std::move(what);
   d.threading = "any number of threads";
   d.kept = kept;

@@ -31,8 +31,9 @@ enum class keeps : std::uint8_t { entries, nothing };
 
 struct index_description {
   std::string name;
-  std::string what;       // one line
-  std::string threading;  // how many threads may do what
+  std::string root_name{};  // of its root in a pool; of several, of what a crash leaves
+  std::string what;         // one line
+  std::string threading;    // how many threads may do what
   bool ordered = false;
   keeps kept = keeps::entries;
   bool peer = false;  // somebody else's container, as packaged

@@ -20,15 +20,13 @@
 namespace pmlab::bench {
 namespace {
 
-constexpr std::string_view root_name = "strings";
-
 template <class Words, class Values>
 class strings_subject final : public subject {
   using index_type = strings::numbered<attached_medium, Words, Values, string_keys>;
 
  public:
-  strings_subject(std::unique_ptr<subject> behind, string_keys keys)
-      : behind_(std::move(behind)), keys_(std::move(keys)) {
+  strings_subject(std::unique_ptr<subject> behind, std::string root_name, string_keys keys)
+      : behind_(std::move(behind)), root_name_(std::move(root_name)), keys_(std::move(keys)) {
     open();
   }
 
@@ -60,7 +58,7 @@ class strings_subject final : public subject {
 
  private:
   struct opened {
-    opened(any_index& words, const string_keys& keys)
+    opened(any_index& words, const std::string& root_name, const string_keys& keys)
         : medium(words.medium()),
           index(index_type::open(
               medium, root_name, [&words] { return Words::open(words); }, keys)) {}
@@ -73,10 +71,11 @@ class strings_subject final : public subject {
     if (index == nullptr)
       throw error("strings cannot be kept over what is measured on " + behind_->medium(),
                   "measure the index alone there");
-    open_.emplace(*index, keys_);
+    open_.emplace(*index, root_name_, keys_);
   }
 
   std::unique_ptr<subject> behind_;
+  std::string root_name_;
   string_keys keys_;
   std::optional<opened> open_;
 };
@@ -84,8 +83,9 @@ class strings_subject final : public subject {
 template <class Values>
 std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, const subject_setup& setup) {
   std::unique_ptr<subject> behind = below.make(setup);
-  if (below.ordered) return std::make_unique<strings_subject<attached_ordered_index, Values>>(std::move(behind), keys);
-  return std::make_unique<strings_subject<attached_index, Values>>(std::move(behind), keys);
+  if (below.ordered)
+    return std::make_unique<strings_subject<attached_ordered_index, Values>>(std::move(behind), below.root_name, keys);
+  return std::make_unique<strings_subject<attached_index, Values>>(std::move(behind), below.root_name, keys);
 }
 
 index_description describe(const spec& given) {

@@ -57,7 +57,7 @@ int info(const given_options& given) {
   fmt::print("{}", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
   // A root of somebody else's is no failure: nobody tried to open it.
   for (const pool::root_report& r : reports)
-    if (r.of.index != nullptr && !r.problem.empty()) return complain(r.problem);
+    if (r.of.is_readable() && !r.problem.empty()) return complain(r.problem);
   return success;
 }
 
@@ -67,7 +67,7 @@ int check(const given_options& given) {
   fmt::print("{}", given.json ? pool::check_json(all, reports) : pool::check_text(reports));
   std::size_t bad = 0, unread = 0;
   for (const pool::root_report& r : reports) {
-    if (r.of.index == nullptr)
+    if (!r.of.is_readable())
       ++unread;
     else if (!r.problem.empty() || !r.violations.empty())
       ++bad;

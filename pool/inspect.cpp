@@ -4,9 +4,12 @@
 #include <pmlab/bench/any_index.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/inspect.hpp>
+#include <pmlab/pool/strings_root.hpp>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +44,28 @@ root root_of(const json& said, std::size_t position) {
   return r;
 }
 
+root* root_named(std::vector<root>& roots, std::string_view name) {
+  const auto place = std::find_if(roots.begin(), roots.end(), [&](const root& r) { return r.facts.name == name; });
+  return place == roots.end() ? nullptr : &*place;
+}
+
+// Tells string keys and their words of each other.
+void pair_strings(std::vector<root>& roots) {
+  for (root& r : roots) {
+    const std::optional<std::string> words = words_root_of(r.facts.name, r.facts.layout);
+    if (!words) continue;
+    root* const below = root_named(roots, *words);
+    if (below == nullptr || below->index == nullptr) {
+      r.problem = fmt::format("its words are to be in root '{}', which {}", printable(*words),
+                              below == nullptr ? "is not there" : "cannot be read");
+      continue;
+    }
+    r.words = *words;
+    r.problem.clear();
+    below->strings = r.facts.name;
+  }
+}
+
 // What the child says of the pool as a whole.
 std::string facts_of(media::pmem& pool) {
   json roots = json::array();
@@ -69,11 +94,14 @@ indexes::index_stats shape_from_json(const json& j) {
 
 root_report report_on(const contents& all, const root& r, bool checks, patience each) {
   root_report report{r};
-  if (r.index == nullptr) {
+  const root* const below = r.words.empty() ? &r
+                                            : &*std::find_if(all.roots.begin(), all.roots.end(),
+                                                             [&](const root& w) { return w.facts.name == r.words; });
+  if (below->index == nullptr) {
     report.problem = r.problem;
     return report;
   }
-  if (r.is_empty()) {
+  if (below->is_empty() || !r.facts.made) {
     report.shape.emplace();
     return report;
   }
@@ -81,7 +109,14 @@ root_report report_on(const contents& all, const root& r, bool checks, patience 
     const std::string doing =
         fmt::format("{} root '{}' of pool {}", checks ? "checking" : "opening", printable(r.facts.name), all.path);
     const json said = json::parse(look_at(all.path, doing, each, [&](media::pmem& pool) {
-      const std::shared_ptr<bench::any_index> index = r.index->open_root(pool, pool.roots().at(r.position).name);
+      const std::shared_ptr<bench::any_index> index =
+          below->index->open_root(pool, pool.roots().at(below->position).name);
+      if (!r.words.empty()) {
+        const strings_report said_by =
+            report_on_strings(*index, below->index->ordered, r.words, r.facts.layout, checks);
+        const json shape = said_by.found.ok() ? shape_to_json(said_by.shape) : json(nullptr);
+        return packed({{"violations", said_by.found.violations}, {"shape", shape}});
+      }
       const indexes::check_report found = checks ? index->check() : indexes::check_report{};
       // What is damaged is counted by nobody: the walk might not end.
       const json shape = found.ok() ? shape_to_json(index->stats()) : json(nullptr);
@@ -116,6 +151,7 @@ contents contents_of(const std::string& path, patience each) {
   const json said = json::parse(answer);
   contents all{path, said.at("capacity"), said.at("allocated"), said.at("survives"), said.at("device"), {}};
   for (const json& r : said.at("roots")) all.roots.push_back(root_of(r, all.roots.size()));
+  pair_strings(all.roots);
   return all;
 }
 
@@ -135,6 +171,12 @@ std::vector<root> chosen_roots(const contents& all, const std::vector<std::strin
   if (named.empty()) chosen = all.roots;
   std::erase_if(chosen, [](const root& r) { return r.index != nullptr && r.index->kept == bench::keeps::nothing; });
   if (chosen.empty()) throw error(fmt::format("pool {} holds no index", all.path), "name another pool");
+  for (const root& r : chosen)
+    if (!r.words.empty() || !r.strings.empty())
+      throw error(
+          fmt::format("root '{}' of pool {} is of string keys, which these commands do not copy",
+                      printable(r.facts.name), all.path),
+          "copy them by a program: strings::string_index::for_each; or say by --root NAME which others you want");
   for (const root& r : chosen)
     if (r.index == nullptr)
       throw error(

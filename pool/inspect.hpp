@@ -20,6 +20,10 @@ struct root {
   media::root_facts facts;
   const bench::index_description* index = nullptr;
   std::string problem = {};
+  std::string words = {};    // of string keys: the root that holds their words
+  std::string strings = {};  // of words: the root of the string keys that they are of
+  // Of what this build reads.
+  [[nodiscard]] bool is_readable() const noexcept { return index != nullptr || !words.empty(); }
   // Named when its process ended, and still empty; or of an index that keeps nothing. There is nothing to open.
   [[nodiscard]] bool is_empty() const noexcept { return index != nullptr && !facts.made; }
 };

@@ -34,7 +34,7 @@ json root_to_json(const root_report& r) {
   j["name"] = r.of.facts.name;
   j["layout"] = r.of.facts.layout;
   j["layout_version"] = r.of.facts.version;
-  j["readable"] = r.of.index != nullptr;
+  j["readable"] = r.of.is_readable();
   j["made"] = r.of.facts.made;
   j["problem"] = or_null(r.problem);
   j["entries"] = r.shape ? json(r.shape->entries) : json(nullptr);
@@ -97,7 +97,7 @@ std::string check_text(const std::vector<root_report>& reports) {
   for (const root_report& r : reports) {
     text += printable(r.of.facts.name) + ": ";
     if (!r.problem.empty())
-      text += fmt::format("{}: {}\n", r.of.index == nullptr ? "NOT CHECKED" : "NOT SOUND", r.problem);
+      text += fmt::format("{}: {}\n", !r.of.is_readable() ? "NOT CHECKED" : "NOT SOUND", r.problem);
     else if (r.violations.empty())
       text += fmt::format("sound, {} entries\n", r.shape->entries);
     else

@@ -56,6 +56,18 @@ class Pool(ProgramTest):
         self.assertGreater(root["depth"], 1)
         self.assertEqual(self.content(path), before, "looking at it changed it")
 
+    def test_string_keys(self):
+        for index, layout in (("strings(cceh,values=blobs)", "strings_hashed_blobs"), ("strings(skip_list)", "strings_digital_words")):
+            with self.subTest(index=index):
+                path = self.make(index, "2k")
+                words = "cceh" if "cceh" in index else "skip_list"
+                said = {r["name"]: r for r in json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]}
+                self.assertEqual((said[words + ":s"]["layout"], said[words + ":s"]["entries"]), (layout, 2000))
+                self.assertIn(words + ":s: sound, 2000 entries", self.assert_works("pool", "check", path).stdout)
+                for command in (("dump", path), ("dump", path, "--root", words), ("repair", path, "--output", self.file("new"))):
+                    self.assert_fails(2, ["string keys", "--root"], "pool", *command)
+                os.remove(path)
+
     def test_check(self):
         path = self.make("cceh")
         self.assertIn("cceh: sound, 20000 entries", self.assert_works("pool", "check", path).stdout)
