@@ -130,7 +130,11 @@ int dump(const given_options& given) {
       throw error(fmt::format("root '{}' of pool {} has {} keys with two values", pool::printable(r.facts.name),
                               given.file, read.contradictions),
                   std::string(pool::damage::remedy));
-    pool::write_root(output.file(), output.name(), r.facts.name, *r.index, read.entries);
+    const pool::root& words = pool::words_of(all, r);
+    if (read.values.empty())
+      pool::write_root(output.file(), output.name(), r.facts.name, *r.index, read.entries);
+    else
+      pool::write_strings(output.file(), output.name(), words.facts.name, *words.index, read.values, read.texts);
   }
   output.finish();
   return success;
@@ -143,11 +147,15 @@ int load(const given_options& given) {
       pool::parse_dump(read_file(from_input ? "/dev/stdin" : given.text, "dump"), from_input ? "stdin" : given.text);
   const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
   std::vector<pool::new_root> wanted;
-  for (const pool::dumped_root& r : roots) wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries});
+  for (const pool::dumped_root& r : roots) {
+    wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries});
+    if (!r.values.empty()) wanted.back().texts = &r.texts;
+    wanted.back().values = r.values;
+  }
   const std::uint64_t bytes = given.size.empty() ? pool::bytes_for(wanted) : bench::parse_bytes(given.size, "--size");
   pool::make_pool(given.file, bytes, wanted);
   for (const pool::new_root& r : wanted)
-    fmt::print("{}: {} entries in {}, checked\n", pool::printable(r.name), r.entries.size(), r.index->name);
+    fmt::print("{}: {} entries in {}, checked\n", pool::printable(r.name), r.count(), r.index->name);
   return success;
 }
 

@@ -1,12 +1,13 @@
 // A pool as it is looked at.
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/pool_header.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/copy.hpp>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <fcntl.h>
@@ -18,9 +19,6 @@
 namespace pmlab::pool {
 namespace {
 
-// Every pool of libpmemobj begins with this, and has the name of its layout after its header of a page.
-constexpr std::string_view signature = "PMEMOBJ";
-constexpr std::streamoff layout_at = 4096;
 constexpr std::string_view layout_family = "pmlab-pool-";
 
 bool is_device(const std::string& path) {
@@ -37,11 +35,7 @@ bool is_open_elsewhere(const std::string& path) {
   return locked;
 }
 
-void refuse_other_layouts(const std::string& path, std::ifstream& file) {
-  std::array<char, 64> name{};
-  file.seekg(layout_at);
-  file.read(name.data(), name.size() - 1);
-  const std::string_view layout(name.data());
+void refuse_other_layouts(const std::string& path, const std::string& layout) {
   if (layout == media::pmem::pool_layout) return;
   if (layout.starts_with(layout_family))
     throw error(fmt::format("pool {} has layout {}, and this build reads {}", path, layout, media::pmem::pool_layout),
@@ -59,16 +53,16 @@ void refuse_what_is_no_pool(const std::string& path) {
     throw error(fmt::format("there is no pool at {}: {}", path, std::strerror(errno)), "check the path");
   if (S_ISCHR(status.st_mode)) return;
   if (!S_ISREG(status.st_mode)) throw error(path + " is not a pool: it is no file", "name a pool file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw error("cannot read " + path, "check its permissions");
-  std::array<char, signature.size()> begin{};
-  file.read(begin.data(), begin.size());
-  if (!file || std::string_view(begin.data(), begin.size()) != signature)
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw error(fmt::format("cannot read {}: {}", path, std::strerror(errno)), "check its permissions");
+  const std::optional<std::string> layout = media::layout_of_pool(file);
+  ::close(file);
+  if (!layout)
     throw error(path + " is not a pool: it does not begin like one",
                 "name another file; if it was a pool, its header is lost, and with it the way to all the rest");
   if (is_open_elsewhere(path))
     throw error(fmt::format("pool {} is open in another process", path), "close it there first");
-  refuse_other_layouts(path, file);
+  refuse_other_layouts(path, *layout);
 }
 
 std::string look_at(const std::string& path, const std::string& doing, patience each,

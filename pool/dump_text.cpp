@@ -2,12 +2,12 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/pool/dump_text.hpp>
+#include <pmlab/pool/strings_text.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -56,7 +56,8 @@ class reader {
         refuse(fmt::format("the header has no text \"{}\"", key), an_example);
       return said[key].get<std::string>();
     };
-    dumped_root root{text("root"), nullptr, {}};
+    dumped_root root;
+    root.name = text("root");
     if (root.name.empty() || root.name.size() > media::root_name_limit)
       refuse(fmt::format("'{}' cannot name a root", root.name),
              fmt::format("use 1 to {} bytes", media::root_name_limit));
@@ -66,6 +67,11 @@ class reader {
       root.index = &bench::find_index(text("index"));
     } catch (const error& e) {
       throw error(fmt::format("{}:{}: {}", path_, number_, e.what()), {});
+    }
+    if (said.contains("strings")) {
+      root.values = text("strings");
+      if (root.values != "words" && root.values != "blobs")
+        refuse(fmt::format("there are no strings with values '{}'", root.values), "write words or blobs");
     }
     announced_.reset();
     if (said.contains("entries")) {
@@ -88,6 +94,13 @@ class reader {
 
   void add_entry(std::string_view line) {
     if (roots_.empty()) refuse("an entry before any header", an_example);
+    if (!roots_.back().values.empty()) {
+      std::optional<string_entries::value_type> entry = entry_of(line, roots_.back().values);
+      if (!entry)
+        refuse("no key and value of string keys",
+               "write KEY VALUE, percent-encoded as docs/pools.md says; values of \"words\" are numbers");
+      return roots_.back().texts.push_back(*std::move(entry));
+    }
     const std::uint64_t key = number_from(line, "key");
     const std::uint64_t value = number_from(line, "value");
     if (line.find_first_not_of(" \t") != std::string_view::npos)
@@ -98,10 +111,12 @@ class reader {
   void finish_root() {
     if (roots_.empty()) return;
     dumped_root& root = roots_.back();
-    if (announced_ && *announced_ != root.entries.size())
-      throw error(fmt::format("{}: root '{}' has {} entries, and its header says {}", path_, root.name,
-                              root.entries.size(), *announced_),
-                  "dump it again: the text was cut off or changed");
+    const std::size_t count = root.values.empty() ? root.entries.size() : root.texts.size();
+    if (announced_ && *announced_ != count)
+      throw error(
+          fmt::format("{}: root '{}' has {} entries, and its header says {}", path_, root.name, count, *announced_),
+          "dump it again: the text was cut off or changed");
+    if (!root.values.empty()) return finish_strings(root);
     const auto before = [](const indexes::entry& a, const indexes::entry& b) { return a.key < b.key; };
     if (!std::is_sorted(root.entries.begin(), root.entries.end(), before))
       std::sort(root.entries.begin(), root.entries.end(), before);
@@ -112,6 +127,15 @@ class reader {
                   "leave one of them");
   }
 
+  void finish_strings(dumped_root& root) const {
+    std::sort(root.texts.begin(), root.texts.end());
+    const auto twice = std::adjacent_find(root.texts.begin(), root.texts.end(),
+                                          [](const auto& a, const auto& b) { return a.first == b.first; });
+    if (twice != root.texts.end())
+      throw error(fmt::format("{}: key {} of root '{}' comes twice", path_, percent_encoded(twice->first), root.name),
+                  "leave one of them");
+  }
+
   std::string_view text_;
   const std::string& path_;
   std::size_t number_ = 0;  // of the line
@@ -119,25 +143,53 @@ class reader {
   std::optional<std::uint64_t> announced_;  // entries of the last root
 };
 
+// Lines that go to a file in blocks.
+class line_writer {
+ public:
+  line_writer(std::FILE* file, const std::string& path, const nlohmann::ordered_json& header)
+      : file_(file), path_(path) {
+    add(std::string(header_mark) + header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+
+  void add(const std::string& line) {
+    constexpr std::size_t block = 1 << 16;
+    (text_ += line) += '\n';
+    if (text_.size() >= block) flush();
+  }
+
+  void flush() {
+    if (std::fwrite(text_.data(), 1, text_.size(), file_) != text_.size())
+      throw error(fmt::format("cannot write to {}: {}", path_, std::strerror(errno)), "check the space there");
+    text_.clear();
+  }
+
+ private:
+  std::FILE* file_;
+  const std::string& path_;
+  std::string text_;
+};
+
 }  // namespace
 
 void write_root(std::FILE* file, const std::string& path, const std::string& name,
                 const bench::index_description& index, std::span<const indexes::entry> entries) {
-  const nlohmann::ordered_json header = {
-      {"root", name}, {"index", index.name}, {"layout_version", index.layout_version}, {"entries", entries.size()}};
-  std::string text =
-      fmt::format("{}{}\n", header_mark, header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  const auto flush = [&] {
-    if (std::fwrite(text.data(), 1, text.size(), file) != text.size())
-      throw error(fmt::format("cannot write to {}: {}", path, std::strerror(errno)), "check the space there");
-    text.clear();
-  };
-  constexpr std::size_t block = 1 << 16;
-  for (const indexes::entry& e : entries) {
-    fmt::format_to(std::back_inserter(text), "{} {}\n", e.key, e.value);
-    if (text.size() >= block) flush();
-  }
-  flush();
+  line_writer lines(
+      file, path,
+      {{"root", name}, {"index", index.name}, {"layout_version", index.layout_version}, {"entries", entries.size()}});
+  for (const indexes::entry& e : entries) lines.add(fmt::format("{} {}", e.key, e.value));
+  lines.flush();
+}
+
+void write_strings(std::FILE* file, const std::string& path, const std::string& name,
+                   const bench::index_description& index, const std::string& values, const string_entries& entries) {
+  line_writer lines(file, path,
+                    {{"root", name},
+                     {"index", index.name},
+                     {"strings", values},
+                     {"layout_version", index.layout_version},
+                     {"entries", entries.size()}});
+  for (const auto& e : entries) lines.add(line_of(e, values));
+  lines.flush();
 }
 
 std::vector<dumped_root> parse_dump(std::string_view text, const std::string& path) {

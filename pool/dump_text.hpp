@@ -4,12 +4,16 @@
 //   42 4242
 //   43 17
 //
+//   # pmlab-dump 1 {"root":"sessions","index":"cceh","strings":"blobs","layout_version":1,"entries":1}
+//   a81f user=17;cart=3
+//
 // Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` take them. Of the first line
-// "root" and "index" must be there; "entries", if it is, must be how many follow. Blank lines mean nothing.
+// "root" and "index" must be there; "strings", if keys are (strings_text.hpp); "entries", if it is, must be how many follow. Blank lines mean nothing.
 #pragma once
 
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/pool/strings_root.hpp>
 
 #include <cstdio>
 #include <span>
@@ -23,11 +27,16 @@ struct dumped_root {
   std::string name;
   const bench::index_description* index = nullptr;
   std::vector<indexes::entry> entries;  // ascending, each key once
+  // Of string keys, instead of `entries`; `index` is that of their words.
+  string_entries texts = {};  // ascending, each key once
+  std::string values = {};    // "words" or "blobs"; empty: these are numbers
 };
 
 // Throws pmlab::error if it cannot be written. `path` names the file in the error.
 void write_root(std::FILE* file, const std::string& path, const std::string& name,
                 const bench::index_description& index, std::span<const indexes::entry> entries);
+void write_strings(std::FILE* file, const std::string& path, const std::string& name,
+                   const bench::index_description& index, const std::string& values, const string_entries& entries);
 
 // Throws pmlab::error that names file and line: no header, an index that there is none of, no number, a key twice, a root
 // twice, fewer entries than the header says.

@@ -3,6 +3,7 @@
 #include <pmlab/bench/any_index.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/entries.hpp>
+#include <pmlab/pool/strings_text.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -83,9 +84,36 @@ std::string problem_of(const contents& all, const root& from, patience each, sha
   }
 }
 
+// All of them come in one piece: a walk over keys that cannot be read ends with its process.
+read_entries strings_of(const contents& all, const root& from, patience each) {
+  read_entries result;
+  const root& below = words_of(all, from);
+  const std::string doing = fmt::format("reading root '{}' of pool {}", printable(from.facts.name), all.path);
+  try {
+    result.values = values_of(from.facts.layout, below.index->ordered, from.words);
+    if (below.is_empty() || !from.facts.made) return result;
+    const std::string text = look_at(all.path, doing, each, [&](media::pmem& pool) {
+      const std::shared_ptr<bench::any_index> words = below.index->open_root(pool, from.words);
+      std::string lines;
+      for (const auto& entry : entries_of_strings({*words, below.index->ordered, from.words, result.values}))
+        lines += line_of(entry, result.values) += '\n';
+      return lines;
+    });
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::size_t end = rest.find('\n');
+      result.texts.push_back(entry_of(rest.substr(0, end), result.values).value());
+      rest.remove_prefix(end + 1);
+    }
+  } catch (const error& e) {
+    result.problem = e.what();
+  }
+  return result;
+}
+
 }  // namespace
 
 read_entries entries_of(const contents& all, const root& from, reading how, patience each) {
+  if (!from.words.empty()) return strings_of(all, from, each);
   // No index needs less than its two words for an entry: more entries than that run in a circle.
   const auto kept = std::make_shared<shared_entries>(all.file_bytes / sizeof(indexes::entry));
   read_entries result{kept, {}, {}, 0};

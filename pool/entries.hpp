@@ -3,6 +3,7 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/pool/inspect.hpp>
+#include <pmlab/pool/strings_root.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -38,6 +39,11 @@ struct read_entries {
   std::span<const indexes::entry> entries;  // ascending, each key once
   std::string problem;                      // why there may have been more; empty: these are all
   std::uint64_t contradictions = 0;         // keys that came twice with different values: the first is kept
+  // Of string keys, instead of `entries`.
+  string_entries texts = {};
+  std::string values = {};  // "words" or "blobs"; empty: these are numbers
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return values.empty() ? entries.size() : texts.size(); }
 };
 
 // How an index is read: opened, which recovers it first; or as what it is not trusted to be, by the salvage that some
@@ -45,7 +51,7 @@ struct read_entries {
 enum class reading : std::uint8_t { opened, salvaged };
 
 // Walks the index of `from` in a child process. What it read before it came to something that it cannot follow is kept.
-// Memory: 16 bytes for each entry. Throws pmlab::error: as shared_entries does.
+// Memory: 16 bytes for each entry, or thrice the text of string keys, of which either all are read or none. Throws pmlab::error: as shared_entries does.
 [[nodiscard]] read_entries entries_of(const contents& all, const root& from, reading how,
                                       patience each = default_patience);
 

@@ -94,9 +94,7 @@ indexes::index_stats shape_from_json(const json& j) {
 
 root_report report_on(const contents& all, const root& r, bool checks, patience each) {
   root_report report{r};
-  const root* const below = r.words.empty() ? &r
-                                            : &*std::find_if(all.roots.begin(), all.roots.end(),
-                                                             [&](const root& w) { return w.facts.name == r.words; });
+  const root* const below = &words_of(all, r);
   if (below->index == nullptr) {
     report.problem = r.problem;
     return report;
@@ -112,8 +110,8 @@ root_report report_on(const contents& all, const root& r, bool checks, patience 
       const std::shared_ptr<bench::any_index> index =
           below->index->open_root(pool, pool.roots().at(below->position).name);
       if (!r.words.empty()) {
-        const strings_report said_by =
-            report_on_strings(*index, below->index->ordered, r.words, r.facts.layout, checks);
+        const std::string values = values_of(r.facts.layout, below->index->ordered, r.words);
+        const strings_report said_by = report_on_strings({*index, below->index->ordered, r.words, values}, checks);
         const json shape = said_by.found.ok() ? shape_to_json(said_by.shape) : json(nullptr);
         return packed({{"violations", said_by.found.violations}, {"shape", shape}});
       }
@@ -155,6 +153,12 @@ contents contents_of(const std::string& path, patience each) {
   return all;
 }
 
+const root& words_of(const contents& all, const root& strings) {
+  if (strings.words.empty()) return strings;
+  return *std::find_if(all.roots.begin(), all.roots.end(),
+                       [&](const root& r) { return r.facts.name == strings.words; });
+}
+
 std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named) {
   std::vector<std::string_view> names;
   for (const root& r : all.roots) names.emplace_back(r.facts.name);
@@ -171,14 +175,15 @@ std::vector<root> chosen_roots(const contents& all, const std::vector<std::strin
   if (named.empty()) chosen = all.roots;
   std::erase_if(chosen, [](const root& r) { return r.index != nullptr && r.index->kept == bench::keeps::nothing; });
   if (chosen.empty()) throw error(fmt::format("pool {} holds no index", all.path), "name another pool");
+  // Words lead to keys, and mean nothing without them: they come with those.
+  if (named.empty()) std::erase_if(chosen, [](const root& r) { return !r.strings.empty(); });
   for (const root& r : chosen)
-    if (!r.words.empty() || !r.strings.empty())
+    if (!r.strings.empty())
       throw error(
-          fmt::format("root '{}' of pool {} is of string keys, which these commands do not copy",
-                      printable(r.facts.name), all.path),
-          "copy them by a program: strings::string_index::for_each; or say by --root NAME which others you want");
+          fmt::format("root '{}' of pool {} has the words of string keys only", printable(r.facts.name), all.path),
+          fmt::format("say --root {}, which is those keys", printable(r.strings)));
   for (const root& r : chosen)
-    if (r.index == nullptr)
+    if (!r.is_readable())
       throw error(
           fmt::format("root '{}' of pool {} cannot be read: {}", printable(r.facts.name), all.path, r.problem),
           "use the release of pmlab that wrote it; or say by --root NAME which others you want, if none of them "

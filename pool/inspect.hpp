@@ -41,8 +41,11 @@ struct contents {
 [[nodiscard]] contents contents_of(const std::string& path, patience each = default_patience);
 
 // Those of `named`; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
-// it. An index of a layout that nobody here knows may own what the others lead to, so it is left out by name only.
+// it, or it has the words of string keys, which come with those only. An index of a layout that nobody here knows may own what the others lead to, so it is left out by name only.
 [[nodiscard]] std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named);
+
+// The root with the words of `strings`, which is of string keys; `strings` itself, if it is of numbers.
+[[nodiscard]] const root& words_of(const contents& all, const root& strings);
 
 // What one root's index says of itself.
 struct root_report {

@@ -52,7 +52,12 @@ std::shared_ptr<bench::any_index> open(media::pmem& pool, const new_root& r) {
   return r.index->open_root(pool, r.name);
 }
 
+string_root strings_over(bench::any_index& words, const new_root& r) {
+  return {words, r.index->ordered, r.name, r.values};
+}
+
 void fill(media::pmem& pool, const new_root& r) {
+  if (r.texts != nullptr) return fill_strings(strings_over(*open(pool, r), r), *r.texts);
   const std::size_t loaded = open(pool, r)->load(r.entries);
   if (loaded != r.entries.size())
     throw error(fmt::format("the pool is full after {} of the {} entries of root '{}'", loaded, r.entries.size(),
@@ -62,20 +67,34 @@ void fill(media::pmem& pool, const new_root& r) {
 
 void check(media::pmem& pool, const new_root& r) {
   const std::shared_ptr<bench::any_index> index = open(pool, r);
-  const indexes::check_report found = index->check();
-  const std::uint64_t entries = found.ok() ? index->stats().entries : 0;
-  if (found.ok() && entries == r.entries.size()) return;
-  throw error(fmt::format("root '{}' of the new pool is wrong: {}", printable(r.name),
-                          found.ok() ? fmt::format("it has {} entries, not {}", entries, r.entries.size())
-                                     : found.violations.front()),
-              "this is a defect of pmlab: please report it");
+  indexes::check_report found;
+  std::uint64_t entries = 0;
+  if (r.texts != nullptr) {
+    const strings_report said = report_on_strings(strings_over(*index, r), true);
+    found = said.found;
+    entries = said.shape.entries;
+  } else {
+    found = index->check();
+    entries = found.ok() ? index->stats().entries : 0;
+  }
+  if (found.ok() && entries == r.count()) return;
+  throw error(
+      fmt::format("root '{}' of the new pool is wrong: {}", printable(r.name),
+                  found.ok() ? fmt::format("it has {} entries, not {}", entries, r.count()) : found.violations.front()),
+      "this is a defect of pmlab: please report it");
 }
 
 }  // namespace
 
 std::uint64_t bytes_for(const std::vector<new_root>& roots) {
   std::uint64_t bytes = std::uint64_t{64} << 20;
-  for (const new_root& r : roots) bytes += r.index->pool_bytes_per_entry * r.entries.size();
+  // A record, a value and a layer of the trie, each rounded up.
+  constexpr std::uint64_t of_a_string = 512;
+  for (const new_root& r : roots) {
+    bytes += r.index->pool_bytes_per_entry * r.count();
+    if (r.texts == nullptr) continue;
+    for (const auto& [key, value] : *r.texts) bytes += of_a_string + 2 * (key.size() + value.size());
+  }
   return bytes;
 }
 

@@ -3,10 +3,12 @@
 
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/pool/strings_root.hpp>
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pmlab::pool {
@@ -15,6 +17,11 @@ struct new_root {
   std::string name;
   const bench::index_description* index = nullptr;
   std::span<const indexes::entry> entries;  // ascending, each key once
+  // Of string keys, instead of `entries`; `index` is that of their words.
+  const string_entries* texts = nullptr;
+  std::string_view values = {};  // "words" or "blobs"
+
+  [[nodiscard]] std::size_t count() const noexcept { return texts == nullptr ? entries.size() : texts->size(); }
 };
 
 // Room for these, generously.

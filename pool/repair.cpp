@@ -20,9 +20,16 @@ std::vector<salvaged_root> repair(const contents& damaged, const std::vector<roo
     const bool sound = before.problem.empty() && before.violations.empty();
     kept.push_back(entries_of(damaged, before.of, sound ? reading::opened : reading::salvaged, each));
     const read_entries& read = kept.back();
-    made.push_back({before.of.facts.name, before.of.index, read.entries});
-    salvaged.push_back({std::move(before), read.entries.size(), read.contradictions, read.problem});
+    const root& below = words_of(damaged, before.of);
+    made.push_back({below.facts.name, below.index, read.entries});
+    salvaged.push_back({std::move(before), read.count(), read.contradictions, read.problem});
   }
+  // Now that `kept` has them all where they stay.
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    if (!kept[i].values.empty()) {
+      made[i].texts = &kept[i].texts;
+      made[i].values = kept[i].values;
+    }
   make_pool(path, bytes != 0 ? bytes : std::max(damaged.file_bytes, bytes_for(made)), made);
   return salvaged;
 }

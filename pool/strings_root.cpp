@@ -4,30 +4,42 @@
 #include <pmlab/pool/strings_root.hpp>
 #include <pmlab/strings/string_index.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
 namespace pmlab::pool {
 namespace {
 
 constexpr std::string_view layout_prefix = "strings_";
 constexpr std::string_view name_suffix = ":s";
 
-template <class Words, class Values>
-strings_report report_on(bench::any_index& words, std::string_view name, bool checks) {
-  bench::attached_medium medium(words.medium());
+// Calls work(index) with the string index, opened.
+template <class Words, class Values, class Work>
+auto open_with(const string_root& root, Work&& work) {
+  bench::attached_medium medium(root.words.medium());
   auto index = strings::string_index<bench::attached_medium, Words, Values>::open(
-      medium, name, [&words] { return Words::open(words); });
-  strings_report report;
-  if (checks) report.found = index.check();
-  if (report.found.ok()) report.shape = index.stats();
-  return report;
+      medium, root.name, [&root] { return Words::open(root.words); });
+  return work(index);
+}
+template <class Words, class Work>
+auto open_with(const string_root& root, Work&& work) {
+  if (root.values == strings::word_values::name) return open_with<Words, strings::word_values>(root, work);
+  if (root.values == strings::blob_values::name) return open_with<Words, strings::blob_values>(root, work);
+  throw error("this build has no strings with values '" + std::string(root.values) + "'", "write words or blobs");
+}
+template <class Work>
+auto open_with(const string_root& root, Work&& work) {
+  return root.words_are_ordered ? open_with<bench::attached_ordered_index>(root, work)
+                                : open_with<bench::attached_index>(root, work);
 }
 
-template <class Words>
-strings_report report_on(bench::any_index& words, std::string_view name, std::string_view values, bool checks) {
-  if (values == strings::word_values::name) return report_on<Words, strings::word_values>(words, name, checks);
-  if (values == strings::blob_values::name) return report_on<Words, strings::blob_values>(words, name, checks);
-  throw error("this build has no strings with values '" + std::string(values) + "'",
-              "use the release of pmlab that wrote them");
+std::string bytes_of(std::uint64_t word) {
+  std::string bytes(sizeof word, '\0');
+  std::memcpy(bytes.data(), &word, sizeof word);
+  return bytes;
 }
+std::string bytes_of(std::string_view blob) { return std::string(blob); }
 
 }  // namespace
 
@@ -36,18 +48,53 @@ std::optional<std::string> words_root_of(std::string_view name, std::string_view
   return std::string(name.substr(0, name.size() - name_suffix.size()));
 }
 
-strings_report report_on_strings(bench::any_index& words, bool words_are_ordered, std::string_view name,
-                                 std::string_view layout, bool checks) {
+std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name) {
   const std::string_view form = layout.substr(layout_prefix.size());
-  const std::size_t underscore = form.find('_');
-  const std::string_view kind = form.substr(0, underscore);
-  const std::string_view values = underscore == std::string_view::npos ? "" : form.substr(underscore + 1);
-  if (kind != (words_are_ordered ? "digital" : "hashed"))
+  const std::size_t underscore = std::min(form.find('_'), form.size());
+  if (form.substr(0, underscore) != (words_are_ordered ? "digital" : "hashed"))
     throw error("strings of layout " + std::string(layout) + " are over another kind of index than root '" +
                     std::string(name) + "' is of",
                 "restore the pool from a copy");
-  return words_are_ordered ? report_on<bench::attached_ordered_index>(words, name, values, checks)
-                           : report_on<bench::attached_index>(words, name, values, checks);
+  return std::string(form.substr(std::min(underscore + 1, form.size())));
+}
+
+strings_report report_on_strings(const string_root& root, bool checks) {
+  return open_with(root, [checks](auto& index) {
+    strings_report report;
+    if (checks) report.found = index.check();
+    if (report.found.ok()) report.shape = index.stats();
+    return report;
+  });
+}
+
+string_entries entries_of_strings(const string_root& root) {
+  string_entries entries = open_with(root, [](auto& index) {
+    string_entries all;
+    index.for_each([&](std::string_view key, const auto& value) { all.emplace_back(key, bytes_of(value)); });
+    return all;
+  });
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void fill_strings(const string_root& root, const string_entries& entries) {
+  open_with(root, [&]<class Index>(Index& index) {
+    for (const auto& [key, value] : entries) {
+      indexes::outcome done{};
+      if constexpr (std::is_same_v<typename Index::value_type, std::uint64_t>) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, value.data(), std::min(sizeof word, value.size()));
+        done = index.upsert(key, word);
+      } else {
+        done = index.upsert(key, value);
+      }
+      if (done == indexes::outcome::full)
+        throw error("the pool is full before the last of the " + std::to_string(entries.size()) +
+                        " entries of strings '" + std::string(root.name) + "'",
+                    "give a larger --size");
+    }
+    return 0;
+  });
 }
 
 }  // namespace pmlab::pool

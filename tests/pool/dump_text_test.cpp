@@ -1,12 +1,15 @@
 // Entries as text: what is written is read again, and what cannot be a dump is refused with file and line.
 #include <pmlab/base/error.hpp>
 #include <pmlab/pool/dump_text.hpp>
+#include <pmlab/pool/strings_text.hpp>
 
 #include <array>
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -84,6 +87,30 @@ TEST(DumpText, ATextThatWasCutOffIsRefused) {
   const std::string text = written("orders", {{1, 1}, {2, 2}, {30, 3}});
   EXPECT_EQ(refusal(text), "");
   expect_refused(text.substr(0, text.size() - 5), {"has 2 entries", "says 3"});
+}
+
+TEST(StringsText, EveryByteComesBack) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  for (const std::string& bytes :
+       {std::string(), std::string(1, '\0'), std::string("a b"), std::string("100%"), std::string("#x"), all}) {
+    const std::string text = percent_encoded(bytes);
+    EXPECT_EQ(text.find_first_of(" \t\n#"), std::string::npos) << text;
+    EXPECT_EQ(percent_decoded(text), bytes) << text;
+    EXPECT_EQ(entry_of(line_of({bytes, all}, "blobs"), "blobs"), std::pair(bytes, all));
+  }
+  EXPECT_EQ(percent_encoded("usr/share/doc"), "usr/share/doc");
+}
+
+TEST(StringsText, WhatIsNoEntryIsRefused) {
+  for (const char* const text : {"", "%4", "%zz", "a%", "a b"}) EXPECT_EQ(percent_decoded(text), std::nullopt) << text;
+  const std::string strings = R"(# pmlab-dump 1 {"root":"s","index":"cceh","strings":"words"})"
+                              "\n";
+  EXPECT_EQ(refusal(strings + "a 1\n% 18446744073709551615\n"), "");
+  for (const char* const line : {"a", "a b", "a -1", "a 1 2", "%x 1"})
+    expect_refused(strings + line + "\n", {"d.txt:2"});
+  expect_refused(strings + "a 1\na 2\n", {"key a", "twice"});
+  expect_refused("# pmlab-dump 1 {\"root\":\"s\",\"index\":\"cceh\",\"strings\":\"texts\"}\n", {"words or blobs"});
 }
 
 }  // namespace

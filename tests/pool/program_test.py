@@ -64,8 +64,22 @@ class Pool(ProgramTest):
                 said = {r["name"]: r for r in json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]}
                 self.assertEqual((said[words + ":s"]["layout"], said[words + ":s"]["entries"]), (layout, 2000))
                 self.assertIn(words + ":s: sound, 2000 entries", self.assert_works("pool", "check", path).stdout)
-                for command in (("dump", path), ("dump", path, "--root", words), ("repair", path, "--output", self.file("new"))):
-                    self.assert_fails(2, ["string keys", "--root"], "pool", *command)
+                self.assert_fails(2, ["words of string keys", "--root " + words + ":s"], "pool", "dump", path, "--root", words)
+                text = self.assert_works("pool", "dump", path).stdout
+                header = json.loads(text.split("\n")[0].removeprefix("# pmlab-dump 1 "))
+                self.assertEqual((header["root"], header["index"], header["entries"]), (words, words, 2000))
+                self.assertEqual(text.count("\n"), 2001)
+                self.write("text", text.encode())
+                self.assert_works("pool", "load", self.file("text"), self.file("loaded"))
+                self.assertEqual(self.assert_works("pool", "dump", self.file("loaded")).stdout, text)
+                # Over another index, the keys stay what they are.
+                self.assert_works("pool", "load", self.file("text"), self.file("other"), "--index", "fast_fair")
+                self.assertEqual(self.assert_works("pool", "dump", self.file("other")).stdout.split("\n")[1:], text.split("\n")[1:])
+                self.assertIn("2000 entries copied, which are all",
+                              self.assert_works("pool", "repair", path, "--output", self.file("new")).stdout)
+                self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout, text)
+                for made in ("text", "loaded", "other", "new"):
+                    os.remove(self.file(made))
                 os.remove(path)
 
     def test_check(self):
