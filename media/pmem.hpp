@@ -291,6 +291,11 @@ class pmem {
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
+    // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first looks at the heap.
+    // So the classes of small aligned blocks, of which an index may have many, are there before anything is allocated.
+    constexpr std::size_t largest_small_block = 1024;
+    for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
+      static_cast<void>(size_class_of(bytes, cache_line_bytes));
     if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
@@ -302,12 +307,13 @@ class pmem {
     constexpr std::size_t least_units = 2;  // a run of one unit can be described, and never allocated
     constexpr std::size_t default_alignment = 16;
     if (alignment <= default_alignment) return 0;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
     const std::scoped_lock lock(mutex_);
     for (const size_class& known : size_classes_)
       if (known.bytes == bytes && known.alignment == alignment) return known.id;
     // libpmemobj takes two classes of one size for the same, whatever their alignments: then a little more does it.
-    constexpr std::size_t tries = 8;
-    std::size_t unit = (bytes + alignment - 1) / alignment * alignment;
+    constexpr std::size_t tries = 32;
+    std::size_t unit = bytes;
     for (std::size_t i = 0; i < tries; ++i, unit += alignment) {
       pobj_alloc_class_desc wanted{};
       wanted.unit_size = unit;

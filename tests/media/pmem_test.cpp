@@ -202,6 +202,22 @@ TEST_F(pmem_pool, a_full_pool_gives_no_block_and_stays_usable) {
   EXPECT_NE(again.allocate(16384, 256), nullptr);
 }
 
+// Many sizes, and many restarts: each finds the space that the one before it left.
+TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
+  pool(path(), {.create_bytes = pool_bytes});
+  for (int restart = 0; restart < 40; ++restart) {
+    pool medium(path());
+    // In another order each time, so that whoever counts classes by their use gets others.
+    for (std::size_t i = 0; i < 12; ++i) {
+      const std::size_t bytes = 64 * (1 + (i * 5 + static_cast<std::size_t>(restart)) % 12);
+      pool::publication change(medium);
+      void* const block = change.allocate(bytes, 64);
+      ASSERT_NE(block, nullptr) << "restart " << restart << ", " << bytes << " bytes";
+      change.commit();
+    }
+  }
+}
+
 TEST_F(pmem_pool, does_not_fall_back_to_msync_on_tmpfs) {
   pool medium(path(), {.create_bytes = pool_bytes});
   if (medium.backed_by() != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";

@@ -28,7 +28,7 @@ class small_hybrid {
   using index = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<Medium>, hybrid::truth::tree>;
 
  public:
-  static constexpr std::string_view layout_name = index::layout_name;
+  static constexpr std::string_view layout_name = "hybrid";
   static constexpr std::uint64_t layout_version = index::layout_version;
 
   static small_hybrid open(Medium& medium, std::string_view /*name*/ = {}) { return small_hybrid(medium); }
