@@ -1,14 +1,15 @@
 #!/bin/bash
-# Usage: scripts/test.sh [--quick] [--only STEP]... [--list] [--help]
+# Usage: scripts/test.sh [--quick|--all] [--only STEP]... [--list] [--help]
 #
 # Builds and tests. Installs what is missing first. About half an hour on two cores, most of it the first build.
 #
 #   --quick       build, ctest, format
+#   --all         also what else takes its time: sanitizers, the second compiler, clang-tidy; half an hour more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
-# The steps `tidy` (clang-tidy) and `analyze` (the same with clang's static analyzer), ten minutes each, run only when they
-# are named.
+# Without --all, the steps asan (address and undefined-behaviour sanitizers), tsan (threads), clang, tidy (clang-tidy) and
+# analyze (the same with clang's static analyzer) run only when they are named.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
 # build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
@@ -78,9 +79,9 @@ tidied() {
 step_tidy() { tidied "-clang-analyzer-*,-performance-unnecessary-value-param,-bugprone-reserved-identifier"; }
 step_analyze() { tidied ""; }
 
-steps=(build ctest headers format api asan tsan clang)
+steps=(build ctest headers format api)
 quick_steps=(build ctest format)
-slow_steps=(tidy analyze)
+slow_steps=(asan tsan clang tidy analyze)
 
 # Ends a step as skipped when its tool is missing.
 need() {
@@ -115,10 +116,10 @@ run_step() {
 }
 
 chosen=()
-quick=no
 while [ $# -gt 0 ]; do
   case $1 in
-    --quick) quick=yes ;;
+    --quick) chosen=("${quick_steps[@]}") ;;
+    --all) chosen=("${steps[@]}" "${slow_steps[@]}") ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"
       [[ " ${steps[*]} ${slow_steps[*]} " == *" $2 "* ]] ||
@@ -130,9 +131,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ ${#chosen[@]} = 0 ]; then
-  if [ $quick = yes ]; then chosen=("${quick_steps[@]}"); else chosen=("${steps[@]}"); fi
-fi
+[ ${#chosen[@]} != 0 ] || chosen=("${steps[@]}")
 for name in "${chosen[@]}"; do
   # These read what the build leaves behind.
   if [[ " ctest clang tidy analyze " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then

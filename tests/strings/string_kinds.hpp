@@ -1,5 +1,5 @@
-// What the typed tests of tests/indexes run on when they are compiled for string keys: over a hash table, a tree, a cache
-// and a hybrid index; with both kinds of values.
+// What the typed tests of tests/indexes run on when they are compiled for string keys: over a hash table, a cache in front of a
+// tree, and a hybrid index; with both kinds of values.
 #pragma once
 
 #include <pmlab/cache/async_cache.hpp>
@@ -7,7 +7,6 @@
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
-#include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/strings/numbered.hpp>
 
@@ -63,8 +62,6 @@ class small_hybrid {
 
 template <class Medium>
 using strings_cceh = strings::numbered<Medium, indexes::cceh<Medium>, strings::blob_values>;
-template <class Medium>
-using strings_fast_fair = strings::numbered<Medium, indexes::fast_fair<Medium>>;
 template <class Medium>
 using strings_cached = strings::numbered<Medium, cache::async_cache<indexes::fp_tree<Medium>>, strings::blob_values>;
 template <class Medium>
