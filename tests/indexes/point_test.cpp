@@ -130,7 +130,12 @@ TYPED_TEST(point, C7_one_key_in_and_out_does_not_grow_the_index) {
     ASSERT_EQ(index.insert(42, i), outcome::inserted);
     ASSERT_EQ(index.upsert(42, i + 1), outcome::updated);
   }
+#if defined(PMLAB_TESTS_OF_STRINGS)
+  // Keys and values that were taken out wait for readers, two batches of them.
+  EXPECT_LT(index.stats().medium_bytes, bytes + (std::uint64_t{128} << 10));
+#else
   EXPECT_EQ(index.stats().medium_bytes, bytes);
+#endif
 }
 
 // F13: erasing a key that is not there ends, wherever it would be.
