@@ -223,6 +223,9 @@ class string_index {
 
  private:
   static constexpr std::size_t usual_stripes = 4096;
+  // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which has
+  // no space for another page, can be erased from.
+  static constexpr std::size_t batch = 16;
 
   template <class OpenWords>
   string_index(Medium& medium, std::string_view name, OpenWords&& open_words)
@@ -233,7 +236,7 @@ class string_index {
         value_locks_(sync::lock_stripes<Medium>(usual_stripes)),
         ledger_(medium, state_.first_page),
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
-        epochs_(sync::reclaim_batch<Medium>()) {
+        epochs_(std::min(sync::reclaim_batch<Medium>(), batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
   }
 

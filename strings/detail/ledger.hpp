@@ -54,7 +54,7 @@ class ledger {
   // On a medium that wants collisions, few: more pages are made and used again.
   static constexpr std::size_t items_per_page = [] {
     if constexpr (requires { Medium::lock_stripes; })
-      return std::size_t{3};
+      return std::size_t{7};
     else
       return std::size_t{63};
   }();

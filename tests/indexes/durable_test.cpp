@@ -112,13 +112,18 @@ TYPED_TEST(durable, another_layout_or_version_is_an_error_that_names_the_index) 
 }
 
 TYPED_TEST(durable, too_many_indexes_are_an_error) {
-  for (std::size_t i = 0; i < media::root_limit; ++i) {
+#if defined(PMLAB_TESTS_OF_STRINGS)
+  constexpr std::size_t most = media::root_limit / 2;  // each has two roots
+#else
+  constexpr std::size_t most = media::root_limit;
+#endif
+  for (std::size_t i = 0; i < most; ++i) {
     auto index = TypeParam::index::open(*this->under_.medium, "index" + std::to_string(i));
     ASSERT_EQ(index.insert(i, i), outcome::inserted);
   }
   EXPECT_THROW((void)TypeParam::index::open(*this->under_.medium, "one more"), error);
   this->under_.reopen();
-  for (std::size_t i = 0; i < media::root_limit; ++i) {
+  for (std::size_t i = 0; i < most; ++i) {
     auto index = TypeParam::index::open(*this->under_.medium, "index" + std::to_string(i));
     ASSERT_EQ(compare_all(index, {{i, i}}), "");
   }

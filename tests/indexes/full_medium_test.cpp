@@ -37,7 +37,15 @@ class full_medium : public testing::Test {
       const outcome o = index.insert(key, ~key);
       if (o == outcome::full) {
         EXPECT_EQ(index.find(key), std::nullopt) << "full, and yet there";
-        EXPECT_EQ(index.upsert(key, 1), outcome::full);
+        const outcome again = index.upsert(key, 1);
+#if defined(PMLAB_TESTS_OF_STRINGS)
+        // There may be room for a shorter value.
+        if (again == outcome::inserted) {
+          model_[key] = 1;
+          return true;
+        }
+#endif
+        EXPECT_EQ(again, outcome::full);
         EXPECT_EQ(index.find(key), std::nullopt) << "full, and yet there";
         return true;
       }

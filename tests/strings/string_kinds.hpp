@@ -30,7 +30,7 @@ class small_hybrid {
   static constexpr std::string_view layout_name = "hybrid";
   static constexpr std::uint64_t layout_version = index::layout_version;
 
-  static small_hybrid open(Medium& medium, std::string_view /*name*/ = {}) { return small_hybrid(medium); }
+  static small_hybrid open(Medium& medium, std::string_view name = {}) { return small_hybrid(medium, name); }
 
   indexes::outcome insert(std::uint64_t key, std::uint64_t value) { return index_.insert(key, value); }
   indexes::outcome update(std::uint64_t key, std::uint64_t value) { return index_.update(key, value); }
@@ -54,7 +54,13 @@ class small_hybrid {
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
 
  private:
-  explicit small_hybrid(Medium& medium) : index_(index::open(*dram_, medium)) {}
+  small_hybrid(Medium& medium, std::string_view name) : index_(index::open(*dram_, medium, named(name))) {}
+
+  static hybrid::options named(std::string_view name) {
+    hybrid::options o;
+    o.name = name;
+    return o;
+  }
 
   std::unique_ptr<media::dram> dram_ = std::make_unique<media::dram>();
   index index_;
