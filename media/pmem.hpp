@@ -292,10 +292,11 @@ class pmem {
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
     // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first looks at the heap.
-    // So the classes of small aligned blocks, of which an index may have many, are there before anything is allocated.
+    // So the classes of small aligned blocks, of which an index may have many, are there before anything is allocated, each
+    // as aligned as its size allows.
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
-      static_cast<void>(size_class_of(bytes, cache_line_bytes));
+      static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
     if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
@@ -310,7 +311,7 @@ class pmem {
     bytes = (bytes + alignment - 1) / alignment * alignment;
     const std::scoped_lock lock(mutex_);
     for (const size_class& known : size_classes_)
-      if (known.bytes == bytes && known.alignment == alignment) return known.id;
+      if (known.bytes == bytes && known.alignment % alignment == 0) return known.id;
     // libpmemobj takes two classes of one size for the same, whatever their alignments: then a little more does it.
     constexpr std::size_t tries = 32;
     std::size_t unit = bytes;

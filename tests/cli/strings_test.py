@@ -33,7 +33,7 @@ class Strings(ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["r.json"])
 
     def test_workloads_on_an_emulated_device(self):
-        self.run_checked("strings(fast_fair)", "--medium", "emulated:aep", "--workload", "ycsb-e", "--records", "1k")
+        self.run_checked("strings(fast_fair)", "--medium", "emulated:aep", "--workload", "ycsb-e")
 
     def test_what_is_not_understood(self):
         bench = ("bench", "--quiet", "--index")
