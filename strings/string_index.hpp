@@ -86,6 +86,10 @@ class string_index {
   // change it, and it must be durable wherever `medium` is.
   template <class OpenWords>
   static string_index open(Medium& medium, std::string_view name, OpenWords&& open_words) {
+    constexpr std::size_t longest_name = media::root_name_limit - state_suffix.size();
+    if (name.empty() || name.size() > longest_name)
+      throw error("'" + std::string(name) + "' cannot name a string index",
+                  "use 1 to " + std::to_string(longest_name) + " characters");
     return string_index(medium, name, open_words);
   }
 
@@ -222,6 +226,7 @@ class string_index {
   [[nodiscard]] Index& words() noexcept { return words_; }
 
  private:
+  static constexpr std::string_view state_suffix = ":s";
   static constexpr std::size_t usual_stripes = 4096;
   // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which has
   // no space for another page, can be erased from.
@@ -243,7 +248,7 @@ class string_index {
   static std::string layout_name() { return "strings_" + std::string(where::name) + "_" + std::string(Values::name); }
 
   static detail::state& open_state(Medium& medium, std::string_view name) {
-    const media::root root = medium.named_root(std::string(name) + ":s", layout_name(), layout_version);
+    const media::root root = medium.named_root(std::string(name).append(state_suffix), layout_name(), layout_version);
     if (const media::pointer<detail::state> stored(root.word->load(std::memory_order_acquire)); stored) {
       if (!media::can_name(medium, stored))
         throw error("the root of '" + std::string(name) + "' is corrupt", "restore the pool from a copy");

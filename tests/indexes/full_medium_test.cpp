@@ -73,7 +73,11 @@ TYPED_TEST(full_medium, C13_full_loses_nothing_and_the_index_keeps_serving) {
 
     // What needs no space goes on.
     for (auto& [key, value] : this->model_) {
-      ASSERT_EQ(index.update(key, value + 1), outcome::updated);
+      const outcome updated = index.update(key, value + 1);
+#if defined(PMLAB_TESTS_OF_STRINGS)
+      if (updated == outcome::full) continue;  // a blob is written beside the one that it replaces
+#endif
+      ASSERT_EQ(updated, outcome::updated);
       ++value;
     }
     std::vector<std::uint64_t> erased;
