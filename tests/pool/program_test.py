@@ -36,7 +36,7 @@ class Pool(ProgramTest):
             deadline = time.monotonic() + 60
             while not os.path.exists(self.file("p")) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            time.sleep(random.uniform(0.05, 0.6))
+            time.sleep(random.uniform(0.7, 1.8))
             run.send_signal(signal.SIGKILL)
         self.assertEqual(run.returncode, -signal.SIGKILL)
         return self.file("p")
