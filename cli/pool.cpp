@@ -148,9 +148,8 @@ int load(const given_options& given) {
   const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
   std::vector<pool::new_root> wanted;
   for (const pool::dumped_root& r : roots) {
-    wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries});
-    if (!r.values.empty()) wanted.back().texts = &r.texts;
-    wanted.back().values = r.values;
+    const pool::string_entries* const texts = r.values.empty() ? nullptr : &r.texts;
+    wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries, texts, r.values});
   }
   const std::uint64_t bytes = given.size.empty() ? pool::bytes_for(wanted) : bench::parse_bytes(given.size, "--size");
   pool::make_pool(given.file, bytes, wanted);

@@ -68,9 +68,13 @@ std::uint64_t put_in_order(std::span<indexes::entry>& entries) {
 using keep = std::function<void(indexes::key_type, indexes::value_type)>;
 using walk = std::function<void(media::pmem&, const std::string& root, const keep&)>;
 
+std::string reading_of(const contents& all, const root& from) {
+  return fmt::format("reading root '{}' of pool {}", printable(from.facts.name), all.path);
+}
+
 // Has `reads` fill `kept` in a child process. Why it did not come to an end; empty: it did.
 std::string problem_of(const contents& all, const root& from, patience each, shared_entries& kept, const walk& reads) {
-  const std::string doing = fmt::format("reading root '{}' of pool {}", printable(from.facts.name), all.path);
+  const std::string doing = reading_of(all, from);
   try {
     return look_at(all.path, doing, each, [&](media::pmem& pool) -> std::string {
       reads(pool, pool.roots().at(from.position).name, [&](indexes::key_type key, indexes::value_type value) {
@@ -88,11 +92,10 @@ std::string problem_of(const contents& all, const root& from, patience each, sha
 read_entries strings_of(const contents& all, const root& from, patience each) {
   read_entries result;
   const root& below = words_of(all, from);
-  const std::string doing = fmt::format("reading root '{}' of pool {}", printable(from.facts.name), all.path);
   try {
     result.values = values_of(from.facts.layout, below.index->ordered, from.words);
     if (below.is_empty() || !from.facts.made) return result;
-    const std::string text = look_at(all.path, doing, each, [&](media::pmem& pool) {
+    const std::string text = look_at(all.path, reading_of(all, from), each, [&](media::pmem& pool) {
       const std::shared_ptr<bench::any_index> words = below.index->open_root(pool, from.words);
       std::string lines;
       for (const auto& entry : entries_of_strings({*words, below.index->ordered, from.words, result.values}))

@@ -92,6 +92,12 @@ indexes::index_stats shape_from_json(const json& j) {
           .dram_bytes = j.at(5)};
 }
 
+index_report report_on_keys(const root& strings, const root& below, bench::any_index& words, bool checks) {
+  const bool ordered = below.index->ordered;
+  return report_on_strings({words, ordered, strings.words, values_of(strings.facts.layout, ordered, strings.words)},
+                           checks);
+}
+
 root_report report_on(const contents& all, const root& r, bool checks, patience each) {
   root_report report{r};
   const root* const below = &words_of(all, r);
@@ -109,16 +115,10 @@ root_report report_on(const contents& all, const root& r, bool checks, patience 
     const json said = json::parse(look_at(all.path, doing, each, [&](media::pmem& pool) {
       const std::shared_ptr<bench::any_index> index =
           below->index->open_root(pool, pool.roots().at(below->position).name);
-      if (!r.words.empty()) {
-        const std::string values = values_of(r.facts.layout, below->index->ordered, r.words);
-        const strings_report said_by = report_on_strings({*index, below->index->ordered, r.words, values}, checks);
-        const json shape = said_by.found.ok() ? shape_to_json(said_by.shape) : json(nullptr);
-        return packed({{"violations", said_by.found.violations}, {"shape", shape}});
-      }
-      const indexes::check_report found = checks ? index->check() : indexes::check_report{};
-      // What is damaged is counted by nobody: the walk might not end.
-      const json shape = found.ok() ? shape_to_json(index->stats()) : json(nullptr);
-      return packed({{"violations", found.violations}, {"shape", shape}});
+      const index_report own =
+          r.words.empty() ? report_on_index(*index, checks) : report_on_keys(r, *below, *index, checks);
+      const json shape = own.found.ok() ? shape_to_json(own.shape) : json(nullptr);
+      return packed({{"violations", own.found.violations}, {"shape", shape}});
     }));
     report.violations = said.at("violations").get<std::vector<std::string>>();
     if (!said.at("shape").is_null()) report.shape = shape_from_json(said.at("shape"));

@@ -67,21 +67,14 @@ void fill(media::pmem& pool, const new_root& r) {
 
 void check(media::pmem& pool, const new_root& r) {
   const std::shared_ptr<bench::any_index> index = open(pool, r);
-  indexes::check_report found;
-  std::uint64_t entries = 0;
-  if (r.texts != nullptr) {
-    const strings_report said = report_on_strings(strings_over(*index, r), true);
-    found = said.found;
-    entries = said.shape.entries;
-  } else {
-    found = index->check();
-    entries = found.ok() ? index->stats().entries : 0;
-  }
-  if (found.ok() && entries == r.count()) return;
-  throw error(
-      fmt::format("root '{}' of the new pool is wrong: {}", printable(r.name),
-                  found.ok() ? fmt::format("it has {} entries, not {}", entries, r.count()) : found.violations.front()),
-      "this is a defect of pmlab: please report it");
+  constexpr bool checks = true;
+  const auto [found, shape] =
+      r.texts == nullptr ? report_on_index(*index, checks) : report_on_strings(strings_over(*index, r), checks);
+  if (found.ok() && shape.entries == r.count()) return;
+  throw error(fmt::format("root '{}' of the new pool is wrong: {}", printable(r.name),
+                          found.ok() ? fmt::format("it has {} entries, not {}", shape.entries, r.count())
+                                     : found.violations.front()),
+              "this is a defect of pmlab: please report it");
 }
 
 }  // namespace

@@ -15,21 +15,17 @@ std::vector<salvaged_root> repair(const contents& damaged, const std::vector<roo
   wanted.roots = chosen;
   std::vector<salvaged_root> salvaged;
   std::vector<read_entries> kept;
+  kept.reserve(chosen.size());  // what is made points into it
   std::vector<new_root> made;
   for (root_report& before : checks_of(wanted, each)) {
     const bool sound = before.problem.empty() && before.violations.empty();
     kept.push_back(entries_of(damaged, before.of, sound ? reading::opened : reading::salvaged, each));
     const read_entries& read = kept.back();
     const root& below = words_of(damaged, before.of);
-    made.push_back({below.facts.name, below.index, read.entries});
+    const string_entries* const texts = read.values.empty() ? nullptr : &read.texts;
+    made.push_back({below.facts.name, below.index, read.entries, texts, read.values});
     salvaged.push_back({std::move(before), read.count(), read.contradictions, read.problem});
   }
-  // Now that `kept` has them all where they stay.
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    if (!kept[i].values.empty()) {
-      made[i].texts = &kept[i].texts;
-      made[i].values = kept[i].values;
-    }
   make_pool(path, bytes != 0 ? bytes : std::max(damaged.file_bytes, bytes_for(made)), made);
   return salvaged;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace pmlab::pool {
 namespace {
@@ -34,11 +35,7 @@ auto open_with(const string_root& root, Work&& work) {
                                 : open_with<bench::attached_index>(root, work);
 }
 
-std::string bytes_of(std::uint64_t word) {
-  std::string bytes(sizeof word, '\0');
-  std::memcpy(bytes.data(), &word, sizeof word);
-  return bytes;
-}
+std::string bytes_of(std::uint64_t word) { return bytes_of_word(word); }
 std::string bytes_of(std::string_view blob) { return std::string(blob); }
 
 }  // namespace
@@ -58,13 +55,20 @@ std::string values_of(std::string_view layout, bool words_are_ordered, std::stri
   return std::string(form.substr(std::min(underscore + 1, form.size())));
 }
 
-strings_report report_on_strings(const string_root& root, bool checks) {
-  return open_with(root, [checks](auto& index) {
-    strings_report report;
-    if (checks) report.found = index.check();
-    if (report.found.ok()) report.shape = index.stats();
-    return report;
-  });
+index_report report_on_strings(const string_root& root, bool checks) {
+  return open_with(root, [checks](auto& index) { return report_on_index(index, checks); });
+}
+
+std::string bytes_of_word(std::uint64_t word) {
+  std::string bytes(sizeof word, '\0');
+  std::memcpy(bytes.data(), &word, sizeof word);
+  return bytes;
+}
+
+std::uint64_t word_of_bytes(std::string_view bytes) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data(), std::min(sizeof word, bytes.size()));
+  return word;
 }
 
 string_entries entries_of_strings(const string_root& root) {
@@ -81,13 +85,10 @@ void fill_strings(const string_root& root, const string_entries& entries) {
   open_with(root, [&]<class Index>(Index& index) {
     for (const auto& [key, value] : entries) {
       indexes::outcome done{};
-      if constexpr (std::is_same_v<typename Index::value_type, std::uint64_t>) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, value.data(), std::min(sizeof word, value.size()));
-        done = index.upsert(key, word);
-      } else {
+      if constexpr (std::is_same_v<typename Index::value_type, std::uint64_t>)
+        done = index.upsert(key, word_of_bytes(value));
+      else
         done = index.upsert(key, value);
-      }
       if (done == indexes::outcome::full)
         throw error("the pool is full before the last of the " + std::to_string(entries.size()) +
                         " entries of strings '" + std::string(root.name) + "'",

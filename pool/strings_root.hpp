@@ -3,9 +3,10 @@
 
 #include <pmlab/bench/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/pool/index_report.hpp>
 
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,17 +29,14 @@ struct string_root {
 // words are in an index of another kind.
 [[nodiscard]] std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name);
 
-// What string keys say of themselves.
-struct strings_report {
-  indexes::check_report found;  // empty, unless it was asked for
-  indexes::index_stats shape;   // all zero if something was found
-};
-
 // These throw pmlab::error: there are no such values, what string_index::open throws.
-[[nodiscard]] strings_report report_on_strings(const string_root& root, bool checks);
+[[nodiscard]] index_report report_on_strings(const string_root& root, bool checks);
 
 // Keys, and values: those of "words" as 8 bytes of this machine.
 using string_entries = std::vector<std::pair<std::string, std::string>>;
+
+[[nodiscard]] std::string bytes_of_word(std::uint64_t word);
+[[nodiscard]] std::uint64_t word_of_bytes(std::string_view bytes) noexcept;
 
 // All entries; keys ascending. Memory: all of them.
 [[nodiscard]] string_entries entries_of_strings(const string_root& root);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -56,9 +55,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 
 std::string line_of(const string_entries::value_type& entry, std::string_view values) {
   if (values != "words") return percent_encoded(entry.first) + ' ' + percent_encoded(entry.second);
-  std::uint64_t word = 0;
-  std::memcpy(&word, entry.second.data(), std::min(sizeof word, entry.second.size()));
-  return fmt::format("{} {}", percent_encoded(entry.first), word);
+  return fmt::format("{} {}", percent_encoded(entry.first), word_of_bytes(entry.second));
 }
 
 std::optional<string_entries::value_type> entry_of(std::string_view line, std::string_view values) {
@@ -73,9 +70,7 @@ std::optional<string_entries::value_type> entry_of(std::string_view line, std::s
   std::uint64_t word = 0;
   const auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), word);
   if (failed != std::errc() || end != rest.data() + rest.size()) return std::nullopt;
-  std::string value(sizeof word, '\0');
-  std::memcpy(value.data(), &word, sizeof word);
-  return std::pair(*key, std::move(value));
+  return std::pair(*key, bytes_of_word(word));
 }
 
 }  // namespace pmlab::pool

@@ -1,0 +1,22 @@
+// What an index says of itself.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+
+namespace pmlab::pool {
+
+struct index_report {
+  indexes::check_report found;  // empty, unless it was asked for
+  indexes::index_stats shape;   // all zero if something was found: the walk might not end
+};
+
+// Of an index of numbers or of strings, `checks`: with its invariants.
+template <class Index>
+[[nodiscard]] index_report report_on_index(const Index& index, bool checks) {
+  index_report report;
+  if (checks) report.found = index.check();
+  if (report.found.ok()) report.shape = index.stats();
+  return report;
+}
+
+}  // namespace pmlab::pool
