@@ -51,7 +51,8 @@ struct read_entries {
 enum class reading : std::uint8_t { opened, salvaged };
 
 // Walks the index of `from` in a child process. What it read before it came to something that it cannot follow is kept.
-// Memory: 16 bytes for each entry, or thrice the text of string keys, of which either all are read or none. Throws pmlab::error: as shared_entries does.
+// Memory: 16 bytes for each entry, or thrice the text of string keys, of which either all are read or none. Throws
+// pmlab::error: as shared_entries does.
 [[nodiscard]] read_entries entries_of(const contents& all, const root& from, reading how,
                                       patience each = default_patience);
 

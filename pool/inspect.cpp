@@ -44,7 +44,9 @@ root root_of(const json& said, std::size_t position) {
   return r;
 }
 
-root* root_named(std::vector<root>& roots, std::string_view name) {
+// The one of that name; nullptr: there is none.
+template <class Roots>
+auto* root_named(Roots& roots, std::string_view name) {
   const auto place = std::find_if(roots.begin(), roots.end(), [&](const root& r) { return r.facts.name == name; });
   return place == roots.end() ? nullptr : &*place;
 }
@@ -154,23 +156,22 @@ contents contents_of(const std::string& path, patience each) {
 }
 
 const root& words_of(const contents& all, const root& strings) {
-  if (strings.words.empty()) return strings;
-  return *std::find_if(all.roots.begin(), all.roots.end(),
-                       [&](const root& r) { return r.facts.name == strings.words; });
+  return strings.words.empty() ? strings : *root_named(all.roots, strings.words);
 }
 
 std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named) {
-  std::vector<std::string_view> names;
-  for (const root& r : all.roots) names.emplace_back(r.facts.name);
   std::vector<root> chosen;
   for (const std::string& name : named) {
-    const auto place = std::find(names.begin(), names.end(), name);
-    if (place == names.end())
+    const root* const there = root_named(all.roots, name);
+    if (there == nullptr) {
+      std::vector<std::string_view> names;
+      for (const root& r : all.roots) names.emplace_back(r.facts.name);
       throw error(fmt::format("pool {} has no root '{}'", all.path, name),
                   names.empty() ? "it holds no index at all"
                                 : fmt::format("did you mean '{}'? `pmlab pool info` names them",
                                               printable(nearest(name, names))));
-    chosen.push_back(all.roots[static_cast<std::size_t>(place - names.begin())]);
+    }
+    chosen.push_back(*there);
   }
   if (named.empty()) chosen = all.roots;
   std::erase_if(chosen, [](const root& r) { return r.index != nullptr && r.index->kept == bench::keeps::nothing; });
@@ -193,6 +194,7 @@ std::vector<root> chosen_roots(const contents& all, const std::vector<std::strin
 
 std::vector<root_report> shapes_of(const contents& all, patience each) { return reports_on(all, false, each); }
 std::vector<root_report> checks_of(const contents& all, patience each) { return reports_on(all, true, each); }
+root_report check_of(const contents& all, const root& r, patience each) { return report_on(all, r, true, each); }
 
 std::string printable(const std::string& name) {
   std::string text;

@@ -61,6 +61,8 @@ struct root_report {
 
 // As shapes_of, and runs the check of each index. Sound is a root without problem and violations.
 [[nodiscard]] std::vector<root_report> checks_of(const contents& all, patience each = default_patience);
+// Of one of its roots.
+[[nodiscard]] root_report check_of(const contents& all, const root& r, patience each = default_patience);
 
 // As `pmlab pool info` prints it: control characters of a damaged name cannot reach a terminal.
 [[nodiscard]] std::string printable(const std::string& name);
