@@ -9,6 +9,7 @@
 #include <pmlab/bench/strings_keys.hpp>
 #include <pmlab/bench/subject.hpp>
 #include <pmlab/strings/numbered.hpp>
+#include <pmlab/strings/values.hpp>
 
 #include <array>
 #include <memory>
@@ -92,8 +93,8 @@ index_description describe(const spec& given) {
   constexpr std::array<std::string_view, 3> known = {"keys", "bytes", "values"};
   given.allow(known);
   if (given.arguments.size() != 1) throw error("strings() is over one index", "write strings(INDEX,keys=...)");
-  const std::string_view values = given.option("values").value_or("words");
-  if (values != "words" && values != "blobs")
+  const std::string_view values = given.option("values").value_or(strings::word_values::name);
+  if (values != strings::word_values::name && values != strings::blob_values::name)
     throw error("there are no values '" + std::string(values) + "'", "write values=words or values=blobs");
   const string_keys keys(given);
   const index_description& below = find_index(given.arguments.front());
@@ -105,8 +106,8 @@ index_description describe(const spec& given) {
   constexpr std::uint64_t besides = 192;
   constexpr std::uint64_t of_a_blob = 320;
   made.pool_bytes_per_entry =
-      2 * below.pool_bytes_per_entry + keys.bytes() + besides + (values == "blobs" ? of_a_blob : 0);
-  made.make = [&below, keys, words = values == "words"](const subject_setup& setup) {
+      2 * below.pool_bytes_per_entry + keys.bytes() + besides + (values == strings::blob_values::name ? of_a_blob : 0);
+  made.make = [&below, keys, words = values == strings::word_values::name](const subject_setup& setup) {
     return words ? make<strings::word_values>(below, keys, setup) : make<strings::blob_values>(below, keys, setup);
   };
   return made;

@@ -3,6 +3,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/pool/dump_text.hpp>
 #include <pmlab/pool/strings_text.hpp>
+#include <pmlab/strings/values.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,7 +71,7 @@ class reader {
     }
     if (said.contains("strings")) {
       root.values = text("strings");
-      if (root.values != "words" && root.values != "blobs")
+      if (root.values != strings::word_values::name && root.values != strings::blob_values::name)
         refuse(fmt::format("there are no strings with values '{}'", root.values), "write words or blobs");
     }
     announced_.reset();

@@ -8,7 +8,8 @@
 //   a81f user=17;cart=3
 //
 // Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` take them. Of the first line
-// "root" and "index" must be there; "strings", if keys are (strings_text.hpp); "entries", if it is, must be how many follow. Blank lines mean nothing.
+// "root" and "index" must be there; "strings", if keys are (strings_text.hpp); "entries", if it is, must be how many
+// follow. Blank lines mean nothing.
 #pragma once
 
 #include <pmlab/bench/registry.hpp>

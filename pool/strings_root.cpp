@@ -2,7 +2,9 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/any_medium.hpp>
 #include <pmlab/pool/strings_root.hpp>
+#include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/string_index.hpp>
+#include <pmlab/strings/values.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,9 +13,6 @@
 
 namespace pmlab::pool {
 namespace {
-
-constexpr std::string_view layout_prefix = "strings_";
-constexpr std::string_view name_suffix = ":s";
 
 // Calls work(index) with the string index, opened.
 template <class Words, class Values, class Work>
@@ -41,14 +40,14 @@ std::string bytes_of(std::string_view blob) { return std::string(blob); }
 }  // namespace
 
 std::optional<std::string> words_root_of(std::string_view name, std::string_view layout) {
-  if (!layout.starts_with(layout_prefix) || !name.ends_with(name_suffix)) return std::nullopt;
-  return std::string(name.substr(0, name.size() - name_suffix.size()));
+  if (!layout.starts_with(strings::layout_prefix) || !name.ends_with(strings::state_suffix)) return std::nullopt;
+  return std::string(name.substr(0, name.size() - strings::state_suffix.size()));
 }
 
 std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name) {
-  const std::string_view form = layout.substr(layout_prefix.size());
+  const std::string_view form = layout.substr(strings::layout_prefix.size());
   const std::size_t underscore = std::min(form.find('_'), form.size());
-  if (form.substr(0, underscore) != (words_are_ordered ? "digital" : "hashed"))
+  if (form.substr(0, underscore) != (words_are_ordered ? strings::digital_words : strings::hashed_words))
     throw error("strings of layout " + std::string(layout) + " are over another kind of index than root '" +
                     std::string(name) + "' is of",
                 "restore the pool from a copy");

@@ -1,5 +1,6 @@
 // Entries of string indexes as text.
 #include <pmlab/pool/strings_text.hpp>
+#include <pmlab/strings/values.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -54,7 +55,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 }
 
 std::string line_of(const string_entries::value_type& entry, std::string_view values) {
-  if (values != "words") return percent_encoded(entry.first) + ' ' + percent_encoded(entry.second);
+  if (values != strings::word_values::name) return percent_encoded(entry.first) + ' ' + percent_encoded(entry.second);
   return fmt::format("{} {}", percent_encoded(entry.first), word_of_bytes(entry.second));
 }
 
@@ -62,7 +63,7 @@ std::optional<string_entries::value_type> entry_of(std::string_view line, std::s
   const std::optional<std::string> key = percent_decoded(next_part(line));
   const std::string_view rest = next_part(line);
   if (!key || line.find_first_not_of(blanks) != std::string_view::npos) return std::nullopt;
-  if (values != "words") {
+  if (values != strings::word_values::name) {
     std::optional<std::string> value = percent_decoded(rest);
     if (!value) return std::nullopt;
     return std::pair(*key, *std::move(value));

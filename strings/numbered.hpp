@@ -4,6 +4,7 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/string_index.hpp>
 
 #include <algorithm>
@@ -113,7 +114,7 @@ class numbered {
   using value_type = indexes::value_type;
 
   static constexpr auto name_characters = [] {
-    constexpr std::string_view prefix = "strings_";
+    constexpr std::string_view prefix = layout_prefix;
     std::array<char, prefix.size() + Index::layout_name.size() + 1> all{};
     std::copy(prefix.begin(), prefix.end(), all.begin());
     std::copy(Index::layout_name.begin(), Index::layout_name.end(), all.begin() + prefix.size());

@@ -30,6 +30,7 @@
 #include <pmlab/strings/detail/hashed.hpp>
 #include <pmlab/strings/detail/ledger.hpp>
 #include <pmlab/strings/detail/parts.hpp>
+#include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/values.hpp>
 #include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -114,7 +115,6 @@ class string_index {
   outcome update(std::string_view key, value_view value) {
     Values::check(value);
     const auto guard = epochs_.pin();
-    if (key.size() > most_key_bytes) return outcome::absent;
     place at = where_.seek_present(key);
     return at.found == nullptr ? outcome::absent : replace(at, value);
   }
@@ -123,7 +123,6 @@ class string_index {
   // and value comes back when no reader can be reading them.
   outcome erase(std::string_view key) {
     const auto guard = epochs_.pin();
-    if (key.size() > most_key_bytes) return outcome::absent;
     place at = where_.seek_present(key);
     if (at.found == nullptr) return outcome::absent;
     const auto item = ledger_.take();
@@ -226,7 +225,6 @@ class string_index {
   [[nodiscard]] Index& words() noexcept { return words_; }
 
  private:
-  static constexpr std::string_view state_suffix = ":s";
   static constexpr std::size_t usual_stripes = 4096;
   // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which has
   // no space for another page, can be erased from.
@@ -245,10 +243,9 @@ class string_index {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
   }
 
-  static std::string layout_name() { return "strings_" + std::string(where::name) + "_" + std::string(Values::name); }
-
   static detail::state& open_state(Medium& medium, std::string_view name) {
-    const media::root root = medium.named_root(std::string(name).append(state_suffix), layout_name(), layout_version);
+    const media::root root =
+        medium.named_root(std::string(name).append(state_suffix), layout_of(where::name, Values::name), layout_version);
     if (const media::pointer<detail::state> stored(root.word->load(std::memory_order_acquire)); stored) {
       if (!media::can_name(medium, stored))
         throw error("the root of '" + std::string(name) + "' is corrupt", "restore the pool from a copy");

@@ -16,6 +16,7 @@
 #include <pmlab/strings/detail/layer_numbers.hpp>
 #include <pmlab/strings/detail/parts.hpp>
 #include <pmlab/strings/detail/slice.hpp>
+#include <pmlab/strings/roots.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,7 +46,7 @@ class digital : private parts<Medium, Index> {
   using base::words;
 
  public:
-  static constexpr std::string_view name = "digital";
+  static constexpr std::string_view name = digital_words;
 
   explicit digital(const base& all) : base(all), numbers_(all.medium, all.stored.numbers_end) {}
 
@@ -65,9 +66,8 @@ class digital : private parts<Medium, Index> {
   // what it leads to was durable when the words' index answered.
   template <class Read>
   bool find(std::string_view key, Read&& read) const {
-    layer in;
-    for (std::size_t begin = 0;;) {
-      const std::uint64_t link = words.find(in.word_of(key.substr(begin))).value_or(0);
+    for (descent at; at.begin <= key.size();) {
+      const std::uint64_t link = words.find(at.word_of(key)).value_or(0);
       if (link == 0) return false;
       if (!is_layer(link)) {
         const record& r = record_at(link);
@@ -75,38 +75,32 @@ class digital : private parts<Medium, Index> {
         if (found) read(r);
         return found;
       }
-      begin += in.width;
-      in = layer_of(link);
-      begin += in.skip;
-      if (begin > key.size()) return false;
+      at.go_below(link);
     }
+    return false;
   }
 
   // Brings what `find` of these keys reads into the cache, all at once.
   void prefetch(std::span<const std::string_view> keys) const {
     struct walk {
       std::size_t key;
-      layer in;
-      std::size_t begin;
+      descent at;
     };
     std::array<walk, batch_width> walks;
     std::array<std::uint64_t, batch_width> asked;
     std::array<std::optional<std::uint64_t>, batch_width> links;
     std::size_t walking = keys.size();
-    for (std::size_t i = 0; i < walking; ++i) walks[i] = {i, {}, 0};
+    for (std::size_t i = 0; i < walking; ++i) walks[i] = {i, {}};
     while (walking > 0) {
-      for (std::size_t i = 0; i < walking; ++i)
-        asked[i] = walks[i].in.word_of(keys[walks[i].key].substr(walks[i].begin));
+      for (std::size_t i = 0; i < walking; ++i) asked[i] = walks[i].at.word_of(keys[walks[i].key]);
       words.find_batch(std::span(asked).first(walking), std::span(links).first(walking));
       std::size_t still = 0;
       for (std::size_t i = 0; i < walking; ++i) {
         const std::uint64_t link = links[i].value_or(0);
         if (is_layer(link)) {
           walk next = walks[i];
-          next.begin += next.in.width;
-          next.in = layer_of(link);
-          next.begin += next.in.skip;
-          if (next.begin <= keys[next.key].size()) walks[still++] = next;
+          next.at.go_below(link);
+          if (next.at.begin <= keys[next.key].size()) walks[still++] = next;
         } else if (link != 0) {
           media::prefetch(medium, &record_at(link), media::cache_line_bytes);
         }
@@ -249,6 +243,19 @@ class digital : private parts<Medium, Index> {
   }
 
  private:
+  // Where a search is: in this layer, at this byte of its key.
+  struct descent {
+    layer in;
+    std::size_t begin = 0;
+
+    [[nodiscard]] std::uint64_t word_of(std::string_view key) const noexcept { return in.word_of(key.substr(begin)); }
+    void go_below(std::uint64_t link) noexcept {
+      begin += in.width;
+      in = layer_of(link);
+      begin += in.skip;
+    }
+  };
+
   struct cursor {
     layer in;
     std::uint64_t next;  // its first word that was not looked at yet

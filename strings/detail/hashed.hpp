@@ -11,6 +11,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/strings/detail/hash.hpp>
 #include <pmlab/strings/detail/parts.hpp>
+#include <pmlab/strings/roots.hpp>
 
 #include <array>
 #include <atomic>
@@ -41,7 +42,7 @@ class hashed : private parts<Medium, Index> {
   using base::words;
 
  public:
-  static constexpr std::string_view name = "hashed";
+  static constexpr std::string_view name = hashed_words;
 
   explicit hashed(const base& all) : base(all) {}
 

@@ -1,0 +1,23 @@
+// How the roots of a string index are named in a medium, and what their layouts say: for those who find one there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pmlab::strings {
+
+// Behind the name of the index, whose own root is that of its words: the root of what records need besides.
+inline constexpr std::string_view state_suffix = ":s";
+// That root's layout begins so.
+inline constexpr std::string_view layout_prefix = "strings_";
+// What the words of a hash table are.
+inline constexpr std::string_view hashed_words = "hashed";
+// What the words of an ordered index are.
+inline constexpr std::string_view digital_words = "digital";
+
+// `values`: Values::name.
+[[nodiscard]] inline std::string layout_of(std::string_view words, std::string_view values) {
+  return std::string(layout_prefix).append(words).append("_").append(values);
+}
+
+}  // namespace pmlab::strings
