@@ -28,7 +28,6 @@ class durable : public testing::Test {
   medium_under_test<typename Setting::medium> under_;
 };
 
-using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 TYPED_TEST_SUITE(durable, durable_settings, setting_name);
 
 // F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped anew) everything is there and

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -96,7 +97,7 @@ class crash_medium {
     publication(const publication&) = delete;
     publication& operator=(const publication&) = delete;
     ~publication() {
-      for (const extent& e : allocated_) medium_.reserved_.erase(e.offset);
+      for (const extent& e : allocated_) medium_.forget_reservation(e);
     }
 
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
@@ -241,6 +242,7 @@ class crash_medium {
     reserved_.clear();
     misuse_.clear();
     blocks_ = crashed.blocks_;
+    lowest_places_.clear();
     // What this medium held above the image is no more part of it: blocks there count as never used again.
     end_ = crashed.end_;
     std::memcpy(working_.at(null_bytes), crashed.durable_.at(null_bytes), end_ - null_bytes);
@@ -285,9 +287,11 @@ class crash_medium {
   // The lowest place for `bytes` between live and reserved blocks; 0: none.
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     alignment = std::max(alignment, media::cache_line_bytes);
-    std::size_t offset = round_up(first_block, alignment);
-    auto live = blocks_->begin();
-    auto held = reserved_.begin();
+    // No place below the last one of this kind, unless something was given back since.
+    std::size_t& lowest = lowest_places_.try_emplace({bytes, alignment}, first_block).first->second;
+    std::size_t offset = round_up(lowest, alignment);
+    auto live = first_that_ends_above(*blocks_, lowest);
+    auto held = first_that_ends_above(reserved_, lowest);
     while (live != blocks_->end() || held != reserved_.end()) {
       const bool take_live = held == reserved_.end() || (live != blocks_->end() && live->first < held->first);
       const auto& [start, size] = take_live ? *live : *held;
@@ -296,9 +300,18 @@ class crash_medium {
       take_live ? ++live : ++held;
     }
     if (offset + bytes > area_bytes_) return 0;
+    lowest = offset;
     reserved_.emplace(offset, bytes);
     fill_with_garbage_up_to(round_up(offset + bytes, media::cache_line_bytes));
     return offset;
+  }
+
+  static block_table::const_iterator first_that_ends_above(const block_table& blocks, std::size_t offset) {
+    auto block = blocks.upper_bound(offset);
+    if (block != blocks.begin() &&
+        std::prev(block)->first + std::prev(block)->second + media::cache_line_bytes > offset)
+      --block;
+    return block;
   }
 
   void fill_with_garbage_up_to(std::size_t end) {
@@ -311,11 +324,14 @@ class crash_medium {
     }
   }
 
+  void forget_reservation(const publication::extent& e) {
+    reserved_.erase(e.offset);
+    lowest_places_.clear();
+  }
+
   void keep(const publication::extent& e) {
     reserved_.erase(e.offset);
-    auto changed = std::make_shared<block_table>(*blocks_);
-    changed->emplace(e.offset, e.bytes);
-    blocks_ = std::move(changed);
+    own_blocks().emplace(e.offset, e.bytes);
     ++certain_version_;
   }
 
@@ -324,10 +340,15 @@ class crash_medium {
     if (found == blocks_->end() || found->second != e.bytes)
       return misuse("release of " + std::to_string(e.bytes) + " bytes at offset " + std::to_string(e.offset) +
                     (found == blocks_->end() ? ": no such block" : ": the block has another size"));
-    auto changed = std::make_shared<block_table>(*blocks_);
-    changed->erase(e.offset);
-    blocks_ = std::move(changed);
+    own_blocks().erase(e.offset);
+    lowest_places_.clear();
     ++certain_version_;
+  }
+
+  // Images share the table of the medium that they were taken from, until one of them changes it.
+  block_table& own_blocks() {
+    if (blocks_.use_count() > 1) blocks_ = std::make_shared<block_table>(*blocks_);
+    return *blocks_;
   }
 
   // The store comes after all others of this thread to its line, so that a line that has it has them too.
@@ -385,8 +406,9 @@ class crash_medium {
   detail::mapping durable_;   // the oldest content that each line may have after a crash
   detail::mapping observed_;  // the working memory at the last event
   std::size_t end_ = 0;       // blocks were never above
-  std::shared_ptr<const block_table> blocks_ = std::make_shared<block_table>();
+  std::shared_ptr<block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> lowest_places_;  // of blocks of so many bytes, so aligned
   std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last certain
   std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;

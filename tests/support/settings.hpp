@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "offered_indexes.hpp"
+#include "support/compiled_indexes.hpp"
 #include "support/crash_medium.hpp"
 #include "support/reference_index.hpp"
 
@@ -137,26 +138,40 @@ using all_kinds_on = typename detail::on_media<all_kinds, Media...>::all;
 template <class... Media>
 using ordered_kinds_on = typename detail::on_media<all_kinds, Media...>::ordered;
 
-#if defined(PMLAB_TESTS_OF_LAYERS)
+#if defined(PMLAB_TESTS_OF_STRINGS)
+// Crashes of strings are for `pmlab verify`.
+using all_settings = all_kinds_on<media::dram>;
+using ordered_settings = ordered_kinds_on<media::dram>;
+using durable_settings = all_kinds_on<media::pmem>;
+using concurrent_settings = all_settings;
+using ordered_concurrent_settings = ordered_settings;
+#elif defined(PMLAB_TESTS_OF_CACHES)
 using all_settings = all_kinds_on<media::dram, crash_medium>;
 using ordered_settings = ordered_kinds_on<media::dram, crash_medium>;
+using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 using concurrent_settings = all_kinds_on<media::dram>;
 using ordered_concurrent_settings = ordered_kinds_on<media::dram>;
 #elif defined(PMLAB_SANITIZED)
 // What sanitizers judge is the same on every medium, and only in DRAM all of it is theirs to see.
 using all_settings = all_kinds_on<media::dram>;
 using ordered_settings = ordered_kinds_on<media::dram>;
+using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 using concurrent_settings = all_settings;
 using ordered_concurrent_settings = ordered_settings;
 #else
-// jemalloc_dram differs from dram in where blocks come from, so one index on it is enough.
-using all_settings = detail::joined<all_kinds_on<media::dram, media::pmem, crash_medium>,
+// What is wrong about a test is so on any medium; jemalloc_dram differs from dram in where blocks come from, so one index on
+// it is enough.
+using offered_on = detail::on_media<offered_kinds, media::dram, media::pmem, crash_medium>;
+using reference_setting = testing::Types<setting<reference_kind, media::dram>>;
+using all_settings = detail::joined<offered_on::all, reference_setting,
                                     testing::Types<setting<kind<indexes::cceh>, media::jemalloc_dram>>>::type;
-using ordered_settings = ordered_kinds_on<media::dram, media::pmem, crash_medium>;
+using ordered_settings = detail::joined<offered_on::ordered, reference_setting>::type;
+using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 
 // Media that any number of threads may use.
-using concurrent_settings = all_kinds_on<media::dram, media::pmem>;
-using ordered_concurrent_settings = ordered_kinds_on<media::dram, media::pmem>;
+using offered_for_threads_on = detail::on_media<offered_kinds, media::dram, media::pmem>;
+using concurrent_settings = detail::joined<offered_for_threads_on::all, reference_setting>::type;
+using ordered_concurrent_settings = detail::joined<offered_for_threads_on::ordered, reference_setting>::type;
 #endif
 
 }  // namespace pmlab::tests
