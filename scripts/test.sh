@@ -8,8 +8,9 @@
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
-# Without --all, the steps asan (address and undefined-behaviour sanitizers), tsan (threads), clang, tidy (clang-tidy) and
-# analyze (the same with clang's static analyzer) run only when they are named.
+# Without --all, the steps all_headers (each compiles alone, of the tools too), asan (address and undefined-behaviour
+# sanitizers), tsan (threads), clang, tidy (clang-tidy) and analyze (the same with clang's static analyzer) run only when
+# they are named.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
 # build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
@@ -33,7 +34,8 @@ step_build() { build_preset release -j "$jobs"; }
 
 step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs"); }
 
-step_headers() { "$scripts/check_layers" --compile; }
+step_headers() { "$scripts/check_layers" --compile library; }
+step_all_headers() { "$scripts/check_layers" --compile all; }
 
 # sanitized FOLDER PRESET SANITIZERS TEST...: builds the named index tests with the sanitizers and runs them.
 sanitized() {
@@ -81,7 +83,7 @@ step_analyze() { tidied ""; }
 
 steps=(build ctest headers format api)
 quick_steps=(build ctest format)
-slow_steps=(asan tsan clang tidy analyze)
+slow_steps=(all_headers asan tsan clang tidy analyze)
 
 # Ends a step as skipped when its tool is missing.
 need() {

@@ -58,10 +58,10 @@ class CheckLayers(PlantedTree):
     def test_header_that_does_not_compile_alone(self):
         self.plant("base/bad.hpp", "#pragma once\ninline std::string text;\n")
         self.assert_clean(self.run_script("check_layers"))
-        self.assert_found(self.run_script("check_layers", "--compile"), "base/bad.hpp: does not compile alone")
+        self.assert_found(self.run_script("check_layers", "--compile", "library"), "base/bad.hpp: does not compile alone")
 
     def test_headers_compile_alone(self):
-        self.assert_clean(self.run_script("check_layers", "--compile"))
+        self.assert_clean(self.run_script("check_layers", "--compile", "library"))
 
 
 if __name__ == "__main__":
