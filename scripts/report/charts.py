@@ -113,7 +113,8 @@ def scaling(run, phase, measurements):
 def latency(run, phase, measurements):
     """Lines of latency by percentile, one per index; the same number of threads."""
     measurements = [m for m in measurements if m.latency("p50")]
-    figure, axes = style.panel(3.1)
+    key_rows = -(-len(measurements) // style.key_columns([_label(m) for m in measurements]))
+    figure, axes = style.panel(3.1 + 0.16 * max(0, key_rows - 2))
     shown = [(key, label) for key, label in PERCENTILES if all(m.latency(key) for m in measurements)]
     for n, m in enumerate(measurements):
         axes.plot(range(len(shown)), [m.latency(key) for key, _ in shown], color=style.colour_of(m.index, n),

@@ -10,7 +10,6 @@ from .quantities import QUANTITIES
 
 NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
-LONGEST_LABEL = 14
 GROWING = ("threads", "records", "batch")  # axes that are counts
 
 
@@ -175,8 +174,7 @@ def _chart(experiment, wanted, quantity, points, panel):
     axes.set_ylabel(quantity.axis)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    longest = max(map(len, labels.values()))
-    style.key(axes, axes.get_legend_handles_labels()[0], 3 if longest <= LONGEST_LABEL else 1 if longest > 32 else 2)
+    style.key(axes, axes.get_legend_handles_labels()[0])
     title = ", ".join(label_of(k, v, [v]) for k, v in panel) or quantity.axis
     style.title(figure, title)
     name = "-".join([experiment.name, wanted["y"], *(v for _, v in panel)])

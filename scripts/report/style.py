@@ -61,8 +61,15 @@ def title(figure, text):
     figure.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
 
 
-def key(axes, handles, columns=3):
-    """The key of a chart, between its title and what it shows."""
+def key_columns(labels):
+    """How many columns of these labels fit into a panel's width."""
+    longest = max(map(len, labels))
+    return 3 if longest <= 14 else 2 if longest <= 24 else 1
+
+
+def key(axes, handles, columns=None):
+    """The key of a chart, between its title and what it shows; in as many columns as fit, unless told."""
+    columns = columns or key_columns([handle.get_label() for handle in handles])
     axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), columns), fontsize=8,
                 borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
 
