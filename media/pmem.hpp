@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
@@ -45,7 +46,7 @@ namespace pmlab::media {
 // What a pool is opened, or made, with.
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
-  bool huge_pages = true;          // tmpfs: back the pool with 2 MB pages if the kernel gives them
+  bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
 };
 
 // Thread safety: every operation from any number of threads; a pool is open in one process at a time.
@@ -83,6 +84,7 @@ class pmem {
   pmem(const pmem&) = delete;
   pmem& operator=(const pmem&) = delete;
   ~pmem() {
+    collapse_.reset();  // before the pool is unmapped
     try {
       pool_.close();
     } catch (const std::logic_error&) {
@@ -297,7 +299,12 @@ class pmem {
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
-    if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
+    if (!options.huge_pages || backing_ != backing::tmpfs) return;
+    // A new pool is empty, and no thread waits for its entries. One that exists is to be read at once.
+    if (existed)
+      collapse_.emplace(base_, capacity_bytes_);
+    else
+      collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
   // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
@@ -338,6 +345,7 @@ class pmem {
   bool caches_are_persistent_ = false;
   std::mutex mutex_;
   std::vector<size_class> size_classes_;
+  std::optional<background_collapse> collapse_;
 };
 
 static_assert(medium<pmem>);

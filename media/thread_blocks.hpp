@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,8 @@ class thread_blocks {
   // the blocks from 0.
   template <class Make>
   [[nodiscard]] Block& local(Make&& make) {
-    if (last_used_.owner == shared_->id) return *last_used_.block;
+    const used_block& used = last_used(shared_->id);
+    if (used.owner == shared_->id) return *used.block;
     return find_or_register(std::forward<Make>(make));
   }
 
@@ -85,7 +87,7 @@ class thread_blocks {
 
     void forget(std::uint64_t id) noexcept {
       std::erase_if(list_, [id](const registration& r) { return r.id == id; });
-      if (last_used_.owner == id) last_used_ = {};
+      if (last_used(id).owner == id) last_used(id) = {};
     }
 
    private:
@@ -119,7 +121,7 @@ class thread_blocks {
       mine.add({shared_, shared_->id, block});
       shared_->free.pop_back();
     }
-    last_used_ = {shared_->id, block};
+    last_used(shared_->id) = {shared_->id, block};
     return *block;
   }
 
@@ -129,8 +131,13 @@ class thread_blocks {
     return mine;
   }
 
+  // An operation may use several objects (the epochs of an index and of string keys over it): each has a place of its
+  // own, unless eight others were made between them.
+  static constexpr std::size_t remembered = 8;
+  [[nodiscard]] static used_block& last_used(std::uint64_t id) noexcept { return last_used_[id % remembered]; }
+
   static inline std::atomic<std::uint64_t> next_id{1};
-  static inline thread_local used_block last_used_{};
+  static inline thread_local std::array<used_block, remembered> last_used_{};
 
   std::shared_ptr<shared_state> shared_;
 };
