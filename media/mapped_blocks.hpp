@@ -80,8 +80,12 @@ class mapped_blocks {
     }
   }
 
-  // What a block of `bytes` bytes really takes.
-  [[nodiscard]] std::size_t size_of(const void* block, std::size_t /*bytes*/) const noexcept {
+  // What `used()` counts: the bytes that were asked for, as the index counts them. Nodes and segments take just that;
+  // `room_of` has the rounding of odd sizes in it, an eighth at most.
+  [[nodiscard]] std::size_t size_of(const void* /*block*/, std::size_t bytes) const noexcept { return bytes; }
+
+  // Bytes that `block` really takes.
+  [[nodiscard]] std::size_t room_of(const void* block) const noexcept {
     const header& chunk = header_of(block);
     return chunk.block_bytes != 0 ? chunk.block_bytes : chunk.mapped_bytes - page_bytes;
   }
@@ -92,7 +96,7 @@ class mapped_blocks {
  private:
   static constexpr std::size_t chunk_bytes = huge_page_bytes;
   static constexpr std::size_t page_bytes = 4096;
-  static constexpr std::size_t least_bytes = 64;
+  static constexpr std::size_t least_bytes = 32;
   // Eight sizes to a power of two: rounding adds at most an eighth.
   static constexpr unsigned steps = 8;
   static constexpr std::size_t class_count = (std::bit_width(largest_small_bytes / least_bytes) - 1) * steps + 1;

@@ -126,7 +126,7 @@ TEST(mapped_blocks, blocks_do_not_overlap_whichever_threads_take_and_give_back) 
           const std::size_t bytes = i % 50 == 0 ? 200'000 + random() % 3'000'000 : 1 + random() % 20'000;
           auto* const block = static_cast<unsigned char*>(blocks.allocate(bytes, std::size_t{8} << random() % 6));
           ASSERT_NE(block, nullptr);
-          EXPECT_GE(blocks.size_of(block, bytes), bytes);
+          EXPECT_GE(blocks.room_of(block), bytes);
           const auto mark = static_cast<unsigned char>(random());
           for (const std::size_t at : {std::size_t{0}, bytes / 2, bytes - 1}) block[at] = mark;
           of_thread[n].push_back({block, bytes, mark});
@@ -144,10 +144,10 @@ TEST(mapped_blocks, rounding_adds_at_most_an_eighth_and_nothing_to_the_nodes_of_
   media::mapped_blocks blocks(media::dram_options{});
   for (std::size_t bytes = 64; bytes <= media::mapped_blocks::largest_small_bytes; bytes += bytes / 7 + 1) {
     void* const block = blocks.allocate(bytes, 8);
-    EXPECT_LE(blocks.size_of(block, bytes), bytes + bytes / 8 + 16) << bytes;
+    EXPECT_LE(blocks.room_of(block), bytes + bytes / 8 + 16) << bytes;
   }
   for (const std::size_t bytes : {64U, 128U, 256U, 512U, 1024U, 16384U, 65536U})
-    EXPECT_EQ(blocks.size_of(blocks.allocate(bytes, 64), bytes), bytes);
+    EXPECT_EQ(blocks.room_of(blocks.allocate(bytes, 64)), bytes);
 }
 
 TEST(mapped_blocks, what_was_given_back_is_no_longer_resident) {
