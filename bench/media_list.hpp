@@ -107,8 +107,9 @@ struct medium_traits<media::pmem> {
   static constexpr medium_kind kind{.in_pool = true};
   template <class Make>
   static auto construct(const subject_setup& setup, Make&& make) {
-    return make(setup.medium.path,
-                media::pmem_options{.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages});
+    return make(
+        setup.medium.path,
+        media::pmem_options{.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages, .bypass_msync = true});
   }
 };
 
