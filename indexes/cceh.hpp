@@ -354,6 +354,8 @@ class cceh {
     if (stored_depth < initial_global_depth || stored_depth > greatest_global_depth) throw corrupt("its global depth");
     const auto global_depth = static_cast<unsigned>(stored_depth);
     if (!media::can_name(medium_, root, directory::bytes(global_depth))) throw corrupt("its global depth");
+    // Room for all copies there can be: nothing may fail once a doubled directory was published.
+    directories_.reserve(greatest_global_depth + 1);
     auto cache = cached_directory::make(global_depth);
     if (cache == nullptr) throw error("no memory for the directory of a CCEH table", "free some memory");
     std::atomic<entry_word>* const entries = stored.entries();
@@ -496,7 +498,9 @@ class cceh {
     change.commit();
 
     // Readers may still hold the old copy: it is kept until the index is closed. All copies together are less than
-    // twice the last one.
+    // twice the last one. (A4) The vector has room for it: an exception here would leave DRAM at the old depth, and the
+    // next doubling would lose the keys of half of the segments.
+    assert(directories_.size() < directories_.capacity());
     directories_.push_back(std::move(cache));
     directory_.store(directories_.back().get(), std::memory_order_release);
     return true;
