@@ -155,8 +155,13 @@ class standard_blocks {
     const auto aligned = static_cast<std::align_val_t>(alignment);
     void* const block = ::operator new(bytes, aligned, std::nothrow);
     if (block == nullptr) return nullptr;
-    const std::scoped_lock lock(mutex_);
-    live_.emplace(block, aligned);
+    try {
+      const std::scoped_lock lock(mutex_);
+      live_.emplace(block, aligned);
+    } catch (const std::bad_alloc&) {
+      ::operator delete(block, aligned);
+      return nullptr;
+    }
     return block;
   }
 

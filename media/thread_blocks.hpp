@@ -113,8 +113,10 @@ class thread_blocks {
     if (block == nullptr) {
       const std::scoped_lock lock(shared_->mutex);
       if (shared_->free.empty()) {
+        // `make` may show its block to others: nothing can fail after it.
+        make_room_for_one_more(shared_->blocks);
+        shared_->free.reserve(shared_->blocks.capacity());
         shared_->blocks.push_back(make(shared_->blocks.size()));
-        shared_->free.reserve(shared_->blocks.size());
         shared_->free.push_back(shared_->blocks.back().get());
       }
       block = shared_->free.back();
@@ -123,6 +125,11 @@ class thread_blocks {
     }
     last_used(shared_->id) = {shared_->id, block};
     return *block;
+  }
+
+  template <class T>
+  static void make_room_for_one_more(std::vector<T>& list) {
+    if (list.size() == list.capacity()) list.reserve(std::max<std::size_t>(2 * list.size(), 4));
   }
 
   // Not a static member: g++ 12 cannot compile two of them that need a constructor at run time in one file.

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -138,7 +139,7 @@ class persistent_towers {
       const std::uint64_t level = n.level.load(std::memory_order_acquire);
       if (level > levels_in_medium) continue;
       const bool is_free = level == 0 ? claim(n) : level == 1 ? judge_entry(n) : judge_node(n, level - 1);
-      if (is_free) found.push_back(&n);
+      if (is_free) keep(found, n);
     }
     judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
@@ -246,6 +247,14 @@ class persistent_towers {
   }
 
   static void used(stones& made, std::size_t count) noexcept { std::fill_n(made.of_level.begin(), count, nullptr); }
+
+  // Without memory the node is lost until the next open: this may stand in an insert that has linked its entry already.
+  static void keep(std::vector<node*>& found, node& n) noexcept {
+    try {
+      found.push_back(&n);
+    } catch (const std::bad_alloc&) {
+    }
+  }
 
   [[nodiscard]] bool is_claimed(const node& n) const noexcept {
     const std::size_t number = old_.number_of(&n);
