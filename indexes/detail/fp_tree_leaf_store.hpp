@@ -170,7 +170,7 @@ class leaf_store {
     medium_.fence();                                    // (G3)
     change.store(root_, medium_.locate(group).word());  // (G4)
     change.commit();
-    // (G1), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
+    // (G1), (G5), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
     // store that makes it reachable (A4).
     if (oldest) return true;
     ++groups_;
@@ -187,7 +187,7 @@ class leaf_store {
     group.check.store(check, std::memory_order_relaxed);
     group.next_again.store(next, std::memory_order_relaxed);
     group.check_again.store(check, std::memory_order_relaxed);
-    media::flush(medium_, group.next_again);  // before (G3), as (G1)
+    media::flush(medium_, group.next_again);  // (G5)
   }
 
   void add_free(descriptor& d) noexcept {

@@ -140,9 +140,9 @@ class recovery {
     const std::uint64_t bitmap = home.bitmap.load(std::memory_order_acquire);
     const slot_set used = slots_in(bitmap);
     if (!was_linked(p, bitmap) && !was_unlinked(p, bitmap)) return false;
-    home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (L1)
-    media::persist(medium_, home.bitmap);                                        // (L2)
-    // (L1) < (L2) < open returns: what the seal tells of is not believed again.
+    home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (M1)
+    media::persist(medium_, home.bitmap);                                        // (M2)
+    // (M1) < (M2) < open returns: what the seal tells of is not believed again.
     return true;
   }
 
@@ -213,10 +213,11 @@ class recovery {
   void empty(const std::vector<position>& left_out) {
     for (const position p : left_out) {
       leaf& home = *store_.at(p).home;
-      home.bitmap.store(store_.bitmap_of(home, 0), std::memory_order_release);
-      media::flush(medium_, home.bitmap);
+      home.bitmap.store(store_.bitmap_of(home, 0), std::memory_order_release);  // (O1)
+      media::flush(medium_, home.bitmap);                                       // (O2)
     }
-    if (!left_out.empty()) medium_.fence();
+    if (!left_out.empty()) medium_.fence();  // (O3)
+    // (O1) < (O2) < (O3) < open returns: what is outside the list and looks alive later was lost after this.
   }
 
   std::vector<search_entry> link_leaves() {

@@ -376,7 +376,7 @@ TEST_F(fp_tree_halfway, corrupt_lists_are_errors) {
 
 // A crash between the two stores of a line: the link is new, and the seal is of the one before. Each store that links or
 // unlinks, and recovery's own.
-TEST_F(fp_tree_halfway, L4_a_seal_of_the_link_before_is_mended) {
+TEST_F(fp_tree_halfway, a_seal_of_the_link_before_is_mended) {
   fill(8);
   parts::leaf& left = *leaf_at(2);
   const auto sealed_for = [&](media::pointer<parts::leaf> next) {
@@ -417,7 +417,7 @@ TEST_F(fp_tree_halfway, L4_a_seal_of_the_link_before_is_mended) {
   expect_mended(third);
 }
 
-TEST_F(fp_tree_halfway, L4_a_lost_link_is_refused_and_a_salvage_brings_everything_back) {
+TEST_F(fp_tree_halfway, a_lost_link_is_refused_and_a_salvage_brings_everything_back) {
   fill(100);
   for (const std::size_t at : {0U, 1U, 50U, 97U, 98U}) {
     parts::leaf& l = *leaf_at(at);
@@ -437,7 +437,7 @@ TEST_F(fp_tree_halfway, L4_a_lost_link_is_refused_and_a_salvage_brings_everythin
   expect_sound();
 }
 
-TEST_F(fp_tree_halfway, G2_a_lost_group_is_refused_and_a_salvage_brings_everything_back) {
+TEST_F(fp_tree_halfway, a_lost_group_is_refused_and_a_salvage_brings_everything_back) {
   fill(4 * parts::leaves_per_group);
   for_each_leaf([](parts::leaf&) {},
                 [&](parts::leaf_group& g) {
@@ -457,7 +457,7 @@ TEST_F(fp_tree_halfway, G2_a_lost_group_is_refused_and_a_salvage_brings_everythi
 
 // What a crash leaves of a split that did not get to its link, or of a row: whole leaves that nothing leads to. They are
 // emptied, so that they are never taken for lost ones. A chain that is longer than a row is no crash's.
-TEST_F(fp_tree_halfway, L4_leaves_of_a_crash_outside_the_list_are_emptied_and_others_are_refused) {
+TEST_F(fp_tree_halfway, leaves_of_a_crash_outside_the_list_are_emptied_and_others_are_refused) {
   fill(40);
   const auto cut_off = [&](std::size_t count) {
     parts::leaf& last = *leaf_at(39 - count);
@@ -493,7 +493,7 @@ TEST_F(fp_tree_halfway, L4_leaves_of_a_crash_outside_the_list_are_emptied_and_ot
 }
 
 // A tree of an earlier release has no seals, works, and gets none; what it can say of lost links is said.
-TEST_F(fp_tree_halfway, L4_a_tree_without_seals_opens_and_stays_one) {
+TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
   fill(100);
   take_seals_away();
   expect_sound();
