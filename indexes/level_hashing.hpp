@@ -212,6 +212,13 @@ class level_hashing {
 
   // Every invariant above, and that DRAM names the levels that the medium does.
   [[nodiscard]] check_report check() const;
+  // The same of a table that was opened this moment: no level waits for its release.
+  [[nodiscard]] check_report check_opened() const {
+    check_report report = check();
+    if (root_->retired.load(std::memory_order_acquire) != 0)
+      report.add("I4: levels that were retired before it was opened still wait for their release");
+    return report;
+  }
 
  private:
   static constexpr std::size_t batch_width = 16;
