@@ -54,6 +54,7 @@
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
 
 #include <algorithm>
 #include <array>
@@ -247,8 +248,8 @@ class hybrid_index {
         hash_(Hash::open(hash_medium, root_of(o, Hash::layout_name, hash_is_truth))),
         tree_(Tree::open(tree_medium, root_of(o, Tree::layout_name, !hash_is_truth))),
         begin_([&hash_medium, &tree_medium] {
-          begin_on(hash_medium);
-          begin_on(tree_medium);
+          media::begin_operation(hash_medium);
+          media::begin_operation(tree_medium);
         }),
         watch_(o),
         stripes_(o.stripes),
@@ -287,12 +288,6 @@ class hybrid_index {
     if (o.queue < 1 || o.queue > most)
       throw error("a queue of " + std::to_string(o.queue) + " changes cannot be", "give 1 to " + std::to_string(most));
     return o;
-  }
-
-  // Media that charge want to know when a thread's operation begins.
-  template <class Medium>
-  static void begin_on(Medium& medium) {
-    if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
   }
 
   [[nodiscard]] auto& the_truth() const noexcept {
@@ -497,7 +492,11 @@ class hybrid_index {
       } else {
         if (empty_first) empty_hash();
         entries = detail::for_each_chunk(
-            tree_, threads(), chunk_entries(), stop_, [this] { return erasures_.now(); },
+            tree_, threads(), chunk_entries(), stop_,
+            [this] {
+              begin_();
+              return erasures_.now();
+            },
             [this](std::span<const indexes::entry> chunk, std::uint64_t time) { fill_hash(chunk, time); });
       }
     } catch (const std::bad_alloc&) {

@@ -39,6 +39,7 @@ template <block_source Blocks>
 class basic_dram {
  public:
   static constexpr bool durable = false;
+  static constexpr optional_parts parts{};
 
   // Throws what Blocks throws.
   explicit basic_dram(dram_options options = {}) : options_(options), blocks_(options) {}

@@ -65,6 +65,7 @@ struct pmem_options {
 class pmem {
  public:
   static constexpr bool durable = true;
+  static constexpr optional_parts parts{.pointer_bound = true};
   // Bytes of the smallest pool that libpmemobj makes.
   static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
   // What libpmemobj calls the layout: that of the table of roots; each index has a layout of its own.

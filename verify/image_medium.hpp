@@ -29,6 +29,7 @@ namespace pmlab::verify {
 class image_medium {
  public:
   static constexpr bool durable = true;
+  static constexpr media::optional_parts parts{.pointer_bound = true};
   // Images are opened by the thousand: as few locks as there can be.
   static constexpr std::size_t lock_stripes = 16;
 

@@ -32,7 +32,7 @@ namespace pmlab::indexes::detail::skip_list {
 //   W3  So it is after a crash: stones may be missing, or lead to an entry that is marked; none that is not marked
 //       leads to a node that is used for something else. Entry and stones of what was being erased are taken out when
 //       the slab of the entry is judged.
-//   W4  How high the tower of an entry is follows from its key and its place.
+//   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
 //
 // After an open nobody knows which nodes of the slabs are free. That is found out slab by slab, when nodes are needed:
 // a node is used if the search for its key in the list of its level ends at this very node.
@@ -195,7 +195,9 @@ class persistent_towers {
   }
 
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
-    std::uint64_t mix = (key ^ body_.list.word_of(&n)) * 0x9e3779b97f4a7c15U;
+    // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides alone.
+    const std::uint64_t of_place = Medium::durable ? body_.list.word_of(&n) : 0;
+    std::uint64_t mix = (key ^ of_place) * 0x9e3779b97f4a7c15U;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
     return std::min(top, static_cast<std::size_t>(std::countr_zero(mix ^ mix >> 32)) / 2);
   }

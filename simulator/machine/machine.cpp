@@ -433,6 +433,8 @@ fiber* machine::spawn(void* (*start)(void*), void* argument) {
   f->start = start;
   f->argument = argument;
   f->clock = current_->clock;
+  // The threads that a timed operation makes are part of it.
+  f->timed = current_->timed;
   f->storage = std::make_unique<lent_storage>();
   f->thread_pointer = f->storage->thread_pointer();
   fiber_stacks stacks;
