@@ -340,7 +340,7 @@ struct setup_name {
 
 TYPED_TEST_SUITE(allocation_failure, all_under, setup_name);
 
-TYPED_TEST(allocation_failure, A4_loses_nothing_at_any_allocation_of_any_operation) {
+TYPED_TEST(allocation_failure, loses_nothing_at_any_allocation_of_any_operation) {
   const watchdog limit(time_limit, "an operation after a failed allocation" + this->why());
   is_foreground = true;
   random source(this->seed_);
@@ -359,7 +359,7 @@ TYPED_TEST(allocation_failure, A4_loses_nothing_at_any_allocation_of_any_operati
 }
 
 // Fillers, updaters and threads that rebuild run out of memory while the foreground has some.
-TYPED_TEST(allocation_failure, A4_background_threads_without_memory_end_nothing) {
+TYPED_TEST(allocation_failure, background_threads_without_memory_end_nothing) {
   const watchdog limit(time_limit, "an operation beside background threads without memory" + this->why());
   is_foreground = true;
   random source(this->seed_);
