@@ -527,7 +527,7 @@ class cceh {
     change.commit();
 
     // Readers may still hold the old copy: it is kept until the index is closed. All copies together are less than
-    // twice the last one. (A4) The vector has room for it: an exception here would leave DRAM at the old depth, and the
+    // twice the last one. The vector has room for it: an exception here would leave DRAM at the old depth, and the
     // next doubling would lose the keys of half of the segments.
     assert(directories_.size() < directories_.capacity());
     directories_.push_back(std::move(cache));
