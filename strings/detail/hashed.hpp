@@ -10,6 +10,7 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/strings/detail/hash.hpp>
+#include <pmlab/strings/detail/layer_gates.hpp>
 #include <pmlab/strings/detail/parts.hpp>
 #include <pmlab/strings/roots.hpp>
 
@@ -126,6 +127,12 @@ class hashed : private parts<Medium, Index> {
            outcome::full;
   }
 
+  static void forget_layer(const place& /*p*/) noexcept {}
+
+  // There are no layers.
+  static constexpr bool has_layers = false;
+  [[nodiscard]] static layer_gates::ticket leave(const place& /*p*/) noexcept { return layer_gates::nothing; }
+
   // ---- recovery, while there is one thread ----
 
   [[nodiscard]] bool leads_to(const record& r) const {
@@ -136,6 +143,9 @@ class hashed : private parts<Medium, Index> {
   }
   [[nodiscard]] static bool layer_is_there(const item& /*of*/) { return true; }
   [[nodiscard]] static linked take_back(std::uint64_t /*number*/) { return linked::yes; }
+  [[nodiscard]] static bool leads_to_skipped(const item& /*of*/) { return true; }
+  static void find_free_numbers() {}
+  [[nodiscard]] static std::uint64_t words_of_gone(const item& /*of*/) { return 0; }
 
   // ---- walks ----
 
@@ -153,8 +163,10 @@ class hashed : private parts<Medium, Index> {
 
   // Bytes of blocks that are no records.
   [[nodiscard]] std::uint64_t other_bytes() const noexcept { return 0; }
+  // Of DRAM.
+  [[nodiscard]] static std::uint64_t dram_bytes() noexcept { return 0; }
 
-  void check(indexes::check_report& report) const {
+  void check(indexes::check_report& report, std::uint64_t /*unlinked*/) const {
     words.for_each([&](std::uint64_t word, std::uint64_t head) {
       std::vector<std::string_view> keys;
       for (std::uint64_t link = head; link != 0;) {
