@@ -47,6 +47,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pmlab::strings {
 
@@ -230,12 +231,13 @@ class string_index {
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
         epochs_(std::min(sync::reclaim_batch<Medium>(), batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
-    // Layers change only when all items have been judged by the words as they are.
-    ledger_.for_each_waiting([this](const auto& item) {
+    // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
+    std::vector<typename ledger::place> erased;
+    ledger_.for_each_waiting([&](const auto& item) {
       const auto what = item->what.load(std::memory_order_acquire);
-      if (what == detail::waits_for::words || what == detail::waits_for::removal)
-        end_erase(item, *record_at(item), detail::layer_gates::alone);
+      if (what == detail::waits_for::words || what == detail::waits_for::removal) erased.push_back(item);
     });
+    for (const auto& item : erased) end_erase(item, *record_at(item), detail::layer_gates::alone);
     where_.find_free_numbers();
     ledger_.trim();
     is_alone_ = false;
