@@ -11,11 +11,8 @@
 #include <pmlab/bench/table.hpp>
 #include <pmlab/cli/command.hpp>
 #include <pmlab/cli/simulated_program.hpp>
-#include <pmlab/media/probe_pool.hpp>
-#include <pmlab/pool/inspect.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -165,14 +162,12 @@ int run(const given_options& given, const arguments& command_line) {
     hand_over(command_line);
   }
   bench::load_libraries();
-  if (given.reuse && options.medium.in_pool()) {
-    // libpmemobj, or an index, may fault on a damaged pool: not in this process.
+  if (given.reuse && options.medium.in_pool())
     for (const bench::index_description* d : indexes) {
       const std::string path = bench::pool_path(options.medium.path, d->name, indexes.size() == 1);
       shown.pass("checking pool " + path);
-      pool::refuse_damaged(path, std::chrono::ceil<std::chrono::seconds>(media::time_to_probe(path)));
+      refuse_damaged_pool(path);
     }
-  }
   bench::bench_report report = bench::run_bench(options, indexes, shown);
   shown.clear();
   if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
