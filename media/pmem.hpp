@@ -88,6 +88,14 @@ class pmem {
   pmem(const pmem&) = delete;
   pmem& operator=(const pmem&) = delete;
 
+  // True if there is nothing at `path`, but the whole pool that a power failure took the name from: the constructor will
+  // give it back, and `create_bytes` will make nothing.
+  [[nodiscard]] static bool has_lost_its_name(const std::string& path) {
+    if (::access(path.c_str(), F_OK) == 0) return false;
+    const descriptor file(::open(unfinished_name(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    return file.is_open() && is_complete(file.get());
+  }
+
   class publication {
    public:
     // Nothing happens yet. `medium` outlives it.

@@ -1,6 +1,7 @@
 // Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/probe_pool.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,10 +9,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -270,7 +274,7 @@ TEST_F(pmem_msync, is_bypassed_if_the_user_says_so) {
       testing::ExitedWithCode(0), "");
 }
 
-TEST_F(pmem_msync, A5_of_other_pools_in_the_process_stays) {
+TEST_F(pmem_msync, of_other_pools_in_the_process_stays) {
   EXPECT_EXIT(
       {
         static_cast<void>(publish_some(path(), {.create_bytes = pool_bytes}));
@@ -354,7 +358,7 @@ TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
   }
 }
 
-TEST_F(pmem_pool, A5_a_publication_of_too_many_changes_is_an_error_and_changes_nothing) {
+TEST_F(pmem_pool, a_publication_of_too_many_changes_is_an_error_and_changes_nothing) {
   pool medium(path(), {.create_bytes = pool_bytes});
   const media::root root = medium.named_root("a", "tree", 1);
   const std::uint64_t before = medium.used().allocated_bytes;
@@ -376,7 +380,7 @@ TEST_F(pmem_pool, A5_a_publication_of_too_many_changes_is_an_error_and_changes_n
   EXPECT_EQ(root.word->load(), media::publication_limit - 1);
 }
 
-TEST_F(pmem_pool, A5_a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
+TEST_F(pmem_pool, a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
   PMEMobjpool* const half = pmemobj_create(path().c_str(), pool::pool_layout, pool_bytes, 0600);
   ASSERT_NE(half, nullptr) << pmemobj_errormsg();
   pmemobj_close(half);
@@ -387,13 +391,38 @@ TEST_F(pmem_pool, A5_a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
   pmemobj_close(again);
 }
 
-TEST_F(pmem_pool, A5_a_fifo_is_an_error_at_once) {
+TEST_F(pmem_pool, a_fifo_is_an_error_at_once) {
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
   const tests::child_result end =
       tests::run_in_child([&] { return message_of([&] { pool{path()}; }); }, std::chrono::seconds(5));
   EXPECT_EQ(end.describe(),
             "returned: " + path() +
                 " is not a pool: it is neither a file nor a device; name another file, or remove this one");
+}
+
+TEST_F(pmem_pool, that_is_tried_in_a_child_process_first_stays_as_it_is_whatever_happens_there) {
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    medium.named_root("a", "tree", 1).word->store(42);
+  }
+  const auto content = [&] {
+    std::ifstream in(path(), std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string before = content();
+  const auto said = [&](const std::function<void(pool&)>& look) {
+    return message_of([&] { media::probe_pool(path(), std::chrono::milliseconds(1000), look); });
+  };
+  EXPECT_EQ(said({}), "");
+  EXPECT_EQ(said([](pool& medium) { medium.named_root("a", "tree", 1).word->store(43); }), "");
+  EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was ended by 'Segmentation fault'"), std::string::npos);
+  EXPECT_NE(said([](pool&) { abort(); }).find("is damaged"), std::string::npos);
+  EXPECT_NE(said([](pool&) { _exit(0); }).find("ended by itself"), std::string::npos);
+  EXPECT_NE(said([](pool&) { pause(); }).find("did not end in 1 s"), std::string::npos);
+  EXPECT_EQ(said([](pool& medium) { static_cast<void>(medium.named_root("a", "list", 1)); }),
+            "'a' is an index of layout tree, not list; open it as tree, or take another name or pool");
+  EXPECT_TRUE(content() == before) << "the file was changed";
+  EXPECT_EQ(pool(path()).named_root("a", "tree", 1).word->load(), 42U);
 }
 
 // Gives the pages of the file that hold zeros back to the file system.
@@ -407,7 +436,7 @@ void make_sparse(const std::string& path) {
   ::close(file);
 }
 
-TEST_F(pmem_pool, A5_a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_there_is_none) {
+TEST_F(pmem_pool, a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_there_is_none) {
   const tests::child_result end = tests::run_in_child(
       [&]() -> std::string {
         // A small file system that only this process sees.
