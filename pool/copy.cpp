@@ -72,7 +72,7 @@ std::string look_at(const std::string& path, const std::string& doing, patience 
     int yes = 1;
     if (!is_device(path) && pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &yes) != 0)
       throw error("libpmemobj cannot open pools without changing them", "use libpmemobj 1.7 or a later one");
-    media::pmem pool(path, {.huge_pages = false});
+    media::pmem pool(path, {.huge_pages = false, .reserve_space = false, .bypass_msync = true});
     return look(pool);
   });
 }

@@ -100,7 +100,9 @@ class epochs {
     static_assert(std::is_trivially_copyable_v<Function> && std::is_trivially_destructible_v<Function> &&
                       sizeof(Function) <= most_bytes && alignof(Function) <= alignof(std::max_align_t),
                   "capture pointers and numbers only");
-    participant& mine = this_thread();
+    participant* const place = this_thread_if_memory();
+    if (place == nullptr) return false;
+    participant& mine = *place;
     retired r;
     std::memcpy(r.bytes, &function, sizeof function);
     r.run = [](void* bytes) { (*std::launder(static_cast<Function*>(bytes)))(); };
@@ -259,6 +261,15 @@ class epochs {
       first_.store(made.get(), std::memory_order_seq_cst);
       return made;
     });
+  }
+
+  // nullptr: this is the thread's first call, and there is no memory for its place.
+  participant* this_thread_if_memory() noexcept {
+    try {
+      return &this_thread();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
   // True: the epoch is another one than before.

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,10 +33,10 @@ namespace pmlab::indexes::detail::skip_list {
 //   W3  So it is after a crash: stones may be missing, or lead to an entry that is marked; none that is not marked
 //       leads to a node that is used for something else. Entry and stones of what was being erased are taken out when
 //       the slab of the entry is judged.
+//   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
 //   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over stones
 //       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
 //       key; it goes on at the head of that level.
-//   W4  How high the tower of an entry is follows from its key and its place.
 //
 // After an open nobody knows which nodes of the slabs are free. That is found out slab by slab, when nodes are needed:
 // a node is used if the search for its key in the list of its level ends at this very node. Opening does not walk the
@@ -145,7 +146,7 @@ class persistent_towers {
       const std::uint64_t level = level_of(n);
       if (level > levels_in_medium) continue;
       const bool is_free = level == 0 ? claim(n) : level == 1 ? judge_entry(n) : judge_node(n, level - 1);
-      if (is_free) found.push_back(&n);
+      if (is_free) keep(found, n);
     }
     judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
@@ -199,7 +200,9 @@ class persistent_towers {
   }
 
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
-    std::uint64_t mix = (key ^ body_.list.word_of(&n)) * 0x9e3779b97f4a7c15U;
+    // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides alone.
+    const std::uint64_t of_place = Medium::durable ? body_.list.word_of(&n) : 0;
+    std::uint64_t mix = (key ^ of_place) * 0x9e3779b97f4a7c15U;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
     return std::min(top, static_cast<std::size_t>(std::countr_zero(mix ^ mix >> 32)) / 2);
   }
@@ -268,6 +271,14 @@ class persistent_towers {
   }
 
   static void used(stones& made, std::size_t count) noexcept { std::fill_n(made.of_level.begin(), count, nullptr); }
+
+  // Without memory the node is lost until the next open: this may stand in an insert that has linked its entry already.
+  static void keep(std::vector<node*>& found, node& n) noexcept {
+    try {
+      found.push_back(&n);
+    } catch (const std::bad_alloc&) {
+    }
+  }
 
   [[nodiscard]] bool is_claimed(const node& n) const noexcept {
     const std::size_t number = old_.number_of(&n);

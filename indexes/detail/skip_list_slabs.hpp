@@ -236,20 +236,16 @@ class slabs {
     return false;
   }
 
+  // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
   template <class T>
-  static void take_half(std::vector<T>& from, std::vector<T>& to) {
+  static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
     const auto half = from.end() - static_cast<std::ptrdiff_t>((from.size() + 1) / 2);
-    to.assign(half, from.end());
-    from.erase(half, from.end());
-  }
-
-  // Without memory the node is lost until the next open.
-  template <class T>
-  static void keep(std::vector<T>& list, T element) noexcept {
     try {
-      list.push_back(element);
+      to.assign(half, from.end());
     } catch (const std::bad_alloc&) {
+      return;
     }
+    from.erase(half, from.end());
   }
 
   // Makes the snipping durable, so that no crash leads to what the nodes are used for next. With `own` held.

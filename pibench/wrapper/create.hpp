@@ -71,7 +71,7 @@ template <class Recipe>
     detail::check_sizes(options);
     if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
     detail::check_pool(options);
-    const media::pmem_options pool{.create_bytes = options.pool_size};
+    const media::pmem_options pool{.create_bytes = options.pool_size, .bypass_msync = true};
     return with_chosen_interface(detail::create_on<Recipe, media::pmem>(name, options, options.pool_path, pool));
   });
 }

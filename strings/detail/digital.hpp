@@ -37,6 +37,7 @@ class digital : private parts<Medium, Index> {
   using base = parts<Medium, Index>;
   using publication = typename Medium::publication;
   using outcome = indexes::outcome;
+  using base::change_of_words;
   using base::key_of;
   using base::lock_of;
   using base::medium;
@@ -142,18 +143,23 @@ class digital : private parts<Medium, Index> {
   }
 
   [[nodiscard]] linked link_in(place& p, std::string_view key, record& made) const {
-    if (p.link == 0) return words.insert(p.word, place_of(made)) == outcome::full ? linked::no : linked::yes;
+    if (p.link == 0)
+      return change_of_words([&] { return words.insert(p.word, place_of(made)); }) == outcome::full ? linked::no
+                                                                                                    : linked::yes;
     const std::size_t begin = p.after + p.same;
     const bool complete = add(p.made.word_of(rest_of_old(p)), old_link(p)) &&
                           add(p.made.word_of(key.substr(begin)), place_of(made)) &&
                           (p.prefix == nullptr || add(p.made.word(prefix_code), place_of_prefix(p)));
     // D3: each of these is durable, and nothing leads to them yet.
-    if (complete && words.update(p.word, link_to(p.made)) != outcome::full) return linked::yes;
+    if (complete && change_of_words([&] { return words.update(p.word, link_to(p.made)); }) != outcome::full)
+      return linked::yes;
     return take_back(p.made.number);
   }
 
   // Takes the record that was found out of the words, durably. False: no space for that.
-  [[nodiscard]] bool unlink(place& p) const { return words.erase(p.word) != outcome::full; }
+  [[nodiscard]] bool unlink(place& p) const {
+    return change_of_words([&] { return words.erase(p.word); }) != outcome::full;
+  }
 
   // ---- recovery, while there is one thread ----
 
@@ -173,7 +179,7 @@ class digital : private parts<Medium, Index> {
       const std::size_t count = words.scan(gone.word(0), some);
       if (count == 0 || some[0].key > gone.last_word()) return linked::no;
       for (std::size_t i = 0; i < count && some[i].key <= gone.last_word(); ++i)
-        if (words.erase(some[i].key) == outcome::full) return linked::in_pieces;
+        if (change_of_words([&] { return words.erase(some[i].key); }) == outcome::full) return linked::in_pieces;
     }
   }
 
@@ -331,7 +337,7 @@ class digital : private parts<Medium, Index> {
     return record_at(p.link).key().substr(p.after + p.same);
   }
   [[nodiscard]] bool add(std::uint64_t word, std::uint64_t link) const {
-    return words.insert(word, link) == outcome::inserted;
+    return change_of_words([&] { return words.insert(word, link); }) == outcome::inserted;
   }
 
   // The path to the first entry that can lead to keys >= from.

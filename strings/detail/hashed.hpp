@@ -34,6 +34,7 @@ template <media::medium Medium, class Index, class Hash>
 class hashed : private parts<Medium, Index> {
   using base = parts<Medium, Index>;
   using publication = typename Medium::publication;
+  using base::change_of_words;
   using base::key_of;
   using base::lock_of;
   using base::medium;
@@ -106,7 +107,8 @@ class hashed : private parts<Medium, Index> {
   [[nodiscard]] linked link_in(place& p, std::string_view /*key*/, record& made) const {
     using indexes::outcome;
     const std::uint64_t to = place_of(made);
-    const outcome o = p.head == 0 ? words.insert(p.word, to) : words.update(p.word, to);
+    const outcome o =
+        change_of_words([&] { return p.head == 0 ? words.insert(p.word, to) : words.update(p.word, to); });
     return o == outcome::full ? linked::no : linked::yes;
   }
 
@@ -120,7 +122,8 @@ class hashed : private parts<Medium, Index> {
       // (H3) < (H4) < unlock: H2.
       return true;
     }
-    return (next == 0 ? words.erase(p.word) : words.update(p.word, next)) != outcome::full;
+    return change_of_words([&] { return next == 0 ? words.erase(p.word) : words.update(p.word, next); }) !=
+           outcome::full;
   }
 
   // ---- recovery, while there is one thread ----

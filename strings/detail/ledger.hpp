@@ -94,6 +94,7 @@ class ledger {
     thread_state& mine = threads_.local([](std::size_t) { return std::make_unique<thread_state>(); });
     for (page_state* p : mine.pages)
       if (const place taken = take_from(*p)) return taken;
+    mine.pages.reserve(mine.pages.size() + 1);  // a page that was made must not get lost
     page_state* const more = another_page();
     if (more == nullptr) return {};
     mine.pages.push_back(more);
@@ -150,15 +151,18 @@ class ledger {
   [[nodiscard]] page_state* another_page() {
     const std::scoped_lock lock(mutex_);
     if (given_out_ < pages_.size()) return pages_[given_out_++].get();
+    pages_.reserve(pages_.size() + 1);
+    auto state = std::make_unique<page_state>(nullptr, ~std::uint64_t{0} >> (64 - items_per_page));
     typename Medium::publication change(medium_);
     auto* const made = media::create<page_type>(change);
     if (made == nullptr) return nullptr;
+    state->where = made;
     made->next.store(first_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     media::persist(medium_, *made);                                     // (G6)
     media::publish_store(change, first_, medium_.locate(made).word());  // (G7)
     // (G6) < (G7): the list leads to whole pages only.
     change.commit();
-    pages_.push_back(std::make_unique<page_state>(made, ~std::uint64_t{0} >> (64 - items_per_page)));
+    pages_.push_back(std::move(state));
     return pages_[given_out_++].get();
   }
 
