@@ -248,6 +248,15 @@ class slabs {
     from.erase(half, from.end());
   }
 
+  // Without memory the node is lost until the next open.
+  template <class T>
+  static void keep(std::vector<T>& list, T element) noexcept {
+    try {
+      list.push_back(element);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
   // Makes the snipping durable, so that no crash leads to what the nodes are used for next. With `own` held.
   void release_snipped(thread_state& mine) {
     for (const snipped_node& s : mine.snipped) media::flush(medium_, s.before->next);  // (Q1)
