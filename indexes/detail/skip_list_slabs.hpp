@@ -236,10 +236,15 @@ class slabs {
     return false;
   }
 
+  // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
   template <class T>
-  static void take_half(std::vector<T>& from, std::vector<T>& to) {
+  static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
     const auto half = from.end() - static_cast<std::ptrdiff_t>((from.size() + 1) / 2);
-    to.assign(half, from.end());
+    try {
+      to.assign(half, from.end());
+    } catch (const std::bad_alloc&) {
+      return;
+    }
     from.erase(half, from.end());
   }
 
