@@ -41,7 +41,7 @@
 //  * Inner nodes are a B-link tree with version locks: a split never stops readers, a transaction that fails never
 //    makes anybody wait for a global lock. Descents can try a hardware transaction first (P9): only if
 //    `fp_tree<Medium, sync::hardware_transactions>` asks for it, since that path has never run on a processor that has
-//    them. Tests run its code with `sync::transactions` of their own.
+//    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
 // Invariants (L1 to L4, G1, G2: detail/fp_tree_leaf.hpp):
 //   D1  The descriptors that are linked are those of the leaves in the medium's list, in the same order.
