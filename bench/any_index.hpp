@@ -19,6 +19,11 @@ namespace pmlab::bench {
 // Thread safety and durability: the index's.
 class any_index {
  public:
+  // It stands for its medium where operations begin and end, in threads of what is made of it.
+  static constexpr media::optional_parts parts{.operations = true};
+  void begin_operation() { medium().begin_operation(); }
+  void end_operation() { medium().end_operation(); }
+
   any_index() = default;
   any_index(const any_index&) = delete;
   any_index& operator=(const any_index&) = delete;

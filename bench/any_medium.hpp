@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ class any_medium {
   virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
   virtual media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) = 0;
   [[nodiscard]] virtual media::usage used() const = 0;
+  // The greatest of all words, if the medium knows no bound.
+  [[nodiscard]] virtual std::uint64_t pointer_bound() const noexcept = 0;
 
   // Around each operation, if the medium wants to know.
   [[nodiscard]] virtual bool wants_hooks() const = 0;
@@ -86,31 +89,34 @@ class erased_medium final : public any_medium {
   }
   void visit(const void* start, std::size_t bytes) noexcept override { medium_.visit(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept override {
-    if constexpr (requires { medium_.prefetch(start, bytes); }) medium_.prefetch(start, bytes);
+    if constexpr (Medium::parts.prefetches) medium_.prefetch(start, bytes);
   }
   media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) override {
     return medium_.named_root(name, layout, version);
   }
   [[nodiscard]] media::usage used() const override { return medium_.used(); }
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept override {
+    if constexpr (Medium::parts.pointer_bound)
+      return medium_.pointer_bound();
+    else
+      return std::numeric_limits<std::uint64_t>::max();
+  }
 
-  [[nodiscard]] bool wants_hooks() const override {
-    return requires { medium_.begin_operation(); };
-  }
-  void begin_operation() override {
-    if constexpr (requires { medium_.begin_operation(); }) medium_.begin_operation();
-  }
-  void end_operation() override {
-    if constexpr (requires { medium_.end_operation(); }) medium_.end_operation();
-  }
+  [[nodiscard]] bool wants_hooks() const override { return Medium::parts.operations; }
+  void begin_operation() override { media::begin_operation(medium_); }
+  void end_operation() override { media::end_operation(medium_); }
 
  private:
   Medium& medium_;
 };
 
 // The same as a medium by itself. `durable`, whatever stands behind it: what is flushed in vain costs nothing in DRAM.
+// How few locks and shards a medium of verification wants (`lock_stripes`, `shards`) is no part of it: nothing is verified
+// through virtual calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;
+  static constexpr media::optional_parts parts{.operations = true, .prefetches = true, .pointer_bound = true};
 
   explicit attached_medium(any_medium& behind) : behind_(behind) {}
   [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
@@ -147,6 +153,9 @@ class attached_medium {
     return behind_.named_root(name, layout, version);
   }
   [[nodiscard]] media::usage used() const { return behind_.used(); }
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept { return behind_.pointer_bound(); }
+  void begin_operation() { behind_.begin_operation(); }
+  void end_operation() { behind_.end_operation(); }
 
  private:
   any_medium& behind_;

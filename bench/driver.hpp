@@ -98,12 +98,8 @@ class driver final : public subject {
   // Media that count or charge want to know where an operation begins and ends.
   struct hooks {
     Medium& medium;
-    void begin() const {
-      if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
-    }
-    void end() const {
-      if constexpr (requires { medium.end_operation(); }) medium.end_operation();
-    }
+    void begin() const { media::begin_operation(medium); }
+    void end() const { media::end_operation(medium); }
   };
 
   // The emulated medium, which a counting one may stand around.

@@ -122,13 +122,9 @@ std::unique_ptr<subject> make(const hybrid::description& d, const subject_setup&
   };
   std::unique_ptr<subject> hash = make_half(d.hash);
   std::unique_ptr<subject> tree = make_half(d.tree);
-  hybrid::options o = d.how;
-#if defined(PMLAB_SIMULATED)
-  // Not as many as this machine has cores: figures are to repeat on any other.
-  if (o.rebuilders == hybrid::options().rebuilders) o.rebuilders = 2;
-#endif
-  if (d.which == truth::hash) return std::make_unique<hybrid_subject<truth::hash>>(std::move(hash), std::move(tree), o);
-  return std::make_unique<hybrid_subject<truth::tree>>(std::move(hash), std::move(tree), o);
+  if (d.which == truth::hash)
+    return std::make_unique<hybrid_subject<truth::hash>>(std::move(hash), std::move(tree), d.how);
+  return std::make_unique<hybrid_subject<truth::tree>>(std::move(hash), std::move(tree), d.how);
 }
 
 index_description description_of(const hybrid::description& d, std::string what) {

@@ -40,6 +40,7 @@
 #include <pmlab/cache/options.hpp>
 #include <pmlab/cache/statistics.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
 #include <pmlab/media/thread_blocks.hpp>
 
 #include <algorithm>
@@ -235,12 +236,12 @@ class async_cache {
         prefetches_(can_prefetch()),
         store_(entries_for(o), make_eviction(o)),
         chooser_(o, prefetches_, o.helpers != 0),
-        fillers_(store_, o, [&medium] { begin_on(medium); }),
+        fillers_(store_, o, [&medium] { media::begin_operation(medium); }),
         helpers_(o, [this, &medium](key_type key) {
           // The medium may wait for what the search has read only when the operation ends.
-          begin_on(medium);
+          media::begin_operation(medium);
           const std::optional<value_type> value = index_.find(key);
-          end_on(medium);
+          media::end_operation(medium);
           return value;
         }) {}
 
@@ -262,15 +263,6 @@ class async_cache {
     std::atomic<std::uint64_t> helped{0};
     std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};  // by mode; the rest of all bypassed
   };
-
-  template <class Medium>
-  static void begin_on(Medium& medium) {
-    if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
-  }
-  template <class Medium>
-  static void end_on(Medium& medium) {
-    if constexpr (requires { medium.end_operation(); }) medium.end_operation();
-  }
 
   [[nodiscard]] std::uint64_t entries_for(const options& o) const {
     const bool of_index = o.size.in == capacity::unit::share;

@@ -54,6 +54,7 @@
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
 
 #include <algorithm>
 #include <array>
@@ -247,8 +248,8 @@ class hybrid_index {
         hash_(Hash::open(hash_medium, root_of(o, Hash::layout_name, hash_is_truth))),
         tree_(Tree::open(tree_medium, root_of(o, Tree::layout_name, !hash_is_truth))),
         begin_([&hash_medium, &tree_medium] {
-          begin_on(hash_medium);
-          begin_on(tree_medium);
+          media::begin_operation(hash_medium);
+          media::begin_operation(tree_medium);
         }),
         watch_(o),
         stripes_(o.stripes),
@@ -287,12 +288,6 @@ class hybrid_index {
     if (o.queue < 1 || o.queue > most)
       throw error("a queue of " + std::to_string(o.queue) + " changes cannot be", "give 1 to " + std::to_string(most));
     return o;
-  }
-
-  // Media that charge want to know when a thread's operation begins.
-  template <class Medium>
-  static void begin_on(Medium& medium) {
-    if constexpr (requires { medium.begin_operation(); }) medium.begin_operation();
   }
 
   [[nodiscard]] auto& the_truth() const noexcept {
@@ -400,8 +395,29 @@ class hybrid_index {
       change_hash(c);
   }
 
+  // Without memory for the change, the copy has no space for it (H6). The truth has changed already: nothing may throw.
+  template <class Half>
+  static bool put_in(Half& half, key_type key, value_type value) {
+    try {
+      return half.upsert(key, value) != outcome::full;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  // An erasure needs memory only if it is the thread's first call, and must be made: it waits until there is some.
+  template <class Half>
+  static void erase_in(Half& half, key_type key) {
+    for (sync::backoff wait;; wait.pause()) {
+      try {
+        half.erase(key);
+        return;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+
   bool put_in_tree(key_type key, value_type value) {
-    if (tree_.upsert(key, value) != outcome::full) return true;
+    if (put_in(tree_, key, value)) return true;
     refused_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
@@ -409,7 +425,7 @@ class hybrid_index {
     if (c.what == change::kind::put)
       overlay_.put(c.key, c.value, [&] { return put_in_tree(c.key, c.value); });
     else
-      overlay_.remove(c.key, [&] { tree_.erase(c.key); });
+      overlay_.remove(c.key, [&] { erase_in(tree_, c.key); });
   }
   bool copy_has_space() {
     // What is queued may make some. Whoever has a place in a queue waits for no stripe.
@@ -418,13 +434,13 @@ class hybrid_index {
   }
 
   void change_hash(const change& c) {
-    if (c.what == change::kind::put && hash_.upsert(c.key, c.value) != outcome::full) return;
+    if (c.what == change::kind::put && put_in(hash_, c.key, c.value)) return;
     if (c.what == change::kind::put) {
       lose_space();
       // What a rebuild has read of the key may be older (E2).
       erasures_.note(stripes_.number_of(c.key));
     }
-    hash_.erase(c.key);
+    erase_in(hash_, c.key);
   }
   // Before the change counts as made, so that who finds the stripe settled finds this too.
   void lose_space() {
@@ -457,14 +473,16 @@ class hybrid_index {
       rebuilder_ = std::thread(work);
     } catch (const std::system_error&) {
       work();
+    } catch (const std::bad_alloc&) {
+      work();
     }
   }
 
   void rebuild_copy(bool empty_first) {
     const clock::time_point start = clock::now();
     std::uint64_t entries = 0;
-    begin_();
     try {
+      begin_();
       if constexpr (hash_is_truth) {
         // What a durable tree holds already, it holds with the hash's value.
         entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {
@@ -474,7 +492,11 @@ class hybrid_index {
       } else {
         if (empty_first) empty_hash();
         entries = detail::for_each_chunk(
-            tree_, threads(), chunk_entries(), stop_, [this] { return erasures_.now(); },
+            tree_, threads(), chunk_entries(), stop_,
+            [this] {
+              begin_();
+              return erasures_.now();
+            },
             [this](std::span<const indexes::entry> chunk, std::uint64_t time) { fill_hash(chunk, time); });
       }
     } catch (const std::bad_alloc&) {

@@ -136,6 +136,7 @@ template <bool RealFlushes>
 class raw_memory {
  public:
   static constexpr bool durable = false;
+  static constexpr optional_parts parts{};
 
   [[nodiscard]] std::string name() const { return "memory"; }
   void flush(const void* start, std::size_t bytes) noexcept {

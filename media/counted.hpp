@@ -14,6 +14,7 @@
 #include <pmlab/media/thread_blocks.hpp>
 #include <pmlab/media/wrapper.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -44,6 +45,9 @@ struct counts {
 template <class Inner>
 class counted : public wrapper<Inner> {
  public:
+  static constexpr optional_parts parts{
+      .operations = true, .prefetches = true, .pointer_bound = Inner::parts.pointer_bound};
+
   // `arguments` build the inner medium.
   template <class... Arguments>
   explicit counted(Arguments&&... arguments) : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...) {}
@@ -53,6 +57,14 @@ class counted : public wrapper<Inner> {
     // Nothing happens yet. `medium` outlives it.
     explicit publication(counted& medium) noexcept(noexcept(typename Inner::publication(medium.inner())))
         : Inner::publication(medium.inner()), medium_(medium) {}
+
+    // In DRAM where a block begins within a device line is the allocator's chance, another one in each run: blocks of a
+    // device line and more begin at one. In a pool it is the same in each run.
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      if constexpr (!Inner::durable)
+        if (bytes >= xpline_bytes) alignment = std::max<std::size_t>(alignment, xpline_bytes);
+      return Inner::publication::allocate(bytes, alignment);
+    }
 
     void commit() {
       Inner::publication::commit();

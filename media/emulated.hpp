@@ -49,6 +49,9 @@ struct emulation_counts {
 template <class Inner>
 class emulated : public wrapper<Inner> {
  public:
+  static constexpr optional_parts parts{
+      .operations = true, .prefetches = true, .pointer_bound = Inner::parts.pointer_bound};
+
   // `profile` has passed check_profile; `arguments` build the inner medium.
   template <class... Arguments>
   explicit emulated(device_profile profile, Arguments&&... arguments)

@@ -4,7 +4,7 @@
 // pool of persistent memory, an emulated device and a counter of accesses is behind the operations below.
 //
 //   medium          made of                                         header
-//   dram            jemalloc arena or the standard allocator        media/dram.hpp
+//   dram            pages of the kernel, or a jemalloc arena        media/dram.hpp
 //   pmem            libpmemobj pool on fsdax, devdax or tmpfs       media/pmem.hpp
 //   counted<M>      M, and a count of every line, flush and fence   media/counted.hpp
 //   emulated<M>     M, and the delays of a device profile           media/emulated.hpp
@@ -69,9 +69,49 @@ struct root {
   std::atomic<std::uint64_t>* word;  // in the medium; never nullptr
 };
 
+// What of a medium is optional. Each medium says which of these it has, and its concept checks that this is so: a class
+// that stands in between and forgets to pass one on does not compile. A search for the function alone would fall silent.
+struct optional_parts {
+  bool operations = false;     // begin_operation(), end_operation(): told of each operation of a thread
+  bool prefetches = false;     // prefetch(start, bytes): told of reads that begin now
+  bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
+};
+
+namespace detail {
+
+template <class M>
+concept begins_operations = requires(M& m) {
+  m.begin_operation();
+};
+template <class M>
+concept ends_operations = requires(M& m) {
+  m.end_operation();
+};
+template <class M>
+concept hears_prefetches = requires(M& m, const void* start, std::size_t bytes) {
+  m.prefetch(start, bytes);
+};
+template <class M>
+concept has_pointer_bound = requires(const M& m) {
+  m.pointer_bound();
+};
+
+}  // namespace detail
+
+// Says which optional parts it has (`static constexpr optional_parts parts`), and has these and no others.
+template <class M>
+concept declares_its_parts = requires {
+  { M::parts } -> std::convertible_to<optional_parts>;
+  requires M::parts.operations == detail::begins_operations<M>;
+  requires M::parts.operations == detail::ends_operations<M>;
+  requires M::parts.prefetches == detail::hears_prefetches<M>;
+  requires M::parts.pointer_bound == detail::has_pointer_bound<M>;
+};
+
 template <class M>
 concept medium = requires(M& m, const M& cm, const void* address, void* target, std::size_t bytes, pointer<int> p,
                           const int* object, std::string_view name, std::string_view layout, std::uint64_t version) {
+  requires declares_its_parts<M>;
   // True if what was flushed and fenced survives the process.
   { M::durable } -> std::convertible_to<bool>;
   requires publication<typename M::publication>;
@@ -126,11 +166,23 @@ void visit(M& m, const T& object) noexcept {
   m.visit(std::addressof(object), sizeof(T));
 }
 
+// Says that an operation of this thread begins on `m`, which is a medium or stands for one. For callers that measure, and
+// for background threads: media that charge for accesses do so between the two calls. Nothing on other media.
+template <declares_its_parts M>
+void begin_operation(M& m) {
+  if constexpr (M::parts.operations) m.begin_operation();
+}
+// The same at its end: what the device still owes is waited for.
+template <declares_its_parts M>
+void end_operation(M& m) {
+  if constexpr (M::parts.operations) m.end_operation();
+}
+
 // Asks for bytes that the caller will read soon: they come while it does something else. Media that count or charge
 // reads are told.
 template <medium M>
 void prefetch(M& m, const void* start, std::size_t bytes) noexcept {
-  if constexpr (requires { m.prefetch(start, bytes); }) m.prefetch(start, bytes);
+  if constexpr (M::parts.prefetches) m.prefetch(start, bytes);
   for_each_line(start, bytes, [](std::uintptr_t line) { __builtin_prefetch(reinterpret_cast<const void*>(line)); });
 }
 // The same for an object that lives in `m`.
@@ -144,7 +196,7 @@ void prefetch(M& m, const T& object) noexcept {
 template <medium M, class T>
 [[nodiscard]] bool can_name(const M& m, pointer<T> p, std::uint64_t bytes = sizeof(T)) noexcept {
   if (!p || p.word() % alignof(T) != 0) return false;
-  if constexpr (requires { m.pointer_bound(); })
+  if constexpr (M::parts.pointer_bound)
     return p.word() < m.pointer_bound() && bytes <= m.pointer_bound() - p.word();
   else
     return true;

@@ -17,6 +17,8 @@ template <class Inner>
 class wrapper {
  public:
   static constexpr bool durable = Inner::durable;
+  // Of a wrapper that adds nothing to them: the inner medium's.
+  static constexpr optional_parts parts = Inner::parts;
 
   wrapper(const wrapper&) = delete;
   wrapper& operator=(const wrapper&) = delete;
@@ -37,11 +39,15 @@ class wrapper {
     return inner_.locate(object);
   }
 
-  // The inner medium's, if it has one.
-  [[nodiscard]] std::uint64_t pointer_bound() const noexcept requires requires(const Inner& inner) {
-    inner.pointer_bound();
+  // The inner medium's, if it has them.
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept requires(Inner::parts.pointer_bound) {
+    return inner_.pointer_bound();
   }
-  { return inner_.pointer_bound(); }
+  void begin_operation() requires(Inner::parts.operations) { inner_.begin_operation(); }
+  void end_operation() requires(Inner::parts.operations) { inner_.end_operation(); }
+  void prefetch(const void* start, std::size_t bytes) noexcept requires(Inner::parts.prefetches) {
+    inner_.prefetch(start, bytes);
+  }
 
   [[nodiscard]] root named_root(std::string_view root_name, std::string_view layout, std::uint64_t version) {
     return inner_.named_root(root_name, layout, version);
@@ -57,15 +63,15 @@ class wrapper {
 
   // The operations that a medium need not have.
   void inner_begin_operation() {
-    if constexpr (requires { inner_.begin_operation(); }) inner_.begin_operation();
+    if constexpr (Inner::parts.operations) inner_.begin_operation();
   }
   // The same at the end of an operation.
   void inner_end_operation() {
-    if constexpr (requires { inner_.end_operation(); }) inner_.end_operation();
+    if constexpr (Inner::parts.operations) inner_.end_operation();
   }
   // Tells the inner medium of a prefetch, if it wants to know.
   void inner_prefetch(const void* start, std::size_t bytes) noexcept {
-    if constexpr (requires { inner_.prefetch(start, bytes); }) inner_.prefetch(start, bytes);
+    if constexpr (Inner::parts.prefetches) inner_.prefetch(start, bytes);
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/lines.hpp>
+#include <pmlab/media/medium.hpp>
 #include <pmlab/microbench/kernels.hpp>
 #include <pmlab/microbench/native_kernels.hpp>
 #include <pmlab/microbench/overlap_window.hpp>
@@ -81,12 +82,8 @@ class charged_kernels final : public kernels {
     end();
   }
 
-  void begin() override {
-    if constexpr (requires { medium_.begin_operation(); }) medium_.begin_operation();
-  }
-  void end() override {
-    if constexpr (requires { medium_.end_operation(); }) medium_.end_operation();
-  }
+  void begin() override { media::begin_operation(medium_); }
+  void end() override { media::end_operation(medium_); }
 
   void idle(std::uint64_t ns) override {
     const media::fast_clock& clock = media::fast_clock::instance();
@@ -108,7 +105,7 @@ class charged_kernels final : public kernels {
   void ask(const std::byte* at, std::uint64_t bytes) {
     media::for_each_line(at, bytes,
                          [](std::uintptr_t line) { __builtin_prefetch(reinterpret_cast<const void*>(line)); });
-    if constexpr (requires { medium_.prefetch(at, bytes); }) medium_.prefetch(at, bytes);
+    if constexpr (Medium::parts.prefetches) medium_.prefetch(at, bytes);
   }
 
   void load_range(std::byte* place, std::uint64_t bytes) {

@@ -25,6 +25,7 @@ namespace pmlab::simulator {
 class simulated {
  public:
   static constexpr bool durable = true;
+  static constexpr media::optional_parts parts{.operations = true, .prefetches = true, .pointer_bound = true};
   // An index is made thousands of times, and each lock is an access then.
   static constexpr std::size_t lock_stripes = std::size_t{1} << 12;
 

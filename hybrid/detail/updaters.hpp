@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -33,7 +34,7 @@ class updaters {
 
  public:
   // `apply(change, last)`: makes the change, which is a put or a remove, in the copy if `last` is true, and counts it
-  // as applied. `foresee(key)`: a change of it will be applied soon. `begin()`: told by a background thread before it
+  // as applied; it must not throw. `foresee(key)`: a change of it will be applied soon. `begin()`: told by a background thread before it
   // works. Throws pmlab::error: no more threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
            std::function<void(indexes::key_type)> foresee, std::function<void()> begin)
@@ -41,10 +42,14 @@ class updaters {
     for (unsigned i = 0; i < std::max(o.queues, 1U); ++i) lanes_.push_back(std::make_unique<lane>(o));
     try {
       const unsigned threads = o.how == update::synchronous ? 0 : o.updaters;
+      threads_.reserve(threads);
       for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this, i, threads] { serve(i, threads); });
     } catch (const std::system_error& e) {
       close();
       throw error(std::string("cannot start an updater of the hybrid index: ") + e.what(), "ask for fewer updaters");
+    } catch (...) {
+      close();
+      throw;
     }
   }
   updaters(const updaters&) = delete;
@@ -180,9 +185,13 @@ class updaters {
   void serve(std::size_t first, std::size_t step) {
     constexpr unsigned looks_before_rest = 64;
     for (unsigned idle = 0; !closing_.load(std::memory_order_acquire);) {
-      begin_();
       std::size_t done = 0;
-      for (std::size_t i = first; i < lanes_.size(); i += step) done += help(*lanes_[i]);
+      try {
+        begin_();
+        for (std::size_t i = first; i < lanes_.size(); i += step) done += help(*lanes_[i]);
+      } catch (const std::bad_alloc&) {
+        // Nothing was taken from a queue: it is tried again.
+      }
       if (done != 0) {
         idle = 0;
       } else if (++idle < looks_before_rest) {

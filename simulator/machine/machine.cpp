@@ -33,6 +33,7 @@ constinit machine instance{};
 void machine::begin(const machine_options& options) {
   if (dram_ == nullptr) dram_ = new heap;
   options_ = options;
+  limit_of_dram_ = {};
   dram_->quarantine(options.watch_freed);
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();
@@ -432,6 +433,8 @@ fiber* machine::spawn(void* (*start)(void*), void* argument) {
   f->start = start;
   f->argument = argument;
   f->clock = current_->clock;
+  // The threads that a timed operation makes are part of it.
+  f->timed = current_->timed;
   f->storage = std::make_unique<lent_storage>();
   f->thread_pointer = f->storage->thread_pointer();
   fiber_stacks stacks;

@@ -15,6 +15,28 @@ namespace {
 static_assert(medium<counted<dram>>);
 static_assert(medium<counted<counted<dram>>>);
 
+// What a class does not say of itself it is not asked for: so it must say all of it, and nothing else.
+struct silent_about_its_operations : dram {
+  void begin_operation() {}
+  void end_operation() {}
+};
+static_assert(!medium<silent_about_its_operations>);
+struct without_the_operations_it_speaks_of : dram {
+  static constexpr optional_parts parts{.operations = true};
+};
+static_assert(!medium<without_the_operations_it_speaks_of>);
+struct silent_about_everything {
+  void begin_operation() {}
+};
+template <class M>
+concept told_of_operations = requires(M& m) { begin_operation(m); };
+static_assert(told_of_operations<dram> && told_of_operations<counted<dram>>);
+static_assert(!told_of_operations<silent_about_everything>, "a missing hook compiles to nothing");
+// A wrapper that adds nothing passes all of them on.
+struct plain_wrapper : wrapper<counted<dram>> {};
+static_assert(plain_wrapper::parts.operations && detail::begins_operations<plain_wrapper> &&
+              detail::hears_prefetches<plain_wrapper>);
+
 // 16 device lines of 4 lines each.
 struct alignas(4096) page {
   std::array<std::byte, 4096> bytes{};

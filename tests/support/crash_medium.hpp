@@ -79,6 +79,7 @@ struct uncertain_line {
 class crash_medium {
  public:
   static constexpr bool durable = true;
+  static constexpr media::optional_parts parts{};
 
   // `area_bytes`: roots, blocks and the gaps between them fit in it, or the medium is full.
   explicit crash_medium(std::size_t area_bytes = std::size_t{64} << 20)

@@ -65,6 +65,7 @@ struct mutation_plan {
 class mutant_medium {
  public:
   static constexpr bool durable = true;
+  static constexpr media::optional_parts parts{};
 
   explicit mutant_medium(mutation_plan plan) : plan_(plan) {}
   mutant_medium(const mutant_medium&) = delete;

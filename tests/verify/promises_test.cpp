@@ -98,7 +98,7 @@ TEST(promises, reads_do_not_go_back_in_time) {
 
 TEST(promises, an_erase_under_way_may_leave_either) {
   promises p({7});
-  p.preloaded({7, 5});
+  p.there_before({7, 5});
   p.called(0, erase_it);
   p.called(1, update_3);
   EXPECT_TRUE(allowed(p, {{7, 5}}));
@@ -113,8 +113,8 @@ TEST(promises, an_erase_under_way_may_leave_either) {
 
 TEST(promises, a_scan_reads_every_key_of_its_range) {
   promises p({3, 7, 9});
-  p.preloaded({3, 30});
-  p.preloaded({9, 90});
+  p.there_before({3, 30});
+  p.there_before({9, 90});
   p.scan_called(1, 3);
   p.called(0, insert_1);
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");

@@ -1,0 +1,137 @@
+// A file that is written whole: after a power failure, a kill or a full device its name leads to the old content or to
+// the new one, never to a part.
+#pragma once
+
+#include <pmlab/base/durable_name.hpp>
+#include <pmlab/base/error.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pmlab {
+
+// Where the bytes go, by what `path` leads to:
+//
+//   nothing, or a regular file   a new file in the same folder, which takes the name in finish()
+//   a symbolic link              as above, for the file that the link leads to; the link stays
+//   a device, a FIFO             written as it is: it cannot be replaced, and what it took cannot be taken back
+//   "-"                          standard output, as is any path to the file that standard output is
+//
+// Without finish() the old file stays and the new one is removed. Thread safety: one thread at a time.
+class output_file {
+ public:
+  // Opens the file. A new one has `mode`, less the process's umask; one that replaces an old one has that one's mode.
+  // Throws pmlab::error: no such folder, no permission, a folder.
+  explicit output_file(std::string path, mode_t mode = 0666) : path_(std::move(path)) {
+    struct stat old {};
+    const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
+    to_stdout_ = path_ == "-" || (exists && is_standard_output(old));
+    if (to_stdout_) {
+      file_ = stdout;
+    } else if (exists && !S_ISREG(old.st_mode)) {
+      take(::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+    } else {
+      target_ = target_of(path_);
+      take(open_new(mode));
+      if (exists) take_over(old);
+    }
+  }
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+  ~output_file() {
+    if (file_ != nullptr && !to_stdout_) std::fclose(file_);
+    if (!unfinished_.empty()) std::remove(unfinished_.c_str());
+  }
+
+  // Where to write, until finish(), which sees failures of all that was written.
+  [[nodiscard]] std::FILE* stream() const noexcept { return file_; }
+  // How messages name it.
+  [[nodiscard]] std::string name() const { return to_stdout_ ? "standard output" : path_; }
+
+  // Appends `text`. Throws pmlab::error: the device is full.
+  void write(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
+  }
+
+  // Makes the bytes durable and gives them the name; to be called once. Throws pmlab::error: the old file is as it was,
+  // unless the folder alone could not be synced.
+  void finish() {
+    errno = 0;
+    // The number of a failure before this one is lost: then it is EIO.
+    if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail(errno != 0 ? errno : EIO);
+    if (to_stdout_) return;
+    const bool replaces = !unfinished_.empty();
+    // (F1) < (F2): a name that survives leads to bytes that did.
+    if (replaces) sync_file(::fileno(file_), path_);  // (F1)
+    // Some file systems report a full device here only.
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(errno);
+    if (!replaces) return;
+    rename_durably(unfinished_, target_);  // (F2)
+    unfinished_.clear();
+  }
+
+ private:
+  [[noreturn]] void fail(int number) const {
+    throw error("cannot write " + name() + ": " + std::strerror(number),
+                "check the path, its permissions and its space");
+  }
+
+  static bool is_standard_output(const struct stat& file) noexcept {
+    struct stat out {};
+    return ::fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
+  }
+
+  // Owner and mode of the file that is replaced, as far as this process may set them.
+  void take_over(const struct stat& old) const noexcept {
+    const bool owned = ::fchown(::fileno(file_), old.st_uid, old.st_gid) == 0;
+    // A change of owner clears bits of the mode: hence this last. Bits of another owner are not this process's to give.
+    constexpr mode_t permissions = 0777;
+    ::fchmod(::fileno(file_), owned ? old.st_mode : old.st_mode & permissions);
+  }
+
+  void take(int file) {
+    file_ = file < 0 ? nullptr : ::fdopen(file, "w");
+    if (file_ == nullptr) fail(errno);
+  }
+
+  // Where the links of `path` lead in the end, be there a file or not.
+  [[nodiscard]] std::string target_of(std::string path) const {
+    constexpr int most_links = 40;  // as the kernel follows
+    for (int i = 0; i < most_links; ++i) {
+      std::error_code failure;
+      const std::filesystem::path next = std::filesystem::read_symlink(path, failure);
+      if (failure) return path;
+      path = next.is_absolute() ? next.string() : (std::filesystem::path(folder_of(path)) / next).string();
+    }
+    fail(ELOOP);
+  }
+
+  // The descriptor of a new file beside the target; below 0 and errno: there is none.
+  [[nodiscard]] int open_new(mode_t mode) {
+    for (int i = 0;; ++i) {
+      const std::string name = target_ + ".unfinished." + std::to_string(::getpid()) + "." + std::to_string(i);
+      const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      if (file < 0 && errno == EEXIST) continue;
+      if (file >= 0) unfinished_ = name;
+      return file;
+    }
+  }
+
+  std::string path_;        // as it was given
+  std::string target_;      // the name to replace; empty: nothing is replaced
+  std::string unfinished_;  // the new file until it has that name
+  std::FILE* file_ = nullptr;
+  bool to_stdout_ = false;
+};
+
+}  // namespace pmlab
