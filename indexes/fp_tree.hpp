@@ -35,6 +35,8 @@
 //    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
 //    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
 //    split nor an empty leaf's end has an allocation to log. Only a new group of leaves is published.
+//  * The word of a leaf's bitmap has a seal, a check of the bitmap and of the link beside it (L4). So a link that is lost
+//    is noticed when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
 //  * Entries in the three slots beside the bitmap commit with one flush.
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
