@@ -35,13 +35,15 @@
 //    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
 //    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
 //    split nor an empty leaf's end has an allocation to log. Only a new group of leaves is published.
+//  * The word of a leaf's bitmap has a seal, a check of the bitmap and of the link beside it (L4). So a link that is lost
+//    is noticed when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
 //  * Entries in the three slots beside the bitmap commit with one flush.
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
 //  * Inner nodes are a B-link tree with version locks: a split never stops readers, a transaction that fails never
 //    makes anybody wait for a global lock. Descents can try a hardware transaction first (P9): only if
 //    `fp_tree<Medium, sync::hardware_transactions>` asks for it, since that path has never run on a processor that has
-//    them. Tests run its code with `sync::transactions` of their own.
+//    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
 // Invariants (L1 to L4, G1, G2: detail/fp_tree_leaf.hpp):
 //   D1  The descriptors that are linked are those of the leaves in the medium's list, in the same order.

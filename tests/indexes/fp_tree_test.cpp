@@ -176,6 +176,36 @@ TYPED_TEST(fp_tree, P9_works_with_and_without_hardware_transactions) {
   EXPECT_EQ(TypeParam::index::inner_synchronisation(), "version locks");
 }
 
+// Transactions that succeed, but for every seventh, for one thread: the way that hardware takes where it can.
+struct pretended_transactions {
+  static bool available() { return true; }
+  template <class Body>
+  static bool attempt(Body&& body) {
+    if (++tries % 7 == 0) return false;
+    try {
+      body();
+    } catch (const given_up&) {
+      return false;
+    }
+    ++successes;
+    return true;
+  }
+  static void give_up() { throw given_up(); }
+
+  struct given_up {};
+  static inline std::uint64_t tries = 0;
+  static inline std::uint64_t successes = 0;
+};
+
+TEST(fp_tree_in_transactions, P9_does_the_same) {
+  medium_under_test<media::dram> under;
+  contents model;
+  auto index = indexes::fp_tree<media::dram, pretended_transactions>::open(*under.medium);
+  EXPECT_EQ(run_differential(index, model, {.operations = 20'000, .key_count = 5000}), "");
+  EXPECT_EQ(compare_all(index, model), "");
+  EXPECT_GT(pretended_transactions::successes, 20'000U);
+}
+
 template <class Setting>
 class fp_tree_recovery : public fp_tree<Setting> {};
 using durable_fp_trees =
