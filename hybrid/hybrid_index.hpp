@@ -365,7 +365,7 @@ class hybrid_index {
     if (!watch_.is_asynchronous() && !s.has_queued()) {
       prefetch_copy(c.key);
       const outcome answer = operation();
-      if (has_changed(answer)) change_copy(c);  // H2
+      if (has_changed(answer)) change_copy_at_last(c);  // H2
       if (answer == outcome::erased) note_erased(number);
       return answer;
     }
@@ -387,7 +387,9 @@ class hybrid_index {
     if constexpr (!hash_is_truth) erasures_.note(stripe);  // E1
   }
 
-  // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue.
+  // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue. Throws
+  // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call of
+  // the copy.
   void change_copy(const change& c) {
     if constexpr (hash_is_truth)
       change_tree(c);
@@ -395,24 +397,23 @@ class hybrid_index {
       change_hash(c);
   }
 
-  // Without memory for the change, the copy has no space for it (H6). The truth has changed already: nothing may throw.
+  // The truth has changed already: the copy must. An erasure waits until there is memory for it.
+  void change_copy_at_last(const change& c) {
+    for (sync::backoff wait;; wait.pause()) {
+      try {
+        return change_copy(c);
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+
+  // Without memory for the change, the copy has no space for it (H6).
   template <class Half>
   static bool put_in(Half& half, key_type key, value_type value) {
     try {
       return half.upsert(key, value) != outcome::full;
     } catch (const std::bad_alloc&) {
       return false;
-    }
-  }
-  // An erasure needs memory only if it is the thread's first call, and must be made: it waits until there is some.
-  template <class Half>
-  static void erase_in(Half& half, key_type key) {
-    for (sync::backoff wait;; wait.pause()) {
-      try {
-        half.erase(key);
-        return;
-      } catch (const std::bad_alloc&) {
-      }
     }
   }
 
@@ -425,7 +426,7 @@ class hybrid_index {
     if (c.what == change::kind::put)
       overlay_.put(c.key, c.value, [&] { return put_in_tree(c.key, c.value); });
     else
-      overlay_.remove(c.key, [&] { erase_in(tree_, c.key); });
+      overlay_.remove(c.key, [&] { tree_.erase(c.key); });
   }
   bool copy_has_space() {
     // What is queued may make some. Whoever has a place in a queue waits for no stripe.
@@ -440,7 +441,7 @@ class hybrid_index {
       // What a rebuild has read of the key may be older (E2).
       erasures_.note(stripes_.number_of(c.key));
     }
-    erase_in(hash_, c.key);
+    hash_.erase(c.key);
   }
   // Before the change counts as made, so that who finds the stripe settled finds this too.
   void lose_space() {
