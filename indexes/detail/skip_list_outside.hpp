@@ -49,6 +49,8 @@ template <class Medium, class Slab>
   return is_old ? looks::old : looks::entry;
 }
 
+inline constexpr std::uint64_t most_levels_of_a_tower = 16;
+
 // Finds them among the nodes of which is_in(number) is false: the list's own, and for these is_in is true. No writer may
 // run. `writers`: that have a number. Throws std::bad_alloc.
 template <class Medium, class Slab>
@@ -158,8 +160,6 @@ class outside_search {
     const node* const n = medium_.resolve(media::pointer<node>(target_of(link)));
     return table_.number_of(n) == node_table<Slab>::none ? nullptr : n;
   }
-
-  static constexpr std::uint64_t most_levels_of_a_tower = 16;
 
   const Medium& medium_;
   const node_table<Slab>& table_;

@@ -39,7 +39,9 @@ class salvage_reader {
     std::sort(keys_.begin(), keys_.end());
     const outside_search<Medium, Slab> outside(medium_, table_, origin::most_writers, 1,
                                                [&](std::size_t number) { return reached_[number]; });
-    const std::size_t lost = add(outside.found().lost, function);
+    std::size_t lost = add(outside.found().lost, function);
+    lost += add(falsely_deleted(outside.found().lost), function);
+    lost += add(led_to_by(outside.found().lost), function);
     // Where no link is lost a crash explains them.
     const bool has_gap = !outside.found().lost.empty() || !problem_.empty();
     const std::size_t unanswered = has_gap ? add(outside.found().unanswered, function) : 0;
@@ -77,7 +79,8 @@ class salvage_reader {
       if (!media::can_name(medium_, at)) return note("a link leads to no entry");
       const node& n = *medium_.resolve(at);
       const std::size_t number = table_.number_of(&n);
-      const bool is_entry = origin::of(n.level.load(std::memory_order_acquire), at.word()).level == level_of_entries;
+      const origin from = origin::of(n.level.load(std::memory_order_acquire), at.word());
+      const bool is_entry = from.level == level_of_entries;
       if (number == node_table<Slab>::none) {
         // Of a slab that is lost itself.
         if (!is_entry) return note("a link leads to no entry");
@@ -86,12 +89,63 @@ class salvage_reader {
       } else {
         if (reached_[number]) return note("its list has no end");
         if (!is_entry) note("a link leads to no entry");
-        if (!is_entry && is_blank(n)) return;
+        if (is_stone(from) || (!is_entry && is_blank(n))) return;
         reached_[number] = true;
       }
       link = n.next.load(std::memory_order_acquire);
-      if (!is_marked(link)) function(n);
+      // A link that leads nowhere says nothing of a mark either.
+      if (!is_marked(link) || !leads_on(link))
+        function(n);
+      else
+        deleted_.push_back(const_cast<node*>(&n));
     }
+  }
+
+  [[nodiscard]] bool leads_on(link_word link) const noexcept {
+    const media::pointer<node> at(target_of(link));
+    if (!at) return true;
+    if (!media::can_name(medium_, at)) return false;
+    const node& n = *medium_.resolve(at);
+    return table_.number_of(&n) != node_table<Slab>::none ||
+           origin::of(n.level.load(std::memory_order_acquire), at.word()).level == level_of_entries;
+  }
+
+  // What is undecodable is the word of an entry, more likely.
+  [[nodiscard]] bool is_stone(const origin& from) const noexcept {
+    return from.level > level_of_entries && from.level <= most_levels_of_a_tower &&
+           from.writer <= writers_of(root_.writers);
+  }
+
+  // Lost ones, too, though they do not look like entries any more: a link of an entry leads there.
+  [[nodiscard]] std::vector<node*> led_to_by(const std::vector<node*>& lost) const {
+    std::vector<node*> found;
+    for (const node* const n : lost) {
+      const media::pointer<node> at(target_of(n->next.load(std::memory_order_acquire)));
+      if (!at) continue;
+      node* const next = medium_.resolve(at);
+      const origin from = origin::of(next->level.load(std::memory_order_acquire), at.word());
+      if (reached_[table_.number_of(next)] || from.level == level_of_entries || is_stone(from) || is_blank(*next))
+        continue;
+      found.push_back(next);
+    }
+    return found;
+  }
+
+  // The links of deleted nodes lead to their neighbours. Where a lost entry belongs in between, the link with its mark is
+  // another node's.
+  [[nodiscard]] std::vector<node*> falsely_deleted(const std::vector<node*>& lost) const {
+    std::vector<key_type> keys;
+    for (const node* const n : lost) keys.push_back(n->key.load(std::memory_order_acquire));
+    std::sort(keys.begin(), keys.end());
+    std::vector<node*> found;
+    for (node* const n : deleted_) {
+      const auto next = std::upper_bound(keys.begin(), keys.end(), n->key.load(std::memory_order_acquire));
+      const link_word link = target_of(n->next.load(std::memory_order_acquire));
+      if (next == keys.end()) continue;
+      if (link == 0 || *next < medium_.resolve(media::pointer<node>(link))->key.load(std::memory_order_acquire))
+        found.push_back(n);
+    }
+    return found;
   }
 
   [[nodiscard]] static bool is_blank(const node& n) noexcept {
@@ -129,7 +183,8 @@ class salvage_reader {
   const Root& root_;
   std::string problem_;
   node_table<Slab> table_;
-  std::vector<bool> reached_;  // by number
+  std::vector<bool> reached_;   // by number
+  std::vector<node*> deleted_;  // that the links lead to
   std::unordered_set<std::uint64_t> strays_;
   std::vector<key_type> keys_;
 };
