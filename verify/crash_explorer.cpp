@@ -302,22 +302,24 @@ std::string crash_explorer::read_back(target& index) {
 
 // One key after the other, or many at once.
 std::string crash_explorer::search_for_all(target& index) {
-  std::size_t at = 0;
-  const std::vector<std::uint64_t>& keys = promises_->keys();
-  const std::size_t stride = sampled() ? sample : 1;
-  const bool together = !sampled() && random_.one_in(4);
-  if (together) {
-    found_.assign(keys.size(), std::nullopt);
-    index.find_batch(keys, found_);
+  const std::vector<std::uint64_t>& all = promises_->keys();
+  std::span<const std::uint64_t> keys = all;
+  if (sampled()) {
+    searched_.clear();
+    for (std::size_t i = random_.below(sample); i < all.size(); i += sample) searched_.push_back(all[i]);
+    keys = searched_;
   }
-  for (std::size_t i = random_.below(stride); i < keys.size(); i += stride) {
-    const std::uint64_t key = keys[i];
-    while (at < entries_.size() && entries_[at].key < key) ++at;
-    const bool there = at < entries_.size() && entries_[at].key == key;
-    const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, key, 0});
+  const bool together = random_.one_in(4);
+  found_.assign(keys.size(), std::nullopt);
+  if (together) index.find_batch(keys, found_);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    while (at < entries_.size() && entries_[at].key < keys[i]) ++at;
+    const bool there = at < entries_.size() && entries_[at].key == keys[i];
+    const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, keys[i], 0});
     const key_state walked = there ? key_state(entries_[at].value) : std::nullopt;
     if (got.found != walked)
-      return std::string(together ? "find_batch says of key " : "find says of key ") + std::to_string(key) + ": " +
+      return std::string(together ? "find_batch says of key " : "find says of key ") + std::to_string(keys[i]) + ": " +
              to_string(got) + ", a walk: " + in_words(walked);
   }
   return {};
@@ -363,7 +365,8 @@ std::string crash_explorer::work_on(target& index, image_medium* medium) {
     if (got.changed == indexes::outcome::full && medium != nullptr && medium->limit().refusals() != refused)
       model_[which].second = before;
     else if (got != expected)
-      return "after recovery, " + to_string(s) + " answers " + to_string(got) + ", not " + to_string(expected);
+      return "after recovery, " + to_string(s) + " answers: " + to_string(got) +
+             "; it must answer: " + to_string(expected);
   }
   if (std::string wrong = judge_work(index); !wrong.empty()) return "after recovery and work, " + wrong;
   const std::string wrong = judge_blocks(index, medium);

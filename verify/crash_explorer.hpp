@@ -109,6 +109,7 @@ class crash_explorer final : public simulator::persistence_observer {
   std::vector<indexes::entry> again_;
   std::vector<std::pair<std::uint64_t, key_state>> model_;
   std::vector<std::uint64_t> worked_keys_;
+  std::vector<std::uint64_t> searched_;
   std::vector<std::optional<std::uint64_t>> found_;
   kept_crash kept_;
   std::uint64_t could_be_kept_ = 0;

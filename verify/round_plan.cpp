@@ -84,10 +84,13 @@ class planner {
 
   // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
   [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
-    if (kind_.open_image == nullptr) return keys.size() / 2;
+    // Of an index and its copy, either one is about to split.
+    const bool of_copy = kind_.open_copy_on_image != nullptr && source_.one_in(2);
+    const auto open = of_copy ? kind_.open_copy_on_image : kind_.open_image;
+    if (open == nullptr) return keys.size() / 2;
     image_medium medium(trial_bytes);
     medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);
-    const std::unique_ptr<target> index = kind_.open_image(medium);
+    const std::unique_ptr<target> index = open(medium);
     std::vector<std::size_t> splits;
     std::uint64_t bytes = medium.used().allocated_bytes;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -147,6 +150,8 @@ class planner {
       if (hot != 0 || (!adds && !removes)) return step_mix{};
       return removes && i >= options_.operations / 2 ? removing : adding;
     };
+    // A load finds room for rows of nodes where others do not put keys in between.
+    const std::size_t apart = options_.loaded && !source_.one_in(4) ? keys_apart : 0;
     for (auto& phase : plan_.phases)
       for (auto& thread : phase)
         for (std::size_t i = 0; i < options_.operations; ++i) {
@@ -157,10 +162,11 @@ class planner {
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
+          if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           several_at_once(s);
           thread.push_back(std::move(s));
         }
-    if (options_.loaded) plan_.phases.front().front().front() = long_load();
+    if (options_.loaded) plan_.phases.front().front().front() = long_load(apart);
   }
 
   // ---- rounds that begin with many nodes of few entries ----
@@ -276,7 +282,7 @@ class planner {
   void several_at_once(planned_step& s) {
     if (kind_.ordered && source_.one_in(24))
       s.scan_length = 1 + source_.below(source_.one_in(4) ? std::min<std::size_t>(plan_.keys.size(), 120) + 2 : 16);
-    else if (source_.one_in(20))
+    else if (source_.one_in(s.what.what == action::find ? 3 : 30))
       s.batch = some_keys();
     else if (kind_.loads && source_.one_in(40))
       s.load = neighbours(2 + source_.below(20));
@@ -295,22 +301,24 @@ class planner {
     return keys;
   }
 
-  [[nodiscard]] std::vector<indexes::entry> neighbours(std::size_t count) {
-    count = std::min(count, ascending_.size());
-    const std::size_t from = source_.below(ascending_.size() - count + 1);
+  // Not among the first `left_out` keys.
+  [[nodiscard]] std::vector<indexes::entry> neighbours(std::size_t count, std::size_t left_out = 0) {
+    count = std::min(count, ascending_.size() - left_out);
+    const std::size_t from = left_out + source_.below(ascending_.size() - left_out - count + 1);
     std::vector<indexes::entry> entries;
     for (std::size_t i = from; i < from + count; ++i) entries.push_back({ascending_[i], ++unique_});
     return entries;
   }
 
   // Into an empty index, or beside a few keys.
-  [[nodiscard]] planned_step long_load() {
+  [[nodiscard]] planned_step long_load(std::size_t apart) {
     if (source_.one_in(2))
       for (std::size_t n = 1 + source_.below(40); n > 0; --n)
-        plan_.prepare.push_back({action::insert, ascending_[source_.below(ascending_.size())], ++unique_});
+        plan_.prepare.push_back(
+            {action::insert, ascending_[source_.below(apart != 0 ? apart : ascending_.size())], ++unique_});
     constexpr std::size_t counts[] = {40, 150, loaded_keys, loaded_keys};
     planned_step s;
-    s.load = neighbours(counts[source_.below(std::size(counts))]);
+    s.load = neighbours(counts[source_.below(std::size(counts))], apart);
     s.what = {action::load, s.load.front().key, 0};
     return s;
   }
@@ -319,7 +327,9 @@ class planner {
 
   [[nodiscard]] simulator::space_limit::plan limit() {
     simulator::space_limit::plan p;
-    p.spare = source_.below(source_.one_in(2) ? 5 : 60);
+    // A load, or what is about to split, asks for the next block soon.
+    const std::uint64_t soon = options_.grown || options_.loaded ? 2 : 5;
+    p.spare = source_.below(source_.one_in(2) ? soon : options_.loaded ? 20 : 60);
     switch (source_.below(4)) {
       case 0: break;  // for good
       case 1: p.refused = 1 + source_.below(4); break;
@@ -343,6 +353,7 @@ class planner {
   }
 
   static constexpr std::size_t loaded_keys = 500;
+  static constexpr std::size_t keys_apart = 40;
 
   const subject& kind_;
   const round_options& options_;
