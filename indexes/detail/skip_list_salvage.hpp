@@ -37,7 +37,9 @@ class salvage_reader {
       function(keys_.back(), n.value.load(std::memory_order_acquire));
     });
     std::sort(keys_.begin(), keys_.end());
-    const outside_search<Medium, Slab> outside(medium_, table_, origin::most_writers, 1,
+    // Those that the list has, if the root does not know them any more.
+    const std::uint64_t writers = std::max(writers_of(root_.writers), greatest_writer_);
+    const outside_search<Medium, Slab> outside(medium_, table_, writers, 1,
                                                [&](std::size_t number) { return reached_[number]; });
     std::size_t lost = add(outside.found().lost, function);
     lost += add(falsely_deleted(outside.found().lost), function);
@@ -92,6 +94,7 @@ class salvage_reader {
         if (is_stone(from) || (!is_entry && is_blank(n))) return;
         reached_[number] = true;
       }
+      if (is_entry) greatest_writer_ = std::max(greatest_writer_, from.writer);
       link = n.next.load(std::memory_order_acquire);
       // A link that leads nowhere says nothing of a mark either.
       if (!is_marked(link) || !leads_on(link))
@@ -131,19 +134,20 @@ class salvage_reader {
     return found;
   }
 
-  // The links of deleted nodes lead to their neighbours. Where a lost entry belongs in between, the link with its mark is
-  // another node's.
+  // The links of deleted nodes lead to their neighbours. Where one leads back, or a lost entry belongs in between, the link
+  // with its mark is another node's.
   [[nodiscard]] std::vector<node*> falsely_deleted(const std::vector<node*>& lost) const {
     std::vector<key_type> keys;
     for (const node* const n : lost) keys.push_back(n->key.load(std::memory_order_acquire));
     std::sort(keys.begin(), keys.end());
     std::vector<node*> found;
     for (node* const n : deleted_) {
-      const auto next = std::upper_bound(keys.begin(), keys.end(), n->key.load(std::memory_order_acquire));
+      const key_type key = n->key.load(std::memory_order_acquire);
       const link_word link = target_of(n->next.load(std::memory_order_acquire));
-      if (next == keys.end()) continue;
-      if (link == 0 || *next < medium_.resolve(media::pointer<node>(link))->key.load(std::memory_order_acquire))
-        found.push_back(n);
+      const key_type target =
+          link == 0 ? ~key_type{0} : medium_.resolve(media::pointer<node>(link))->key.load(std::memory_order_acquire);
+      const auto lost_one = std::upper_bound(keys.begin(), keys.end(), key);
+      if (target < key || (lost_one != keys.end() && *lost_one < target)) found.push_back(n);
     }
     return found;
   }
@@ -185,6 +189,7 @@ class salvage_reader {
   node_table<Slab> table_;
   std::vector<bool> reached_;   // by number
   std::vector<node*> deleted_;  // that the links lead to
+  std::uint64_t greatest_writer_ = 0;
   std::unordered_set<std::uint64_t> strays_;
   std::vector<key_type> keys_;
 };
