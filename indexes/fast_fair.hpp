@@ -25,6 +25,9 @@
 // its high key, and appear when one publication gives the left one the right one's high key and sibling. Where the left
 // one has its holes elsewhere, a new node with the entries of both takes their place.
 //
+// A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
+// operations throw pmlab::error at a link that cannot be one; the rest is for `check`.
+//
 // Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
 //   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
@@ -129,9 +132,9 @@ class fast_fair {
   std::optional<value_type> find(key_type key) {
     const auto guard = epochs_.pin();
     node* n = root();
-    for (;;) {
+    for (std::uint8_t descents = 0;;) {
       std::optional<value_type> found;
-      if (step_towards(key, n, found)) return found;
+      if (step_towards(key, n, found, descents)) return found;
     }
   }
 
@@ -140,14 +143,16 @@ class fast_fair {
     assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
     std::array<node*, batch_width> at;
+    std::array<std::uint8_t, batch_width> descents;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       at.fill(nullptr);
       std::fill_n(at.begin(), width, root());
+      descents.fill(0);
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
           if (at[i] == nullptr) continue;
-          if (step_towards(keys[done + i], at[i], values[done + i])) {
+          if (step_towards(keys[done + i], at[i], values[done + i], descents[i])) {
             at[i] = nullptr;
             --searching;
           } else {
@@ -167,13 +172,14 @@ class fast_fair {
       const sync::version_lock& lock = lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
-      if (next) media::prefetch(medium_, *medium_.resolve(next));
+      if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
       media::visit(medium_, *leaf);
+      const key_type high = leaf->high_key.load(std::memory_order_acquire);
       const std::size_t in_leaf = copy_entries(*leaf, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
-      leaf = medium_.resolve(next);
+      leaf = sibling_at(next, high);
     }
     return count;
   }
@@ -295,16 +301,39 @@ class fast_fair {
     return slot ? &leaf.value(*slot) : nullptr;
   }
 
+  // Links lead to nodes, children are on lower levels, and high keys ascend along siblings, whatever a crash leaves. So
+  // where it is not so, the medium was damaged: a search throws, and neither faults nor goes round for ever. (`check`
+  // sees more: a search may also miss what a damaged word hides.)
+  [[noreturn]] static void throw_damaged() {
+    throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
+  }
+  [[nodiscard]] node* child_at(node_pointer link, std::uint8_t& descents) const {
+    if (!media::can_name(medium_, link) || ++descents > most_levels) [[unlikely]]
+      throw_damaged();
+    return medium_.resolve(link);
+  }
+  // `low`: the high key of the node that has the link.
+  [[nodiscard]] node* sibling_at(node_pointer link, key_type low) const {
+    if (!media::can_name(medium_, link) || medium_.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
+        [[unlikely]]
+      throw_damaged();
+    return medium_.resolve(link);
+  }
+
   // One validated step of a search: `n` moves to the next node, or (true) `found` is what the leaf says of `key`.
-  bool step_towards(key_type key, node*& n, std::optional<value_type>& found) const {
+  bool step_towards(key_type key, node*& n, std::optional<value_type>& found, std::uint8_t& descents) const {
     for (;;) {
       const sync::version_lock& lock = lock_of(n);
       const std::uint64_t version = lock.read_begin();
       media::visit(medium_, *n);
       node_pointer next;
       bool is_leaf = false;
+      bool is_beyond = false;
+      key_type high = 0;
       found.reset();
       if (n->is_beyond(key)) {
+        is_beyond = true;
+        high = n->high_key.load(std::memory_order_acquire);
         next = n->sibling.load(std::memory_order_acquire);
       } else if (n->is_leaf()) {
         is_leaf = true;
@@ -315,7 +344,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (is_leaf) return true;
-      n = medium_.resolve(next);
+      n = is_beyond ? sibling_at(next, high) : child_at(next, descents);
       return false;
     }
   }
@@ -325,7 +354,7 @@ class fast_fair {
   [[nodiscard]] node* node_of(key_type key, std::uint64_t level, unannounced& seen) const {
     node* n = root();
     if (n->level.load(std::memory_order_acquire) < level) return nullptr;
-    for (;;) {
+    for (std::uint8_t descents = 0;;) {
       const sync::version_lock& lock = lock_of(n);
       const std::uint64_t version = lock.read_begin();
       media::visit(medium_, *n);
@@ -338,7 +367,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
-      n = medium_.resolve(next);
+      n = beyond ? sibling_at(next, separator) : child_at(next, descents);
     }
   }
 
@@ -370,14 +399,16 @@ class fast_fair {
         lock_->lock();
         if (node_->is_gone()) {
           unlock();
+          const node* const before = node_;
           node_ = tree.node_of(key, level, seen_);
+          if (node_ == before) throw_damaged();  // T3: what is gone is found but once
           continue;
         }
         if (!node_->is_beyond(key)) return;
         const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
         seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
         unlock();
-        node_ = tree.medium_.resolve(next);
+        node_ = tree.sibling_at(next, seen_.separator);
       }
     }
     locked_node(const locked_node&) = delete;
@@ -543,6 +574,7 @@ class fast_fair {
   // Makes the parent of `link.child` know it, if it does not yet and if the child was not joined with its left neighbour
   // meanwhile. Without space it stays as it is: the sibling links lead everywhere.
   void announce(unannounced link) {
+    if (link.parent_level >= most_levels) throw_damaged();
     while (link.parent_level != 0) {
       if (link.parent_level >= levels() && !grow(link)) return;
       unannounced split_off;
@@ -599,7 +631,7 @@ class fast_fair {
       valid = lock.read_validate(version);
     }
     for (const node_pointer near : {around.left, around.own, around.right})
-      if (near) media::prefetch(medium_, *medium_.resolve(near));
+      if (near) media::prefetch(medium_, medium_.resolve(near), sizeof(node));
     return join(*parent, around.before, around.left, around.own) ||
            join(*parent, around.left, around.own, around.right);
   }
@@ -607,7 +639,8 @@ class fast_fair {
   // Makes one of two neighbours under `parent`, if they should be and still are such; `before` is the left neighbour of
   // `left_at`. Null: there is none under this parent.
   bool join(node& parent, node_pointer before_at, node_pointer left_at, node_pointer right_at) {
-    if (!left_at || !right_at) return false;
+    if (!media::can_name(medium_, left_at) || !media::can_name(medium_, right_at)) return false;
+    if (before_at && !media::can_name(medium_, before_at)) return false;
     node& left = *medium_.resolve(left_at);
     node& right = *medium_.resolve(right_at);
     node* const before = before_at ? medium_.resolve(before_at) : nullptr;
@@ -729,13 +762,13 @@ class fast_fair {
   template <class Function>
   void for_each_node_of_level(std::uint64_t level, Function&& function) const {
     node* n = root();
-    while (n->level.load(std::memory_order_acquire) > level)
-      n = medium_.resolve(n->first_child.load(std::memory_order_acquire));
+    for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
+      n = child_at(n->first_child.load(std::memory_order_acquire), descents);
     for (;;) {
       function(*n);
       const node_pointer next = n->sibling.load(std::memory_order_acquire);
       if (!next) return;
-      n = medium_.resolve(next);
+      n = sibling_at(next, n->high_key.load(std::memory_order_acquire));
     }
   }
 

@@ -5,7 +5,6 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -112,11 +111,13 @@ class several_locks {
 
   // `locks`: at most `most`; nullptr: none.
   several_locks(std::initializer_list<sync::version_lock*> locks) noexcept {
-    for (sync::version_lock* const lock : locks)
-      if (lock != nullptr) held_[count_++] = lock;
-    const auto end = held_.begin() + static_cast<std::ptrdiff_t>(count_);
-    std::sort(held_.begin(), end, std::less<>());
-    count_ = static_cast<std::size_t>(std::unique(held_.begin(), end) - held_.begin());
+    for (sync::version_lock* const lock : locks) {
+      std::size_t at = count_;
+      while (at > 0 && std::less<>()(lock, held_[at - 1])) --at;
+      if (lock == nullptr || (at > 0 && held_[at - 1] == lock)) continue;
+      for (std::size_t i = count_++; i > at; --i) held_[i] = held_[i - 1];
+      held_[at] = lock;
+    }
     for (std::size_t i = 0; i < count_; ++i) held_[i]->lock();
   }
   several_locks(const several_locks&) = delete;
