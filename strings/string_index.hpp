@@ -448,7 +448,8 @@ class string_index {
   }
 
   void end_erase_later(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
-    epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); });
+    // Without memory for it, the item waits for the next open.
+    if (!epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); })) where_.let_go(t);
   }
 
   // When no reader can have an erased record: it goes, and before it layers that it was the last but one entry of.

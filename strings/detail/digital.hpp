@@ -236,6 +236,9 @@ class digital : private parts<Medium, Index> {
     return gates_.arm(p.in.number);
   }
 
+  // `tidy` will not be called: another erasure may be in charge.
+  void let_go(layer_gates::ticket t) const noexcept { gates_.disarm(t); }
+
   // What is left to do with an erased record.
   struct tidied {
     enum class state : std::uint8_t {

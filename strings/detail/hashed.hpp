@@ -132,6 +132,7 @@ class hashed : private parts<Medium, Index> {
   // There are no layers.
   static constexpr bool has_layers = false;
   [[nodiscard]] static layer_gates::ticket leave(const place& /*p*/) noexcept { return layer_gates::nothing; }
+  static void let_go(layer_gates::ticket /*t*/) noexcept {}
 
   // ---- recovery, while there is one thread ----
 
