@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -35,59 +36,51 @@ class output_file {
     struct stat old {};
     const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
     to_stdout_ = path_ == "-" || (exists && is_standard_output(old));
-    if (to_stdout_) return;
-    if (exists && !S_ISREG(old.st_mode)) {
-      open_as_it_is();
-      return;
+    if (to_stdout_) {
+      file_ = stdout;
+    } else if (exists && !S_ISREG(old.st_mode)) {
+      take(::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+    } else {
+      target_ = target_of(path_);
+      take(open_new(mode));
+      if (exists) take_over(old);
     }
-    target_ = target_of(path_);
-    open_new(mode);
-    if (exists) take_over(old);
   }
   output_file(const output_file&) = delete;
   output_file& operator=(const output_file&) = delete;
   ~output_file() {
+    if (file_ != nullptr && !to_stdout_) std::fclose(file_);
     if (!unfinished_.empty()) std::remove(unfinished_.c_str());
   }
 
-  // True if the bytes go to standard output.
-  [[nodiscard]] bool is_stdout() const noexcept { return to_stdout_; }
+  // Where to write, until finish(), which sees failures of all that was written.
+  [[nodiscard]] std::FILE* stream() const noexcept { return file_; }
   // How messages name it.
   [[nodiscard]] std::string name() const { return to_stdout_ ? "standard output" : path_; }
 
-  // Appends `text`. Throws pmlab::error: the device is full, the reader of a FIFO is gone.
+  // Appends `text`. Throws pmlab::error: the device is full.
   void write(std::string_view text) {
-    if (to_stdout_) {
-      if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail();
-      return;
-    }
-    while (!text.empty()) {
-      const ssize_t written = ::write(file_.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail();
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
   }
 
   // Makes the bytes durable and gives them the name; to be called once. Throws pmlab::error: the old file is as it was,
   // unless the folder alone could not be synced.
   void finish() {
-    if (to_stdout_) {
-      if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail();
-      return;
-    }
+    errno = 0;
+    // The number of a failure before this one is lost: then it is EIO.
+    if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail(errno != 0 ? errno : EIO);
+    if (to_stdout_) return;
     const bool replaces = !unfinished_.empty();
     // (F1) < (F2): a name that survives leads to bytes that did.
-    if (replaces) sync_file(file_.get(), path_);  // (F1)
+    if (replaces) sync_file(::fileno(file_), path_);  // (F1)
     // Some file systems report a full device here only.
-    if (::close(file_.release()) != 0) fail();
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(errno);
     if (!replaces) return;
     rename_durably(unfinished_, target_);  // (F2)
     unfinished_.clear();
   }
 
  private:
-  [[noreturn]] void fail() const { fail(errno); }
   [[noreturn]] void fail(int number) const {
     throw error("cannot write " + name() + ": " + std::strerror(number),
                 "check the path, its permissions and its space");
@@ -100,15 +93,15 @@ class output_file {
 
   // Owner and mode of the file that is replaced, as far as this process may set them.
   void take_over(const struct stat& old) const noexcept {
-    const bool owned = ::fchown(file_.get(), old.st_uid, old.st_gid) == 0;
+    const bool owned = ::fchown(::fileno(file_), old.st_uid, old.st_gid) == 0;
     // A change of owner clears bits of the mode: hence this last. Bits of another owner are not this process's to give.
     constexpr mode_t permissions = 0777;
-    ::fchmod(file_.get(), owned ? old.st_mode : old.st_mode & permissions);
+    ::fchmod(::fileno(file_), owned ? old.st_mode : old.st_mode & permissions);
   }
 
-  void open_as_it_is() {
-    file_ = descriptor(::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
-    if (!file_.is_open()) fail();
+  void take(int file) {
+    file_ = file < 0 ? nullptr : ::fdopen(file, "w");
+    if (file_ == nullptr) fail(errno);
   }
 
   // Where the links of `path` lead in the end, be there a file or not.
@@ -123,22 +116,21 @@ class output_file {
     fail(ELOOP);
   }
 
-  void open_new(mode_t mode) {
+  // The descriptor of a new file beside the target; below 0 and errno: there is none.
+  [[nodiscard]] int open_new(mode_t mode) {
     for (int i = 0;; ++i) {
-      unfinished_ = target_ + ".unfinished." + std::to_string(::getpid()) + "." + std::to_string(i);
-      file_ = descriptor(::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-      if (file_.is_open()) return;
-      if (errno == EEXIST) continue;
-      const int number = errno;
-      unfinished_.clear();
-      fail(number);
+      const std::string name = target_ + ".unfinished." + std::to_string(::getpid()) + "." + std::to_string(i);
+      const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      if (file < 0 && errno == EEXIST) continue;
+      if (file >= 0) unfinished_ = name;
+      return file;
     }
   }
 
   std::string path_;        // as it was given
   std::string target_;      // the name to replace; empty: nothing is replaced
   std::string unfinished_;  // the new file until it has that name
-  descriptor file_;
+  std::FILE* file_ = nullptr;
   bool to_stdout_ = false;
 };
 

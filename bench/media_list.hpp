@@ -10,8 +10,8 @@
 #include <pmlab/simulator/simulated.hpp>
 #else
 #include <pmlab/media/counted.hpp>
+#include <pmlab/media/dram.hpp>
 #include <pmlab/media/emulated.hpp>
-#include <pmlab/media/jemalloc_dram.hpp>
 #include <pmlab/media/pmem.hpp>
 #endif
 
@@ -31,16 +31,16 @@ void for_each_medium(Visit&& visit) {
   visit(medium_tag<media::dram>{});
 #else
   using media::counted;
+  using media::dram;
   using media::emulated;
-  using media::jemalloc_dram;
   using media::pmem;
-  visit(medium_tag<jemalloc_dram>{});
+  visit(medium_tag<dram>{});
   visit(medium_tag<pmem>{});
-  visit(medium_tag<emulated<jemalloc_dram> >{});
+  visit(medium_tag<emulated<dram> >{});
   visit(medium_tag<emulated<pmem> >{});
-  visit(medium_tag<counted<jemalloc_dram> >{});
+  visit(medium_tag<counted<dram> >{});
   visit(medium_tag<counted<pmem> >{});
-  visit(medium_tag<counted<emulated<jemalloc_dram> > >{});
+  visit(medium_tag<counted<emulated<dram> > >{});
   visit(medium_tag<counted<emulated<pmem> > >{});
 #endif
 }
@@ -49,7 +49,7 @@ void for_each_medium(Visit&& visit) {
 #if defined(PMLAB_SIMULATED)
 using some_medium = simulator::simulated;
 #else
-using some_medium = media::jemalloc_dram;
+using some_medium = media::dram;
 #endif
 
 // Which of them a specification means.
@@ -94,7 +94,7 @@ struct medium_traits<media::dram> {
 #else
 
 template <>
-struct medium_traits<media::jemalloc_dram> {
+struct medium_traits<media::dram> {
   static constexpr medium_kind kind{};
   template <class Make>
   static auto construct(const subject_setup& setup, Make&& make) {
@@ -107,8 +107,9 @@ struct medium_traits<media::pmem> {
   static constexpr medium_kind kind{.in_pool = true};
   template <class Make>
   static auto construct(const subject_setup& setup, Make&& make) {
-    return make(setup.medium.path,
-                media::pmem_options{.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages});
+    return make(
+        setup.medium.path,
+        media::pmem_options{.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages, .bypass_msync = true});
   }
 };
 

@@ -7,7 +7,7 @@
 
 namespace pmlab::bench {
 
-//   dram                      DRAM on a jemalloc arena
+//   dram                      DRAM in huge pages, as programs embed it
 //   pmem:PATH                 a pool on fsdax, devdax or tmpfs
 //   emulated:PROFILE          a device profile on top of DRAM
 //   emulated:PROFILE@PATH     a device profile on top of a pool

@@ -2,6 +2,8 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/pool_files.hpp>
 #include <pmlab/bench/quantity.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/media/pool_name.hpp>
 
 #include <array>
 #include <atomic>
@@ -129,10 +131,24 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (!fs::is_directory(folder))
     throw error(fmt::format("there is no folder {} for pool {}", folder.string(), path_),
                 "make it, or name another path");
+  // What a power failure left of a pool may have the only copy of somebody's data.
+  if (media::pmem::has_lost_its_name(path_)) {
+    const std::string left = media::unfinished_name(path_);
+    if (policy == existing_file::refuse)
+      throw error(fmt::format("pool {} is there as {}: it lost its name in a power failure", path_, left),
+                  "give another path, --reuse to measure what it holds, or --overwrite to replace it");
+    if (policy == existing_file::reuse) {
+      bytes_ = 0;
+      return;
+    }
+    fs::remove(left, failure);
+  }
   if (!fs::exists(status) && policy == existing_file::reuse)
     throw error(fmt::format("there is no pool {} to reuse", path_),
                 "name one that is there, or leave --reuse out to make one");
   if (fs::exists(status)) {
+    if (!fs::is_regular_file(status) && !fs::is_character_file(status))
+      throw error(fmt::format("{} is neither a file nor a device", path_), "name another path");
     if (fs::is_character_file(status) && policy != existing_file::reuse)
       throw error(fmt::format("{} is a device, and pmlab overwrites none", path_),
                   "make a pool on it with `pmempool create`, then give --reuse");

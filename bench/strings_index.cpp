@@ -92,7 +92,7 @@ void refuse_pool_of_numbers([[maybe_unused]] const std::string& root_name,
 #if !defined(PMLAB_SIMULATED)
   if (!setup.medium.in_pool() || setup.pool_bytes != 0) return;
   refuse_pool_without(root_name + std::string(strings::state_suffix), setup.medium.path,
-                      media::pmem(setup.medium.path, {.huge_pages = false}).roots());
+                      media::pmem(setup.medium.path, {.huge_pages = false, .bypass_msync = true}).roots());
 #endif
 }
 

@@ -159,6 +159,12 @@ int run(const given_options& given, const arguments& command_line) {
     hand_over(command_line);
   }
   bench::load_libraries();
+  if (given.reuse && options.medium.in_pool())
+    for (const bench::index_description* d : indexes) {
+      const std::string path = bench::pool_path(options.medium.path, d->name, indexes.size() == 1);
+      shown.pass("checking pool " + path);
+      refuse_damaged_pool(path);
+    }
   bench::bench_report report = bench::run_bench(options, indexes, shown);
   shown.clear();
   if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
@@ -215,7 +221,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--huge-pages", given->huge_pages, "on | off; on if not given");
   text("--pool-size", given->pool_size, "SIZE of each pool, such as 4G; from the number of records if not given");
   app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
-  app->add_flag("--reuse", given->reuse, "Measure what a pool that is there holds");
+  app->add_flag("--reuse", given->reuse, "Measure what a pool that is there holds, after its check");
   app->add_flag("--keep", given->keep, "Leave the pools there");
   text("--json", given->json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
   app->add_flag("--quiet", given->quiet, "No progress on stderr");

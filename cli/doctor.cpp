@@ -11,7 +11,6 @@
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
-#include <pmlab/sync/transactions.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -82,8 +81,7 @@ void show_htm() {
   else if (!htm.works())
     found = fmt::format("does not work: all of {} transactions were aborted", htm.tried);
   line("HTM", fmt::format("{}, {} {}", advertised, htm.advertised == htm.works() ? "and" : "but", found));
-  line("", fmt::format("inner nodes of fp_tree: {}",
-                       sync::hardware_transactions::available() ? "hardware transactions" : "version locks"));
+  line("", "inner nodes of fp_tree: version locks (transactions only where a program asks for them: never run yet)");
 }
 
 void show_numa() {

@@ -1,8 +1,11 @@
 // The program pmlab: hands simulated runs over to pmlab-simulated, which lies beside it.
 #include <pmlab/base/error.hpp>
 #include <pmlab/cli/simulated_program.hpp>
+#include <pmlab/media/probe_pool.hpp>
+#include <pmlab/pool/inspect.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -54,6 +57,10 @@ void hand_over(const arguments& given) {
 }
 
 std::string doubt_about_simulation() { return {}; }
+
+void refuse_damaged_pool(const std::string& path) {
+  pool::refuse_damaged(path, std::chrono::ceil<std::chrono::seconds>(media::time_to_probe(path)));
+}
 
 std::string state_of_simulation() {
   if (!is_there()) return "not there: no pmlab-simulated beside this program";

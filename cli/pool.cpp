@@ -1,6 +1,7 @@
 // `pmlab pool`: what a pool file holds, whether it is sound, its entries as text and back, and a copy of what is left of
 // a damaged one.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/output_file.hpp>
 #include <pmlab/base/read_file.hpp>
 #include <pmlab/bench/quantity.hpp>
 #include <pmlab/cli/command.hpp>
@@ -12,18 +13,16 @@
 #include <pmlab/pool/repair.hpp>
 #include <pmlab/pool/report.hpp>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
+#include <system_error>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -81,48 +80,20 @@ int check(const given_options& given) {
   return success;
 }
 
-// stdout, or a file that gets its name when all is written.
-class dump_file {
- public:
-  explicit dump_file(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) return;
-    pool::refuse_what_is_there(path_);
-    // As private as a pool.
-    constexpr mode_t mode = 0600;
-    const int file = ::open((path_ + ".unfinished").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    file_ = file < 0 ? nullptr : ::fdopen(file, "w");
-    if (file_ == nullptr) refuse();
-  }
-  dump_file(const dump_file&) = delete;
-  dump_file& operator=(const dump_file&) = delete;
-  ~dump_file() {
-    if (path_.empty() || file_ == nullptr) return;
-    std::fclose(file_);
-    std::remove((path_ + ".unfinished").c_str());
-  }
-
-  [[nodiscard]] std::FILE* file() const noexcept { return file_; }
-  [[nodiscard]] std::string name() const { return path_.empty() ? "the output" : path_; }
-
-  void finish() {
-    if (std::fflush(file_) != 0) refuse();
-    if (path_.empty()) return;
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (std::fclose(file) != 0 || std::rename((path_ + ".unfinished").c_str(), path_.c_str()) != 0) refuse();
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    throw error(fmt::format("cannot write to {}: {}", name(), std::strerror(errno)), "check the folder and its space");
-  }
-
-  std::string path_;
-  std::FILE* file_ = stdout;
-};
+// Where a dump goes: standard output if no name was given. No file is overwritten; a device or a FIFO is written to.
+std::string output_of(const given_options& given) {
+  if (given.output.empty() || given.output == "-") return "-";
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(given.output, ignored);
+  if (!std::filesystem::is_other(there)) pool::refuse_what_is_there(given.output);
+  return given.output;
+}
 
 int dump(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
-  dump_file output(given.output);
+  // As private as a pool.
+  constexpr mode_t mode = 0600;
+  output_file output(output_of(given), mode);
   for (const pool::root& r : pool::chosen_roots(all, given.roots)) {
     const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
     if (!read.problem.empty()) throw error(read.problem, {});
@@ -132,9 +103,9 @@ int dump(const given_options& given) {
                   std::string(pool::damage::remedy));
     const pool::root& words = pool::words_of(all, r);
     if (read.values.empty())
-      pool::write_root(output.file(), output.name(), r.facts.name, *r.index, read.entries);
+      pool::write_root(output.stream(), output.name(), r.facts.name, *r.index, read.entries);
     else
-      pool::write_strings(output.file(), output.name(), words.facts.name, *words.index, read.values, read.texts);
+      pool::write_strings(output.stream(), output.name(), words.facts.name, *words.index, read.values, read.texts);
   }
   output.finish();
   return success;
@@ -214,7 +185,7 @@ command add_pool(CLI::App& program) {
   CLI::App* const of_dump = add("dump", "Writes the entries of a pool as text", dump);
   names_file(of_dump, "FILE of the pool");
   chooses(of_dump);
-  texts_of (*of_dump)("--output", given->output, "TEXT: write there; to stdout if not given");
+  texts_of (*of_dump)("--output", given->output, "TEXT: write there, to stdout if it is - or not given");
   looks(of_dump);
 
   CLI::App* const of_load = add("load", "Makes a pool from what `pmlab pool dump` wrote", load);

@@ -55,6 +55,8 @@ std::vector<command> own_commands(CLI::App& /*program*/) { return {}; }
 
 void hand_over(const arguments& /*given*/) {}
 
+void refuse_damaged_pool(const std::string& /*path*/) {}
+
 std::string doubt_about_simulation() {
   return randomised() ? "the kernel does not let this program have the same addresses at every run: figures of indexes "
                         "that hash addresses (tbb_hash) may differ between runs"

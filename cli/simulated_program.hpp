@@ -24,6 +24,10 @@ void hand_over(const arguments& given);
 // Why a simulated run may not repeat to the digit here; empty: it does.
 [[nodiscard]] std::string doubt_about_simulation();
 
+// Before this process opens the pool: libpmemobj, or an index, may fault on one that is damaged. Throws pmlab::error as
+// pool::refuse_damaged does. pmlab-simulated opens no pool, and this does nothing there.
+void refuse_damaged_pool(const std::string& path);
+
 // Whether pmlab-simulated is there and can do its work, in words. For `pmlab doctor`.
 [[nodiscard]] std::string state_of_simulation();
 

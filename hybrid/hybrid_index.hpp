@@ -365,7 +365,7 @@ class hybrid_index {
     if (!watch_.is_asynchronous() && !s.has_queued()) {
       prefetch_copy(c.key);
       const outcome answer = operation();
-      if (has_changed(answer)) change_copy(c);  // H2
+      if (has_changed(answer)) change_copy_at_last(c);  // H2
       if (answer == outcome::erased) note_erased(number);
       return answer;
     }
@@ -387,7 +387,9 @@ class hybrid_index {
     if constexpr (!hash_is_truth) erasures_.note(stripe);  // E1
   }
 
-  // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue.
+  // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue. Throws
+  // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call of
+  // the copy.
   void change_copy(const change& c) {
     if constexpr (hash_is_truth)
       change_tree(c);
@@ -395,8 +397,28 @@ class hybrid_index {
       change_hash(c);
   }
 
+  // The truth has changed already: the copy must. An erasure waits until there is memory for it.
+  void change_copy_at_last(const change& c) {
+    for (sync::backoff wait;; wait.pause()) {
+      try {
+        return change_copy(c);
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+
+  // Without memory for the change, the copy has no space for it (H6).
+  template <class Half>
+  static bool put_in(Half& half, key_type key, value_type value) {
+    try {
+      return half.upsert(key, value) != outcome::full;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
   bool put_in_tree(key_type key, value_type value) {
-    if (tree_.upsert(key, value) != outcome::full) return true;
+    if (put_in(tree_, key, value)) return true;
     refused_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
@@ -413,7 +435,7 @@ class hybrid_index {
   }
 
   void change_hash(const change& c) {
-    if (c.what == change::kind::put && hash_.upsert(c.key, c.value) != outcome::full) return;
+    if (c.what == change::kind::put && put_in(hash_, c.key, c.value)) return;
     if (c.what == change::kind::put) {
       lose_space();
       // What a rebuild has read of the key may be older (E2).
@@ -452,14 +474,16 @@ class hybrid_index {
       rebuilder_ = std::thread(work);
     } catch (const std::system_error&) {
       work();
+    } catch (const std::bad_alloc&) {
+      work();
     }
   }
 
   void rebuild_copy(bool empty_first) {
     const clock::time_point start = clock::now();
     std::uint64_t entries = 0;
-    begin_();
     try {
+      begin_();
       if constexpr (hash_is_truth) {
         // What a durable tree holds already, it holds with the hash's value.
         entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {

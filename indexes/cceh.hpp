@@ -32,11 +32,18 @@
 //   I2  A key is live in at most one slot of the segment that the directory names for it.
 //   I3  The entries of a directory run are equal, except while one split is under way; then the run's last entry names
 //       the new segment, and its first entry still has the old local depth.
+//   I4  A slot of a segment has an entry with the hash prefix that the segment was made with, or nothing but overflow
+//       bits.
+//
+// Damage: `open` refuses a directory that does not fit together, before it follows it. `check` sees, by I4, nearly every
+// word that does not belong where it is: of random words, all but one in 2^(d+1) in a segment that was made with depth
+// d. It cannot see a value that was changed, nor an entry that was overwritten with zeros or with another entry's words.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/cceh_directory.hpp>
+#include <pmlab/indexes/detail/cceh_salvage.hpp>
 #include <pmlab/indexes/detail/cceh_segment.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -85,6 +92,15 @@ class cceh {
   // Time: proportional to the directory (8 bytes per 600 entries or so). Throws pmlab::error: the name belongs to
   // another layout, the directory is corrupt, no space for an empty table. `medium` must outlive the index.
   static cceh open(Medium& medium, std::string_view name = layout_name) { return cceh(medium, name); }
+
+  // Calls function(key, value) for what a table that does not open, or is damaged, still holds. Changes nothing. Throws
+  // pmlab::error at the end if that was not all: with the slots that could not be read.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    detail::cceh::salvage(medium, root, function);
+  }
 
   cceh(const cceh&) = delete;
   cceh& operator=(const cceh&) = delete;
@@ -193,8 +209,8 @@ class cceh {
  private:
   static constexpr std::size_t batch_width = 16;
   static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 14);
-  static constexpr unsigned initial_global_depth = 1;
-  static constexpr unsigned greatest_global_depth = 48;
+  static constexpr unsigned initial_global_depth = detail::cceh::initial_global_depth;
+  static constexpr unsigned greatest_global_depth = detail::cceh::greatest_global_depth;
   // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means that somebody chose keys with
   // equal hash prefixes: the table then answers `full` instead of doubling its directory until memory is gone (C7).
   static constexpr unsigned tolerated_skew_bits = 12;
@@ -347,44 +363,59 @@ class cceh {
 
   // Reads the medium's directory, completes what a crash cut off, and fills the copy in DRAM.
   void load_directory() {
-    const media::pointer<directory> root(root_->load(std::memory_order_acquire));
-    if (!media::can_name(medium_, root)) throw corrupt("its root");
-    directory& stored = *medium_.resolve(root);
-    const std::uint64_t stored_depth = stored.global_depth.load(std::memory_order_acquire);
-    if (stored_depth < initial_global_depth || stored_depth > greatest_global_depth) throw corrupt("its global depth");
-    const auto global_depth = static_cast<unsigned>(stored_depth);
-    if (!media::can_name(medium_, root, directory::bytes(global_depth))) throw corrupt("its global depth");
+    directory& stored = detail::cceh::directory_at(medium_, root_->load(std::memory_order_acquire));
+    const auto global_depth = static_cast<unsigned>(stored.global_depth.load(std::memory_order_acquire));
+    check_directory(stored, global_depth);
+    // Room for all copies there can be: nothing may fail once a doubled directory was published.
+    directories_.reserve(greatest_global_depth + 1);
     auto cache = cached_directory::make(global_depth);
     if (cache == nullptr) throw error("no memory for the directory of a CCEH table", "free some memory");
     std::atomic<entry_word>* const entries = stored.entries();
     for (std::size_t i = 0; i < cache->size();) {
       const entry_word first = entries[i].load(std::memory_order_acquire);
-      if (!names_a_segment(first) || first.local_depth() == 0 || first.local_depth() > global_depth)
-        throw corrupt("directory entry " + std::to_string(i));
-      const std::size_t count = std::size_t{1} << (global_depth - first.local_depth());
-      if (i % count != 0) throw corrupt("the local depth of directory entry " + std::to_string(i));
-      const entry_word last = entries[i + count - 1].load(std::memory_order_acquire);
+      const entry_run run{i, std::size_t{1} << (global_depth - first.local_depth())};
+      const entry_word last = entries[i + run.count - 1].load(std::memory_order_acquire);
       if (last == first) {
-        fill_cache(*cache, {i, count}, cached(first).unsearched());
+        fill_cache(*cache, run, cached(first).unsearched());
         ++segments_;
-        i += count;
+        i += run.count;
       } else {
-        // Only a split that was cut off leaves this (I3): the new segment is complete. Read the run again after it.
-        if (count < 2 || last.local_depth() != first.local_depth() + 1 || !names_a_segment(last))
-          throw corrupt("directory entry " + std::to_string(i + count - 1));
-        store_split(stored, {i, count}, first, last);
+        // A split was cut off (I3): the new segment is complete. Read the run again after it.
+        store_split(stored, run, first, last);
       }
     }
     directories_.push_back(std::move(cache));
     directory_.store(directories_.back().get(), std::memory_order_release);
   }
 
-  [[nodiscard]] bool names_a_segment(entry_word stored) const noexcept {
-    return media::can_name(medium_, media::pointer<segment>(stored.segment_word()));
-  }
-
-  static error corrupt(const std::string& what) {
-    return {"this CCEH table is corrupt: " + what, "restore the pool from a copy"};
+  // Throws pmlab::error if the directory is none that a crash can leave: before anything is followed or changed.
+  void check_directory(directory& stored, unsigned global_depth) const {
+    std::atomic<entry_word>* const entries = stored.entries();
+    std::vector<std::uint64_t> segments;
+    const auto expect = [&](std::size_t i, bool holds) {
+      if (!holds) throw detail::cceh::corrupt("directory entry " + std::to_string(i));
+    };
+    for (std::size_t i = 0; i < std::size_t{1} << global_depth;) {
+      const entry_word first = entries[i].load(std::memory_order_acquire);
+      expect(i, detail::cceh::names_a_segment(medium_, first, global_depth));
+      const std::size_t count = std::size_t{1} << (global_depth - first.local_depth());
+      expect(i, i % count == 0);
+      const entry_word last = entries[i + count - 1].load(std::memory_order_acquire);
+      const entry_word left_after = entry_word::of(first.segment_word(), last.local_depth());
+      if (last != first)
+        expect(i + count - 1, last.local_depth() == first.local_depth() + 1 &&
+                                  detail::cceh::names_a_segment(medium_, last, global_depth));
+      for (std::size_t k = 1; k + 1 < count; ++k) {
+        const entry_word between = entries[i + k].load(std::memory_order_acquire);
+        expect(i + k, between == first || between == (k < count / 2 ? left_after : last));
+      }
+      segments.push_back(first.segment_word());
+      if (last != first) segments.push_back(last.segment_word());
+      i += count;
+    }
+    std::sort(segments.begin(), segments.end());
+    for (std::size_t i = 1; i < segments.size(); ++i)
+      if (segments[i] - segments[i - 1] < sizeof(segment)) throw detail::cceh::corrupt("two segments overlap");
   }
 
   [[nodiscard]] entry_word cached(entry_word stored) const noexcept {
@@ -496,7 +527,9 @@ class cceh {
     change.commit();
 
     // Readers may still hold the old copy: it is kept until the index is closed. All copies together are less than
-    // twice the last one.
+    // twice the last one. The vector has room for it: an exception here would leave DRAM at the old depth, and the
+    // next doubling would lose the keys of half of the segments.
+    assert(directories_.size() < directories_.capacity());
     directories_.push_back(std::move(cache));
     directory_.store(directories_.back().get(), std::memory_order_release);
     return true;
@@ -543,6 +576,8 @@ check_report cceh<Medium>::check() const {
   if (!report.ok()) return report;
 
   std::unordered_set<const segment*> seen;
+  std::size_t damaged = 0;
+  std::size_t segments = 0;
   for_each_segment([&](segment& s, std::uint64_t prefix, unsigned local_depth) {
     const bool searched = !cache[prefix >> (64 - cache.global_depth())].load(std::memory_order_acquire).is_unsearched();
     if (!seen.insert(&s).second) violated("two directory runs lead to one segment");
@@ -558,7 +593,13 @@ check_report cceh<Medium>::check() const {
     if (const auto twice = std::adjacent_find(hashes.begin(), hashes.end()); twice != hashes.end())
       violated("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is there twice");
     report.entries += hashes.size();
+    const std::size_t here = detail::cceh::damaged_slots(s, prefix, local_depth);
+    damaged += here;
+    segments += here != 0 ? 1 : 0;
   });
+  if (damaged != 0)
+    violated("I4: " + std::to_string(damaged) + " slots in " + std::to_string(segments) +
+             " segments hold what cannot be there: they were overwritten");
   return report;
 }
 

@@ -4,14 +4,15 @@
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing shared; they wait only while a writer works on a node that they read (or on one that
-// shares its version lock). Writers lock one node at a time.
+// shares its version lock). Writers lock one node at a time; an erase that joins two nodes up to four.
 //
 // Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
 // durable before it releases the node's version lock, and a reader uses what it read in a node only if that lock was
 // free and unchanged meanwhile: it cannot have seen anything that a crash takes back.
 //
 // Layout (medium): named root -> root node. Nodes are 512 bytes (detail/fast_fair_node.hpp); every level is a list by
-// `sibling`, in ascending order of keys. Nothing is kept in DRAM but the version locks: opening reads one word.
+// `sibling`, in ascending order of keys. Nothing is kept in DRAM but the version locks: opening reads one node for each
+// level. Nodes that were taken out wait in a queue that begins in the leftmost leaf (detail/fast_fair_retired.hpp).
 //
 // Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper looks for equal
 // neighbouring pointers; so every key and value is allowed, a node that a crash left in mid-shift is as good as any
@@ -19,20 +20,34 @@
 // key; a split publishes new node, sibling link and high key as one, and what it moved is free in the old node by being
 // beyond the high key. Readers validate versions instead of following a direction counter.
 //
-// Invariants (N1, N2: detail/fast_fair_node.hpp):
+// Space: two neighbours under one parent that fit into one node become one (detail/fast_fair_join.hpp), empty ones at
+// once; a root with one child goes. In place: the right one's entries are copied behind those of the left one, beyond
+// its high key, and appear when one publication gives the left one the right one's high key and sibling. Where the left
+// one has its holes elsewhere, a new node with the entries of both takes their place.
+//
+// Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
 //   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
 //       under way) is found over its left neighbour; the next writer that walks over the link tells the parent.
-//   T3  No node is ever freed or moved; an empty leaf stays.
+//   T3  What is linked leads to what is linked, except while its lock is held: a node is retired by one publication
+//       that unlinks it from its left neighbour, with the locks of both and of the parent held, after the parent has
+//       forgotten it. Whoever tells a parent of a child holds the parent's lock and sees whether the child is gone.
+//   T4  A retired node stays as it was at that moment, and its block stays until every operation has ended that began
+//       before (epochs). A reader in it reads that moment, which is one of its own time, and goes on to the right. A
+//       writer finds it gone and begins again at the root.
+//   T5  A node's low key never changes. The leftmost node of a level is retired only as a root.
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/fast_fair_join.hpp>
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
+#include <pmlab/indexes/detail/fast_fair_retired.hpp>
 #include <pmlab/indexes/detail/fast_fair_row.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
@@ -61,9 +76,9 @@ class fast_fair {
   static constexpr std::string_view layout_name = "fast_fair";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the tree `name` in `medium`, or makes an empty one. Takes the same time for a tree of any size. Throws
-  // pmlab::error: the name belongs to another layout, the root is corrupt, no space for the first node. `medium` must
-  // outlive the index.
+  // Opens the tree `name` in `medium`, or makes an empty one. Takes about the same time for a tree of any size. Throws
+  // pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of retired
+  // nodes is corrupt, no space for the first node. `medium` must outlive the index.
   static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
 
   fast_fair(const fast_fair&) = delete;
@@ -83,6 +98,7 @@ class fast_fair {
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
+    const auto guard = epochs_.pin();
     return change(key, [&](node& leaf) {
       std::atomic<value_type>* const stored = stored_value(leaf, key);
       return stored == nullptr ? outcome::absent : replace(*stored, value);
@@ -90,21 +106,17 @@ class fast_fair {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence (more only where holes precede the
-  // entry). The slot is free for other keys of the leaf; a leaf that becomes empty stays.
+  // entry). The slot is free for other keys of the leaf. Where neighbours became sparse, two of them are joined.
   outcome erase(key_type key) {
-    return change(key, [&](node& leaf) {
-      if (key == greatest_key) {
-        if (leaf.greatest_present.load(std::memory_order_relaxed) == 0) return outcome::absent;
-        leaf.greatest_present.store(0, std::memory_order_release);  // (X1) commit
-        media::persist(medium_, leaf.greatest_present);             // (X2)
-        // (X1) < (X2) < unlock: a reader that misses the key answers only when its removal is durable.
-        return outcome::erased;
-      }
-      const auto slot = leaf.slot_of(key);
-      if (!slot) return outcome::absent;
-      detail::fast_fair::erase_from(medium_, leaf, *slot);
-      return outcome::erased;
+    const auto guard = epochs_.pin();
+    bool sparse = false;
+    const outcome answer = change(key, [&](node& leaf) {
+      const outcome removed = remove(leaf, key);
+      sparse = removed == outcome::erased && detail::fast_fair::looks_for_a_neighbour(leaf);
+      return removed;
     });
+    if (sparse) join_around(key);
+    return answer;
   }
 
   // Many entries at once, as loadable_index says: leaves that are filled beforehand, up to fourteen of them linked by one
@@ -115,6 +127,7 @@ class fast_fair {
 
   // The value of `key`. Reads one node per level.
   std::optional<value_type> find(key_type key) {
+    const auto guard = epochs_.pin();
     node* n = root();
     for (;;) {
       std::optional<value_type> found;
@@ -125,6 +138,7 @@ class fast_fair {
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
+    const auto guard = epochs_.pin();
     std::array<node*, batch_width> at;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
@@ -146,6 +160,7 @@ class fast_fair {
   // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. Each leaf is read as
   // it was at one moment; entries that are there all the time are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
+    const auto guard = epochs_.pin();
     std::size_t count = 0;
     node* leaf = &leaf_of(from);
     while (count < out.size()) {
@@ -187,7 +202,8 @@ class fast_fair {
     return entries;
   }
 
-  // depth = levels; nodes = all nodes; load factor = entries / slots of leaves.
+  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. What the medium holds counts
+  // the nodes that wait for readers, too.
   [[nodiscard]] index_stats stats() const {
     index_stats result;
     result.entries = size();
@@ -198,7 +214,7 @@ class fast_fair {
     result.nodes += leaves;
     result.load_factor =
         static_cast<double>(result.entries) / static_cast<double>(leaves * detail::fast_fair::capacity);
-    result.medium_bytes = result.nodes * sizeof(node);
+    result.medium_bytes = (result.nodes + retired_.count()) * sizeof(node);
     result.dram_bytes = locks_.bytes();
     return result;
   }
@@ -220,10 +236,29 @@ class fast_fair {
   };
 
   fast_fair(Medium& medium, std::string_view name)
-      : medium_(medium), locks_(lock_stripes), root_(medium.named_root(name, layout_name, layout_version).word) {
+      : medium_(medium),
+        locks_(lock_stripes),
+        root_(medium.named_root(name, layout_name, layout_version).word),
+        retired_(medium),
+        epochs_(sync::reclaim_batch<Medium>()) {
     if (root_->load(std::memory_order_acquire) == 0) create();
-    if (!media::can_name(medium_, node_pointer(root_->load(std::memory_order_acquire))) || levels() > most_levels)
-      throw error("this FAST-FAIR tree is corrupt: its root", "restore the pool from a copy");
+    retired_.begin(leftmost_leaf());
+  }
+
+  // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
+  [[nodiscard]] node& leftmost_leaf() const {
+    node_pointer at(root_->load(std::memory_order_acquire));
+    for (std::uint64_t below = most_levels;;) {
+      const bool there = media::can_name(medium_, at);
+      const std::uint64_t level = there ? medium_.resolve(at)->level.load(std::memory_order_acquire) : 0;
+      const bool is_root = below == most_levels;
+      if (!there || level >= below || (!is_root && level + 1 != below) || medium_.resolve(at)->is_gone())
+        throw error("this FAST-FAIR tree is corrupt: " + (is_root ? "its root" : "level " + std::to_string(below - 1)),
+                    "restore the pool from a copy, or repair it");
+      if (level == 0) return *medium_.resolve(at);
+      below = level;
+      at = medium_.resolve(at)->first_child.load(std::memory_order_acquire);
+    }
   }
 
   // Makes an empty tree: its leaf is durable before the root names it (A6).
@@ -285,16 +320,18 @@ class fast_fair {
     }
   }
 
-  // The node of `level` that holds `key`'s range, without a lock: by the time it is locked, it may be one further left.
-  [[nodiscard]] node& node_of(key_type key, std::uint64_t level, unannounced& seen) const {
+  // The node of `level` that holds `key`'s range, without a lock: by the time it is locked, it may be one further left,
+  // or gone. nullptr: there is no such level.
+  [[nodiscard]] node* node_of(key_type key, std::uint64_t level, unannounced& seen) const {
     node* n = root();
+    if (n->level.load(std::memory_order_acquire) < level) return nullptr;
     for (;;) {
       const sync::version_lock& lock = lock_of(n);
       const std::uint64_t version = lock.read_begin();
       media::visit(medium_, *n);
       const std::uint64_t at_level = n->level.load(std::memory_order_acquire);
       const bool beyond = n->is_beyond(key);
-      if (!beyond && at_level == level) return *n;
+      if (!beyond && at_level == level) return n;
       const node_pointer sibling = n->sibling.load(std::memory_order_acquire);
       const key_type separator = n->high_key.load(std::memory_order_acquire);
       const node_pointer next = beyond ? sibling : n->child_of(routing_key(key));
@@ -307,7 +344,7 @@ class fast_fair {
 
   [[nodiscard]] node& leaf_of(key_type key) const {
     unannounced ignored;
-    return node_of(key, 0, ignored);
+    return *node_of(key, 0, ignored);
   }
 
   static std::size_t copy_entries(node& leaf, key_type from, std::span<entry> out) noexcept {
@@ -322,18 +359,24 @@ class fast_fair {
 
   // ---- writing ----
 
-  // A locked node. Moves right while `key` belongs further right, always holding one lock only.
+  // A locked node of `level`, or none if there is no such level. Moves right while `key` belongs further right, always
+  // holding one lock only; begins again where a node is gone (T4).
   class locked_node {
    public:
     locked_node(const fast_fair& tree, key_type key, std::uint64_t level) {
-      node_ = &tree.node_of(key, level, seen_);
-      for (;;) {
+      node_ = tree.node_of(key, level, seen_);
+      while (node_ != nullptr) {
         lock_ = &tree.lock_of(node_);
         lock_->lock();
+        if (node_->is_gone()) {
+          unlock();
+          node_ = tree.node_of(key, level, seen_);
+          continue;
+        }
         if (!node_->is_beyond(key)) return;
         const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
         seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
-        lock_->unlock();
+        unlock();
         node_ = tree.medium_.resolve(next);
       }
     }
@@ -345,6 +388,7 @@ class fast_fair {
       if (lock_ != nullptr) lock_->unlock();
       lock_ = nullptr;
     }
+    [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
     [[nodiscard]] node& operator*() const noexcept { return *node_; }
     // A link that the way here led over.
     [[nodiscard]] const unannounced& seen() const noexcept { return seen_; }
@@ -355,7 +399,8 @@ class fast_fair {
     unannounced seen_;
   };
 
-  // Runs operation(leaf) with the leaf of `key` locked, then tells a parent of a link that the way led over (T2).
+  // Runs operation(leaf) with the leaf of `key` locked, then tells a parent of a link that the way led over (T2). Under a
+  // guard.
   template <class Operation>
   auto change(key_type key, Operation&& operation) {
     locked_node leaf(*this, key, 0);
@@ -369,6 +414,15 @@ class fast_fair {
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
     for (;;) {
+      const outcome answer = put_if_space(key, value, on_existing);
+      if (answer != outcome::full || epochs_.reclaim() == 0) return answer;
+    }
+  }
+
+  template <class OnExisting>
+  outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
+    const auto guard = epochs_.pin();
+    for (;;) {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
         if (auto* const stored = stored_value(leaf, key)) return on_existing(*stored);
@@ -380,6 +434,20 @@ class fast_fair {
       if (answer) return *answer;
       announce(split_off);
     }
+  }
+
+  outcome remove(node& leaf, key_type key) {
+    if (key == greatest_key) {
+      if (leaf.greatest_present.load(std::memory_order_relaxed) == 0) return outcome::absent;
+      leaf.greatest_present.store(0, std::memory_order_release);  // (X1) commit
+      media::persist(medium_, leaf.greatest_present);             // (X2)
+      // (X1) < (X2) < unlock: a reader that misses the key answers only when its removal is durable.
+      return outcome::erased;
+    }
+    const auto slot = leaf.slot_of(key);
+    if (!slot) return outcome::absent;
+    detail::fast_fair::erase_from(medium_, leaf, *slot);
+    return outcome::erased;
   }
 
   outcome put_greatest(node& leaf, value_type value) {
@@ -444,6 +512,7 @@ class fast_fair {
   // Adds the first of these entries, as many as go into a row between two leaves; returns how many. 0: they have to go
   // into a leaf that is there, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
+    const auto guard = epochs_.pin();
     const key_type first = ascending.front().key;
     detail::fast_fair::leaf_row row;
     unannounced seen;
@@ -471,14 +540,17 @@ class fast_fair {
     return row.entries;
   }
 
-  // Makes the parent of `link.child` know it, if it does not yet. Without space it stays as it is: the sibling links
-  // lead everywhere.
+  // Makes the parent of `link.child` know it, if it does not yet and if the child was not joined with its left neighbour
+  // meanwhile. Without space it stays as it is: the sibling links lead everywhere.
   void announce(unannounced link) {
     while (link.parent_level != 0) {
       if (link.parent_level >= levels() && !grow(link)) return;
       unannounced split_off;
       {
         locked_node parent(*this, link.separator, link.parent_level);
+        if (!parent) continue;                               // the root was taken away meanwhile
+        if (medium_.resolve(link.child)->is_gone()) return;  // T3
+        if ((*parent).first_child.load(std::memory_order_relaxed) == link.child) return;
         if ((*parent).slot_of(link.separator)) return;
         if (detail::fast_fair::insert_into(medium_, *parent, link.separator, link.child.word())) return;
         if (!split(*parent, link.separator, split_off)) return;
@@ -503,6 +575,153 @@ class fast_fair {
     return true;
   }
 
+  // ---- joining ----
+
+  // Joins the leaf of `key` with a neighbour if they fit into one; where a parent lost a child, this goes on with it.
+  void join_around(key_type key) {
+    std::uint64_t level = 0;
+    while (join_with_a_neighbour(key, level)) ++level;
+    if (level > 0)
+      while (lower_root()) {
+      }
+  }
+
+  // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
+  bool join_with_a_neighbour(key_type key, std::uint64_t level) {
+    unannounced ignored;
+    node* const parent = node_of(key, level + 1, ignored);
+    if (parent == nullptr) return false;
+    detail::fast_fair::family around;
+    for (bool valid = false; !valid;) {
+      const sync::version_lock& lock = lock_of(parent);
+      const std::uint64_t version = lock.read_begin();
+      around = detail::fast_fair::family_of(*parent, routing_key(key));
+      valid = lock.read_validate(version);
+    }
+    for (const node_pointer near : {around.left, around.own, around.right})
+      if (near) media::prefetch(medium_, *medium_.resolve(near));
+    return join(*parent, around.before, around.left, around.own) ||
+           join(*parent, around.left, around.own, around.right);
+  }
+
+  // Makes one of two neighbours under `parent`, if they should be and still are such; `before` is the left neighbour of
+  // `left_at`. Null: there is none under this parent.
+  bool join(node& parent, node_pointer before_at, node_pointer left_at, node_pointer right_at) {
+    if (!left_at || !right_at) return false;
+    node& left = *medium_.resolve(left_at);
+    node& right = *medium_.resolve(right_at);
+    node* const before = before_at ? medium_.resolve(before_at) : nullptr;
+    media::visit(medium_, left);
+    media::visit(medium_, right);
+    if (!detail::fast_fair::should_join(left, right)) return false;  // the usual answer, without a lock
+    bool left_goes = false;
+    {
+      const detail::fast_fair::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right),
+                                                  before == nullptr ? nullptr : &lock_of(before)};
+      if (!are_neighbours(parent, left, right) || !detail::fast_fair::should_join(left, right)) return false;
+      const std::size_t end = detail::fast_fair::end_of_entries(left);
+      if (end + detail::fast_fair::slots_for(right) <= detail::fast_fair::capacity) {
+        join_in_place(parent, left, end, right);
+      } else {
+        if (before == nullptr || before->is_gone() || before->sibling.load(std::memory_order_relaxed) != left_at ||
+            parent.first_child.load(std::memory_order_relaxed) == left_at)
+          return false;
+        if (!join_in_a_new_node(parent, *before, left, right)) return false;
+        left_goes = true;
+      }
+    }
+    if (left_goes) retire(left);
+    retire(right);
+    return true;
+  }
+
+  // True if these locked nodes are linked, and the parent knows `right` behind another child, and `left`.
+  [[nodiscard]] bool are_neighbours(node& parent, node& left, node& right) const {
+    if (parent.is_gone() || left.is_gone() || right.is_gone()) return false;
+    const node_pointer right_at = medium_.locate(&right);
+    if (left.sibling.load(std::memory_order_relaxed) != right_at) return false;
+    const key_type separator = left.high_key.load(std::memory_order_relaxed);
+    if (separator == 0 || separator >= parent.high_key.load(std::memory_order_relaxed)) return false;
+    const auto slot = parent.slot_of(separator);
+    return slot && node_pointer(parent.value_at(*slot)) == right_at &&
+           parent.child_of(separator - 1) == medium_.locate(&left);
+  }
+
+  // The parent forgets its locked child `right`, the right neighbour of `left`.
+  void forget(node& parent, const node& left) {
+    detail::fast_fair::erase_from(medium_, parent,
+                                  *parent.slot_of(left.high_key.load(std::memory_order_relaxed)));  // (J1)
+    // (J1) < (J2), (J4): a parent never leads to a node that is gone. What a crash leaves in between is a child that its
+    // parent does not know (T2).
+  }
+
+  void join_in_place(node& parent, node& left, std::size_t end, node& right) {
+    detail::fast_fair::copy_behind(medium_, left, end, right);  // (J0) durable
+    forget(parent, left);
+    publication change(medium_);
+    media::publish_store(change, left.sibling, right.sibling.load(std::memory_order_relaxed));    // (J2)
+    media::publish_store(change, left.high_key, right.high_key.load(std::memory_order_relaxed));  // (J3)
+    if (!right.sibling.load(std::memory_order_relaxed)) {
+      const std::uint64_t present = right.greatest_present.load(std::memory_order_relaxed);
+      const value_type value = right.greatest_value.load(std::memory_order_relaxed);
+      media::publish_store(change, left.greatest_present, present);  // (J6)
+      media::publish_store(change, left.greatest_value, value);      // (J7)
+    }
+    // (J0) < (J2), (J3), (J6), (J7): one publication, so that no crash shows an entry in both nodes or in none (F4).
+    node* const gone[] = {&right};
+    retired_.commit(change, gone);
+  }
+
+  // A new node with the entries of both takes the place of `left`, which is no first child. False: no space, and nothing
+  // has changed.
+  bool join_in_a_new_node(node& parent, node& before, node& left, node& right) {
+    publication change(medium_);
+    auto* const joined = media::create<node>(change);
+    if (joined == nullptr) return false;
+    joined->level.store(left.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    joined->first_child.store(left.first_child.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    take_place_after(*joined, right);
+    detail::fast_fair::slot_writer writer(*joined, 0);
+    writer.put_entries(left);
+    writer.put_right(left, right);
+    media::persist(medium_, *joined);  // (J8)
+    forget(parent, left);
+    const std::size_t slot = parent.count_up_to(left.high_key.load(std::memory_order_relaxed) - 1) - 1;
+    const node_pointer made = medium_.locate(joined);
+    media::publish_store(change, before.sibling, made);  // (J4)
+    change.store(parent.value(slot), made.word());       // (J5)
+    // (J8) < (J4), (J5): as (S1) < (S2), (S3); one publication, so that nothing leads to `left` any more (T3).
+    node* const gone[] = {&left, &right};
+    retired_.commit(change, gone);
+    return true;
+  }
+
+  // Takes a root with one child away. False: it has more, or it is a leaf.
+  bool lower_root() {
+    const std::scoped_lock guard(root_mutex_);
+    node& top = *root();
+    if (top.is_leaf()) return false;
+    {
+      const detail::fast_fair::several_locks held{&lock_of(&top)};
+      const node_pointer child = top.first_child.load(std::memory_order_relaxed);
+      if (top.sibling.load(std::memory_order_relaxed) || detail::fast_fair::entries_in(top) != 0) return false;
+      if (medium_.resolve(child)->sibling.load(std::memory_order_acquire)) return false;  // soon to be announced
+      publication change(medium_);
+      change.store(*root_, child.word());  // (K1)
+      // (K1) < return: in one publication with the root's way into the queue (Q1).
+      node* const gone[] = {&top};
+      retired_.commit(change, gone);
+    }
+    retire(top);
+    return true;
+  }
+
+  // Releases the block of a node that is gone when no reader can be in it. Without a lock. No memory for that: the next
+  // open does it.
+  void retire(node& gone) {
+    epochs_.retire([this, &gone] { retired_.release(gone); });
+  }
+
   // Checks the level that begins at `leftmost`; returns where the next one below begins.
   node_pointer check_level(node_pointer leftmost, std::uint64_t level, check_report& report) const;
 
@@ -523,7 +742,9 @@ class fast_fair {
   Medium& medium_;
   sync::version_lock_table locks_;
   std::atomic<std::uint64_t>* root_;
-  std::mutex root_mutex_;  // only one thread puts a new root in place
+  std::mutex root_mutex_;  // only one thread at a time changes the root
+  detail::fast_fair::retired_nodes<Medium> retired_;
+  sync::epochs epochs_;  // its end releases what is retired
 };
 
 template <media::medium Medium>
@@ -554,12 +775,13 @@ auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, 
     const node_pointer next = n.sibling.load(std::memory_order_acquire);
     if (n.level.load(std::memory_order_acquire) != level)
       report.add("T2: " + where() + " says that it is on another level");
+    if (n.is_gone()) report.add("Q2: " + where() + " is marked as retired");
     if (high <= low) report.add("T1: the high key of " + where() + " is not above the one before it");
     if (!next && high != greatest_key) report.add("T1: " + where() + " is the last of its level and has a high key");
     for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
       const key_type k = n.key_at(i);
       const auto slot = [&] { return "slot " + std::to_string(i) + " of " + where(); };
-      if (i > 0 && k < n.key_at(i - 1)) report.add("N1: " + slot() + " decreases");
+      if (i > 0 && k < std::min(n.key_at(i - 1), high)) report.add("N1: " + slot() + " decreases");
       if (n.is_free(i)) continue;
       if (k < low) report.add("T1: " + slot() + " is below its node");
       if (level == 0) {

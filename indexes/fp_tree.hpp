@@ -35,13 +35,17 @@
 //    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
 //    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
 //    split nor an empty leaf's end has an allocation to log. Only a new group of leaves is published.
+//  * The word of a leaf's bitmap has a seal, a check of the bitmap and of the link beside it (L4). So a link that is lost
+//    is noticed when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
 //  * Entries in the three slots beside the bitmap commit with one flush.
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
 //  * Inner nodes are a B-link tree with version locks: a split never stops readers, a transaction that fails never
-//    makes anybody wait for a global lock. With `sync::hardware_transactions` descents try a transaction first (P9).
+//    makes anybody wait for a global lock. Descents can try a hardware transaction first (P9): only if
+//    `fp_tree<Medium, sync::hardware_transactions>` asks for it, since that path has never run on a processor that has
+//    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
-// Invariants (L1 to L3, G1: detail/fp_tree_leaf.hpp):
+// Invariants (L1 to L4, G1, G2: detail/fp_tree_leaf.hpp):
 //   D1  The descriptors that are linked are those of the leaves in the medium's list, in the same order.
 //   D2  A linked leaf is in charge of the keys from its low to its `last`; the next one's low is last + 1. The leftmost
 //       leaf's low is 0, the last one's `last` 2^64 - 1. A leaf's low never changes while it is linked.
@@ -92,8 +96,9 @@
 
 namespace pmlab::indexes {
 
-// `Transactions`: how descents of the inner nodes are first tried; see inner_synchronisation().
-template <media::medium Medium, sync::transactions Transactions = sync::hardware_transactions>
+// `Transactions`: how descents of the inner nodes are first tried; see inner_synchronisation(). Hardware transactions are
+// for those who want to try them: no machine of the project has run that path.
+template <media::medium Medium, sync::transactions Transactions = sync::no_transactions>
 class fp_tree {
   using leaf = detail::fp_tree::leaf;
   using slot = detail::fp_tree::slot;
@@ -109,24 +114,32 @@ class fp_tree {
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the tree `name` in `medium`, or makes an empty one. Reads every leaf, with up to `threads` threads, and
-  // completes what a crash cut off. Throws pmlab::error: the name belongs to another layout, the tree is corrupt, no
-  // space for an empty tree, no memory. `medium` must outlive the index.
+  // completes what a crash cut off. Throws pmlab::error: the name belongs to another layout, the tree is corrupt (a link
+  // or a bitmap is overwritten, or leaves with entries are outside the list), no space for an empty tree, no memory.
+  // `medium` must outlive the index.
   static fp_tree open(Medium& medium, std::string_view name = layout_name,
                       unsigned threads = sync::recovery_threads()) {
     try {
       return fp_tree(medium, name, threads);
+    } catch (const detail::fp_tree::corruption& found) {
+      throw detail::fp_tree::error_of(name, found);
     } catch (const std::bad_alloc&) {
       throw error("no memory for the inner nodes of an FP-tree", "free some memory");
     }
   }
 
-  // Calls function(key, value) for what a tree that does not open still leads to. Changes nothing. Throws pmlab::error
-  // where it leads no further; what came before stands.
+  // Calls function(key, value) for what can still be read of a tree that does not open, with or without a link that leads
+  // there; the entries of its list first. Changes nothing. Throws pmlab::error afterwards, if there was anything wrong:
+  // what cannot be read, and what may have been erased before.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    detail::fp_tree::salvage(medium, root, function);
+    try {
+      detail::fp_tree::salvage(medium, root, function);
+    } catch (const detail::fp_tree::corruption& found) {
+      throw detail::fp_tree::error_of(name, found);
+    }
   }
 
   fp_tree(const fp_tree&) = delete;
@@ -166,8 +179,9 @@ class fp_tree {
       const std::optional<std::size_t> found = slot_of(*at, key);
       if (!found) return outcome::absent;
       const slot_set left = (*at).read_marks().used() & ~(slot_set{1} << *found);
-      (*at).home->bitmap.store(left, std::memory_order_release);  // (E1) commit
-      media::persist(medium_, (*at).home->bitmap);                // (E2)
+      leaf& home = *(*at).home;
+      home.bitmap.store(store_.bitmap_of(home, left), std::memory_order_release);  // (E1) commit
+      media::persist(medium_, home.bitmap);                                        // (E2)
       // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
       (*at).set_byte(*found, 0);
       if (left == 0) low_of_empty = low_of(*at).load(std::memory_order_relaxed);
@@ -516,8 +530,9 @@ class fp_tree {
     home.slots[i].value.store(value, std::memory_order_release);                            // (I1)
     home.slots[i].key.store(key, std::memory_order_release);                                // (I2)
     if (i >= detail::fp_tree::slots_beside_bitmap) media::persist(medium_, home.slots[i]);  // (I3)
-    home.bitmap.store(bytes.used() | (slot_set{1} << i), std::memory_order_release);        // (I4) commit
-    media::persist(medium_, home.bitmap);                                                   // (I5)
+    const slot_set used = bytes.used() | (slot_set{1} << i);
+    home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (I4) commit
+    media::persist(medium_, home.bitmap);                                        // (I5)
     // (I1), (I2) < (I3) < (I4): the bit never shows an entry that is not whole. The first slots share the bitmap's
     // line, in which the order of the stores is enough.
     // (I4) < (I5) < unlock: what a reader returns is durable.
@@ -554,12 +569,12 @@ class fp_tree {
     std::array<entry, detail::fp_tree::capacity> moved;
     for (std::size_t rank = stay; rank < detail::fp_tree::capacity; ++rank)
       moved[rank - stay] = all[slot_of_rank[rank]];
-    detail::fp_tree::fill(medium_, *right, std::span(moved).first(detail::fp_tree::capacity - stay));  // (S1)
-    medium_.fence();                                                                                   // (S2)
-    from.next.store(medium_.locate(&to), std::memory_order_release);                                   // (S3)
-    from.bitmap.store(left_behind, std::memory_order_release);                                         // (S4) commit
-    medium_.flush(&from, offsetof(leaf, slots));                                                       // (S5)
-    medium_.fence();                                                                                   // (S6)
+    detail::fp_tree::fill(medium_, store_, *right, std::span(moved).first(detail::fp_tree::capacity - stay));  // (S1)
+    medium_.fence();                                                                                           // (S2)
+    from.next.store(medium_.locate(&to), std::memory_order_release);                                           // (S3)
+    from.bitmap.store(store_.bitmap_of(from, left_behind), std::memory_order_release);  // (S4) commit
+    medium_.flush(&from, offsetof(leaf, slots));                                        // (S5)
+    medium_.fence();                                                                    // (S6)
     // (S1) < (S2) < (S3): the new leaf is whole, its own link included, before the list leads to it (P1).
     // (S3) < (S4): one line, so that no crash image lacks what has moved. One with (S3) alone has it twice (L3).
     // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has given up what is there.
@@ -584,7 +599,7 @@ class fp_tree {
       if (gathered_entries(*visited(*at).home, used, first).size() != 0) return 0;
       row = detail::fp_tree::take_row(store_, ascending, (*at).last.load(std::memory_order_relaxed));
       if (row.count == 0) return 0;
-      detail::fp_tree::link_row(medium_, *at, row);
+      detail::fp_tree::link_row(medium_, store_, *at, row);
     }
     for (std::size_t i = 0; i < row.count; ++i) announce(*row.leaves[i], row.low(i));
     return row.entries.size();
@@ -606,8 +621,11 @@ class fp_tree {
       }
       leaf& home = *(*left).home;
       home.next.store(empty->home->next.load(std::memory_order_relaxed), std::memory_order_release);  // (X1) commit
-      media::persist(medium_, home.next);                                                             // (X2)
-      // (X1) < (X2) < the leaf is given back: nothing is written to a leaf that the medium still leads to.
+      const slot_set used = (*left).read_marks().used();
+      home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (X2)
+      media::persist(medium_, home.next);                                          // (X3)
+      // (X1) < (X2): one line. A seal that is of the link before tells of a crash between the two (L4).
+      // (X2) < (X3) < the leaf is given back: nothing is written to a leaf that the medium still leads to.
       (*left).next.store(empty->next.load(std::memory_order_relaxed), std::memory_order_release);
       (*left).last.store(empty->last.load(std::memory_order_relaxed), std::memory_order_release);
       empty->set_linked(false);
@@ -641,7 +659,8 @@ check_report fp_tree<Medium, Transactions>::check() const {
     if (in_medium != medium_.locate(&l)) report.add("D1: the medium's list does not lead to " + where());
     if (low_of(*d).load(std::memory_order_acquire) != low || last < low)
       report.add("D2: " + where() + " does not begin where the one before it ends");
-    if (l.bitmap.load(std::memory_order_acquire) != used) report.add("D3: the bitmap of " + where());
+    if (l.bitmap.load(std::memory_order_acquire) != store_.bitmap_of(l, used))
+      report.add("D3, L4: the bitmap of " + where());
     const gathered_entries entries(l, used, 0);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const key_type key = entries[i].key;

@@ -44,6 +44,11 @@
 //   I3  A shard has both levels or none; the bottom level has half as many buckets as the top level.
 //   I4  Every level that is allocated is named by its shard, or is on the list of retired ones; that list is empty
 //       after opening.
+//   I5  The bits of a bucket that nothing uses are 0.
+//
+// Damage: `open` refuses levels that are not in the medium or overlap, before it follows them. `check` sees every entry
+// that is not where its key belongs, and (I5) nearly every bucket that was overwritten at random, empty ones included. It
+// cannot see a value that was changed, a bucket that was overwritten with zeros, nor what is in slots without entries.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -207,6 +212,13 @@ class level_hashing {
 
   // Every invariant above, and that DRAM names the levels that the medium does.
   [[nodiscard]] check_report check() const;
+  // The same of a table that was opened this moment: no level waits for its release.
+  [[nodiscard]] check_report check_opened() const {
+    check_report report = check();
+    if (root_->retired.load(std::memory_order_acquire) != 0)
+      report.add("I4: levels that were retired before it was opened still wait for their release");
+    return report;
+  }
 
  private:
   static constexpr std::size_t batch_width = 16;
@@ -225,7 +237,7 @@ class level_hashing {
   // ---- searches ----
 
   [[nodiscard]] std::size_t shard_number(const wanted& w) const noexcept {
-    return detail::level_hashing::staggered(w.hash) >> (32 - log2_shards_);
+    return detail::level_hashing::shard_of(w.hash, log2_shards_);
   }
   [[nodiscard]] shard& shard_of(const wanted& w) const noexcept { return shards_[shard_number(w)]; }
 
@@ -478,28 +490,49 @@ class level_hashing {
   void load() {
     root_ = &detail::level_hashing::root_at(medium_, root_word_->load(std::memory_order_acquire));
     log2_shards_ = static_cast<unsigned>(root_->log2_shards.load(std::memory_order_acquire));
+    check_levels();
     shards_.reset(new (std::nothrow) shard[std::size_t{1} << log2_shards_]);
     if (shards_ == nullptr) throw error("no memory for the shards of a Level hashing table", "free some memory");
+    for (std::size_t i = 0; i < shard_count(); ++i) {
+      const stored_level top(root_->shards()[i].top.load(std::memory_order_acquire));
+      const stored_level bottom(root_->shards()[i].bottom.load(std::memory_order_acquire));
+      if (!top.none()) show_levels(shards_[i], resolved(top), resolved(bottom));
+    }
+    release_retired();
+  }
+
+  // Throws pmlab::error if the levels are none that a crash can leave: before one is followed or released.
+  void check_levels() const {
+    std::vector<stored_level> all;
     for (std::size_t i = 0; i < shard_count(); ++i) {
       const stored_level top(root_->shards()[i].top.load(std::memory_order_acquire));
       const stored_level bottom(root_->shards()[i].bottom.load(std::memory_order_acquire));
       if (top.none() && bottom.none()) continue;
       if (!names_a_level(top) || !names_a_level(bottom) || top.log2() != bottom.log2() + 1)
         throw detail::level_hashing::corrupt("the levels of shard " + std::to_string(i));
-      show_levels(shards_[i], resolved(top), resolved(bottom));
+      all.push_back(top);
+      all.push_back(bottom);
     }
-    release_retired();
+    // More than there can be of one size and shard: the list runs in a circle.
+    const std::size_t most = all.size() + shard_count() * candidates::greatest_log2;
+    for (stored_level l(root_->retired.load(std::memory_order_acquire)); !l.none();) {
+      if (!names_a_level(l) || all.size() == most) throw detail::level_hashing::corrupt("its list of retired levels");
+      all.push_back(l);
+      l = stored_level(resolved(l)[0].word.load(std::memory_order_acquire));
+    }
+    std::sort(all.begin(), all.end(),
+              [](stored_level a, stored_level b) { return a.buckets().word() < b.buckets().word(); });
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (all[i].buckets().word() - all[i - 1].buckets().word() < detail::level_hashing::level_bytes(all[i - 1].log2()))
+        throw detail::level_hashing::corrupt("two of its levels overlap");
   }
 
+  // Their list was checked.
   void release_retired() {
     for (;;) {
       const stored_level first(root_->retired.load(std::memory_order_acquire));
       if (first.none()) return;
-      if (!names_a_level(first)) throw detail::level_hashing::corrupt("its list of retired levels");
-      const level retired = resolved(first);
-      const stored_level next(retired[0].word.load(std::memory_order_acquire));
-      if (!next.none() && !names_a_level(next)) throw detail::level_hashing::corrupt("its list of retired levels");
-      release(root_->retired, retired);
+      release(root_->retired, resolved(first));
     }
   }
 
@@ -588,11 +621,16 @@ check_report level_hashing<Medium>::check() const {
     const wanted w(b.slots[number].key.load(std::memory_order_acquire));
     keys.push_back(w.key);
     ++report.entries;
-    const bool is_candidate = w.at.number(0, l.log2()) == n || w.at.number(1, l.log2()) == n;
-    if (shard_number(w) != i || !is_candidate || b.load().tag(number) != w.at.tag())
+    if (!detail::level_hashing::is_at_home(b, number, i, log2_shards_, n, l.log2()))
       report.add("I1: no search finds key " + std::to_string(w.key));
   });
   look_for_twins();
+
+  std::uint64_t damaged = 0;
+  for (std::size_t i = 0; i < shard_count(); ++i)
+    for (const level l : {shards_[i].top_level(), shards_[i].bottom_level()})
+      for (std::uint64_t n = 0; !l.none() && n < l.size(); ++n) damaged += l[n].plausible() ? 0 : 1;
+  if (damaged != 0) report.add("I5: " + std::to_string(damaged) + " buckets have bits that are always 0: overwritten");
 
   const std::scoped_lock guard(retired_mutex_);
   std::uint64_t retired = 0;

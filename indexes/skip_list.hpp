@@ -42,6 +42,12 @@
 //       snipped off is durable (A7: nothing that is free is reachable, after a crash neither).
 //   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
+//   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
+//       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
+//       durably. So a crash leaves one such entry for each thread, and the next open of `skip_list` takes it back. Any
+//       other was cut off from the list by a link that is lost. The signature is in the line of the node that the insert
+//       flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its list
+//       when it opens: `check` finds them, and until then no node is used again that may be one of them.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -94,6 +100,7 @@ class skip_list {
   using body = typename towers::body_type;
   using node = detail::skip_list::node;
   using link_word = detail::skip_list::link_word;
+  using ascent = detail::skip_list::ascent;
   using place = typename detail::skip_list::chain<Medium>::place;
 
  public:
@@ -104,23 +111,28 @@ class skip_list {
   // all cores; with persistent ones: to the slabs (one for each 1500 entries or so); the first
   // inserts then also look for free nodes, a slab at a time (some milliseconds). Throws pmlab::error: the name
   // belongs to another layout, the list is corrupt, no space for an empty one; std::bad_alloc: no memory for the
-  // towers. `medium` must outlive the index.
+  // towers. `medium` must outlive the index. Corrupt: with towers in DRAM the whole list is looked at, and entries that
+  // a lost link has cut off are noticed (K5); the medium is unchanged then. With persistent ones, root and slabs only:
+  // an operation that comes to a link that leads nowhere, or backwards, throws pmlab::error, and `check` sees the rest.
   static skip_list open(Medium& medium, std::string_view name = layout_name) { return skip_list(medium, name); }
 
-  // Calls function(key, value) for what a list that does not open still leads to, some of it twice. Changes nothing.
-  // Throws pmlab::error at the end if that was not all.
+  // Calls function(key, value) for what a list that is not sound still leads to, and for entries that a lost link has
+  // cut off. Changes nothing. Throws pmlab::error at the end if that may not be all, or some of it may be of an insert
+  // that a crash cut off.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    detail::skip_list::salvage<typename body::root_type, typename body::slab_type>(medium, root, function);
+    detail::skip_list::salvage_reader<typename body::root_type, typename body::slab_type, Medium>(medium, root)
+        .read(function);
   }
 
   skip_list(const skip_list&) = delete;
   skip_list& operator=(const skip_list&) = delete;
   ~skip_list() = default;
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed, and
+  // nothing that was erased can be used again now (readers may be reading it).
   // Durable on return: two flushes and two fences (and those of its tower, if it is persistent and it gets one).
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](node&) { return std::optional(outcome::exists); });
@@ -191,10 +203,14 @@ class skip_list {
     towers_.look_ahead(from, ahead);
     node* n = first_at(from);
     std::size_t count = 0;
+    ascent keys;
     while (n != nullptr) {
       const reading r = read(*n);
+      const key_type key = n->key.load(std::memory_order_acquire);
+      if (!keys.goes_to(key)) [[unlikely]]
+        throw descends();
       if (!is_marked(r.link)) {
-        out[count++] = {n->key.load(std::memory_order_acquire), r.value};
+        out[count++] = {key, r.value};
         if (count == out.size()) break;
         if (count == ahead) {
           towers_.look_ahead(out[count - 1].key, std::min(out.size() - count, towers::most_ahead));
@@ -215,9 +231,13 @@ class skip_list {
   // Calls function(key, value) for every entry, ascending.
   template <class Function>
   void for_each(Function&& function) const {
-    for (node* n = next_of(head()); n != nullptr; n = next_of(*n))
-      if (!is_marked(n->next.load(std::memory_order_acquire)))
-        function(n->key.load(std::memory_order_acquire), n->value.load(std::memory_order_acquire));
+    ascent keys;
+    for (node* n = next_of(head()); n != nullptr; n = next_of(*n)) {
+      const key_type key = n->key.load(std::memory_order_acquire);
+      if (!keys.goes_to(key)) [[unlikely]]
+        throw descends();
+      if (!is_marked(n->next.load(std::memory_order_acquire))) function(key, n->value.load(std::memory_order_acquire));
+    }
   }
 
   // Entries in the list; walks it.
@@ -240,7 +260,8 @@ class skip_list {
     return result;
   }
 
-  // C1 of the list, and what the towers promise. A node that is marked and still in the list is no violation.
+  // C1 and K5 of the list, and what the towers promise. A node that is marked and still in the list is no violation.
+  // Reads every node of the slabs. No other thread may write.
   [[nodiscard]] check_report check() const;
 
  private:
@@ -250,15 +271,14 @@ class skip_list {
   };
 
   skip_list(Medium& medium, std::string_view name)
-      : body_(medium, *medium.named_root(name, layout_name, layout_version).word, towers::zeroed_slabs),
+      : body_(medium, name, *medium.named_root(name, layout_name, layout_version).word, towers::zeroed_slabs),
         towers_(body_) {}
 
   [[nodiscard]] node& head() const noexcept { return body_.root->heads[0]; }
   [[nodiscard]] bool is_head(const node& n) const noexcept { return &n == &head(); }
   [[nodiscard]] static constexpr bool is_marked(link_word link) noexcept { return detail::skip_list::is_marked(link); }
-  [[nodiscard]] node* next_of(const node& n) const noexcept {
-    return body_.list.target(n.next.load(std::memory_order_acquire));
-  }
+  [[nodiscard]] static error descends() { return detail::skip_list::corrupt("its keys do not ascend"); }
+  [[nodiscard]] node* next_of(const node& n) const { return body_.list.target(n.next.load(std::memory_order_acquire)); }
 
   // ---- searching, under a guard ----
 
@@ -349,9 +369,18 @@ class skip_list {
     return true;
   }
 
-  // insert and upsert: `on_existing(node)` answers for a key that is there, unless the node is deleted by now.
+  // insert and upsert: `on_existing(node)` answers for a key that is there, unless the node is deleted by now. Without
+  // space, and without a guard, what was erased becomes free, whichever thread has erased it.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
+    for (;;)
+      if (const outcome answer = try_to_put(key, value, on_existing);
+          answer != outcome::full || body_.epochs.reclaim() == 0)
+        return answer;
+  }
+
+  template <class OnExisting>
+  outcome try_to_put(key_type key, value_type value, OnExisting&& on_existing) {
     const auto guard = body_.epochs.pin();
     node* made = nullptr;
     for (node* start = &towers_.floor(key);;) {
@@ -375,7 +404,7 @@ class skip_list {
       if (made == nullptr) {
         made = allocate();
         if (made == nullptr) return outcome::full;
-        made->level.store(1, std::memory_order_relaxed);
+        body_.nodes.sign(*made, detail::skip_list::level_of_entries);
         made->key.store(key, std::memory_order_relaxed);
         made->value.store(value, std::memory_order_relaxed);
       }
@@ -417,35 +446,45 @@ using skip_list_pm = skip_list<Medium, persistent_towers>;
 // and faults nowhere, whatever the medium holds.
 template <media::medium Medium, class Towers>
 check_report skip_list<Medium, Towers>::check() const {
-  using table = detail::skip_list::node_table<typename body::slab_type>;
+  namespace parts = detail::skip_list;
+  using slab_type = typename body::slab_type;
+  using table = parts::node_table<slab_type>;
   check_report report;
   try {
     const table known(slabs());
+    std::vector<bool> in_list(known.size());
     std::size_t deleted = 0;
     bool first = true;
     key_type last = 0;
-    for (link_word link = head().next.load(std::memory_order_acquire); detail::skip_list::target_of(link) != 0;) {
-      const node* const n = body_.list.target(link);
-      if (known.number_of(n) == table::none) {
-        report.add("C1: a link leads to no node");
-        return report;
-      }
+    const auto wrong = [&](const std::string& what) {
+      report.add(what);
+      return report;
+    };
+    for (link_word link = head().next.load(std::memory_order_acquire); parts::target_of(link) != 0;) {
+      const node* const n = body_.list.unchecked_target(link);
+      const std::size_t number = known.number_of(n);
+      if (number == table::none) return wrong("C1: a link leads to no node");
+      const link_word here = parts::target_of(link);
       link = n->next.load(std::memory_order_acquire);
       if (is_marked(link)) {
-        if (++deleted <= known.slabs().size() * body::slab_type::capacity) continue;
-        report.add("C1: a circle of deleted nodes");
-        return report;
+        if (++deleted > known.size()) return wrong("C1: a circle of deleted nodes");
+        continue;
       }
       const key_type key = n->key.load(std::memory_order_acquire);
-      if (!first && key <= last) {
-        report.add("C1: key " + std::to_string(key) + " comes after " + std::to_string(last));
-        return report;
-      }
+      if (!first && key <= last)
+        return wrong("C1: key " + std::to_string(key) + " comes after " + std::to_string(last));
+      const parts::origin from = parts::origin::of(n->level.load(std::memory_order_acquire), here);
+      if (from.level != parts::level_of_entries || from.writer > parts::writers_of(body_.root->writers))
+        return wrong("C1: a link leads to no entry");
       first = false;
       last = key;
+      in_list[number] = true;
       ++report.entries;
     }
     if (is_marked(head().next.load(std::memory_order_acquire))) report.add("C1: the head is deleted");
+    const parts::outside_search<Medium, slab_type> outside(body_.medium, known, parts::writers_of(body_.root->writers),
+                                                           1, [&](std::size_t n) { return in_list[n]; });
+    if (const std::size_t lost = outside.found().lost.size(); lost != 0) report.add("K5: " + parts::text_of_lost(lost));
     towers_.check(known, report);
   } catch (const error& e) {
     report.add(e.what());

@@ -1,9 +1,12 @@
 // DRAM as a medium: nothing survives the process, flush and fence cost nothing.
 //
-// Use it for indexes that live in DRAM, and as the ground that `emulated` and `counted` stand on. `dram` allocates with
-// the standard library alone; media/jemalloc_dram.hpp has the same medium on jemalloc, huge pages and NUMA nodes.
+// Use it for indexes that live in DRAM, and as the ground that `emulated` and `counted` stand on. `dram` takes its blocks
+// from the kernel, in huge pages (media/mapped_blocks.hpp); media/jemalloc_dram.hpp has the same medium on jemalloc, which
+// can bind it to a NUMA node.
 #pragma once
 
+#include <pmlab/media/dram_options.hpp>
+#include <pmlab/media/mapped_blocks.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/root_table.hpp>
 
@@ -20,13 +23,6 @@
 #include <unordered_map>
 
 namespace pmlab::media {
-
-// What a DRAM medium is made with.
-struct dram_options {
-  std::uint64_t capacity_bytes = 0;  // 0: no limit but the machine's memory
-  bool huge_pages = true;            // jemalloc_dram: ask the kernel for 2 MB pages
-  int numa_node = -1;                // jemalloc_dram: node to bind to; -1: where the allocating thread runs
-};
 
 // Where the blocks of a DRAM medium come from. `allocate` returns nullptr when there is no memory; `size_of` says how
 // much a block really takes. All of them thread-safe. Destroying the source frees every block.
@@ -144,7 +140,8 @@ class basic_dram {
   root_table roots_;
 };
 
-// Blocks from the standard library's aligned operator new.
+// Blocks from the standard library's aligned operator new, each an allocation of its own. A sanitizer and the simulated
+// machine notice an access to a block that was given back; of blocks in chunks they would know nothing.
 class standard_blocks {
  public:
   // No option matters here.
@@ -159,8 +156,13 @@ class standard_blocks {
     const auto aligned = static_cast<std::align_val_t>(alignment);
     void* const block = ::operator new(bytes, aligned, std::nothrow);
     if (block == nullptr) return nullptr;
-    const std::scoped_lock lock(mutex_);
-    live_.emplace(block, aligned);
+    try {
+      const std::scoped_lock lock(mutex_);
+      live_.emplace(block, aligned);
+    } catch (const std::bad_alloc&) {
+      ::operator delete(block, aligned);
+      return nullptr;
+    }
     return block;
   }
 
@@ -178,8 +180,22 @@ class standard_blocks {
   std::unordered_map<void*, std::align_val_t> live_;
 };
 
-// DRAM by the standard library's allocator.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PMLAB_BLOCKS_ARE_WATCHED
+#endif
+#endif
+#if defined(PMLAB_SIMULATED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PMLAB_BLOCKS_ARE_WATCHED
+#endif
+
+#if defined(PMLAB_BLOCKS_ARE_WATCHED)
 using dram = basic_dram<standard_blocks>;
+#else
+// DRAM from the kernel, in huge pages.
+using dram = basic_dram<mapped_blocks>;
+#endif
+#undef PMLAB_BLOCKS_ARE_WATCHED
 static_assert(medium<dram>);
 
 }  // namespace pmlab::media

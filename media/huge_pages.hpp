@@ -11,6 +11,17 @@ namespace pmlab::media {
 // Of a huge page of x86-64: 2 MiB.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
+// Asks the kernel to back [start, start + bytes), private memory that was not touched yet, with huge pages as it is
+// touched. A kernel that has none to give uses small pages.
+inline void use_huge_pages(void* start, std::size_t bytes) noexcept {
+#if defined(MADV_HUGEPAGE)
+  madvise(start, bytes, MADV_HUGEPAGE);
+#else
+  static_cast<void>(start);
+  static_cast<void>(bytes);
+#endif
+}
+
 // Asks the kernel to back the whole 2 MB units of [start, start + bytes) with huge pages now: a random access then
 // costs one page walk less. Works on tmpfs whatever the mount's `huge=` option says (Linux 6.1 and later); units that
 // the kernel cannot give stay on small pages. Returns false if the kernel does not know the request.

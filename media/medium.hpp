@@ -4,7 +4,7 @@
 // pool of persistent memory, an emulated device and a counter of accesses is behind the operations below.
 //
 //   medium          made of                                         header
-//   dram            jemalloc arena or the standard allocator        media/dram.hpp
+//   dram            pages of the kernel, or a jemalloc arena        media/dram.hpp
 //   pmem            libpmemobj pool on fsdax, devdax or tmpfs       media/pmem.hpp
 //   counted<M>      M, and a count of every line, flush and fence   media/counted.hpp
 //   emulated<M>     M, and the delays of a device profile           media/emulated.hpp

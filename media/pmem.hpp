@@ -5,12 +5,15 @@
 // and the words that lead to them appear together or not at all.
 #pragma once
 
+#include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/pool_header.hpp>
+#include <pmlab/media/pool_name.hpp>
 #include <pmlab/media/root_table.hpp>
 
 #include <algorithm>
@@ -45,7 +48,17 @@ namespace pmlab::media {
 // What a pool is opened, or made, with.
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
-  bool huge_pages = true;          // tmpfs: back the pool with 2 MB pages if the kernel gives them
+  bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
+  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into a
+  // hole of a full file system would end the process with SIGBUS. False: the file is not touched.
+  bool reserve_space = true;
+  // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
+  // slower and survives no more: the content of such a pool survives the death of the process only. libpmem knows this
+  // choice for a process only, not for a pool, and keeps that of the first pool that PMDK opens in it. So it is for
+  // programs whose PMDK pools are all pmlab's: a pool of another library on an ordinary file would lose its msync, and
+  // with it what it promises for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value
+  // of the user stands): no other thread may use it meanwhile. fsdax and devdax need no msync and ignore this.
+  bool bypass_msync = false;
 };
 
 // Thread safety: every operation from any number of threads; a pool is open in one process at a time.
@@ -59,36 +72,28 @@ class pmem {
   static constexpr const char* pool_layout = "pmlab-pool-1";
 
   // Opens the pool at `path`, or makes it with options.create_bytes if there is no such file. A new pool appears under
-  // its name only when it is complete, so that a crash while it is made leaves nothing that looks like a pool.
-  // Throws pmlab::error: no such pool, not a pool, another layout, truncated or corrupted, no space, open elsewhere.
+  // its name only when it is complete and durable (pool_name.hpp): a crash while it is made leaves nothing that looks like
+  // a pool, and on fsdax a power failure after this returned leaves the pool. A pool that is complete and lost its name in
+  // a power failure gets it back, whatever create_bytes says.
+  // Throws pmlab::error: no such pool, not a pool, another layout, truncated or corrupted, no space, open elsewhere. Then
+  // the file is closed and unlocked again. A file whose bytes are damaged may make libpmemobj itself fault or hang:
+  // probe_pool.hpp tries that in another process.
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
-    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool exists = file >= 0;
-    if (exists) {
-      reject_what_is_no_pool(file);
-      backing_ = backing_of(file);
-      ::close(file);
-      trust_the_path(backing_);
-      pool_ = guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
-                      "cannot open pool " + path_, "check that it is a pmlab pool, whole, and open nowhere else");
-    } else if (errno != ENOENT) {
-      throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
-    } else if (options.create_bytes == 0) {
-      throw error("there is no pool at " + path_, "name an existing pool, or give a size to make one");
-    } else {
-      create(options.create_bytes);
-    }
-    start(options, exists);
+    descriptor file = opened_file();
+    const bool made = !file.is_open() && !find_or_make(options, file);
+    if (!made) open(std::move(file), options);
+    start(options, !made);
   }
 
   pmem(const pmem&) = delete;
   pmem& operator=(const pmem&) = delete;
-  ~pmem() {
-    try {
-      pool_.close();
-    } catch (const std::logic_error&) {
-      // The handle was never opened: there is nothing to close.
-    }
+
+  // True if there is nothing at `path`, but the whole pool that a power failure took the name from: the constructor will
+  // give it back, and `create_bytes` will make nothing.
+  [[nodiscard]] static bool has_lost_its_name(const std::string& path) {
+    if (::access(path.c_str(), F_OK) == 0) return false;
+    const descriptor file(::open(unfinished_name(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    return file.is_open() && is_complete(file.get());
   }
 
   class publication {
@@ -101,30 +106,43 @@ class pmem {
       if (count_ != 0) pmemobj_cancel(medium_.handle(), actions_.data(), count_);
     }
 
+    // Throws pmlab::error, as store and release do, if this is more than publication_limit changes.
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      pobj_action& action = next();
       const std::optional<std::uint64_t> size_class = medium_.size_class_of(bytes, alignment);
       if (!size_class) return nullptr;
-      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &actions_[count_], bytes, 0, POBJ_CLASS_ID(*size_class));
+      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &action, bytes, 0, POBJ_CLASS_ID(*size_class));
       if (OID_IS_NULL(block)) return nullptr;
       ++count_;
       return medium_.base_ + block.off;
     }
 
     void store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
-      pmemobj_set_value(medium_.handle(), &actions_[count_++], reinterpret_cast<std::uint64_t*>(&word), value);
+      pmemobj_set_value(medium_.handle(), &next(), reinterpret_cast<std::uint64_t*>(&word), value);
+      ++count_;
     }
 
     void release(void* block, std::size_t /*bytes*/) {
-      pmemobj_defer_free(medium_.handle(), pmemobj_oid(block), &actions_[count_++]);
+      pmemobj_defer_free(medium_.handle(), pmemobj_oid(block), &next());
+      ++count_;
     }
 
     void commit() {
-      // Fails only for more actions than fit a lane, which publication_limit excludes.
-      pmemobj_publish(medium_.handle(), actions_.data(), count_);
+      // Fails only for more actions than fit a lane, which publication_limit excludes. Then nothing was changed.
+      if (pmemobj_publish(medium_.handle(), actions_.data(), count_) != 0)
+        throw error("pool " + medium_.path_ + " cannot publish: " + pmemobj_errormsg(), "give it more space");
       count_ = 0;
     }
 
    private:
+    // Where the next change goes. It counts once it is there.
+    [[nodiscard]] pobj_action& next() {
+      if (count_ == actions_.size())
+        throw error("a publication of more than " + std::to_string(publication_limit) + " changes",
+                    "publish at most media::publication_limit at once");
+      return actions_[count_];
+    }
+
     pmem& medium_;
     std::array<pobj_action, publication_limit> actions_;
     std::size_t count_ = 0;
@@ -193,8 +211,31 @@ class pmem {
     std::array<std::byte, sizeof(contents) + alignof(contents)> room;
   };
 
+  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it.
+  class open_pool {
+   public:
+    open_pool() = default;
+    open_pool(const open_pool&) = delete;
+    open_pool& operator=(const open_pool&) = delete;
+    ~open_pool() {
+      try {
+        if (pool_.handle() != nullptr) pool_.close();
+      } catch (const std::logic_error&) {
+        // Closed already: there is nothing to do.
+      }
+    }
+    void take(::pmem::obj::pool<pool_root> pool) { pool_ = pool; }
+    [[nodiscard]] PMEMobjpool* handle() const noexcept {
+      return const_cast<::pmem::obj::pool<pool_root>&>(pool_).handle();
+    }
+    [[nodiscard]] void* root() { return pool_.root().get(); }
+
+   private:
+    ::pmem::obj::pool<pool_root> pool_;
+  };
+
   [[nodiscard]] contents* aligned_contents() {
-    void* start = pool_.root().get();
+    void* start = pool_.root();
     std::size_t room = sizeof(pool_root);
     return static_cast<contents*>(std::align(alignof(contents), sizeof(contents), start, room));
   }
@@ -205,9 +246,7 @@ class pmem {
     std::uint64_t id;
   };
 
-  [[nodiscard]] PMEMobjpool* handle() const noexcept {
-    return const_cast<::pmem::obj::pool<pool_root>&>(pool_).handle();
-  }
+  [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
 
   // Runs a call of libpmemobj and turns its exceptions into ours.
   template <class Call>
@@ -219,6 +258,49 @@ class pmem {
     }
   }
 
+  // The file at the path; none: there is none. O_NONBLOCK, since a FIFO would wait for its other end.
+  [[nodiscard]] descriptor opened_file() const {
+    descriptor file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!file.is_open() && errno != ENOENT)
+      throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
+    return file;
+  }
+
+  // There was no file at the path: false if a new pool is made and open; true if `file` is one that there is now.
+  bool find_or_make(const pmem_options& options, descriptor& file) {
+    if (options.create_bytes == 0 && ::access(unfinished_name(path_).c_str(), F_OK) != 0) refuse_what_is_missing();
+    const folder_lock lock(path_);
+    // Another process may have made it meanwhile.
+    file = opened_file();
+    if (!file.is_open() && adopt_unfinished(path_, is_complete)) file = opened_file();
+    if (file.is_open()) return true;
+    if (options.create_bytes == 0) refuse_what_is_missing();
+    create(options);
+    return false;
+  }
+
+  [[noreturn]] void refuse_what_is_missing() const {
+    throw error("there is no pool at " + path_, "name an existing pool, or give a size to make one");
+  }
+
+  // True for the file of a pool that got as far as mark_complete().
+  static bool is_complete(int file) {
+    return layout_of_pool(file) == pool_layout &&
+           root_word_of_pool(file, offsetof(contents, complete), alignof(contents)) == 1;
+  }
+
+  void open(descriptor file, const pmem_options& options) {
+    reject_what_is_no_pool(file.get());
+    backing_ = backing_of(file.get());
+    // The process that made the pool may have been killed before it could sync the name. On a disk that can take long, and
+    // nothing is promised there.
+    if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
+    if (options.reserve_space) reserve_space(file.get());
+    if (options.bypass_msync) bypass_msync(backing_);
+    pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
+                       "cannot open pool " + path_, "check that it is a pmlab pool, whole, and open nowhere else"));
+  }
+
   void reject_what_is_no_pool(int file) const {
     struct stat status {};
     std::string wrong;
@@ -226,48 +308,76 @@ class pmem {
       wrong = std::strerror(errno);
     else if (S_ISDIR(status.st_mode))
       wrong = "it is a directory";
+    else if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+      wrong = "it is neither a file nor a device";
     else if (S_ISREG(status.st_mode) && status.st_size < static_cast<off_t>(least_pool_bytes))
       wrong = "it has " + std::to_string(status.st_size) + " bytes, and no pool is smaller than " +
               std::to_string(least_pool_bytes);
+    if (!wrong.empty()) throw error(path_ + " is not a pool: " + wrong, "name another file, or remove this one");
     const std::optional<std::string> layout = layout_of_pool(file);
-    const bool of_others = wrong.empty() && layout && *layout != pool_layout;
-    if (wrong.empty() && !of_others) return;
-    ::close(file);
-    if (of_others)
+    if (layout && *layout != pool_layout)
       throw error("pool " + path_ + " has layout '" + *layout + "', and this program reads '" + pool_layout + "'",
                   "open it with what made it (of pmlab, another release), and copy the entries over");
-    throw error(path_ + " is not a pool: " + wrong, "name another file, or remove this one");
   }
 
-  // libpmem takes tmpfs (and any file that is no DAX file) for a disk and would call msync at every persist; there is
-  // nothing behind these paths that msync could reach sooner than a flush does. libpmem looks at this variable when
-  // the first pool is opened; a value that the user has set stands.
-  static void trust_the_path(media::backing b) {
-    if (b == backing::tmpfs || b == backing::page_cache) ::setenv("PMEM_IS_PMEM_FORCE", "1", 0);
+  // Gives the holes of the pool's file space. No error where the file system cannot do it, or this process may not write:
+  // opening the pool says the latter.
+  void reserve_space(int readable) const {
+    struct stat status {};
+    constexpr off_t block = 512;  // of st_blocks, whatever the file system's
+    if (fstat(readable, &status) != 0 || !S_ISREG(status.st_mode) || status.st_blocks * block >= status.st_size) return;
+    const descriptor file(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    int failure = 0;
+    do failure = ::fallocate(file.get(), 0, 0, status.st_size) == 0 ? 0 : errno;
+    while (failure == EINTR);
+    if (failure == ENOSPC || failure == EDQUOT || failure == EFBIG)
+      throw error("pool " + path_ + " has holes, and its file system has no space for them: " + std::strerror(failure) +
+                      " for " + std::to_string(status.st_size - status.st_blocks * block) + " of its " +
+                      std::to_string(status.st_size) + " bytes",
+                  "free some there, or copy the pool to where there is space");
   }
 
-  void create(std::uint64_t bytes) {
+  // libpmem takes tmpfs (and any file that is no DAX file) for a disk and calls msync at every persist. It looks at this
+  // variable once in the life of a process: here, and not when the first pool is opened, so that no program that this one
+  // starts inherits it.
+  static void bypass_msync(media::backing b) {
+    if (b != backing::tmpfs && b != backing::page_cache) return;
+    static std::mutex one_at_a_time;
+    constexpr const char* variable = "PMEM_IS_PMEM_FORCE";
+    const std::scoped_lock lock(one_at_a_time);
+    if (std::getenv(variable) != nullptr) return;
+    ::setenv(variable, "1", 0);
+    static_cast<void>(pmem_is_pmem(&one_at_a_time, 1));
+    ::unsetenv(variable);
+  }
+
+  void create(const pmem_options& options) {
+    const std::uint64_t bytes = options.create_bytes;
     if (bytes < least_pool_bytes)
       throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
                   "take at least " + std::to_string(least_pool_bytes));
-    const std::string unfinished = path_ + ".unfinished";
+    const std::string unfinished = unfinished_name(path_);
     std::remove(unfinished.c_str());
-    const int file = ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0)
-      throw error("cannot make pool " + path_ + ": " + std::strerror(errno),
-                  "check that the folder exists and is writable");
-    backing_ = backing_of(file);
-    ::close(file);
+    {
+      const descriptor file(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      if (!file.is_open())
+        throw error("cannot make pool " + path_ + ": " + std::strerror(errno),
+                    "check that the folder exists and is writable");
+      backing_ = backing_of(file.get());
+    }
     std::remove(unfinished.c_str());
-    trust_the_path(backing_);
+    if (options.bypass_msync) bypass_msync(backing_);
     try {
-      pool_ = guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
-                      "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
-                      "check the free space there (df) and the size asked for");
+      pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
+                         "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
+                         "check the free space there (df) and the size asked for"));
       contents_ = aligned_contents();
-      mark_complete();
-      if (std::rename(unfinished.c_str(), path_.c_str()) != 0)
-        throw error("cannot give pool " + path_ + " its name: " + std::strerror(errno), "check the folder");
+      mark_complete();  // (M1)
+      const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));
+      // (M1) < (M2): a file that is taken for complete is.
+      // (M2) < (M3): a name that survives leads to a file with all its blocks.
+      sync_file(file.get(), unfinished);  // (M2)
+      rename_durably(unfinished, path_);  // (M3)
     } catch (...) {
       std::remove(unfinished.c_str());
       throw;
@@ -298,7 +408,12 @@ class pmem {
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
-    if (options.huge_pages && backing_ == backing::tmpfs) collapse_to_huge_pages(base_, capacity_bytes_);
+    if (!options.huge_pages || backing_ != backing::tmpfs) return;
+    // A new pool is empty, and no thread waits for its entries. One that exists is to be read at once.
+    if (existed)
+      collapse_.emplace(base_, capacity_bytes_);
+    else
+      collapse_to_huge_pages(base_, capacity_bytes_);
   }
 
   // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
@@ -330,7 +445,7 @@ class pmem {
   }
 
   std::string path_;
-  ::pmem::obj::pool<pool_root> pool_;
+  open_pool pool_;
   contents* contents_ = nullptr;
   char* base_ = nullptr;
   std::uint64_t capacity_bytes_ = 0;
@@ -339,6 +454,7 @@ class pmem {
   bool caches_are_persistent_ = false;
   std::mutex mutex_;
   std::vector<size_class> size_classes_;
+  std::optional<background_collapse> collapse_;  // after `pool_`: it ends before the pool is unmapped
 };
 
 static_assert(medium<pmem>);

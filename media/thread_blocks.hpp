@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,8 @@ class thread_blocks {
   // the blocks from 0.
   template <class Make>
   [[nodiscard]] Block& local(Make&& make) {
-    if (last_used_.owner == shared_->id) return *last_used_.block;
+    const used_block& used = last_used(shared_->id);
+    if (used.owner == shared_->id) return *used.block;
     return find_or_register(std::forward<Make>(make));
   }
 
@@ -85,7 +87,7 @@ class thread_blocks {
 
     void forget(std::uint64_t id) noexcept {
       std::erase_if(list_, [id](const registration& r) { return r.id == id; });
-      if (last_used_.owner == id) last_used_ = {};
+      if (last_used(id).owner == id) last_used(id) = {};
     }
 
    private:
@@ -111,16 +113,23 @@ class thread_blocks {
     if (block == nullptr) {
       const std::scoped_lock lock(shared_->mutex);
       if (shared_->free.empty()) {
+        // `make` may show its block to others: nothing can fail after it.
+        make_room_for_one_more(shared_->blocks);
+        shared_->free.reserve(shared_->blocks.capacity());
         shared_->blocks.push_back(make(shared_->blocks.size()));
-        shared_->free.reserve(shared_->blocks.size());
         shared_->free.push_back(shared_->blocks.back().get());
       }
       block = shared_->free.back();
       mine.add({shared_, shared_->id, block});
       shared_->free.pop_back();
     }
-    last_used_ = {shared_->id, block};
+    last_used(shared_->id) = {shared_->id, block};
     return *block;
+  }
+
+  template <class T>
+  static void make_room_for_one_more(std::vector<T>& list) {
+    if (list.size() == list.capacity()) list.reserve(std::max<std::size_t>(2 * list.size(), 4));
   }
 
   // Not a static member: g++ 12 cannot compile two of them that need a constructor at run time in one file.
@@ -129,8 +138,13 @@ class thread_blocks {
     return mine;
   }
 
+  // An operation may use several objects (the epochs of an index and of string keys over it): each has a place of its
+  // own, unless eight others were made between them.
+  static constexpr std::size_t remembered = 8;
+  [[nodiscard]] static used_block& last_used(std::uint64_t id) noexcept { return last_used_[id % remembered]; }
+
   static inline std::atomic<std::uint64_t> next_id{1};
-  static inline thread_local used_block last_used_{};
+  static inline thread_local std::array<used_block, remembered> last_used_{};
 
   std::shared_ptr<shared_state> shared_;
 };

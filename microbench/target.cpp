@@ -5,6 +5,7 @@
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/probe_pool.hpp>
 #include <pmlab/microbench/charged_kernels.hpp>
 #include <pmlab/microbench/native_kernels.hpp>
 #include <pmlab/microbench/page_sizes.hpp>
@@ -99,7 +100,9 @@ std::unique_ptr<target> open_target(const target_options& o) {
   // The pool's own tables take some of it.
   const std::uint64_t pool_bytes = least_pool_bytes + o.bytes + o.bytes / 32;
   auto pool = std::make_unique<bench::pool_file>(o.medium.path, pool_bytes, policy, false);
-  const media::pmem_options options{.create_bytes = pool->bytes_to_make(), .huge_pages = o.huge_pages};
+  if (o.reuse) media::probe_pool(o.medium.path, media::time_to_probe(o.medium.path));
+  const media::pmem_options options{
+      .create_bytes = pool->bytes_to_make(), .huge_pages = o.huge_pages, .bypass_msync = true};
   if (o.medium.emulated())
     return std::make_unique<real_target<emulated<pmem>>>(std::move(pool), o.bytes, o.emulation->profile, o.medium.path,
                                                          options);

@@ -1,6 +1,7 @@
 // A pool as it is looked at.
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pool_header.hpp>
+#include <pmlab/media/probe_pool.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/copy.hpp>
 
@@ -20,11 +21,6 @@ namespace pmlab::pool {
 namespace {
 
 constexpr std::string_view layout_family = "pmlab-pool-";
-
-bool is_device(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode);
-}
 
 // libpmemobj holds this lock while a pool is open.
 bool is_open_elsewhere(const std::string& path) {
@@ -69,10 +65,8 @@ std::string look_at(const std::string& path, const std::string& doing, patience 
                     const std::function<std::string(media::pmem&)>& look) {
   refuse_what_is_no_pool(path);
   return in_child(doing, each, [&] {
-    int yes = 1;
-    if (!is_device(path) && pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &yes) != 0)
-      throw error("libpmemobj cannot open pools without changing them", "use libpmemobj 1.7 or a later one");
-    media::pmem pool(path, {.huge_pages = false});
+    media::map_pools_privately(path);
+    media::pmem pool(path, {.huge_pages = false, .reserve_space = false, .bypass_msync = true});
     return look(pool);
   });
 }

@@ -1,7 +1,9 @@
 // What a pool holds, and whether it is sound.
+#include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/bench/any_index.hpp>
+#include <pmlab/media/pool_header.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/inspect.hpp>
 #include <pmlab/pool/strings_root.hpp>
@@ -13,8 +15,10 @@
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 namespace pmlab::pool {
 namespace {
@@ -195,6 +199,23 @@ std::vector<root> chosen_roots(const contents& all, const std::vector<std::strin
 std::vector<root_report> shapes_of(const contents& all, patience each) { return reports_on(all, false, each); }
 std::vector<root_report> checks_of(const contents& all, patience each) { return reports_on(all, true, each); }
 root_report check_of(const contents& all, const root& r, patience each) { return report_on(all, r, true, each); }
+
+void refuse_damaged(const std::string& path, patience each) {
+  {
+    const descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    const bool is_device = ::fstat(file.get(), &status) == 0 && S_ISCHR(status.st_mode);
+    if (!is_device && media::layout_of_pool(file.get()) != media::pmem::pool_layout) return;
+  }
+  for (const root_report& r : checks_of(contents_of(path, each), each)) {
+    if (!r.of.is_readable() || (r.problem.empty() && r.violations.empty())) continue;
+    // A problem has a remedy of its own.
+    if (!r.problem.empty()) throw error(r.problem, {});
+    throw error(
+        fmt::format("root '{}' of pool {} is not sound: {}", printable(r.of.facts.name), path, r.violations.front()),
+        std::string(damage::remedy));
+  }
+}
 
 std::string printable(const std::string& name) {
   std::string text;

@@ -64,6 +64,11 @@ struct root_report {
 // Of one of its roots.
 [[nodiscard]] root_report check_of(const contents& all, const root& r, patience each = default_patience);
 
+// For a program that is about to open the pool itself. Throws pmlab::error: opening the pool or an index of it in a child
+// process faulted, took longer than `each`, or failed; or the check of an index found something. Roots that this build
+// cannot read are left alone, as are pools of another layout: opening them says so.
+void refuse_damaged(const std::string& path, patience each);
+
 // As `pmlab pool info` prints it: control characters of a damaged name cannot reach a terminal.
 [[nodiscard]] std::string printable(const std::string& name);
 

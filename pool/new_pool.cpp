@@ -1,4 +1,5 @@
 // A pool made from entries.
+#include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/quantity.hpp>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace pmlab::pool {
@@ -30,16 +32,19 @@ class unfinished_pool {
 
   void finish() const {
     refuse_what_is_there(name_);
-    std::error_code failure;
-    fs::rename(path_, name_, failure);
-    if (failure)
-      throw error(fmt::format("cannot give pool {} its name: {}", name_, failure.message()), "check the folder");
+    {
+      const descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+      sync_file(file.get(), path_);
+    }
+    rename_durably(path_, name_);
   }
 
  private:
   void remove() const {
     std::error_code ignored;
     fs::remove(path_, ignored);
+    // Of one that was killed: media::pmem would adopt it, with entries.
+    fs::remove(media::unfinished_name(path_), ignored);
   }
 
   std::string name_, path_;
@@ -105,12 +110,12 @@ void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<n
   refuse_what_is_there(path);
   const unfinished_pool made(path);
   {
-    media::pmem pool(made.path(), {.create_bytes = bytes});
+    media::pmem pool(made.path(), {.create_bytes = bytes, .bypass_msync = true});
     for (const new_root& r : roots) fill(pool, r);
   }
   {
     // As everybody else will see it.
-    media::pmem pool(made.path());
+    media::pmem pool(made.path(), {.bypass_msync = true});
     for (const new_root& r : roots) check(pool, r);
   }
   made.finish();

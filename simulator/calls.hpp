@@ -49,6 +49,9 @@ std::size_t pmlab_memory_allocated(const void* memory) noexcept;
 void* pmlab_memory_reserve(void* memory, std::size_t bytes, std::size_t alignment) noexcept;
 void pmlab_memory_cancel(void* memory, void* block) noexcept;
 
+// The medium in DRAM of an index on the machine: false: it shall have no room for the next block.
+bool pmlab_machine_has_room(std::size_t bytes) noexcept;
+
 // One change of a publication. All of a publication becomes durable at one instant.
 struct pmlab_change {
   unsigned kind;  // 0 keep the reserved block at `address`, 1 store `value` there, 2 release `value` bytes there

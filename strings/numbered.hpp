@@ -79,10 +79,12 @@ struct varied_keys {
   [[nodiscard]] static constexpr std::size_t zeros_after(unsigned char byte) noexcept { return byte & 3; }
 };
 
-// Values of word_values are numbers as they are; those of blob_values have the number in front of up to 200 bytes.
+// Values of word_values are numbers as they are; those of blob_values have the number in front of up to 200 bytes, and
+// are empty for 0.
 template <class Values>
 [[nodiscard]] auto value_of_number(std::uint64_t number) {
   if constexpr (Values::in_blocks) {
+    if (number == 0) return std::string();
     constexpr std::size_t most_filling = 200;
     std::string value(sizeof number + number % most_filling, static_cast<char>(number));
     std::memcpy(value.data(), &number, sizeof number);
@@ -96,8 +98,10 @@ template <class Values>
 [[nodiscard]] std::uint64_t number_of_value(const typename Values::value_type& value) {
   if constexpr (Values::in_blocks) {
     std::uint64_t number = 0;
+    if (value.empty()) return number;
     if (value.size() < sizeof number) return ~number;
     std::memcpy(&number, value.data(), sizeof number);
+    if (number == 0 && value.size() == sizeof number) return number;  // as 0 was written before it was empty
     return value_of_number<Values>(number) == value ? number : ~number;
   } else {
     return value;

@@ -47,6 +47,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pmlab::strings {
 
@@ -96,49 +97,36 @@ class string_index {
 
   string_index(const string_index&) = delete;
   string_index& operator=(const string_index&) = delete;
-  ~string_index() = default;
+  // No other thread may be using it.
+  ~string_index() { is_alone_ = true; }
 
   // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed. Durable on
   // return. One publication, and one insertion of a word (three, where two keys begin to share a word). Throws
   // pmlab::error: key or value too long.
   outcome insert(std::string_view key, value_view value) {
-    return put(key, value, [](place&) { return outcome::exists; });
+    return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
   }
 
   // Adds (key, value) or replaces the value of `key`: inserted, updated or full. Durable on return. Throws as `insert`.
   outcome upsert(std::string_view key, value_view value) {
-    return put(key, value, [&](place& at) { return replace(at, value); });
+    return with_space([&] { return put(key, value, [&](place& at) { return replace(at, value); }); });
   }
 
   // Replaces the value of `key`: updated, absent or full. Durable on return: one flush and one fence, or one publication
   // for a blob. Throws pmlab::error: value too long.
   outcome update(std::string_view key, value_view value) {
     Values::check(value);
-    const auto guard = epochs_.pin();
-    place at = where_.seek_present(key);
-    return at.found == nullptr ? outcome::absent : replace(at, value);
+    return with_space([&] {
+      const auto guard = epochs_.pin();
+      place at = where_.seek_present(key);
+      return at.found == nullptr ? outcome::absent : replace(at, value);
+    });
   }
 
   // Removes `key`: erased, absent, or full (no space to note it; nothing changed). Durable on return. The space of key
   // and value comes back when no reader can be reading them.
   outcome erase(std::string_view key) {
-    const auto guard = epochs_.pin();
-    place at = where_.seek_present(key);
-    if (at.found == nullptr) return outcome::absent;
-    const auto item = ledger_.take();
-    if (!item) return outcome::full;
-    record& gone = *at.found;
-    ledger_.enter_record(item, place_of(gone));
-    if (!where_.unlink(at)) {
-      ledger_.clear(item);
-      return outcome::full;
-    }
-    at.lock.unlock();
-    epochs_.retire([this, item, record_gone = &gone] {
-      publication change(medium_);
-      give_back(change, *record_gone, item);
-    });
-    return outcome::erased;
+    return with_space([&] { return take_out(key); });
   }
 
   // The value of `key`.
@@ -207,7 +195,7 @@ class string_index {
       all.medium_bytes += r.block_bytes() + value_block_bytes(r);
     });
     ledger_.for_each_waiting([&](const auto& item) { all.medium_bytes += bytes_waiting_at(item); });
-    all.dram_bytes += locks_.bytes() + value_locks_.bytes();
+    all.dram_bytes += locks_.bytes() + value_locks_.bytes() + ledger_.dram_bytes() + where_.dram_bytes();
     return all;
   }
 
@@ -216,7 +204,9 @@ class string_index {
     indexes::check_report report = words_.check();
     report.entries = 0;
     if (!report.ok()) return report;
-    where_.check(report);
+    std::uint64_t unlinked = 0;
+    ledger_.for_each_waiting([&](const auto& item) { unlinked += where_.words_of_gone(*item.where); });
+    where_.check(report, unlinked);
     if (report.ok()) check_values(report);
     return report;
   }
@@ -227,7 +217,7 @@ class string_index {
  private:
   static constexpr std::size_t usual_stripes = 4096;
   // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which has
-  // no space for another page, can be erased from.
+  // no space for another page, can be erased from. What waits longer, layers that go, is pushed before `full`.
   static constexpr std::size_t batch = 16;
 
   template <class OpenWords>
@@ -241,6 +231,16 @@ class string_index {
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
         epochs_(std::min(sync::reclaim_batch<Medium>(), batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
+    // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
+    std::vector<typename ledger::place> erased;
+    ledger_.for_each_waiting([&](const auto& item) {
+      const auto what = item->what.load(std::memory_order_acquire);
+      if (what == detail::waits_for::words || what == detail::waits_for::removal) erased.push_back(item);
+    });
+    for (const auto& item : erased) end_erase(item, *record_at(item), detail::layer_gates::alone);
+    where_.find_free_numbers();
+    ledger_.trim();
+    is_alone_ = false;
   }
 
   static detail::state& open_state(Medium& medium, std::string_view name) {
@@ -264,6 +264,34 @@ class string_index {
   [[nodiscard]] std::uint64_t place_of(const record& r) const noexcept { return medium_.locate(&r).word(); }
   [[nodiscard]] bytes_block& bytes_at(std::uint64_t at) const noexcept {
     return *medium_.resolve(media::pointer<bytes_block>(at));
+  }
+
+  // Before `full` is the answer, what was erased or replaced comes back, whichever thread did that: an erased key takes a
+  // few rounds, if layers of the trie go with it.
+  template <class Work>
+  outcome with_space(Work&& work) {
+    constexpr int most_rounds = 8;
+    outcome answer = work();
+    for (int round = 0; answer == outcome::full && round < most_rounds && epochs_.reclaim() != 0; ++round)
+      answer = work();
+    return answer;
+  }
+
+  outcome take_out(std::string_view key) {
+    const auto guard = epochs_.pin();
+    place at = where_.seek_present(key);
+    if (at.found == nullptr) return outcome::absent;
+    const auto item = ledger_.take();
+    if (!item) return outcome::full;
+    record& gone = *at.found;
+    ledger_.enter_record(item, place_of(gone));
+    if (!where_.unlink(at)) {
+      ledger_.clear(item);
+      return outcome::full;
+    }
+    at.lock.unlock();
+    end_erase_later(item, gone, where_.leave(at));
+    return outcome::erased;
   }
 
   template <class Existing>
@@ -298,6 +326,7 @@ class string_index {
     if (done == detail::linked::no) {
       publication undo(medium_);
       give_back(undo, *made, item);
+      where_.forget_layer(at);
     }
     return outcome::full;
   }
@@ -418,6 +447,27 @@ class string_index {
     forget(change, item);
   }
 
+  void end_erase_later(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
+    epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); });
+  }
+
+  // When no reader can have an erased record: it goes, and before it layers that it was the last but one entry of.
+  void end_erase(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
+    if constexpr (where::has_layers) {
+      if (t != detail::layer_gates::nothing) {
+        using state = typename where::tidied::state;
+        const auto guard = epochs_.pin();
+        const auto left =
+            where_.tidy(gone.key(), item, is_alone_ ? detail::layer_gates::alone : t, ledger_,
+                        [this](const auto& skipped) { epochs_.retire([this, skipped] { give_back_value(skipped); }); });
+        if (left.now == state::again) return end_erase_later(item, gone, left.ticket);
+        if (left.now == state::in_pieces) return;
+      }
+    }
+    publication change(medium_);
+    give_back(change, gone, item);
+  }
+
   void give_back_value(const typename ledger::place& item) {
     publication change(medium_);
     detail::release_block(change, bytes_at(item->prefix.load(std::memory_order_relaxed)));
@@ -432,14 +482,22 @@ class string_index {
     ledger_.make_free(item);
   }
 
-  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise.
+  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise; a record that is to go waits
+  // until all has been judged.
   void judge(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::nothing: return;
       case detail::waits_for::readers: return give_back_value(item);
       case detail::waits_for::words:
         if (where_.leads_to(*record_at(item))) return ledger_.clear(item);
-        break;
+        return;
+      case detail::waits_for::removal:
+        // The layer goes with the record.
+        if (where_.layer_is_there(*item.where)) ledger_.leave_removal(item);
+        return;
+      case detail::waits_for::skipped:
+        if (where_.leads_to_skipped(*item.where)) return ledger_.clear(item);
+        return give_back_value(item);
       case detail::waits_for::layer:
         if (where_.layer_is_there(*item.where)) return ledger_.clear(item);
         if (where_.take_back(item->number.load(std::memory_order_acquire)) == detail::linked::in_pieces) return;
@@ -452,7 +510,10 @@ class string_index {
   // Of blocks that the index does not lead to.
   [[nodiscard]] std::uint64_t bytes_waiting_at(const typename ledger::place& item) const {
     const auto what = item->what.load(std::memory_order_acquire);
-    if (what == detail::waits_for::readers) return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();
+    if (what == detail::waits_for::readers ||
+        (what == detail::waits_for::skipped && !where_.leads_to_skipped(*item.where)))
+      return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();
+    if (what == detail::waits_for::skipped) return 0;
     const record& r = *record_at(item);
     return where_.leads_to(r) ? 0 : r.block_bytes() + value_block_bytes(r);
   }
@@ -474,6 +535,7 @@ class string_index {
   sync::version_lock_table value_locks_;
   ledger ledger_;
   where where_;
+  bool is_alone_ = true;  // opening or closing: no other thread is there
   // Last, so that what it still keeps for readers goes first.
   sync::epochs epochs_;
 };

@@ -40,7 +40,8 @@ struct no_transactions {
   static void give_up() noexcept {}
 };
 
-// Thread safety: all of it. Progress: `attempt` never waits.
+// Thread safety: all of it. Progress: `attempt` never waits. Experimental: nothing takes it by default, and no machine of
+// the project has the instructions, so that no test has seen one of its transactions succeed.
 class hardware_transactions {
  public:
   // Asks the processor once. Many that say yes abort every transaction (microcode that took TSX away), so a few empty

@@ -6,7 +6,8 @@
 //
 // Locks live in DRAM, in a table of stripes that is indexed by the position of the protected object: none is ever
 // stored in PM (defects A3, C5, F14, P5), and none needs to grow with the index (L12). Two objects may share a stripe:
-// a thread holds at most one stripe at a time, so that sharing costs time but cannot deadlock.
+// a thread holds one stripe at a time, or takes several, each once, in the order of their addresses: so that sharing
+// costs time but cannot deadlock.
 #pragma once
 
 #include <pmlab/sync/relax.hpp>

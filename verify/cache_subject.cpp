@@ -50,6 +50,9 @@ class cached_target final : public target {
   }
 
   answer perform(const step& s) override { return verify::perform(s, cache_); }
+  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) override {
+    cache_.find_batch(keys, values);
+  }
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override { return behind_->scan(from, out); }
   void entries(std::vector<indexes::entry>& out) override { behind_->entries(out); }
   void know_keys(const std::vector<std::uint64_t>& keys) override { behind_->know_keys(keys); }

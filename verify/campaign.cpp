@@ -18,7 +18,7 @@ double seconds_since(clock::time_point start) { return std::chrono::duration<dou
 // The numbers of all operations of a round that are kept.
 std::vector<std::size_t> kept_steps(const round_options& options) {
   if (!options.steps.empty()) return options.steps;
-  std::vector<std::size_t> all(options.threads * options.operations);
+  std::vector<std::size_t> all(options.all_operations());
   std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
 }
@@ -67,9 +67,34 @@ void shorten(const subject& kind, violation& found, double seconds) {
   }
 }
 
+// What distinguishes a part of the rounds: of sixteen, seven have nothing of it.
+void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
+  const std::uint64_t number = seed % 16;
+  const bool ours = !kind.modest && kind.open_image != nullptr;
+  if (!ours || round.how == search::bounded) return;
+  round.full = round.full || number == 6 || number == 14;
+  // Short ones and long ones, see below.
+  if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1 + (seed / 16 % 4 == 0 ? 1 : 0);
+  if (kind.ordered && (number == 3 || number == 13)) {
+    round.thin = true;
+    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 24 : 60);
+    round.crash.states_per_point = 12;
+    round.crash.states_per_promise = 12;
+    if (round.threads == 1) round.crash.points_one_in = 3;
+    round.crash.crash_recovery_one_in = 200;
+  }
+  if (kind.loads && number == 9) {
+    round.loaded = true;
+    round.operations = std::min<std::size_t>(round.operations, 8);
+    round.crash.states_per_point = 16;
+    round.crash.states_per_promise = 16;
+    round.full = seed / 16 % 2 == 1;
+  }
+}
+
 }  // namespace
 
-round_options round_of(const campaign_options& options, std::uint64_t seed) {
+round_options round_of(const subject& subject, const campaign_options& options, std::uint64_t seed) {
   round_options round = options.round;
   const bool several = options.schedules && round.threads > 1;
   std::uint64_t kind = several ? options.crashes ? 2 : 1 : 0;
@@ -82,12 +107,14 @@ round_options round_of(const campaign_options& options, std::uint64_t seed) {
   // Twelve operations from just before a split.
   if (seed % 16 == 5) {
     round.grown = true;
+    round.full = seed / 16 % (subject.open_copy_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }
   if (kind == 0) round.threads = 1;
+  choose_form(subject, round, seed);
   // Threads meet where there are few keys.
-  if (kind != 0 && !round.grown && seed / 4 % 2 == 0) {
+  if (kind != 0 && !round.grown && !round.thin && !round.loaded && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
     round.keys = std::min<std::size_t>(round.keys, 5);
   }
@@ -110,7 +137,7 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
   const bool bounded = options.round.how == search::bounded && options.round.threads > 1;
   const std::uint64_t first = options.round.schedule_seed;
   const auto next = [&](std::uint64_t number, round_options& round) {
-    round = round_of(options, bounded ? options.round.seed : options.round.seed + number);
+    round = round_of(kind, options, bounded ? options.round.seed : options.round.seed + number);
     if (bounded) {
       // Schedule 0 tells how long the others are.
       round.threads = options.round.threads;

@@ -39,7 +39,7 @@ struct campaign_result {
 
 // The options of the round with number `seed` of a campaign: one thread and every crash, or all threads and many
 // schedules, or both together.
-[[nodiscard]] round_options round_of(const campaign_options& options, std::uint64_t seed);
+[[nodiscard]] round_options round_of(const subject& kind, const campaign_options& options, std::uint64_t seed);
 
 // `progress` (may be empty) is told what was done so far, a few times a second. Never crashes or hangs itself, whatever
 // the index does. Call it before any thread is made.

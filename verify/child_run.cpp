@@ -50,13 +50,21 @@ unsigned ticks_without_progress = 0;
 
 std::string in_words(const round_plan& plan) {
   std::string text;
-  if (!plan.preload.empty())
-    text.append("(").append(std::to_string(plan.preload.size())).append(" keys were put in before anybody watched)\n");
-  for (std::size_t t = 0; t < plan.threads.size(); ++t)
-    for (const planned_step& s : plan.threads[t]) {
-      if (plan.threads.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
-      text.append(to_string(s)).append("\n");
-    }
+  if (!plan.prepare.empty())
+    text.append("(")
+        .append(std::to_string(plan.prepare.size()))
+        .append(" inserts and erases before, which leave ")
+        .append(std::to_string(plan.before.size()))
+        .append(" keys)\n");
+  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
+    if (p > 0) text.append("(a crash)\n");
+    const round_plan::phase& phase = plan.phases[p];
+    for (std::size_t t = 0; t < phase.size(); ++t)
+      for (const planned_step& s : phase[t]) {
+        if (phase.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
+        text.append(to_string(s)).append("\n");
+      }
+  }
   return text;
 }
 
@@ -120,7 +128,8 @@ void watch_over_child() {
 void warm_up(round_runner& runner, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
-  like.grown = false;
+  like.grown = like.thin = like.loaded = like.full = false;
+  like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();
   runner.run(like);

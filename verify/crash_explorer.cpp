@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 namespace pmlab::verify {
@@ -23,6 +25,27 @@ constexpr std::size_t sample = 8;
 // What ran before the crash is out of reach: an image that holds an address of its DRAM, or of its memory's old place,
 // faults. Hiding costs as much as judging some images does.
 constexpr std::uint64_t hidden_one_in = 64;
+
+std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
+
+// The first key of which `found` says something else than `expected`, in words; "": none. Both ascend.
+std::string difference(std::span<const indexes::entry> expected, std::span<const indexes::entry> found) {
+  const auto words = [](const indexes::entry& e) {
+    return "key " + std::to_string(e.key) + " with value " + std::to_string(e.value);
+  };
+  for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
+    if (i < expected.size() && i < found.size() && expected[i] == found[i]) continue;
+    if (i >= expected.size() || (i < found.size() && found[i].key < expected[i].key)) {
+      const bool doubled = i > 0 && found[i - 1].key == found[i].key;
+      return words(found[i]) + (doubled ? " is there twice, before with " + std::to_string(found[i - 1].value)
+                                        : std::string(" is there, and must not be"));
+    }
+    if (i >= found.size() || found[i].key > expected[i].key) return words(expected[i]) + " is missing";
+    return "key " + std::to_string(found[i].key) + " has value " + std::to_string(found[i].value) + ", and must have " +
+           std::to_string(expected[i].value);
+  }
+  return {};
+}
 
 class hidden_run {
  public:
@@ -116,6 +139,8 @@ void crash_explorer::begin(promises* p, std::uint64_t seed, const crash_options&
   promises_ = p;
   random_ = random(seed * 7919 + 1);
   seen_.clear();
+  kept_ = {};
+  could_be_kept_ = 0;
 }
 
 // Never left out: the states are the same, and a promise may have become false in them.
@@ -178,7 +203,28 @@ void crash_explorer::point(std::size_t fixed, std::size_t states) {
   }
 }
 
+void crash_explorer::keep(const std::vector<std::uint32_t>& choice) {
+  if (!random_.one_in(++could_be_kept_)) return;
+  kept_.bytes.resize(memory_.used_bytes());
+  memory_.write_image(kept_.bytes.data(), choice);
+  kept_.blocks = memory_.blocks().snapshot();
+  kept_.top = memory_.blocks().top();
+}
+
+std::vector<indexes::entry> crash_explorer::entries_of_kept() {
+  std::copy(kept_.bytes.begin(), kept_.bytes.end(), image_.area());
+  std::size_t allocated = 0;
+  for (const auto& [offset, bytes] : *kept_.blocks) allocated += bytes;
+  image_.begin(kept_.bytes.size(), kept_.blocks, allocated);
+  std::vector<indexes::entry> entries;
+  const std::unique_ptr<target> index = kind_.open_image(image_);
+  index->know_keys(promises_->keys());
+  index->entries(entries);
+  return entries;
+}
+
 void crash_explorer::visit(const std::vector<std::uint32_t>& choice) {
+  if (options_.only_keep_one) return keep(choice);
   ++counts_.states;
   if (options_.remember_images) {
     std::uint64_t hash = memory_.durable_hash();
@@ -224,7 +270,7 @@ std::string crash_explorer::open_and_judge(image_medium& image) {
   return wrong;
 }
 
-std::string crash_explorer::judge(target& index, const image_medium* medium) {
+std::string crash_explorer::judge(target& index, image_medium* medium) {
   if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
   if (std::string wrong = promises_->judge(entries_); !wrong.empty()) return wrong;
   if (std::string wrong = judge_blocks(index, medium); !wrong.empty()) return wrong;
@@ -235,36 +281,52 @@ bool crash_explorer::sampled() const { return promises_->keys().size() > many_ke
 
 // Every way of reading agrees: `entries_` is what they say.
 std::string crash_explorer::read_back(target& index) {
-  if (std::string wrong = index.check(); !wrong.empty()) return "check(): " + wrong;
+  if (std::string wrong = index.check_opened(); !wrong.empty()) return "check(): " + wrong;
   index.entries(entries_);
   for (std::size_t i = 1; i < entries_.size(); ++i)
     if (entries_[i].key <= entries_[i - 1].key)
-      return entries_[i].key == entries_[i - 1].key ? "key " + std::to_string(entries_[i].key) + " is there twice"
-                                                    : "the order of keys is broken";
+      return entries_[i].key == entries_[i - 1].key
+                 ? "key " + std::to_string(entries_[i].key) + " is there twice, with values " +
+                       std::to_string(entries_[i - 1].value) + " and " + std::to_string(entries_[i].value)
+                 : "a walk gives key " + std::to_string(entries_[i].key) + " after key " +
+                       std::to_string(entries_[i - 1].key);
   if (kind_.image_is_ordered) {
     again_.resize(entries_.size() + 2);
     const std::size_t count = index.scan(0, again_);
-    if (count != entries_.size() || !std::equal(entries_.begin(), entries_.end(), again_.begin()))
-      return "a scan gives " + std::to_string(count) + " entries, for_each " + std::to_string(entries_.size()) +
-             ", or other ones";
+    if (std::string wrong = difference(entries_, std::span(again_).first(std::min(count, again_.size())));
+        !wrong.empty())
+      return "a scan differs from a walk: " + wrong;
   }
+  return search_for_all(index);
+}
+
+// One key after the other, or many at once.
+std::string crash_explorer::search_for_all(target& index) {
+  const std::vector<std::uint64_t>& all = promises_->keys();
+  std::span<const std::uint64_t> keys = all;
+  if (sampled()) {
+    searched_.clear();
+    for (std::size_t i = random_.below(sample); i < all.size(); i += sample) searched_.push_back(all[i]);
+    keys = searched_;
+  }
+  const bool together = random_.one_in(4);
+  found_.assign(keys.size(), std::nullopt);
+  if (together) index.find_batch(keys, found_);
   std::size_t at = 0;
-  const std::vector<std::uint64_t>& keys = promises_->keys();
-  const std::size_t stride = sampled() ? sample : 1;
-  for (std::size_t i = random_.below(stride); i < keys.size(); i += stride) {
-    const std::uint64_t key = keys[i];
-    while (at < entries_.size() && entries_[at].key < key) ++at;
-    const bool there = at < entries_.size() && entries_[at].key == key;
-    const answer got = index.perform({action::find, key, 0});
-    if (got.found != (there ? key_state(entries_[at].value) : std::nullopt))
-      return "find(" + std::to_string(key) + ") says " + to_string(got) + ", a walk " +
-             (there ? "found " + std::to_string(entries_[at].value) : std::string("not found"));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    while (at < entries_.size() && entries_[at].key < keys[i]) ++at;
+    const bool there = at < entries_.size() && entries_[at].key == keys[i];
+    const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, keys[i], 0});
+    const key_state walked = there ? key_state(entries_[at].value) : std::nullopt;
+    if (got.found != walked)
+      return std::string(together ? "find_batch says of key " : "find says of key ") + std::to_string(keys[i]) + ": " +
+             to_string(got) + ", a walk: " + in_words(walked);
   }
   return {};
 }
 
 // The recovered index goes on: on the run's keys, and in long work on new ones, so that nodes split.
-std::string crash_explorer::work_on(target& index, const image_medium* medium) {
+std::string crash_explorer::work_on(target& index, image_medium* medium) {
   const bool is_long = random_.one_in(options_.long_work_one_in);
   const std::size_t operations = is_long ? options_.long_work : options_.work_after_recovery;
   if (operations == 0) return {};
@@ -275,6 +337,12 @@ std::string crash_explorer::work_on(target& index, const image_medium* medium) {
     model_.emplace_back(key,
                         at < entries_.size() && entries_[at].key == key ? key_state(entries_[at].value) : std::nullopt);
   }
+  if (is_long && kind_.loads)
+    if (std::string wrong = load_into(index); !wrong.empty()) return wrong;
+  // Some go on where there is no space for a while.
+  if (medium != nullptr && random_.one_in(8))
+    medium->limit(simulator::space_limit(
+        {.spare = random_.below(4), .refused = 1 + random_.below(6), .one_in = 1 + random_.below(2)}));
   const std::size_t known = model_.size();
   for (std::size_t i = 0; i < operations; ++i) {
     std::size_t which = random_.below(known);
@@ -290,27 +358,51 @@ std::string crash_explorer::work_on(target& index, const image_medium* medium) {
         s = {action::insert, fresh, random_.next()};
       }
     }
+    const key_state before = model_[which].second;
     const answer expected = expect(s, model_[which].second);
+    const std::uint64_t refused = medium == nullptr ? 0 : medium->limit().refusals();
     const answer got = index.perform(s);
-    if (got != expected)
-      return "after recovery, " + to_string(s) + " answers " + to_string(got) + ", not " + to_string(expected);
+    if (got.changed == indexes::outcome::full && medium != nullptr && medium->limit().refusals() != refused)
+      model_[which].second = before;
+    else if (got != expected)
+      return "after recovery, " + to_string(s) + " answers: " + to_string(got) +
+             "; it must answer: " + to_string(expected);
   }
-  if (std::string wrong = index.check(); !wrong.empty()) return "after recovery and work, check(): " + wrong;
+  if (std::string wrong = judge_work(index); !wrong.empty()) return "after recovery and work, " + wrong;
+  const std::string wrong = judge_blocks(index, medium);
+  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
+// Of what the work knows, in ascending order; what is there keeps its value.
+std::string crash_explorer::load_into(target& index) {
+  std::vector<indexes::entry> ascending;
+  std::vector<key_state*> states;
+  const std::size_t from = random_.below(model_.size());
+  for (std::size_t i = from; i < std::min(from + 40, model_.size()); ++i) {
+    ascending.push_back({model_[i].first, random_.next()});
+    states.push_back(&model_[i].second);
+  }
+  const std::size_t done = index.load(ascending);
+  if (done != ascending.size())
+    return "after recovery, a load of " + std::to_string(ascending.size()) + " entries goes through " +
+           std::to_string(done) + ", and there is space";
+  for (std::size_t i = 0; i < ascending.size(); ++i)
+    if (!*states[i]) *states[i] = ascending[i].value;
+  return {};
+}
+
+std::string crash_explorer::judge_work(target& index) {
+  if (std::string wrong = index.check(); !wrong.empty()) return "check(): " + wrong;
   std::sort(model_.begin(), model_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   worked_keys_.clear();
   for (const auto& [key, state] : model_) worked_keys_.push_back(key);
   index.know_keys(worked_keys_);
   index.entries(entries_);
-  std::size_t next = 0;
-  for (const auto& [key, state] : model_) {
-    if (!state) continue;
-    if (next >= entries_.size() || entries_[next].key != key || entries_[next].value != *state)
-      return "after recovery and work, key " + std::to_string(key) + " is missing, doubled or wrong";
-    ++next;
-  }
-  if (next != entries_.size()) return "after recovery and work, there are keys that must not be there";
-  const std::string wrong = judge_blocks(index, medium);
-  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+  std::vector<indexes::entry>& expected = again_;
+  expected.clear();
+  for (const auto& [key, state] : model_)
+    if (state) expected.push_back({key, *state});
+  return difference(expected, entries_);
 }
 
 // Every block that is allocated belongs to the index.

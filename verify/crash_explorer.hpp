@@ -21,7 +21,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::verify {
@@ -35,6 +37,14 @@ struct crash_options {
   std::size_t long_work = 300;
   std::size_t crash_recovery_one_in = 64;  // of the images
   bool remember_images = true;
+  bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
+};
+
+// A state that a crash has left.
+struct kept_crash {
+  std::vector<std::byte> bytes;
+  std::shared_ptr<const simulator::block_table::extents> blocks;  // null: there was none
+  std::size_t top = 0;
 };
 
 struct crash_counts {
@@ -56,6 +66,11 @@ class crash_explorer final : public simulator::persistence_observer {
   // Everything that a crash may leave now, because a promise was made.
   void promised();
 
+  // See crash_options::only_keep_one.
+  [[nodiscard]] const kept_crash& kept() const noexcept { return kept_; }
+  // What the index holds that is opened on it.
+  [[nodiscard]] std::vector<indexes::entry> entries_of_kept();
+
   void after_store(const simulator::uncertain_line& line) override;
   void after_fence() override;
 
@@ -68,11 +83,15 @@ class crash_explorer final : public simulator::persistence_observer {
   std::string examine(const std::vector<std::uint32_t>& choice, bool crash_recovery);
   std::string open_and_judge(image_medium& image);
   // `medium`: where its blocks are; null: nobody knows.
-  std::string judge(target& index, const image_medium* medium);
-  std::string work_on(target& index, const image_medium* medium);
+  std::string judge(target& index, image_medium* medium);
+  std::string work_on(target& index, image_medium* medium);
+  std::string load_into(target& index);
+  [[nodiscard]] std::string judge_work(target& index);
   static std::string judge_blocks(target& index, const image_medium* medium);
   std::string read_back(target& index);
+  std::string search_for_all(target& index);
   [[nodiscard]] bool sampled() const;
+  void keep(const std::vector<std::uint32_t>& choice);
   void report(std::vector<std::uint32_t> choice, std::string what);
 
   const subject& kind_;
@@ -90,6 +109,10 @@ class crash_explorer final : public simulator::persistence_observer {
   std::vector<indexes::entry> again_;
   std::vector<std::pair<std::uint64_t, key_state>> model_;
   std::vector<std::uint64_t> worked_keys_;
+  std::vector<std::uint64_t> searched_;
+  std::vector<std::optional<std::uint64_t>> found_;
+  kept_crash kept_;
+  std::uint64_t could_be_kept_ = 0;
 };
 
 }  // namespace pmlab::verify

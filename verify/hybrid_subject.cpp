@@ -52,27 +52,36 @@ class hybrid_target final : public target {
     rebuild_sometimes();
     return verify::perform(s, index_);
   }
+  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) override {
+    rebuild_sometimes();
+    index_.find_batch(keys, values);
+  }
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override { return index_.scan(from, out); }
   void entries(std::vector<indexes::entry>& out) override { truth_->entries(out); }
   void know_keys(const std::vector<std::uint64_t>& keys) override {
     // To go through thousands of keys takes a round's time.
-    operations_per_rebuild_ = keys.size() < few_keys ? 7 : 900;
+    operations_per_rebuild_ = keys.size() < few_keys ? 7 : seldom;
     truth_->know_keys(keys);
     copy_->know_keys(keys);
   }
   std::string check() override {
     const indexes::check_report report = index_.check();
     if (!report.ok()) return report.violations.front();
-    return index_.is_complete() ? "" : "the copy never became complete";
+    // A copy that was refused space is incomplete until it is made anew.
+    return index_.is_complete() || index_.hybrid_statistics().refused_by_copy != 0 ? ""
+                                                                                   : "the copy never became complete";
   }
   std::optional<std::uint64_t> held_bytes() override { return truth_->held_bytes(); }
 
  private:
   static constexpr std::size_t few_keys = 500;
+  static constexpr std::uint64_t seldom = 900;
 
   void rebuild_sometimes() {
     if constexpr (can_rebuild) {
-      if (operations_.fetch_add(1, std::memory_order_relaxed) % operations_per_rebuild_ != 3) return;
+      // Nor where thousands of operations prepare a round.
+      const std::uint64_t number = operations_.fetch_add(1, std::memory_order_relaxed);
+      if (number % (number < few_keys ? operations_per_rebuild_ : seldom) != 3) return;
       const std::unique_lock lock(rebuilding_, std::try_to_lock);
       constexpr bool empty_first = true;
       if (lock.owns_lock()) index_.rebuild(empty_first);

@@ -9,6 +9,7 @@
 #include <pmlab/simulator/machine/blocks.hpp>
 #include <pmlab/simulator/machine/mapping.hpp>
 #include <pmlab/simulator/machine/persistent_memory.hpp>
+#include <pmlab/simulator/machine/space_limit.hpp>
 
 #include <algorithm>
 #include <array>
@@ -44,12 +45,16 @@ class image_medium {
     released_.clear();
     free_.clear();
     misuse_.clear();
+    limit_ = {};
     // What lies above the image was never used; a block there holds garbage.
     top_ = (used + 2 * media::xpline_bytes) & ~(media::xpline_bytes - 1);
   }
 
   [[nodiscard]] std::byte* area() const noexcept { return area_.start(); }
   [[nodiscard]] const std::string& misuse() const noexcept { return misuse_; }
+  // Until the next `begin`.
+  void limit(const simulator::space_limit& to) noexcept { limit_ = to; }
+  [[nodiscard]] const simulator::space_limit& limit() const noexcept { return limit_; }
 
   class publication {
    public:
@@ -118,6 +123,7 @@ class image_medium {
   }
 
   void* take(std::size_t bytes, std::size_t alignment) {
+    if (limit_.refuses(bytes, allocated_)) return nullptr;
     for (auto& [block, size] : free_)
       if (size == bytes && reinterpret_cast<std::uintptr_t>(block) % alignment == 0) {
         void* const found = block;
@@ -126,7 +132,11 @@ class image_medium {
         free_.pop_back();
         return found;
       }
-    const std::size_t start = (top_ + alignment - 1) / alignment * alignment;
+    // A pool's blocks begin behind a header, in the middle of a line.
+    const bool small = alignment <= simulator::block_table::small_alignment;
+    const std::size_t whole = std::max(alignment, media::cache_line_bytes);
+    const std::size_t start =
+        (top_ + whole - 1) / whole * whole + (small ? simulator::block_table::small_alignment : 0);
     if (start + bytes + media::cache_line_bytes > area_.bytes()) return nullptr;
     top_ = start + bytes + media::cache_line_bytes;
     std::memset(area_.start() + start, 0x5a, bytes);
@@ -172,6 +182,7 @@ class image_medium {
   std::vector<std::pair<void*, std::size_t>> free_;  // of these, the released ones
   std::vector<void*> released_;                      // of the image's
   std::string misuse_;
+  simulator::space_limit limit_;
 };
 
 static_assert(media::medium<image_medium>);

@@ -31,8 +31,9 @@ class index_of_target {
   std::optional<std::uint64_t> find(std::uint64_t key) { return target_.perform({action::find, key, 0}).found; }
   void prefetch_find(std::uint64_t /*key*/) noexcept {}
   void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
-    for (std::size_t i = 0; i < keys.size(); ++i) values[i] = find(keys[i]);
+    target_.find_batch(keys, values);
   }
+  std::size_t load(std::span<const indexes::entry> ascending) { return target_.load(ascending); }
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) { return target_.scan(from, out); }
   template <class Function>
   void for_each(Function&& function) const {

@@ -34,6 +34,7 @@ class library_target final : public target {
     constexpr std::size_t size = sizeof(std::uint64_t);
     switch (s.what) {
       case action::insert:
+      case action::load:
       case action::upsert: return {tree_->insert(key, size, value, size) ? outcome::inserted : outcome::exists, {}};
       case action::update: return {tree_->update(key, size, value, size) ? outcome::updated : outcome::absent, {}};
       case action::erase: return {tree_->remove(key, size) ? outcome::erased : outcome::absent, {}};

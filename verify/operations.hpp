@@ -16,7 +16,14 @@
 
 namespace pmlab::verify {
 
-enum class action : std::uint8_t { insert, update, upsert, erase, find };
+enum class action : std::uint8_t {
+  insert,
+  update,
+  upsert,
+  erase,
+  find,
+  load,  // what a load does to one of its keys: it is there afterwards, with the value that it had if it was there before
+};
 
 [[nodiscard]] constexpr std::string_view to_string(action a) noexcept {
   switch (a) {
@@ -25,6 +32,7 @@ enum class action : std::uint8_t { insert, update, upsert, erase, find };
     case action::upsert: return "upsert";
     case action::erase: return "erase";
     case action::find: return "find";
+    case action::load: return "load";
   }
   return "?";
 }
@@ -32,7 +40,7 @@ enum class action : std::uint8_t { insert, update, upsert, erase, find };
 struct step {
   action what = action::find;
   std::uint64_t key = 0;
-  std::uint64_t value = 0;  // insert, update, upsert
+  std::uint64_t value = 0;  // insert, update, upsert, load
 };
 
 // What a step answered: an outcome, or what find found.
@@ -72,6 +80,9 @@ inline answer expect(const step& s, key_state& state) {
       return {outcome::updated, {}};
     case action::upsert: state = s.value; return {there ? outcome::updated : outcome::inserted, {}};
     case action::erase: state.reset(); return {there ? outcome::erased : outcome::absent, {}};
+    case action::load:
+      if (!there) state = s.value;
+      return {outcome::inserted, {}};
     case action::find: break;
   }
   return {{}, state};
@@ -93,7 +104,8 @@ inline void put_state(contents& model, std::uint64_t key, const key_state& state
 [[nodiscard]] inline bool wholly_or_not_at_all(const step& s, const key_state& before, const key_state& found) {
   if (found == before) return true;
   switch (s.what) {
-    case action::insert: return !before && found == s.value;
+    case action::insert:
+    case action::load: return !before && found == s.value;
     case action::update: return before && found == s.value;
     case action::upsert: return found == s.value;
     case action::erase: return !found;
@@ -117,6 +129,7 @@ answer perform(const step& s, Index& index) {
     case action::update: return {index.update(s.key, s.value), {}};
     case action::upsert: return {index.upsert(s.key, s.value), {}};
     case action::erase: return {index.erase(s.key), {}};
+    case action::load: index.insert(s.key, s.value); return {indexes::outcome::inserted, {}};
     case action::find: break;
   }
   return {{}, index.find(s.key)};

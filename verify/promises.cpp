@@ -9,6 +9,17 @@ namespace {
 
 std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
 
+std::string not_inserted(const indexes::entry& e) {
+  return "key " + std::to_string(e.key) + " is there, with value " + std::to_string(e.value) +
+         ", and nobody inserted it";
+}
+
+key_state state_in(std::span<const indexes::entry> entries, std::uint64_t key) {
+  const auto found = std::lower_bound(entries.begin(), entries.end(), key,
+                                      [](const indexes::entry& e, std::uint64_t wanted) { return e.key < wanted; });
+  return found != entries.end() && found->key == key ? key_state(found->value) : std::nullopt;
+}
+
 }  // namespace
 
 promises::promises(std::vector<std::uint64_t> keys) : keys_(std::move(keys)), states_(keys_.size()) {}
@@ -17,7 +28,7 @@ promises::key_history& promises::of(std::uint64_t key) {
   return states_[static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin())];
 }
 
-void promises::preloaded(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
+void promises::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
 
 void promises::add_operation(key_history& k, unsigned thread, const step& s) {
   k.under_way.push_back({thread, s});
@@ -118,26 +129,70 @@ std::string promises::end(key_history& k, std::size_t which, const answer& got) 
   return {};
 }
 
-void promises::set_running(unsigned thread, const step& s, bool is_scan) {
+void promises::set_running(unsigned thread, std::string words) {
   if (running_.size() <= thread) running_.resize(thread + 1);
-  running_[thread] = {true, is_scan, s};
+  running_[thread] = {true, std::move(words)};
+  ++clock_;
+}
+
+void promises::set_ended(unsigned thread) {
+  running_[thread].on = false;
   ++clock_;
 }
 
 void promises::called(unsigned thread, const step& s) {
-  set_running(thread, s, false);
+  set_running(thread, to_string(s));
   begin(of(s.key), thread, s);
 }
 
 std::string promises::returned(unsigned thread, const step& s, const answer& got) {
-  running_[thread].on = false;
-  ++clock_;
+  set_ended(thread);
   key_history& k = of(s.key);
   return end(k, *place_of(k, thread), got);
 }
 
+void promises::batch_called(unsigned thread, std::span<const std::uint64_t> keys) {
+  set_running(thread, "find_batch of " + std::to_string(keys.size()) + " keys");
+  for (const std::uint64_t key : keys) begin(of(key), thread, {action::find, key, 0});
+}
+
+std::string promises::batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
+                                     std::span<const std::optional<std::uint64_t>> got) {
+  set_ended(thread);
+  std::string wrong;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    key_history& k = of(keys[i]);
+    const std::string why = end(k, *place_of(k, thread), {{}, got[i]});
+    if (wrong.empty() && !why.empty())
+      wrong = "find_batch, key " + std::to_string(i + 1) + " of " + std::to_string(keys.size()) + ": " + why;
+  }
+  return wrong;
+}
+
+void promises::load_called(unsigned thread, std::span<const indexes::entry> ascending) {
+  set_running(thread, "load of " + std::to_string(ascending.size()) + " entries");
+  loads_.push_back({thread, {ascending.begin(), ascending.end()}});
+  for (const indexes::entry& e : ascending) begin(of(e.key), thread, {action::load, e.key, e.value});
+}
+
+std::string promises::load_returned(unsigned thread, std::size_t done) {
+  set_ended(thread);
+  const auto mine = std::find_if(loads_.begin(), loads_.end(), [&](const auto& l) { return l.thread == thread; });
+  std::string wrong;
+  for (std::size_t i = 0; i < mine->ascending.size(); ++i) {
+    using indexes::outcome;
+    key_history& k = of(mine->ascending[i].key);
+    const std::string why = end(k, *place_of(k, thread), {i < done ? outcome::inserted : outcome::full, {}});
+    if (wrong.empty() && !why.empty())
+      wrong = "load, which went through " + std::to_string(done) + " of " + std::to_string(mine->ascending.size()) +
+              " entries, at number " + std::to_string(i + 1) + ": " + why;
+  }
+  loads_.erase(mine);
+  return wrong;
+}
+
 void promises::scan_called(unsigned thread, std::uint64_t from) {
-  set_running(thread, {action::find, from, 0}, true);
+  set_running(thread, "scan(" + std::to_string(from) + ")");
   scans_.push_back({thread, from});
   for (std::size_t i = 0; i < keys_.size(); ++i)
     if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
@@ -146,10 +201,9 @@ void promises::scan_called(unsigned thread, std::uint64_t from) {
 std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                                     std::span<const indexes::entry> got) {
   const std::string what = "scan(" + std::to_string(from) + ", " + std::to_string(wanted) + ")";
-  running_[thread].on = false;
+  set_ended(thread);
   std::string wrong;
   std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
-  ++clock_;
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i].key < from) wrong = what + " gives key " + std::to_string(got[i].key);
     if (i > 0 && got[i].key <= got[i - 1].key) wrong = what + " is not ascending at key " + std::to_string(got[i].key);
@@ -167,10 +221,7 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
       if (mine) drop(k, *mine);
       continue;
     }
-    const auto found = std::lower_bound(got.begin(), got.end(), keys_[i],
-                                        [](const indexes::entry& e, std::uint64_t key) { return e.key < key; });
-    const bool there = found != got.end() && found->key == keys_[i];
-    const key_state seen = there ? key_state(found->value) : std::nullopt;
+    const key_state seen = state_in(got, keys_[i]);
     std::string why;
     if (mine)
       why = end(k, *mine, {{}, seen});
@@ -204,16 +255,33 @@ std::string promises::judge(std::span<const indexes::entry> entries) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     key_state found;
-    if (at < entries.size() && entries[at].key < keys_[i])
-      return "key " + std::to_string(entries[at].key) + " is there, and nobody inserted it";
+    if (at < entries.size() && entries[at].key < keys_[i]) return not_inserted(entries[at]);
     if (at < entries.size() && entries[at].key == keys_[i]) {
       found = entries[at++].value;
       if (at < entries.size() && entries[at].key == keys_[i])
-        return "key " + std::to_string(keys_[i]) + " is there twice";
+        return "key " + std::to_string(keys_[i]) + " is there twice, with values " + std::to_string(*found) + " and " +
+               std::to_string(entries[at].value);
     }
     if (!allows(states_[i], found)) return why_not(states_[i], keys_[i], found);
   }
-  if (at < entries.size()) return "key " + std::to_string(entries[at].key) + " is there, and nobody inserted it";
+  if (at < entries.size()) return not_inserted(entries[at]);
+  for (const active_load& l : loads_)
+    if (std::string wrong = judge_load(l, entries); !wrong.empty()) return wrong;
+  return {};
+}
+
+// Some first part of it is there. Keys that others have worked on meanwhile say nothing.
+std::string promises::judge_load(const active_load& l, std::span<const indexes::entry> entries) {
+  const indexes::entry* missing = nullptr;
+  for (const indexes::entry& e : l.ascending) {
+    const key_history& k = of(e.key);
+    if (k.under_way.size() != 1 || !k.told.empty()) continue;
+    const key_state found = state_in(entries, e.key);
+    if (!found && missing == nullptr) missing = &e;
+    if (found == e.value && missing != nullptr)
+      return "a load was cut off: key " + std::to_string(e.key) + " is there, and key " + std::to_string(missing->key) +
+             ", which comes before it in the load, is not";
+  }
   return {};
 }
 
@@ -222,8 +290,7 @@ std::string promises::under_way() const {
   for (std::size_t t = 0; t < running_.size(); ++t) {
     const running_operation& r = running_[t];
     if (!r.on) continue;
-    text += (text.empty() ? "" : ", ") + (r.is_scan ? "scan(" + std::to_string(r.what.key) + ")" : to_string(r.what)) +
-            (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
+    text += (text.empty() ? "" : ", ") + r.words + (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
   }
   return text;
 }

@@ -32,7 +32,7 @@ class promises {
   explicit promises(std::vector<std::uint64_t> keys);
 
   // In the index before anything else happens.
-  void preloaded(const indexes::entry& e);
+  void there_before(const indexes::entry& e);
   // An operation of `thread` begins; and ends. `returned` gives "" or why the answer is wrong.
   void called(unsigned thread, const step& s);
   std::string returned(unsigned thread, const step& s, const answer& got);
@@ -41,6 +41,16 @@ class promises {
   void scan_called(unsigned thread, std::uint64_t from);
   std::string scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                             std::span<const indexes::entry> got);
+
+  // Several finds that overlap; a key may be among them twice.
+  void batch_called(unsigned thread, std::span<const std::uint64_t> keys);
+  std::string batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
+                             std::span<const std::optional<std::uint64_t>> got);
+
+  // A load of these entries: each of them goes in by itself, in their order; of the last call of it, `done` were gone
+  // through.
+  void load_called(unsigned thread, std::span<const indexes::entry> ascending);
+  std::string load_returned(unsigned thread, std::size_t done);
 
   // "" or why the index must not hold these entries (ascending, equal keys side by side).
   std::string judge(std::span<const indexes::entry> entries);
@@ -82,8 +92,13 @@ class promises {
 
   struct running_operation {
     bool on = false;
-    bool is_scan = false;
-    step what;
+    std::string words;
+  };
+
+  // A load under way.
+  struct active_load {
+    unsigned thread;
+    std::vector<indexes::entry> ascending;
   };
 
   // A scan under way. A key that nobody works on has no event of it; the first operation to begin on the key adds one.
@@ -104,9 +119,12 @@ class promises {
   static void drop(key_history& k, std::size_t which);
   // Where the operation of `thread` is among those under way.
   [[nodiscard]] static std::optional<std::size_t> place_of(const key_history& k, unsigned thread);
-  void set_running(unsigned thread, const step& s, bool is_scan);
+  void set_running(unsigned thread, std::string words);
+  void set_ended(unsigned thread);
   void begin(key_history& k, unsigned thread, const step& s);
   static std::string end(key_history& k, std::size_t which, const answer& got);
+  // "" or why no crash can leave so much of a load under way.
+  std::string judge_load(const active_load& l, std::span<const indexes::entry> entries);
   [[nodiscard]] static bool allows(key_history& k, const key_state& found);
   [[nodiscard]] static std::string story(const key_history& k, bool blame);
   [[nodiscard]] static std::string why_not(const key_history& k, std::uint64_t key, const key_state& found);
@@ -115,6 +133,7 @@ class promises {
   std::vector<key_history> states_;  // as keys_
   std::uint64_t clock_ = 0;
   std::vector<active_scan> scans_;
+  std::vector<active_load> loads_;
   std::vector<running_operation> running_;  // by thread
 };
 

@@ -10,12 +10,15 @@
 #include <pmlab/verify/image_medium.hpp>
 #include <pmlab/verify/target.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #if defined(PMLAB_SIMULATED)
 #include <pmlab/media/dram.hpp>
+#include <pmlab/simulator/calls.hpp>
 #include <pmlab/simulator/simulated.hpp>
 #endif
 
@@ -30,10 +33,19 @@ void pmlab_verify_register_combination(const pmlab::verify::combination* made);
 namespace pmlab::verify {
 
 #if defined(PMLAB_SIMULATED)
-// DRAM for histories that are short and many, as simulator::simulated is PM for them.
+// DRAM for histories that are short and many, as simulator::simulated is PM for them. It has no room where the machine
+// says so.
 class machine_dram : public media::dram {
  public:
   static constexpr std::size_t lock_stripes = 64;
+
+  class publication : public media::dram::publication {
+   public:
+    explicit publication(machine_dram& medium) noexcept : media::dram::publication(medium) {}
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      return pmlab_machine_has_room(bytes) ? media::dram::publication::allocate(bytes, alignment) : nullptr;
+    }
+  };
 
   machine_dram() = default;
   [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 2; }
@@ -47,6 +59,7 @@ bool register_subject(bool is_mutant = false) {
   subject part;
   part.name = std::string(on_image::layout_name);
   part.ordered = part.image_is_ordered = indexes::ordered_index<on_image>;
+  part.loads = indexes::loadable_index<on_image>;
   part.is_mutant = is_mutant;
   if constexpr (requires(std::uint64_t hash) { on_image::key_of_hash(hash); })
     part.key_of_hash = [](std::uint64_t hash) { return on_image::key_of_hash(hash); };

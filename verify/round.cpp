@@ -2,8 +2,9 @@
 #include <pmlab/verify/round.hpp>
 
 #include <algorithm>
-#include <exception>
-#include <numeric>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -15,122 +16,7 @@ constexpr std::size_t memory_bytes = std::size_t{64} << 20;
 constexpr std::uint64_t accesses_of_creation = 2'000'000;
 constexpr std::uint64_t accesses_of_a_step = 20'000;
 
-// More than enough to split every index's nodes.
-constexpr std::size_t grown_keys = 2600;
-
-// First keys of one 32nd of the hashes, which deepen the directory there; then keys of the other half, whose segment
-// splits while so many entries of the directory lead to it that they fill several lines.
-std::vector<std::uint64_t> uneven_keys(const subject& kind, random& source) {
-  constexpr unsigned prefix_bits = 5;
-  constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
-  const std::uint64_t prefix = source.next() << (64 - prefix_bits);
-  std::vector<std::uint64_t> keys;
-  for (std::size_t i = 0; i < grown_keys; ++i) {
-    const std::uint64_t hash = source.next();
-    const std::uint64_t other_half = (~prefix & top_bit) | (hash & ~top_bit);
-    keys.push_back(kind.key_of_hash(i < grown_keys * 2 / 5 ? prefix | hash >> prefix_bits : other_half));
-  }
-  return keys;
-}
-
-// In the order in which they are hard.
-std::vector<std::uint64_t> keys_of(const round_options& options, const subject& kind) {
-  random source(options.seed * 31 + 7);
-  if (options.grown && kind.key_of_hash != nullptr && source.one_in(2)) return uneven_keys(kind, source);
-  // Dense keys share nodes and lines; the others spread over the whole range.
-  constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
-                               key_set::anywhere, key_set::extremes, key_set::high_bits};
-  const key_set keys = kinds[source.below(std::size(kinds))];
-  const bool tame = keys == key_set::dense || keys == key_set::anywhere;
-  return make_keys(kind.modest && !tame ? key_set::dense : keys, options.grown ? grown_keys : options.keys, source);
-}
-
 }  // namespace
-
-std::string to_string(const planned_step& s) {
-  if (s.scan_length == 0) return to_string(s.what);
-  return "scan(" + std::to_string(s.what.key) + ", " + std::to_string(s.scan_length) + ")";
-}
-
-round_plan round_runner::plan(const round_options& options) const {
-  round_plan plan;
-  plan.keys = keys_of(options, kind_);
-  random source(options.seed * 1000003 + 11);
-  std::uint64_t unique = 1000;
-  if (options.grown) {
-    const std::size_t count = entries_before_a_split(plan.keys, source);
-    for (std::size_t i = 0; i < count; ++i) plan.preload.push_back({plan.keys[i], ++unique});
-  }
-  const std::size_t present = plan.preload.size();
-  std::size_t next_new = present;
-  plan.threads.resize(options.threads);
-  // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so that
-  // nodes empty again; the others stay where they are.
-  const bool adds = options.grown || source.one_in(2);
-  const bool removes = !adds && source.one_in(2);
-  // With threads, a quarter of the rounds goes for a few keys mostly: what one thread does another one is to see half done.
-  const std::size_t hot = options.threads > 1 && !options.grown && source.one_in(4) ? 3 + source.below(6) : 0;
-  const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
-  const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
-  // What a cache may get wrong is seen by readers: in half of its rounds most operations are theirs.
-  const bool reads = kind_.has_threads && source.one_in(2);
-  const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
-  const auto mix_of = [&](std::size_t i) {
-    if (reads) return reading;
-    if (hot != 0 || (!adds && !removes)) return step_mix{};
-    return removes && i >= options.operations / 2 ? removing : adding;
-  };
-  std::size_t number = 0;
-  for (unsigned t = 0; t < options.threads; ++t)
-    for (std::size_t i = 0; i < options.operations; ++i, ++number) {
-      planned_step s;
-      s.what = {random_action(source, mix_of(i)), plan.keys[source.below(plan.keys.size())],
-                source.one_in(4) && !kind_.modest ? source.below(3) : ++unique};
-      if (kind_.modest && s.what.what == action::upsert) s.what.what = action::insert;
-      if (hot != 0 && !source.one_in(4)) s.what.key = plan.keys[source.below(std::min(hot, plan.keys.size()))];
-      const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
-      if (options.grown && adds_key && next_new < plan.keys.size()) s.what.key = plan.keys[next_new++];
-      if (kind_.ordered && source.one_in(24))
-        s.scan_length = 1 + source.below(source.one_in(4) ? std::min<std::size_t>(plan.keys.size(), 120) + 2 : 16);
-      const bool kept =
-          options.steps.empty() || std::find(options.steps.begin(), options.steps.end(), number) != options.steps.end();
-      if (kept) plan.threads[t].push_back(s);
-    }
-  std::sort(plan.keys.begin(), plan.keys.end());
-  return plan;
-}
-
-// How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
-std::size_t round_runner::entries_before_a_split(const std::vector<std::uint64_t>& keys, random& source) const {
-  if (kind_.open_image == nullptr) return keys.size() / 2;
-  image_medium medium(memory_bytes);
-  medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);
-  const std::unique_ptr<target> index = kind_.open_image(medium);
-  std::vector<std::size_t> splits;
-  std::uint64_t bytes = medium.used().allocated_bytes;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    index->perform({action::insert, keys[i], i});
-    const std::uint64_t now = medium.used().allocated_bytes;
-    if (now != bytes) splits.push_back(i);
-    bytes = now;
-  }
-  const std::size_t at = splits.empty() ? keys.size() / 2 : splits[source.below(splits.size())];
-  const std::size_t before = source.below(6);
-  return at > before ? at - before : 0;
-}
-
-void round_runner::preload(const std::vector<indexes::entry>& entries) {
-  if (entries.empty()) return;
-  memory_.observe(nullptr);
-  memory_.keep_log(false);
-  for (const indexes::entry& e : entries) {
-    index_->perform({action::insert, e.key, e.value});
-    promises_->preloaded(e);
-  }
-  simulator::the_machine().settle();
-  memory_.keep_log(true);
-  if (exploring_) memory_.observe(explorer_.get());
-}
 
 round_runner::round_runner(const subject& kind, round_counts& counts, std::function<void(const std::string&)> violated)
     : kind_(kind), counts_(counts), violated_(std::move(violated)), memory_(memory_bytes) {}
@@ -155,26 +41,70 @@ std::unique_ptr<simulator::schedule> round_runner::make_schedule(const round_opt
   return std::make_unique<bounded_schedule>(static_cast<unsigned>(source.below(options.threads)), std::move(two));
 }
 
-void round_runner::drive(unsigned thread, const std::vector<planned_step>& steps) {
+std::uint64_t round_runner::refusals() const {
+  return memory_.limit().refusals() + simulator::the_machine().limit_of_dram().refusals();
+}
+
+// One thread alone may say `full` only of space that it was refused itself; of many, one may say so for another.
+std::string round_runner::has_no_right_to_be_full(std::uint64_t refusals_before) const {
+  if (refusals() != (alone_ ? refusals_before : 0)) return {};
+  return ", and no medium refused it any space";
+}
+
+// "" or what is wrong with its answer.
+std::string round_runner::perform(unsigned thread, const planned_step& s, std::vector<indexes::entry>& scanned) {
+  simulator::machine& machine = simulator::the_machine();
+  std::string wrong;
+  const std::uint64_t refused = refusals();
+  if (s.scan_length != 0) {
+    const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
+    machine.quietly([&] { promises_->scan_called(thread, s.what.key); });
+    const std::size_t count = index_->scan(s.what.key, out);
+    machine.quietly([&] { wrong = promises_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
+  } else if (!s.batch.empty()) {
+    std::vector<std::optional<std::uint64_t>> found;
+    machine.quietly([&] {
+      found.resize(s.batch.size());
+      promises_->batch_called(thread, s.batch);
+    });
+    index_->find_batch(s.batch, found);
+    machine.quietly([&] {
+      wrong = promises_->batch_returned(thread, s.batch, found);
+      std::vector<std::optional<std::uint64_t>>().swap(found);
+    });
+  } else if (!s.load.empty()) {
+    machine.quietly([&] { promises_->load_called(thread, s.load); });
+    const std::size_t done = index_->load(s.load);
+    machine.quietly([&] {
+      wrong = promises_->load_returned(thread, done);
+      if (wrong.empty() && done != s.load.size())
+        if (const std::string why = has_no_right_to_be_full(refused); !why.empty())
+          wrong =
+              "load goes through " + std::to_string(done) + " of " + std::to_string(s.load.size()) + " entries" + why;
+    });
+  } else {
+    machine.quietly([&] { promises_->called(thread, s.what); });
+    const answer got = index_->perform(s.what);
+    machine.quietly([&] {
+      wrong = promises_->returned(thread, s.what, got);
+      if (wrong.empty() && got.changed == indexes::outcome::full)
+        if (const std::string why = has_no_right_to_be_full(refused); !why.empty())
+          wrong = to_string(s.what) + " answers full" + why;
+    });
+  }
+  return wrong;
+}
+
+void round_runner::drive(unsigned thread, const round_plan::thread_steps& steps) {
   simulator::machine& machine = simulator::the_machine();
   // Made and filled unwatched: they are the driver's, not the index's.
   std::vector<indexes::entry> scanned;
   machine.quietly([&] { scanned.resize(promises_->keys().size() + 4); });
   for (const planned_step& s : steps) {
-    machine.quietly(
-        [&] { s.scan_length != 0 ? promises_->scan_called(thread, s.what.key) : promises_->called(thread, s.what); });
-    answer got;
-    std::size_t count = 0;
-    const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
-    if (s.scan_length != 0)
-      count = index_->scan(s.what.key, out);
-    else
-      got = index_->perform(s.what);
+    std::string wrong = perform(thread, s, scanned);
     machine.quietly([&] {
-      const std::string wrong = s.scan_length != 0
-                                    ? promises_->scan_returned(thread, s.what.key, out.size(), out.first(count))
-                                    : promises_->returned(thread, s.what, got);
       if (!wrong.empty()) violated_(wrong + machine.positions());
+      std::string().swap(wrong);
       if (exploring_) explorer_->promised();
     });
   }
@@ -183,6 +113,8 @@ void round_runner::drive(unsigned thread, const std::vector<planned_step>& steps
 
 void round_runner::check_live(target& index) {
   std::vector<indexes::entry> entries;
+  // First: who walks may make durable, unwatched, what a crash has left half done.
+  if (std::string wrong = memory_.audit(); !wrong.empty()) violated_(wrong);
   if (std::string wrong = index.check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
   index.entries(entries);
   if (std::string wrong = promises_->judge(entries); !wrong.empty()) violated_("at the end of the run, " + wrong);
@@ -190,44 +122,66 @@ void round_runner::check_live(target& index) {
   if (held && *held != memory_.blocks().live_bytes())
     violated_("at the end of the run, the index holds " + std::to_string(*held) + " bytes, and " +
               std::to_string(memory_.blocks().live_bytes()) + " are allocated");
-  if (std::string wrong = memory_.audit(); !wrong.empty()) violated_(wrong);
 }
 
-void round_runner::run(const round_options& options) {
-  simulator::machine& machine = simulator::the_machine();
-  const round_plan todo = plan(options);
-  if (on_plan) on_plan(todo);
-  promises_ = std::make_unique<promises>(todo.keys);
-  const std::unique_ptr<simulator::schedule> schedule = make_schedule(options);
-  if (options.crashes && explorer_ == nullptr)
-    explorer_ = std::make_unique<crash_explorer>(kind_, memory_, counts_.crash, violated_);
-  exploring_ = options.crashes;
+void round_runner::prepare(const round_plan& plan) {
+  if (!plan.prepare.empty()) {
+    memory_.observe(nullptr);
+    memory_.keep_log(false);
+    for (const step& s : plan.prepare) index_->perform(s);
+    simulator::the_machine().settle();
+    memory_.keep_log(true);
+    if (exploring_) memory_.observe(explorer_.get());
+  }
+  simulator::space_limit::plan space = plan.space;
+  if (space.most_bytes != simulator::space_limit::never) space.most_bytes += memory_.blocks().live_bytes();
+  memory_.limit(simulator::space_limit(space));
+  simulator::the_machine().limit_of_dram() = simulator::space_limit(plan.space_of_copies);
+}
 
-  memory_.reset();
+// Before the last crash, states are kept, not judged: other rounds do that.
+void round_runner::begin_explorer(const round_options& options, bool last) {
+  crash_options how = options.crash;
+  if (!last) {
+    how.points_one_in = 3;
+    how.states_per_point = how.states_per_promise = 3;
+    how.only_keep_one = true;
+  }
+  explorer_->begin(promises_.get(), options.seed ^ options.schedule_seed << 32, how);
+  memory_.observe(explorer_.get());
+}
+
+void round_runner::run_until_crash(const round_options& options, const round_plan& plan, std::size_t phase) {
+  simulator::machine& machine = simulator::the_machine();
+  const round_plan::phase& todo = plan.phases[phase];
+  promises_ = std::make_unique<promises>(plan.keys);
+  for (const indexes::entry& e : known_) promises_->there_before(e);
+  const std::unique_ptr<simulator::schedule> schedule = make_schedule(options);
   simulator::machine_options how;
   how.who = schedule.get();
-  std::size_t steps = todo.preload.size();
-  for (const auto& of_thread : todo.threads) steps += of_thread.size();
+  std::size_t steps = plan.prepare.size() + known_.size();
+  for (const auto& of_thread : todo)
+    for (const planned_step& s : of_thread) steps += 1 + s.batch.size() + s.load.size();
   how.access_limit = accesses_of_creation + steps * accesses_of_a_step;
   machine.begin(how);
   machine.use(&memory_);
-  if (exploring_) {
-    explorer_->begin(promises_.get(), options.seed ^ options.schedule_seed << 32, options.crash);
-    memory_.observe(explorer_.get());
-  }
+  if (exploring_) begin_explorer(options, phase + 1 == plan.phases.size());
   {
     machine.watch(true);
     const std::unique_ptr<target> index = kind_.open_simulated();
     index_ = index.get();
-    index->know_keys(promises_->keys());
-    preload(todo.preload);
+    machine.quietly([&] {
+      index->know_keys(promises_->keys());
+      if (phase == 0)
+        for (const auto& [key, value] : plan.before) promises_->there_before({key, value});
+    });
+    if (phase == 0) prepare(plan);
     if (options.threads == 1) {
-      drive(0, todo.threads[0]);
+      drive(0, todo[0]);
     } else {
       machine.quietly([&] {
         std::vector<std::thread> threads;
-        for (unsigned t = 0; t < options.threads; ++t)
-          threads.emplace_back([this, t, &todo] { drive(t, todo.threads[t]); });
+        for (unsigned t = 0; t < options.threads; ++t) threads.emplace_back([this, t, &todo] { drive(t, todo[t]); });
         for (std::thread& t : threads) t.join();
       });
     }
@@ -239,11 +193,40 @@ void round_runner::run(const round_options& options) {
   machine.watch(false);
   if (options.how == search::bounded && options.schedule_seed == 0) accesses_before_ = machine.accesses();
   counts_.accesses += machine.accesses();
-  ++counts_.rounds;
-  if (options.threads > 1) ++counts_.schedules;
   machine.end();
   if (kind_.after_run != nullptr) kind_.after_run();
   if (machine.dram()->live_blocks() == 0) machine.dram()->reset();
+}
+
+// The memory becomes what one of the crashes has left, and `known_` what is in it. False: there was no crash.
+bool round_runner::crash() {
+  const kept_crash& kept = explorer_->kept();
+  if (kept.blocks == nullptr) return false;
+  known_ = explorer_->entries_of_kept();
+  memory_.reset();
+  memory_.restore(kept.bytes.data(), kept.bytes.size());
+  memory_.restore_blocks(*kept.blocks, kept.top);
+  return true;
+}
+
+void round_runner::run(const round_options& options) {
+  const round_plan todo = make_plan(kind_, options);
+  if (on_plan) on_plan(todo);
+  if (options.crashes && explorer_ == nullptr)
+    explorer_ = std::make_unique<crash_explorer>(kind_, memory_, counts_.crash, violated_);
+  exploring_ = options.crashes;
+  alone_ = options.threads == 1 && !kind_.has_threads;
+  // In a pool, blocks of small alignment begin in the middle of a line.
+  constexpr std::size_t places[] = {16, 16, 16, 0, 32, 48};
+  memory_.place_small_blocks_at(places[options.seed % std::size(places)]);
+  memory_.reset();
+  known_.clear();
+  for (std::size_t phase = 0; phase < todo.phases.size(); ++phase) {
+    if (phase > 0 && !crash()) break;
+    run_until_crash(options, todo, phase);
+  }
+  ++counts_.rounds;
+  if (options.threads > 1) ++counts_.schedules;
 }
 
 }  // namespace pmlab::verify

@@ -5,6 +5,7 @@
 #include <pmlab/verify/crash_explorer.hpp>
 #include <pmlab/verify/operations.hpp>
 #include <pmlab/verify/promises.hpp>
+#include <pmlab/verify/round_plan.hpp>
 #include <pmlab/verify/schedules.hpp>
 #include <pmlab/verify/target.hpp>
 
@@ -17,43 +18,12 @@
 
 namespace pmlab::verify {
 
-enum class search : std::uint8_t { random, bounded };
-
-struct round_options {
-  std::uint64_t seed = 1;           // of keys and operations
-  std::uint64_t schedule_seed = 1;  // of the schedule
-  search how = search::random;
-  unsigned threads = 1;
-  std::size_t operations = 120;  // of each thread
-  std::size_t keys = 120;
-  // Begin with as many keys as it takes to be a few operations before a node splits, and watch from there on.
-  bool grown = false;
-  std::vector<std::size_t> steps{};  // not empty: only these of all threads' operations, counted thread by thread
-  bool crashes = true;
-  crash_options crash{};
-};
-
 struct round_counts {
   crash_counts crash;
   std::uint64_t rounds = 0;
   std::uint64_t accesses = 0;
   std::uint64_t schedules = 0;  // rounds of more than one thread
 };
-
-// What a thread does: an operation, or a scan.
-struct planned_step {
-  step what;
-  std::size_t scan_length = 0;  // > 0: a scan from what.key
-};
-
-// What a round does.
-struct round_plan {
-  std::vector<std::uint64_t> keys;                 // all that it uses, ascending
-  std::vector<indexes::entry> preload;             // put in before anybody watches
-  std::vector<std::vector<planned_step>> threads;  // the operations
-};
-
-[[nodiscard]] std::string to_string(const planned_step& s);
 
 // Keeps what is expensive between the rounds of a process.
 class round_runner {
@@ -68,10 +38,14 @@ class round_runner {
   void run(const round_options& options);
 
  private:
-  [[nodiscard]] round_plan plan(const round_options& options) const;
-  [[nodiscard]] std::size_t entries_before_a_split(const std::vector<std::uint64_t>& keys, random& source) const;
-  void preload(const std::vector<indexes::entry>& entries);
-  void drive(unsigned thread, const std::vector<planned_step>& steps);
+  void run_until_crash(const round_options& options, const round_plan& plan, std::size_t phase);
+  void prepare(const round_plan& plan);
+  void begin_explorer(const round_options& options, bool last);
+  void drive(unsigned thread, const round_plan::thread_steps& steps);
+  std::string perform(unsigned thread, const planned_step& s, std::vector<indexes::entry>& scanned);
+  [[nodiscard]] std::string has_no_right_to_be_full(std::uint64_t refusals_before) const;
+  [[nodiscard]] std::uint64_t refusals() const;
+  bool crash();
   void check_live(target& index);
   std::unique_ptr<simulator::schedule> make_schedule(const round_options& options) const;
 
@@ -83,6 +57,8 @@ class round_runner {
   std::unique_ptr<promises> promises_;
   target* index_ = nullptr;
   bool exploring_ = false;
+  bool alone_ = true;                  // one thread, and none of the index's own
+  std::vector<indexes::entry> known_;  // in the index when it is opened
   std::uint64_t accesses_before_ = 0;  // of the last round of this seed without a pre-emption
 };
 

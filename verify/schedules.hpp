@@ -22,6 +22,8 @@ class random_schedule final : public simulator::schedule {
     constexpr std::uint64_t means[] = {6, 20, 20, 80};
     mean_ = means[random_.below(4)];
     puts_to_sleep_ = random_.one_in(2);
+    // Long enough for others to use again what it reads.
+    if (random_.one_in(4)) longest_sleep_ = 8000;
   }
 
   std::uint64_t quantum() override {
@@ -47,7 +49,7 @@ class random_schedule final : public simulator::schedule {
       asleep_ = nullptr;
     if (asleep_ != nullptr || why != simulator::turn::time_is_up || !random_.one_in(2)) return;
     asleep_ = current;
-    wakes_ = now + 1 + random_.below(longest_sleep);
+    wakes_ = now + 1 + random_.below(longest_sleep_);
   }
 
   // Any but `f`, if there is one.
@@ -62,10 +64,9 @@ class random_schedule final : public simulator::schedule {
     return i;
   }
 
-  static constexpr std::uint64_t longest_sleep = 1000;  // accesses
-
   random random_;
   std::uint64_t mean_;
+  std::uint64_t longest_sleep_ = 1000;  // accesses
   bool puts_to_sleep_;
   simulator::fiber* asleep_ = nullptr;
   std::uint64_t wakes_ = 0;

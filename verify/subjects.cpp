@@ -91,6 +91,7 @@ const subject& combine(const std::string& text, const spec& given) {
   whole.image_is_ordered = parts.front()->image_is_ordered;
   whole.key_of_hash = parts.front()->key_of_hash;
   whole.open_image = parts.front()->open_image;
+  if (parts.size() > 1) whole.open_copy_on_image = parts[1]->open_image;
   whole.open_durable_part =
       parts.front()->open_durable_part ? parts.front()->open_durable_part : parts.front()->open_simulated;
   whole.has_threads = true;
@@ -152,6 +153,7 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   }
   known->ordered = part->ordered;
   known->image_is_ordered = part->image_is_ordered;
+  known->loads = part->loads;
   known->key_of_hash = part->key_of_hash;
   if (part->open_simulated) known->open_simulated = part->open_simulated;
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;

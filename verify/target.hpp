@@ -31,6 +31,16 @@ class target {
   virtual ~target() = default;
 
   virtual answer perform(const step& s) = 0;
+  // values[i] := find(keys[i]), as indexes::point_index.
+  virtual void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
+    for (std::size_t i = 0; i < keys.size(); ++i) values[i] = perform({action::find, keys[i], 0}).found;
+  }
+  // As indexes::loadable_index.
+  virtual std::size_t load(std::span<const indexes::entry> ascending) {
+    for (std::size_t i = 0; i < ascending.size(); ++i)
+      if (perform({action::insert, ascending[i].key, ascending[i].value}).changed == indexes::outcome::full) return i;
+    return ascending.size();
+  }
   // Only of ordered ones: as indexes::ordered_index.
   virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
   // Every entry, in ascending order of keys (equal keys side by side), in place of what is in `out`.
@@ -39,6 +49,8 @@ class target {
   virtual void know_keys(const std::vector<std::uint64_t>& /*keys*/) {}
   // The first violated invariant; "": none.
   virtual std::string check() = 0;
+  // The same of an index that was opened this moment, and has nothing to put off any more.
+  virtual std::string check_opened() { return check(); }
   // Bytes of the medium that the index knows it holds; nothing: it cannot tell.
   virtual std::optional<std::uint64_t> held_bytes() = 0;
 };
@@ -53,6 +65,15 @@ class typed_target final : public target {
 
   answer perform(const step& s) override { return verify::perform(s, index_); }
 
+  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) override {
+    index_.find_batch(keys, values);
+  }
+
+  std::size_t load(std::span<const indexes::entry> ascending) override {
+    if constexpr (indexes::loadable_index<Index>) return index_.load(ascending);
+    return target::load(ascending);
+  }
+
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override {
     if constexpr (indexes::ordered_index<Index>) return index_.scan(from, out);
     return 0;
@@ -65,14 +86,19 @@ class typed_target final : public target {
       std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   }
 
-  std::string check() override {
-    const indexes::check_report report = index_.check();
-    return report.ok() ? std::string() : report.violations.front();
+  std::string check() override { return first_of(index_.check()); }
+  std::string check_opened() override {
+    if constexpr (requires { index_.check_opened(); }) return first_of(index_.check_opened());
+    return check();
   }
 
   std::optional<std::uint64_t> held_bytes() override { return index_.stats().medium_bytes; }
 
  private:
+  static std::string first_of(const indexes::check_report& report) {
+    return report.ok() ? std::string() : report.violations.front();
+  }
+
   std::unique_ptr<Medium> own_;
   Index index_;
 };
@@ -82,6 +108,7 @@ struct subject {
   std::string name;
   bool ordered = false;
   bool image_is_ordered = false;  // so is what is opened on an image
+  bool loads = false;             // its `load` is more than one insert after the other
   // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
@@ -103,6 +130,10 @@ struct subject {
   void (*after_run)() = nullptr;
   // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
   bool modest = false;
+
+  // Of a combination with a copy of its data: the copy's index on an image, so that it can be brought to the end of its
+  // space as well. Or nullptr.
+  std::unique_ptr<target> (*open_copy_on_image)(image_medium& medium) = nullptr;
 };
 
 // What an index is made into: a cache in front of it, or several of them side by side. Its specification,

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -57,7 +58,7 @@ class fillers {
     try {
       for (std::size_t i = 0; i < o.fillers; ++i)
         threads_.start([this, begin, &mine = *ways_in_[i]] {
-          begin();
+          begin_if_memory(begin);
           serve(mine);
         });
     } catch (...) {
@@ -191,6 +192,14 @@ class fillers {
           in.woken.wait_for(lock, rest_);
       }
       in.rests.store(false, std::memory_order_seq_cst);
+    }
+  }
+
+  // A medium that has no memory to note the beginning charges the filler nothing.
+  static void begin_if_memory(const std::function<void()>& begin) {
+    try {
+      begin();
+    } catch (const std::bad_alloc&) {
     }
   }
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -47,8 +48,23 @@ class erasures {
   std::size_t stripes_;
 };
 
+// Calls loop(thread) for `threads` threads, from as many. Throws std::bad_alloc, when all have ended, if one of them did.
+template <class Loop>
+void run_while_memory(unsigned threads, Loop&& loop) {
+  std::atomic<bool> failed{false};
+  sync::run_in_parallel(threads, threads, 1, [&](std::size_t thread) {
+    try {
+      loop(thread);
+    } catch (const std::bad_alloc&) {
+      failed.store(true, std::memory_order_relaxed);
+    }
+  });
+  if (failed.load(std::memory_order_relaxed)) throw std::bad_alloc();
+}
+
 // Calls work(entries, time) for chunks of `chunk_entries` entries that together are all of `tree`, whatever writers do,
-// from up to `threads` threads; `time`: `clock()` before the chunk was read. Returns how many entries there were.
+// from up to `threads` threads; `time`: `clock()` before the chunk was read. Returns how many entries there were. Throws
+// std::bad_alloc, when all threads have ended, if reading or `work` did: then not all were gone through.
 template <class Tree, class Clock, class Work>
 std::uint64_t for_each_chunk(Tree& tree, unsigned threads, std::size_t chunk_entries, const std::atomic<bool>& stop,
                              Clock&& clock, Work&& work) {
@@ -56,8 +72,9 @@ std::uint64_t for_each_chunk(Tree& tree, unsigned threads, std::size_t chunk_ent
   indexes::key_type from = 0;
   bool at_end = false;
   std::atomic<std::uint64_t> sum{0};
-  const auto loop = [&](std::size_t /*thread*/) {
-    std::vector<indexes::entry> chunk(chunk_entries);
+  std::vector<indexes::entry> chunks(threads * chunk_entries);
+  const auto loop = [&](std::size_t thread) {
+    const auto chunk = std::span(chunks).subspan(thread * chunk_entries, chunk_entries);
     while (!stop.load(std::memory_order_relaxed)) {
       std::size_t count = 0;
       std::uint64_t time = 0;
@@ -74,7 +91,7 @@ std::uint64_t for_each_chunk(Tree& tree, unsigned threads, std::size_t chunk_ent
       sum.fetch_add(count, std::memory_order_relaxed);
     }
   };
-  sync::run_in_parallel(threads, threads, 1, loop);
+  run_while_memory(threads, loop);
   return sum.load();
 }
 

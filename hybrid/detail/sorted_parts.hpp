@@ -1,6 +1,7 @@
 // The entries of a hash in the order of keys: cut into ranges of keys, each of which one thread sorts.
 #pragma once
 
+#include <pmlab/hybrid/detail/rebuild.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
@@ -170,7 +171,8 @@ class part_sorter {
 
 // Calls load(entries) with all entries of `hash`, which nobody changes meanwhile, in parts: ascending within each, and no
 // two parts' keys between one another; from up to `threads` threads. Takes 32 bytes of DRAM per entry while it works.
-// Returns how many entries there were; stops early when `stop` says so. May throw std::bad_alloc, before the first call.
+// Returns how many entries there were; stops early when `stop` says so. May throw std::bad_alloc, before the first call, or
+// when all threads have ended, if `load` did.
 template <class Hash, class Load>
 std::uint64_t for_each_sorted_part(const Hash& hash, unsigned threads, const std::atomic<bool>& stop, Load&& load) {
   constexpr std::size_t entries_per_part = std::size_t{1} << 14;
@@ -185,7 +187,7 @@ std::uint64_t for_each_sorted_part(const Hash& hash, unsigned threads, const std
   std::vector<part_sorter> sorters;
   for (unsigned t = 0; t < threads; ++t) sorters.emplace_back(largest);
   std::atomic<std::size_t> next{0};
-  sync::run_in_parallel(threads, threads, 1, [&](std::size_t t) {
+  run_while_memory(threads, [&](std::size_t t) {
     for (std::size_t p = next++; p < parted.parts() && !stop.load(std::memory_order_relaxed); p = next++)
       load(sorters[t].sort(parted.part(p)));
   });

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -33,18 +34,22 @@ class updaters {
 
  public:
   // `apply(change, last)`: makes the change, which is a put or a remove, in the copy if `last` is true, and counts it
-  // as applied. `foresee(key)`: a change of it will be applied soon. `begin()`: told by a background thread before it
-  // works. Throws pmlab::error: no more threads.
+  // as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of it
+  // will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
            std::function<void(indexes::key_type)> foresee, std::function<void()> begin)
       : apply_(std::move(apply)), foresee_(std::move(foresee)), begin_(std::move(begin)), rest_(o.rest) {
     for (unsigned i = 0; i < std::max(o.queues, 1U); ++i) lanes_.push_back(std::make_unique<lane>(o));
     try {
       const unsigned threads = o.how == update::synchronous ? 0 : o.updaters;
+      threads_.reserve(threads);
       for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this, i, threads] { serve(i, threads); });
     } catch (const std::system_error& e) {
       close();
       throw error(std::string("cannot start an updater of the hybrid index: ") + e.what(), "ask for fewer updaters");
+    } catch (...) {
+      close();
+      throw;
     }
   }
   updaters(const updaters&) = delete;
@@ -127,6 +132,9 @@ class updaters {
     std::atomic<std::uint64_t> writer_waits{0};
     mutable std::mutex draining;  // guards what follows
     std::vector<change> batch;
+    std::size_t taken = 0;  // places of the batch that is under way; 0: none is
+    std::vector<change>::iterator next;
+    std::vector<change>::iterator end;
     statistics counts;
     std::uint64_t awaited = 0;  // the place whose wait is being timed; 0: none
     clock::time_point since;
@@ -140,11 +148,16 @@ class updaters {
 
   std::size_t help(lane& l) {
     const std::unique_lock lock(l.draining, std::try_to_lock);
-    return lock.owns_lock() ? drain(l) : 0;
+    if (!lock.owns_lock()) return 0;
+    try {
+      return drain(l);
+    } catch (const std::bad_alloc&) {
+      return 0;  // the batch stays under way: this thread goes on with it later, or another one
+    }
   }
 
-  // Applies one batch, with `draining` held. Returns how many changes it had.
-  std::size_t drain(lane& l) {
+  // Takes a batch and puts it in order, with `draining` held. Returns how many changes it had.
+  std::size_t take_batch(lane& l) {
     const std::size_t count = l.queue.take(l.batch);
     const std::uint64_t before = l.applied.load(std::memory_order_relaxed);
     const std::uint64_t reserved = l.queue.reserved();
@@ -159,15 +172,28 @@ class updaters {
     std::for_each(first, end, [this](const change& c) { foresee_(c.key); });
     // In the order of keys, which the tree likes; of equal keys the latest comes last.
     std::stable_sort(first, end, [](const change& a, const change& b) { return a.key < b.key; });
-    for (auto c = first; c != end; ++c) {
+    l.next = first;
+    l.end = end;
+    l.counts.queued += static_cast<std::uint64_t>(end - first);
+    l.counts.deepest = std::max(l.counts.deepest, reserved - before);
+    return count;
+  }
+
+  // Applies one batch, or the rest of one whose last change threw, with `draining` held. Returns how many changes it had.
+  std::size_t drain(lane& l) {
+    if (l.taken == 0) l.taken = take_batch(l);
+    if (l.taken == 0) return 0;
+    for (; l.next != l.end; ++l.next) {
+      const auto c = l.next;
+      const auto end = l.end;
       const bool last = c + 1 == end || (c + 1)->key != c->key;
       apply_(*c, last);
       l.counts.merged += last ? 0 : 1;
     }
+    const std::size_t count = std::exchange(l.taken, 0);
+    const std::uint64_t before = l.applied.load(std::memory_order_relaxed);
     l.applied.store(before + count, std::memory_order_release);
     ++l.counts.batches;
-    l.counts.queued += static_cast<std::uint64_t>(end - first);
-    l.counts.deepest = std::max(l.counts.deepest, reserved - before);
     if (before + count >= l.awaited) {
       const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - l.since).count();
       l.counts.longest_lag_ns = std::max(l.counts.longest_lag_ns, static_cast<std::uint64_t>(waited));
@@ -180,9 +206,13 @@ class updaters {
   void serve(std::size_t first, std::size_t step) {
     constexpr unsigned looks_before_rest = 64;
     for (unsigned idle = 0; !closing_.load(std::memory_order_acquire);) {
-      begin_();
       std::size_t done = 0;
-      for (std::size_t i = first; i < lanes_.size(); i += step) done += help(*lanes_[i]);
+      try {
+        begin_();
+        for (std::size_t i = first; i < lanes_.size(); i += step) done += help(*lanes_[i]);
+      } catch (const std::bad_alloc&) {
+        // `begin` found no memory: it is tried again.
+      }
       if (done != 0) {
         idle = 0;
       } else if (++idle < looks_before_rest) {

@@ -69,6 +69,23 @@ inline constexpr std::size_t displacements = 4;  // 0 = at home, and three neigh
   return (word & live_bit) != 0 && ((word ^ hash) >> (64 - local_depth)) == 0;
 }
 
+// The local depth that a segment was made with. A split makes the half whose next hash bit is 1, and leaves the half of
+// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a hash.
+[[nodiscard]] constexpr unsigned depth_when_made(std::uint64_t prefix, unsigned local_depth) noexcept {
+  const std::uint64_t bits = prefix >> (64 - local_depth);
+  return bits == 0 ? 1 : local_depth - static_cast<unsigned>(std::countr_zero(bits));
+}
+static_assert(depth_when_made(std::uint64_t{0b101} << 61, 3) == 3 &&
+              depth_when_made(std::uint64_t{0b100} << 61, 3) == 1);
+static_assert(depth_when_made(0, 4) == 1 && depth_when_made(std::uint64_t{0b0110} << 60, 4) == 3);
+
+// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an entry
+// has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a split
+// has left it behind.
+[[nodiscard]] constexpr bool can_hold(slot_word word, std::uint64_t prefix, unsigned made) noexcept {
+  return (word & live_bit) == 0 ? (word & ~overflow_mask) == 0 : (word ^ prefix) >> (64 - made) == 0;
+}
+
 // One device line.
 struct alignas(media::xpline_bytes) window {
   std::array<entry_line, lines_per_window> lines;
@@ -207,6 +224,17 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
         const std::size_t offset = (line + lines_per_window - home_line_of(hash)) % lines_per_window;
         function(hash, position{{&l, index}, displacement_of(word), offset});
       }
+}
+
+// Slots with what no operation leaves in them.
+[[nodiscard]] inline std::size_t damaged_slots(const segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
+  const unsigned made = depth_when_made(prefix, local_depth);
+  std::size_t damaged = 0;
+  for (const window& w : s.windows)
+    for (const entry_line& line : w.lines)
+      for (const auto& word : line.keys)
+        damaged += can_hold(word.load(std::memory_order_acquire), prefix, made) ? 0 : 1;
+  return damaged;
 }
 
 // Sets the overflow bits that are missing in a segment of an earlier run. It stands between a reopened table and its

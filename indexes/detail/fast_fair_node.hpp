@@ -24,16 +24,16 @@ inline constexpr std::size_t node_bytes = 512;
 inline constexpr std::size_t lines_per_node = node_bytes / media::cache_line_bytes - 1;
 inline constexpr std::size_t capacity = lines_per_node * entries_per_line;
 
-//   0          8         16      24            32                  40               48         64
-//   | high key | sibling | level | first child | greatest present? | greatest value | reserved |
+//   0          8         16      24            32                  40               48             56      64
+//   | high key | sibling | level | first child | greatest present? | greatest value | next retired | gone? |
 //   64
 //   | line 0: slots 0..3 | line 1: slots 4..7 | ... | line 6: slots 24..27 |
 //
 // Slots, in order of their number:
-//   N1  Keys never decrease.
+//   N1  The slots whose keys are below the high key are the first ones, and these keys never decrease.
 //   N2  A slot is an entry if its key is below the high key and differs from the next slot's key; every other slot is
 //       free: either a hole (equal to the next slot: of equal neighbours the last one holds the value) or beyond the
-//       high key (never used, or moved to the sibling by a split).
+//       high key (never used, moved to the sibling by a split, or copied from the sibling by a join under way).
 // So the state between two stores of a shift, and what a crash leaves of it, is a valid node that needs no repair.
 //
 // In a leaf, an entry is a key and its value; in an inner node, a separator and the child whose keys are at or above
@@ -45,7 +45,9 @@ struct alignas(media::cache_line_bytes) node {
   std::atomic<media::pointer<node>> first_child{};
   std::atomic<std::uint64_t> greatest_present{0};  // last leaf: 1 if greatest_key is in the tree
   std::atomic<std::uint64_t> greatest_value{0};
-  std::array<std::uint64_t, 2> reserved{};
+  // Both 0 in nodes of the releases that never retired one.
+  std::atomic<media::pointer<node>> next_retired{};  // of a retired node and of the leftmost leaf: see retired_nodes
+  std::atomic<std::uint64_t> gone{0};                // 1: retired; it never changes again, and no way leads to it
   std::array<entry_line, lines_per_node> lines;
 
   node() noexcept {
@@ -66,6 +68,7 @@ struct alignas(media::cache_line_bytes) node {
     return value(slot).load(std::memory_order_acquire);
   }
   [[nodiscard]] bool is_leaf() const noexcept { return level.load(std::memory_order_acquire) == 0; }
+  [[nodiscard]] bool is_gone() const noexcept { return gone.load(std::memory_order_acquire) != 0; }
 
   // The key of the slot after `slot`; past the last one, the high key, which makes an equal slot free.
   [[nodiscard]] std::uint64_t key_after(std::size_t slot) noexcept {

@@ -16,13 +16,20 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pmlab::indexes::detail::fp_tree {
 
-[[nodiscard]] inline error corrupt(const std::string& what) {
-  return {"this FP-tree is corrupt: " + what, "restore the pool from a copy"};
+// What is wrong with a tree that does not open. It never leaves the index, which adds its name (error_of).
+struct corruption {
+  std::string what;
+};
+
+[[nodiscard]] inline error error_of(std::string_view name, const corruption& found) {
+  return {"FP-tree '" + std::string(name) + "' is corrupt: " + found.what,
+          "`pmlab pool repair` copies what can be read of it to a new pool"};
 }
 
 // Which leaves are free is written nowhere: all that the list of leaves does not lead to. So neither taking a leaf nor
@@ -36,7 +43,7 @@ class leaf_store {
 
  public:
   // Finds the groups below `root`, or makes the first one, with an empty leaf. No leaf is free or linked then. Throws
-  // pmlab::error, std::bad_alloc.
+  // pmlab::error, corruption, std::bad_alloc.
   leaf_store(Medium& medium, std::atomic<std::uint64_t>& root) : medium_(medium), root_(root) {
     if (root_.load(std::memory_order_acquire) == 0 && !add_group(true))
       throw error("no space for an empty FP-tree", "take a larger pool");
@@ -72,17 +79,47 @@ class leaf_store {
     add_free(d);
   }
 
+  // The word of `home`'s bitmap with these slots, and with the link that it has (L4).
+  [[nodiscard]] std::uint64_t bitmap_of(const leaf& home, slot_set used) const noexcept {
+    return is_sealed_ ? sealed(medium_.locate(&home), used, home.next.load(std::memory_order_relaxed)) : used;
+  }
+
   // ---- for recovery and statistics ----
 
-  // The descriptor of a leaf; nullptr if `p` names none.
-  [[nodiscard]] descriptor* descriptor_of(media::pointer<leaf> p) const noexcept {
+  [[nodiscard]] bool is_sealed() const noexcept { return is_sealed_; }
+
+  // A leaf while the tree is opened: its group's position in the order of places, times leaves_per_group, and its own
+  // position in the group. All positions are below leaf_positions().
+  using leaf_position = std::uint32_t;
+  static constexpr leaf_position no_leaf = ~leaf_position{0};
+
+  [[nodiscard]] std::size_t groups() const noexcept { return places_.size(); }
+  [[nodiscard]] std::size_t leaf_positions() const noexcept { return places_.size() * leaves_per_group; }
+  [[nodiscard]] std::size_t leaves_of(std::size_t group) const noexcept { return leaves_in(places_[group].oldest); }
+  [[nodiscard]] leaf_position position_of_leftmost() const noexcept { return leftmost_position_; }
+  [[nodiscard]] descriptor& at(leaf_position i) const noexcept {
+    return places_[i / leaves_per_group].page->descriptors[i % leaves_per_group];
+  }
+  [[nodiscard]] media::pointer<leaf> place_of(leaf_position i) const noexcept {
+    return media::pointer<leaf>(places_[i / leaves_per_group].first_leaf + i % leaves_per_group * sizeof(leaf));
+  }
+
+  // The position of a leaf; no_leaf if `p` names none.
+  [[nodiscard]] leaf_position position_of(media::pointer<leaf> p) const noexcept {
     const auto after = std::upper_bound(places_.begin(), places_.end(), p.word(),
                                         [](std::uint64_t word, const place& g) { return word < g.first_leaf; });
-    if (after == places_.begin()) return nullptr;
+    if (after == places_.begin()) return no_leaf;
     const place& g = *(after - 1);
     const std::uint64_t distance = p.word() - g.first_leaf;
-    const std::size_t i = distance / sizeof(leaf);
-    return distance % sizeof(leaf) == 0 && i < leaves_in(g.oldest) ? &g.page->descriptors[i] : nullptr;
+    if (distance % sizeof(leaf) != 0 || distance / sizeof(leaf) >= leaves_in(g.oldest)) return no_leaf;
+    return static_cast<leaf_position>(static_cast<std::size_t>(after - 1 - places_.begin()) * leaves_per_group +
+                                      distance / sizeof(leaf));
+  }
+
+  // Tells the descriptors of a group where their leaves are; `leftmost` has been told.
+  void settle_group(std::size_t group) noexcept {
+    leaf* const homes = medium_.resolve(media::pointer<leaf>(places_[group].first_leaf));
+    for (std::size_t i = 0; i < leaves_of(group); ++i) places_[group].page->descriptors[i].home = homes + i;
   }
 
   // Makes every leaf that is not linked free. The ones at low addresses are taken first.
@@ -120,30 +157,37 @@ class leaf_store {
       if (page != nullptr) pages_.give_back(page);
       return false;
     }
+    if (oldest) is_sealed_ = true;
     group->next.store(group_pointer(root_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    if (is_sealed_) add_checks(*group);
     media::flush(medium_, group->next);  // (G1)
     if (oldest) {
       leaf& first = group->leaves()[0];
-      first.bitmap.store(0, std::memory_order_relaxed);
       first.next.store({}, std::memory_order_relaxed);
+      first.bitmap.store(bitmap_of(first, 0), std::memory_order_relaxed);
       medium_.flush(&first, offsetof(leaf, slots));  // (G2)
     }
     medium_.fence();                                    // (G3)
     change.store(root_, medium_.locate(group).word());  // (G4)
     change.commit();
-    // (G1), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
+    // (G1), (G5), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
     // store that makes it reachable (A4).
     if (oldest) return true;
     ++groups_;
-    settle(*page, group->leaves(), leaves_per_group);
+    for (std::size_t i = 0; i < leaves_per_group; ++i) page->descriptors[i].home = group->leaves() + i;
+    page->group = table_.add(group->leaves());
     for (std::size_t i = leaves_per_group; i > 0; --i) add_free(page->descriptors[i - 1]);
     return true;
   }
 
-  // Makes a page that of a group.
-  void settle(descriptor_page& page, leaf* homes, std::size_t leaves) noexcept {
-    for (std::size_t i = 0; i < leaves; ++i) page.descriptors[i].home = homes + i;
-    page.group = table_.add(homes);
+  // Makes the link of a group known to both of its lines (G2), and begins to write the second one back.
+  void add_checks(leaf_group& group) noexcept {
+    const group_pointer next = group.next.load(std::memory_order_relaxed);
+    const std::uint64_t check = check_of_link(medium_.locate(&group), next);
+    group.check.store(check, std::memory_order_relaxed);
+    group.next_again.store(next, std::memory_order_relaxed);
+    group.check_again.store(check, std::memory_order_relaxed);
+    media::flush(medium_, group.next_again);  // (G5)
   }
 
   void add_free(descriptor& d) noexcept {
@@ -155,15 +199,21 @@ class leaf_store {
   void find_groups() {
     std::vector<group_pointer> groups;
     for (group_pointer p(root_.load(std::memory_order_acquire)); p;) {
-      if (!media::can_name(medium_, p, group_bytes(true))) throw corrupt("its list of leaf groups leads nowhere");
+      if (!media::can_name(medium_, p, group_bytes(true))) throw corruption{"its list of leaf groups leads nowhere"};
+      const group_link link(*medium_.resolve(p), p);
+      if (groups.empty()) is_sealed_ = link.has_check();
+      if (is_sealed_ ? !link.is_whole : link.has_check())
+        throw corruption{"the header of leaf group " + std::to_string(p.word()) + " is overwritten"};
       groups.push_back(p);
-      p = medium_.resolve(p)->next.load(std::memory_order_acquire);
+      p = link.next;
       if (p && !media::can_name(medium_, groups.back(), group_bytes(false)))
-        throw corrupt("a leaf group does not end in the pool");
+        throw corruption{"a leaf group does not end in the pool"};
       // One pointer goes twice as fast as the other: in a cycle they meet.
-      if (p == groups[groups.size() / 2]) throw corrupt("its list of leaf groups has no end");
+      if (p == groups[groups.size() / 2]) throw corruption{"its list of leaf groups has no end"};
     }
     groups_ = groups.size();
+    constexpr std::size_t most_groups = (std::size_t{no_leaf} - 1) / leaves_per_group;
+    if (groups_ > most_groups) throw corruption{"its list of leaf groups is too long"};
     descriptor_page* const pages = pages_.take_row(groups_);
     if (pages == nullptr) throw std::bad_alloc();
     places_.reserve(groups_);
@@ -171,16 +221,17 @@ class leaf_store {
       leaf* const first = medium_.resolve(p)->leaves();
       places_.push_back({medium_.locate(first).word(), nullptr, p == groups.back()});
     }
-    leaf* const leftmost_home = medium_.resolve(groups.back())->leaves();
     std::sort(places_.begin(), places_.end(),
               [](const place& a, const place& b) { return a.first_leaf < b.first_leaf; });
     for (std::size_t g = 0; g < groups_; ++g) {
       if (g > 0 && places_[g].first_leaf - places_[g - 1].first_leaf < group_bytes(places_[g - 1].oldest))
-        throw corrupt("two leaf groups overlap");
+        throw corruption{"two leaf groups overlap"};
       places_[g].page = pages + g;
-      leaf* const homes = medium_.resolve(media::pointer<leaf>(places_[g].first_leaf));
-      settle(pages[g], homes, leaves_in(places_[g].oldest));
-      if (homes == leftmost_home) leftmost_ = &pages[g].descriptors[0];
+      pages[g].group = table_.add(medium_.resolve(media::pointer<leaf>(places_[g].first_leaf)));
+      if (!places_[g].oldest) continue;
+      leftmost_position_ = static_cast<leaf_position>(g * leaves_per_group);
+      leftmost_ = &pages[g].descriptors[0];
+      settle_group(g);
     }
   }
 
@@ -190,6 +241,8 @@ class leaf_store {
   object_pool<descriptor_page> pages_;
   group_table table_;          // read without the mutex
   std::vector<place> places_;  // in order of first_leaf; only while the index is opened
+  bool is_sealed_ = false;     // its leaves have seals, and its groups checks
+  leaf_position leftmost_position_ = 0;
   descriptor* leftmost_ = nullptr;
   descriptor* free_ = nullptr;
   std::size_t free_count_ = 0;

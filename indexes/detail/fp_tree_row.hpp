@@ -19,7 +19,7 @@ namespace pmlab::indexes::detail::fp_tree {
 // Puts these entries into a leaf that is not linked, as all that it has, and begins to write it back, with the link that
 // it has already. The caller fences.
 template <media::medium Medium>
-void fill(Medium& medium, descriptor& d, std::span<const entry> entries) noexcept {
+void fill(Medium& medium, const leaf_store<Medium>& store, descriptor& d, std::span<const entry> entries) noexcept {
   leaf& home = *d.home;
   d.clear_marks();
   slot_set taken = 0;
@@ -30,7 +30,7 @@ void fill(Medium& medium, descriptor& d, std::span<const entry> entries) noexcep
     d.set_byte(at, fingerprint_of(e.key));
     taken |= slot_set{1} << at;
   }
-  home.bitmap.store(taken, std::memory_order_relaxed);
+  home.bitmap.store(store.bitmap_of(home, taken), std::memory_order_relaxed);
   const auto width = static_cast<std::size_t>(std::bit_width(taken));
   medium.flush(&home, offsetof(leaf, slots) + width * sizeof(slot));  // (N1) before the caller's fence, and that before
                                                                       // the list leads to the leaf
@@ -81,14 +81,14 @@ template <media::medium Medium>
 
 // Fills a row and links it on the right of a locked leaf, all of whose keys are lower.
 template <media::medium Medium>
-void link_row(Medium& medium, descriptor& left, const leaf_row& row) noexcept {
+void link_row(Medium& medium, const leaf_store<Medium>& store, descriptor& left, const leaf_row& row) noexcept {
   media::pointer<leaf> next = left.home->next.load(std::memory_order_relaxed);
   descriptor* next_descriptor = left.next.load(std::memory_order_relaxed);
   key_type last = left.last.load(std::memory_order_relaxed);
   for (std::size_t i = row.count; i-- > 0;) {
     descriptor& made = *row.leaves[i];
     made.home->next.store(next, std::memory_order_relaxed);
-    fill(medium, made, row.of(i));
+    fill(medium, store, made, row.of(i));
     put_in_charge(made, row.low(i), last, next_descriptor);
     next = medium.locate(made.home);
     next_descriptor = &made;
@@ -96,10 +96,12 @@ void link_row(Medium& medium, descriptor& left, const leaf_row& row) noexcept {
   }
   medium.fence();                                          // (W1)
   left.home->next.store(next, std::memory_order_release);  // (W2) commit
-  media::persist(medium, left.home->next);                 // (W3)
+  left.home->bitmap.store(store.bitmap_of(*left.home, left.read_marks().used()), std::memory_order_release);  // (W3)
+  media::persist(medium, left.home->next);                                                                    // (W4)
   // (N1) < (W1) < (W2): the row is whole before the list leads to it (P1). One store: of a row that a crash cuts off all
   // is there, or nothing but free leaves.
-  // (W2) < (W3) < unlock: what a reader returns is durable.
+  // (W2) < (W3): one line. A seal that is of the link before tells of such a crash (L4).
+  // (W3) < (W4) < unlock: what a reader returns is durable.
   left.next.store(next_descriptor, std::memory_order_release);
   left.last.store(last, std::memory_order_release);
 }

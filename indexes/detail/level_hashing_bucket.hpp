@@ -91,6 +91,10 @@ struct alignas(2 * media::cache_line_bytes) bucket {
   std::array<slot, slots_per_bucket> slots;
 
   [[nodiscard]] tokens load() const noexcept { return tokens(word.load(std::memory_order_acquire)); }
+  // False: damaged.
+  [[nodiscard]] bool plausible() const noexcept {
+    return load().plausible() && unused.load(std::memory_order_acquire) == 0;
+  }
 };
 
 inline constexpr unsigned slots_beside_tokens = 3;

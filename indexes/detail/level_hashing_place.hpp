@@ -3,6 +3,7 @@
 
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace pmlab::indexes::detail::level_hashing {
@@ -22,6 +23,11 @@ namespace pmlab::indexes::detail::level_hashing {
   return u + ((bow * (first_slope - ((bend * u) >> 32))) >> 32);
 }
 
+// The number of the shard of a hash, of 2^log2_shards.
+[[nodiscard]] constexpr std::size_t shard_of(std::uint64_t hash, unsigned log2_shards) noexcept {
+  return staggered(hash) >> (32 - log2_shards);
+}
+
 static_assert(staggered(0) == 0 && staggered(~std::uint64_t{0}) == 0xffffffff);
 
 // The four candidate buckets of a key: two in the top level, and in the bottom level the two that have half their
@@ -39,6 +45,10 @@ class candidates {
   // The number of candidate `which` (0, 1) in a level of 2^log2 buckets.
   [[nodiscard]] constexpr std::uint64_t number(unsigned which, unsigned log2) const noexcept {
     return fields_[which] >> (field_bits - log2);
+  }
+  // True if `bucket` is a candidate in a level of 2^log2 buckets.
+  [[nodiscard]] constexpr bool include(std::uint64_t bucket, unsigned log2) const noexcept {
+    return number(0, log2) == bucket || number(1, log2) == bucket;
   }
   // Bits of the hash that no bucket's number has.
   [[nodiscard]] constexpr std::uint8_t tag() const noexcept { return tag_; }

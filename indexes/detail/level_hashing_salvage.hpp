@@ -38,14 +38,25 @@ template <class Medium>
   return *medium.resolve(root);
 }
 
-// Calls function(key, value) for each entry of every level that can be found from the root at `root_word`. Changes
-// nothing. Throws pmlab::error at the end if a level could not be.
+// True if slot `number` of bucket `n` of level `l` is a place of its key, in this shard.
+[[nodiscard]] inline bool is_at_home(const bucket& b, unsigned number, std::size_t shard, unsigned log2_shards,
+                                     std::uint64_t n, unsigned log2) noexcept {
+  const std::uint64_t hash = hash_of_key(b.slots[number].key.load(std::memory_order_acquire));
+  const candidates at(hash);
+  return shard_of(hash, log2_shards) == shard && at.include(n, log2) && b.load().tag(number) == at.tag();
+}
+
+// Calls function(key, value) for each entry of every level that can be found from the root at `root_word`, and is where
+// its key may be. Changes nothing. Throws pmlab::error at the end if a level could not be found, or something else is in
+// one.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
+  if (root_word == 0) return;
   root_object& root = root_at(medium, root_word);
-  const std::size_t shards = std::size_t{1} << root.log2_shards.load(std::memory_order_acquire);
+  const auto log2_shards = static_cast<unsigned>(root.log2_shards.load(std::memory_order_acquire));
   std::size_t lost = 0;
-  for (std::size_t i = 0; i < shards; ++i)
+  std::size_t damaged = 0;
+  for (std::size_t i = 0; i < std::size_t{1} << log2_shards; ++i)
     for (const auto* const word : {&root.shards()[i].top, &root.shards()[i].bottom}) {
       const stored_level l(word->load(std::memory_order_acquire));
       if (l.none()) continue;
@@ -54,13 +65,21 @@ void salvage(const Medium& medium, std::uint64_t root_word, Function&& function)
         continue;
       }
       const bucket* const buckets = medium.resolve(l.buckets());
-      for (std::uint64_t n = 0; n < std::uint64_t{1} << l.log2(); ++n)
+      for (std::uint64_t n = 0; n < std::uint64_t{1} << l.log2(); ++n) {
+        damaged += buckets[n].plausible() ? 0 : 1;
         for (unsigned valid = buckets[n].load().valid(); valid != 0; valid &= valid - 1) {
-          const slot& s = buckets[n].slots[static_cast<std::size_t>(std::countr_zero(valid))];
-          function(s.key.load(std::memory_order_acquire), s.value.load(std::memory_order_acquire));
+          const auto number = static_cast<unsigned>(std::countr_zero(valid));
+          const slot& s = buckets[n].slots[number];
+          if (is_at_home(buckets[n], number, i, log2_shards, n, l.log2()))
+            function(s.key.load(std::memory_order_acquire), s.value.load(std::memory_order_acquire));
+          else
+            ++damaged;
         }
+      }
     }
-  if (lost != 0) throw corrupt(std::to_string(lost) + " of its levels are lost");
+  if (lost == 0 && damaged == 0) return;
+  throw corrupt(std::to_string(damaged) + " slots hold what cannot be there, and " + std::to_string(lost) +
+                " of its levels are lost");
 }
 
 }  // namespace pmlab::indexes::detail::level_hashing

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace pmlab::indexes::detail::skip_list {
 
@@ -21,14 +23,19 @@ struct body {
   using slab_type = typename slabs<Medium>::slab_type;
   using publication = typename Medium::publication;
 
-  body(Medium& m, std::atomic<std::uint64_t>& root_word, bool zeroed)
-      : medium(m), nodes(m, zeroed), epochs(sync::reclaim_batch<Medium>()), list(m), locks(lock_stripes) {
+  body(Medium& m, std::string_view root_name, std::atomic<std::uint64_t>& root_word, bool zeroed)
+      : medium(m),
+        name(root_name),
+        nodes(m, zeroed),
+        epochs(sync::reclaim_batch<Medium>()),
+        list(m),
+        locks(lock_stripes) {
     if (root_word.load(std::memory_order_acquire) == 0) create(root_word);
     const media::pointer<root_type> at(root_word.load(std::memory_order_acquire));
     if (!media::can_name(medium, at)) throw corrupt("its root");
     root = medium.resolve(at);
     if (root->magic.load(std::memory_order_acquire) != root_type::right_magic) throw corrupt("its root");
-    nodes.begin_at(root->slabs);
+    nodes.begin_at(root->slabs, root->writers);
   }
 
   [[nodiscard]] sync::version_lock& lock_of(const node& n) const noexcept {
@@ -44,6 +51,7 @@ struct body {
   static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 13);
 
   Medium& medium;
+  std::string name;
   root_type* root = nullptr;
   slabs<Medium> nodes;
   sync::epochs epochs;  // its end gives nodes back
@@ -59,6 +67,7 @@ struct body {
     if (first == nullptr) throw error("no space for an empty skip list", "take a larger pool");
     made->magic.store(root_type::right_magic, std::memory_order_relaxed);
     made->slabs.store(medium.locate(first).word(), std::memory_order_relaxed);
+    made->writers.store(0, std::memory_order_relaxed);
     for (node& head : made->heads) {
       head.key.store(0, std::memory_order_relaxed);
       head.value.store(0, std::memory_order_relaxed);

@@ -9,6 +9,27 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
+// The keys along a walk: they never descend. So that a walk over what is damaged comes to an end: a circle descends, or
+// all its keys are equal.
+class ascent {
+ public:
+  // False: the list is damaged.
+  [[nodiscard]] bool goes_to(key_type key) noexcept {
+    if (key > last_) [[likely]] {
+      last_ = key;
+      equal_ = 0;
+      return true;
+    }
+    return key == last_ && ++equal_ < most_equal;
+  }
+
+ private:
+  // Deleted nodes of one key that are not snipped off yet: fewer than there are threads.
+  static constexpr std::uint32_t most_equal = 1U << 16;
+  key_type last_ = 0;
+  std::uint32_t equal_ = 0;
+};
+
 // The lists of a skip list: its entries, and the levels of persistent towers. Nodes are marked (deleted), then snipped
 // off (no path leads there), then retired. All under a guard of the index's epochs.
 //
@@ -23,6 +44,10 @@ namespace pmlab::indexes::detail::skip_list {
 //       between two nodes that the walk finds side by side it may say: absent at some moment since then.
 //   C5  Snipping need not be durable before the nodes are reused: until then a crash brings back marked nodes at most,
 //       whose marks are durable (C3) and whose links still lead to where they led.
+//
+// Opening a list with persistent towers does not walk it, so it may be damaged: no walk leaves the medium, nor goes on
+// where keys descend; it throws pmlab::error then. (It does not ask whether a link that stays in the medium leads to a
+// node: `check` does.)
 template <class Medium>
 class chain {
  public:
@@ -36,8 +61,19 @@ class chain {
     node* right;
   };
 
-  [[nodiscard]] node* target(link_word link) const noexcept {
-    return target_of(link) == 0 ? nullptr : medium_.resolve(media::pointer<node>(target_of(link)));
+  [[nodiscard]] node* target(link_word link) const {
+    if (target_of(link) == 0) return nullptr;
+    if (!can_follow(link)) [[unlikely]]
+      throw corrupt("a link leads to no node");
+    return unchecked_target(link);
+  }
+  // Not nullptr, and in the medium.
+  [[nodiscard]] bool can_follow(link_word link) const noexcept {
+    return media::can_name(medium_, media::pointer<node>(target_of(link)));
+  }
+  // For who does not read it before it is found to be a node.
+  [[nodiscard]] node* unchecked_target(link_word link) const noexcept {
+    return medium_.resolve(media::pointer<node>(target_of(link)));
   }
   [[nodiscard]] link_word word_of(const node* n) const noexcept { return n == nullptr ? 0 : medium_.locate(n).word(); }
 
@@ -52,17 +88,20 @@ class chain {
   // Finds where a node with `key` belongs, or (`past`) where the first one behind all of its kind would, and snips off
   // the marked nodes on the way. `start`: a node below the key that was unmarked since the operation began. False:
   // start is marked now.
-  [[nodiscard]] bool find_place(node& start, key_type key, bool past, place& at) const noexcept {
+  [[nodiscard]] bool find_place(node& start, key_type key, bool past, place& at) const {
     for (;;) {
       at.left = &start;
       at.link = settled(start);
       if (is_marked(at.link)) return false;
       at.right = target(at.link);
+      ascent keys;
       while (at.right != nullptr) {
         media::visit(medium_, *at.right);
         const link_word next = settled(*at.right);
+        const key_type here = at.right->key.load(std::memory_order_acquire);
+        if (!keys.goes_to(here)) [[unlikely]]
+          throw corrupt("its keys do not ascend");
         if (!is_marked(next)) {
-          const key_type here = at.right->key.load(std::memory_order_acquire);
           if (past ? here > key : here >= key) break;
           at.left = at.right;
           at.link = next;
@@ -80,24 +119,29 @@ class chain {
   }
 
   // The first node at or above `key` on a walk that changes nothing, marked or not; nullptr: none. `start` as above.
-  [[nodiscard]] node* first_from(node& start, key_type key) const noexcept {
+  [[nodiscard]] node* first_from(node& start, key_type key) const {
+    ascent keys;
     for (node* n = target(settled(start)); n != nullptr; n = target(settled(*n))) {
       media::visit(medium_, *n);
-      if (n->key.load(std::memory_order_acquire) >= key) return n;
+      const key_type here = n->key.load(std::memory_order_acquire);
+      if (!keys.goes_to(here)) [[unlikely]]
+        throw corrupt("its keys do not ascend");
+      if (here >= key) return n;
     }
     return nullptr;
   }
 
   // Puts `made`, which nobody else knows, between left and right. False: they are no longer neighbours.
   [[nodiscard]] bool link(const place& at, node& made) const noexcept {
-    made.next.store(word_of(at.right), std::memory_order_relaxed);
+    made.next.store(word_of(at.right), std::memory_order_release);
     media::persist(medium_, made);  // (P1)
     link_word expected = at.link;
     const link_word leading = word_of(&made) | dirty;
     if (!at.left->next.compare_exchange_strong(expected, leading, std::memory_order_acq_rel))  // (P2) commit
       return false;
     settle(*at.left, leading);  // (P3)
-    // (P1) < (P2): no crash image leads to a node that is not whole.
+    // (P1) < (P2): no crash image leads to a node that is not whole. Its link is stored last: until then a node that is
+    // used again has its mark, whatever of the rest is durable (K5).
     // (P2) < (P3) < answer: and nobody else answers from the link before it is durable (C3).
     return true;
   }

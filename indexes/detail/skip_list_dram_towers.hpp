@@ -3,6 +3,7 @@
 
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/detail/skip_list_body.hpp>
+#include <pmlab/indexes/detail/skip_list_outside.hpp>
 #include <pmlab/indexes/detail/skip_list_recovery.hpp>
 #include <pmlab/indexes/index.hpp>
 
@@ -26,19 +27,24 @@ class dram_towers {
   static constexpr std::size_t levels_in_medium = 1;
   static constexpr bool zeroed_slabs = false;
   using body_type = body<Medium, levels_in_medium>;
+  using slab_type = typename body_type::slab_type;
 
-  // Recovers the list, too: what is marked is taken out, and what it does not lead to is free.
+  // Recovers the list, too: what is marked is taken out, and what it does not lead to is free. Throws pmlab::error, and
+  // has changed nothing, if that would be an entry that was answered (K5).
   explicit dram_towers(body_type& b) : body_(b), layer_(reinterpret_cast<std::uint64_t>(&b.root->heads[0])) {
-    using slab_type = typename body_type::slab_type;
     const node_table<slab_type> table(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire)));
-    std::vector<search_entry> entries;
-    std::vector<std::atomic<std::uint64_t>> in_list((table.slabs().size() * slab_type::capacity + 63) / 64);
-    {
-      chain_walks<Medium, slab_type> walks(b.medium, b.root->heads[0], table, threads());
-      walks.collect(entries, in_list);
-    }
-    b.nodes.adopt(free_runs(table.slabs(), in_list));
-    if (!layer_.build(entries, threads())) throw std::bad_alloc();
+    const std::uint64_t writers = writers_of(b.root->writers);
+    chain_walks<Medium, slab_type> walks(b.medium, b.root->heads[0], table, writers, threads());
+    const scratch<search_entry> entries(walks.size());
+    std::vector<std::uint8_t> in_list(table.size());
+    walks.collect(entries.all(), in_list);
+    const outside_search<Medium, slab_type> outside(b.medium, table, writers, threads(),
+                                                    [&](std::size_t number) { return in_list[number] != 0; });
+    if (!outside.found().lost.empty()) throw corrupt(b.name, text_of_lost(outside.found().lost.size()));
+    walks.take_out_deleted();
+    take_back(outside.found().unanswered);
+    b.nodes.adopt(free_runs(table, in_list));
+    if (!layer_.build(entries.all(), threads())) throw std::bad_alloc();
   }
 
   // A node at or below `key`: the last one, or one further left, which may be marked; or the head.
@@ -114,16 +120,23 @@ class dram_towers {
       return sync::recovery_threads();
   }
 
-  template <class Slab>
-  static std::vector<node_run> free_runs(const std::vector<Slab*>& slabs,
-                                         const std::vector<std::atomic<std::uint64_t>>& in_list) {
+  // What inserts left that a crash cut off: they count as never written from now on, so that they do not pile up.
+  void take_back(const std::vector<node*>& unanswered) const {
+    for (node* const n : unanswered) {
+      n->level.store(0, std::memory_order_relaxed);  // (T1)
+      media::flush(body_.medium, n->level);          // (T2)
+    }
+    if (!unanswered.empty()) body_.medium.fence();  // (T3)
+    // (T1) < (T2) < (T3). In any order, at any time: a crash leaves some of them as they were.
+  }
+
+  static std::vector<node_run> free_runs(const node_table<slab_type>& table, const std::vector<std::uint8_t>& in_list) {
     std::vector<node_run> runs;
     std::size_t number = 0;
-    for (Slab* const s : slabs) {
+    for (slab_type* const s : table.slabs()) {
       node* next = nullptr;
       for (node& n : s->nodes) {
-        const bool used = (in_list[number / 64].load(std::memory_order_relaxed) >> number % 64 & 1) != 0;
-        ++number;
+        const bool used = in_list[number++] != 0;
         if (used) {
           next = nullptr;
           continue;

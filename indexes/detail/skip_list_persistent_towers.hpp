@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/skip_list_body.hpp>
+#include <pmlab/indexes/detail/skip_list_outside.hpp>
 #include <pmlab/indexes/detail/skip_list_recovery.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,9 +34,15 @@ namespace pmlab::indexes::detail::skip_list {
 //       leads to a node that is used for something else. Entry and stones of what was being erased are taken out when
 //       the slab of the entry is judged.
 //   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
+//   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over stones
+//       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
+//       key; it goes on at the head of that level.
 //
 // After an open nobody knows which nodes of the slabs are free. That is found out slab by slab, when nodes are needed:
-// a node is used if the search for its key in the list of its level ends at this very node.
+// a node is used if the search for its key in the list of its level ends at this very node. Opening does not walk the
+// list, so it may have lost a link: the judge gives away no entry that is not deleted, unless what it finds is exactly
+// what an insert leaves that was cut off before its link (K5). The others stay where they are: `check` counts them,
+// `salvage` reads them.
 template <class Medium>
 class persistent_towers {
   static constexpr std::size_t top = 12;
@@ -92,7 +100,7 @@ class persistent_towers {
     std::size_t level = 1;
     for (; level <= made.height; ++level) {
       node& stone = *made.of_level[level - 1];
-      stone.level.store(level + 1, std::memory_order_relaxed);
+      body_.nodes.sign(stone, level + 1);
       stone.key.store(key, std::memory_order_relaxed);
       stone.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
       place at = place_of(level, key, false);
@@ -135,18 +143,17 @@ class persistent_towers {
   // locks.
   void judge(slab_type& s, std::vector<node*>& found) {
     for (node& n : s.nodes) {
-      const std::uint64_t level = n.level.load(std::memory_order_acquire);
+      const std::uint64_t level = level_of(n);
       if (level > levels_in_medium) continue;
       const bool is_free = level == 0 ? claim(n) : level == 1 ? judge_entry(n) : judge_node(n, level - 1);
-      if (is_free) found.push_back(&n);
+      if (is_free) keep(found, n);
     }
     judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
 
   [[nodiscard]] std::uint64_t levels() const {
     std::uint64_t level = top;
-    while (level > 0 && body_.list.target(body_.root->heads[level].next.load(std::memory_order_acquire)) == nullptr)
-      --level;
+    while (level > 0 && target_of(body_.root->heads[level].next.load(std::memory_order_acquire)) == 0) --level;
     return level;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
@@ -161,7 +168,7 @@ class persistent_towers {
       bool first = true;
       key_type last = 0;
       for (link_word link = body_.root->heads[level].next.load(std::memory_order_acquire); target_of(link) != 0;) {
-        const node* const stone = body_.list.target(link);
+        const node* const stone = body_.list.unchecked_target(link);
         const auto wrong = [&](const std::string& what) { report.add(what + " in level " + std::to_string(level)); };
         if (table.number_of(stone) == Table::none) return wrong("C1: a link leads to no node");
         link = stone->next.load(std::memory_order_acquire);
@@ -173,10 +180,9 @@ class persistent_towers {
         if (!first && key <= last) return wrong("C1: keys do not ascend");
         first = false;
         last = key;
-        const node* const below_it = body_.list.target(stone->value.load(std::memory_order_acquire));
+        const node* const below_it = body_.list.unchecked_target(stone->value.load(std::memory_order_acquire));
         if (table.number_of(below_it) == Table::none) return wrong("W1: a stone leads to no node");
-        if (stone->level.load(std::memory_order_acquire) != level + 1 ||
-            below_it->level.load(std::memory_order_acquire) != level ||
+        if (level_of(*stone) != level + 1 || level_of(*below_it) != level ||
             below_it->key.load(std::memory_order_acquire) != key)
           return wrong("W1: a stone leads to another's");
         if (level > 1 && is_marked(below_it->next.load(std::memory_order_acquire)))
@@ -206,21 +212,38 @@ class persistent_towers {
     node* at = &body_.root->heads[top];
     for (std::size_t here = top; here > level; --here) {
       at = &last_up_to(*at, key);
-      at = is_head(*at) ? &body_.root->heads[here - 1] : body_.list.target(at->value.load(std::memory_order_acquire));
+      node* const down = is_head(*at) ? nullptr : below(*at, here);
+      at = down == nullptr ? &body_.root->heads[here - 1] : down;
     }
     return level == 0 ? *at : last_up_to(*at, key);
   }
 
   [[nodiscard]] node& last_up_to(node& from, key_type key) const {
     node* last = &from;
-    for (node* n = body_.list.target(from.next.load(std::memory_order_acquire)); n != nullptr;) {
-      media::visit(body_.medium, *n);
-      const link_word link = n->next.load(std::memory_order_acquire);
-      if (n->key.load(std::memory_order_acquire) > key) break;
-      if (!is_marked(link)) last = n;
-      n = body_.list.target(link);
+    ascent keys;
+    for (link_word link = from.next.load(std::memory_order_acquire); body_.list.can_follow(link);) {
+      node& n = *body_.list.unchecked_target(link);
+      media::visit(body_.medium, n);
+      link = n.next.load(std::memory_order_acquire);
+      const key_type here = n.key.load(std::memory_order_acquire);
+      if (here > key || !keys.goes_to(here)) break;
+      if (!is_marked(link)) last = &n;
     }
     return *last;
+  }
+
+  [[nodiscard]] std::uint64_t level_of(const node& n) const noexcept {
+    return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
+  }
+
+  // One level down from a stone in the list of `level`. nullptr: the tower is damaged (W5).
+  [[nodiscard]] node* below(const node& stone, std::size_t level) const noexcept {
+    const link_word down = stone.value.load(std::memory_order_acquire);
+    if (target_of(down) != down || !body_.list.can_follow(down)) return nullptr;
+    node* const n = body_.list.unchecked_target(down);
+    const bool is_of_it =
+        level_of(*n) == level && n->key.load(std::memory_order_acquire) == stone.key.load(std::memory_order_acquire);
+    return is_of_it ? n : nullptr;
   }
 
   // One of `level` below `key` that is not marked now, or the head.
@@ -243,11 +266,19 @@ class persistent_towers {
 
   [[nodiscard]] bool leads_to(const node& stone, std::size_t level, const node& n) const noexcept {
     const node* at = &stone;
-    for (; level > 0; --level) at = body_.list.target(at->value.load(std::memory_order_acquire));
+    for (; level > 0 && at != nullptr; --level) at = below(*at, level);
     return at == &n;
   }
 
   static void used(stones& made, std::size_t count) noexcept { std::fill_n(made.of_level.begin(), count, nullptr); }
+
+  // Without memory the node is lost until the next open: this may stand in an insert that has linked its entry already.
+  static void keep(std::vector<node*>& found, node& n) noexcept {
+    try {
+      found.push_back(&n);
+    } catch (const std::bad_alloc&) {
+    }
+  }
 
   [[nodiscard]] bool is_claimed(const node& n) const noexcept {
     const std::size_t number = old_.number_of(&n);
@@ -260,8 +291,15 @@ class persistent_towers {
     {
       // While it is held, nobody erases this entry.
       const std::scoped_lock lock(body_.lock_of(n));
-      if (is_claimed(n) || place_of(0, key, false).right == &n || !claim(n)) return false;
-      was_deleted = is_marked(n.next.load(std::memory_order_acquire));
+      if (is_claimed(n)) return false;
+      const place at = place_of(0, key, false);
+      if (at.right == &n) return false;
+      const link_word link = n.next.load(std::memory_order_acquire);
+      was_deleted = is_marked(link);
+      // Between these two neighbours it would be linked, or another of its key has been linked since: it never was (K5).
+      const bool was_cut_off =
+          at.right != nullptr && (is_at(at, key) || target_of(link) == body_.list.word_of(at.right));
+      if ((!was_deleted && !was_cut_off) || !claim(n)) return false;
       remove(key, n);
     }
     // One that was never deleted was never linked either: nobody can be reading it.

@@ -5,6 +5,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/thread_blocks.hpp>
 #include <pmlab/sync/epoch.hpp>
+#include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -29,7 +30,7 @@ struct node_run {
 // finds out again, from what the lists lead to.
 //
 // Thread safety: any operation from any number of threads, `adopt` and the walks over slabs excepted. Each thread has
-// free nodes of its own; what it has too many of, others can have.
+// free nodes of its own; what it has too many of, others can have; when the medium is full, half of what it has, too.
 template <class Medium>
 class slabs {
  public:
@@ -44,6 +45,7 @@ class slabs {
     auto* const made = static_cast<slab_type*>(change.allocate(sizeof(slab_type), alignof(slab_type)));
     if (made == nullptr) return nullptr;
     made->next.store(next, std::memory_order_relaxed);
+    made->kind.store(slab_type::kind_at(medium_.locate(made).word()), std::memory_order_relaxed);
     if (zeroed_) {
       for (node& n : made->nodes) {
         n.key.store(0, std::memory_order_relaxed);
@@ -53,14 +55,18 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      media::persist(medium_, made->next);  // (A2)
+      media::persist(medium_, made->next);  // (A2) `kind` is in this line, too.
     }
     // (A1) < (A3), (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose unused
     // nodes would be taken for used ones.
     return made;
   }
 
-  void begin_at(std::atomic<std::uint64_t>& first) noexcept { first_ = &first; }
+  // Words of the medium: where the list of slabs begins, and how many writers have a number.
+  void begin_at(std::atomic<std::uint64_t>& first, std::atomic<std::uint64_t>& writers) noexcept {
+    first_ = &first;
+    writers_ = &writers;
+  }
 
   // A node that nobody else has. nullptr: no space. `judge(slab, found)` adds to `found` the free nodes of a slab that
   // an earlier run left (see leave_unjudged).
@@ -68,25 +74,16 @@ class slabs {
   [[nodiscard]] node* allocate(Judge&& judge) {
     thread_state& mine = this_thread();
     for (bool judged_one = false, is_full = false;;) {
-      if (!mine.free.empty()) {
-        node* const n = mine.free.back();
-        mine.free.pop_back();
-        return n;
-      }
-      if (mine.rest.count > 0) {
-        --mine.rest.count;
-        return mine.rest.first++;
-      }
-      if (mine.snipped.size() >= batch) {
-        release_snipped(mine);
-        continue;
-      }
+      if (node* const n = take_own(mine); n != nullptr) return n;
       if (take_shared(mine)) continue;
       // One for each slab that is taken: an open of a full index costs the first insert no walk over all of it.
       if (!judged_one || is_full) {
         if (slab_type* const left = next_unjudged(); left != nullptr) {
           judged_one = true;
-          judge(*left, mine.free);
+          std::vector<node*> found;
+          judge(*left, found);
+          const std::scoped_lock own(mine.own);
+          for (node* const n : found) keep(mine.free, n);
           continue;
         }
       }
@@ -95,14 +92,31 @@ class slabs {
         is_full = true;
         continue;
       }
-      if (mine.snipped.empty()) return nullptr;
-      release_snipped(mine);
+      if (!take_snipped(mine) && !take_from_others(mine)) return nullptr;
     }
+  }
+
+  // Writes into `n`, which no thread else has, whose node it is from now on, and of which level.
+  void sign(node& n, std::uint64_t level) {
+    thread_state& mine = this_thread();
+    if (mine.signature.writer == 0 || mine.signature.turn == origin::most_turns)
+      mine.signature = {0, next_writer(), 0};
+    else
+      ++mine.signature.turn;
+    mine.signature.level = level;
+    n.level.store(mine.signature.word(medium_.locate(&n).word()), std::memory_order_relaxed);
   }
 
   // Takes back a node that was never part of a list.
   void give_back(node& n) {
+    // What looks like an entry and is in no list would count as lost (K5).
+    if (!is_marked(n.next.load(std::memory_order_relaxed)) && n.level.load(std::memory_order_relaxed) != 0) {
+      n.level.store(0, std::memory_order_relaxed);  // (G1)
+      media::persist(medium_, n.level);             // (G2)
+      // (G1) < (G2) < the next node that this thread signs.
+    }
     thread_state& mine = this_thread();
+    const std::scoped_lock own(mine.own);
     keep(mine.free, &n);
     share_some(mine);
   }
@@ -110,6 +124,7 @@ class slabs {
   // Takes back a node that no thread can read any more, and that was snipped off behind `before`.
   void give_back_snipped(node& n, node& before) {
     thread_state& mine = this_thread();
+    const std::scoped_lock own(mine.own);
     keep(mine.snipped, {&n, &before});
     if (mine.snipped.size() >= 2 * batch) {
       release_snipped(mine);
@@ -138,10 +153,14 @@ class slabs {
     node* before;
   };
 
+  // Of one thread. With `own` held, for a moment, others take from the lists.
   struct alignas(media::cache_line_bytes) thread_state {
+    sync::version_lock own;
     std::vector<node*> free;
     node_run rest{nullptr, 0};
     std::vector<snipped_node> snipped;
+    origin signature;  // of the node that this thread signed last
+    thread_state* next = nullptr;
   };
 
   template <class T>
@@ -150,7 +169,83 @@ class slabs {
   }
 
   thread_state& this_thread() {
-    return threads_.local([](std::size_t /*number*/) { return std::make_unique<thread_state>(); });
+    return threads_.local([this](std::size_t /*number*/) {
+      auto made = std::make_unique<thread_state>();
+      // One thread at a time is here. States are never taken away.
+      made->next = states_.load(std::memory_order_relaxed);
+      states_.store(made.get(), std::memory_order_release);
+      return made;
+    });
+  }
+
+  // A number that no other thread has, of no other run either.
+  std::uint64_t next_writer() {
+    for (;;) {
+      const std::uint64_t number =
+          (writers_->fetch_add(1, std::memory_order_relaxed) + 1) & origin::most_writers;  // (N1)
+      media::persist(medium_, *writers_);                                                  // (N2)
+      // (N1) < (N2) < use: no run after a crash gives this number again.
+      if (number != 0) return number;
+    }
+  }
+
+  // nullptr: it has none.
+  [[nodiscard]] node* take_own(thread_state& mine) {
+    const std::scoped_lock own(mine.own);
+    if (mine.free.empty() && mine.rest.count == 0 && mine.snipped.size() >= batch) release_snipped(mine);
+    if (!mine.free.empty()) {
+      node* const n = mine.free.back();
+      mine.free.pop_back();
+      return n;
+    }
+    if (mine.rest.count == 0) return nullptr;
+    --mine.rest.count;
+    return mine.rest.first++;
+  }
+
+  // Makes free whatever this thread has snipped off. False: nothing.
+  bool take_snipped(thread_state& mine) {
+    const std::scoped_lock own(mine.own);
+    if (mine.snipped.empty()) return false;
+    release_snipped(mine);
+    return true;
+  }
+
+  // Half of the nodes that another thread has, which may be idle. False: no other thread has one.
+  bool take_from_others(thread_state& mine) {
+    for (thread_state* other = states_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
+      if (other == &mine) continue;
+      std::vector<node*> free;
+      std::vector<snipped_node> snipped;
+      node_run rest{nullptr, 0};
+      {
+        const std::scoped_lock lock(other->own);
+        take_half(other->free, free);
+        take_half(other->snipped, snipped);
+        rest.count = (other->rest.count + 1) / 2;
+        other->rest.count -= rest.count;
+        rest.first = other->rest.first + other->rest.count;
+      }
+      if (free.empty() && snipped.empty() && rest.count == 0) continue;
+      const std::scoped_lock own(mine.own);
+      for (node* const n : free) keep(mine.free, n);
+      for (const snipped_node& s : snipped) keep(mine.snipped, s);
+      if (rest.count != 0) mine.rest = rest;  // it had none: it has taken all that was its own
+      return true;
+    }
+    return false;
+  }
+
+  // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
+  template <class T>
+  static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
+    const auto half = from.end() - static_cast<std::ptrdiff_t>((from.size() + 1) / 2);
+    try {
+      to.assign(half, from.end());
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+    from.erase(half, from.end());
   }
 
   // Without memory the node is lost until the next open.
@@ -162,7 +257,7 @@ class slabs {
     }
   }
 
-  // Makes the snipping durable, so that no crash leads to what the nodes are used for next.
+  // Makes the snipping durable, so that no crash leads to what the nodes are used for next. With `own` held.
   void release_snipped(thread_state& mine) {
     for (const snipped_node& s : mine.snipped) media::flush(medium_, s.before->next);  // (Q1)
     medium_.fence();                                                                   // (Q2)
@@ -172,6 +267,7 @@ class slabs {
     mine.snipped.clear();
   }
 
+  // With `own` held.
   void share_some(thread_state& mine) {
     if (mine.free.size() <= most_free) return;
     const std::scoped_lock guard(mutex_);
@@ -182,6 +278,7 @@ class slabs {
   }
 
   bool take_shared(thread_state& mine) {
+    const std::scoped_lock own(mine.own);
     const std::scoped_lock guard(mutex_);
     if (!runs_.empty()) {
       mine.rest = runs_.back();
@@ -204,12 +301,16 @@ class slabs {
   }
 
   bool take_slab(thread_state& mine) {
-    const std::scoped_lock guard(mutex_);
-    publication change(medium_);
-    slab_type* const made = make(change, first_->load(std::memory_order_relaxed));
-    if (made == nullptr) return false;
-    change.store(*first_, medium_.locate(made).word());  // (A3)
-    change.commit();
+    slab_type* made = nullptr;
+    {
+      const std::scoped_lock guard(mutex_);
+      publication change(medium_);
+      made = make(change, first_->load(std::memory_order_relaxed));
+      if (made == nullptr) return false;
+      change.store(*first_, medium_.locate(made).word());  // (A3)
+      change.commit();
+    }
+    const std::scoped_lock own(mine.own);
     mine.rest = {made->nodes.data(), slab_type::capacity};
     return true;
   }
@@ -217,10 +318,12 @@ class slabs {
   Medium& medium_;
   bool zeroed_;
   std::atomic<std::uint64_t>* first_ = nullptr;
+  std::atomic<std::uint64_t>* writers_ = nullptr;
   std::mutex mutex_;
   std::vector<node_run> runs_;
   std::vector<node*> shared_;
   std::vector<slab_type*> unjudged_;
+  std::atomic<thread_state*> states_{nullptr};
   media::thread_blocks<thread_state> threads_;
 };
 
@@ -253,6 +356,13 @@ class node_table {
         return offset % sizeof(node) == 0 ? places_[at] * Slab::capacity + offset / sizeof(node) : none;
     }
   }
+
+  // The node of a number.
+  [[nodiscard]] node& at(std::size_t number) const noexcept {
+    return slabs_[number / Slab::capacity]->nodes[number % Slab::capacity];
+  }
+  // Nodes that have a number.
+  [[nodiscard]] std::size_t size() const noexcept { return slabs_.size() * Slab::capacity; }
 
   [[nodiscard]] const std::vector<Slab*>& slabs() const noexcept { return slabs_; }
 

@@ -13,6 +13,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/probe_pool.hpp>
 #include <pmlab/pibench/tree_api.hpp>
 #include <pmlab/pibench/wrapper/message.hpp>
 #include <pmlab/pibench/wrapper/tree_of_strings.hpp>
@@ -71,7 +72,13 @@ template <class Recipe>
     detail::check_sizes(options);
     if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
     detail::check_pool(options);
-    const media::pmem_options pool{.create_bytes = options.pool_size};
+    const media::pmem_options pool{.create_bytes = options.pool_size, .bypass_msync = true};
+    // A damaged pool must not take PiBench with it.
+    if (std::error_code ignored; std::filesystem::exists(options.pool_path, ignored))
+      media::probe_opening(options.pool_path, media::time_to_probe(options.pool_path), [&] {
+        constexpr media::pmem_options to_try{.huge_pages = false, .reserve_space = false, .bypass_msync = true};
+        static_cast<void>(detail::create_on<Recipe, media::pmem>(name, options, options.pool_path, to_try));
+      });
     return with_chosen_interface(detail::create_on<Recipe, media::pmem>(name, options, options.pool_path, pool));
   });
 }

@@ -1,7 +1,7 @@
 // Which parts of a simulated memory are allocated.
 //
 // Blocks lie at least one cache line apart: side by side, the flush of one would save the unflushed last line of its
-// neighbour, and hide a missing flush.
+// neighbour, and hide a missing flush. Those of small alignment may begin in the middle of a line, as they do in a pool.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::simulator {
@@ -23,16 +24,21 @@ class block_table {
   // Offsets below `first` belong to the medium itself.
   explicit block_table(std::size_t first = 0, std::size_t end = 0) : first_(first), end_(end), top_(first) {}
 
+  // Blocks of at most this alignment begin so many bytes behind the beginning of a line (a multiple of the alignment).
+  static constexpr std::size_t small_alignment = 16;
+  void place_small_blocks_at(std::size_t bytes_into_line) noexcept { bytes_into_line_ = bytes_into_line; }
+
   // A place for `bytes`, not handed out again until cancelled or released. 0: no room.
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
-    alignment = std::max(alignment, media::cache_line_bytes);
+    alignment = alignment <= small_alignment ? small_alignment : std::max(alignment, media::cache_line_bytes);
     auto& reusable = free_[{bytes, alignment}];
     std::size_t offset = 0;
     if (!reusable.empty()) {
       offset = reusable.back();
       reusable.pop_back();
     } else {
-      offset = (top_ + alignment - 1) / alignment * alignment;
+      const std::size_t whole = std::max(alignment, media::cache_line_bytes);
+      offset = (top_ + whole - 1) / whole * whole + (alignment == small_alignment ? bytes_into_line_ : 0);
       if (offset + bytes + media::cache_line_bytes > end_) return 0;
       top_ = (offset + bytes + 2 * media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
     }
@@ -93,7 +99,7 @@ class block_table {
     live_bytes_ = 0;
     for (const auto& [offset, bytes] : live_) {
       live_bytes_ += bytes;
-      alignments_.emplace(offset, media::cache_line_bytes);
+      alignments_.emplace(offset, offset % media::cache_line_bytes == 0 ? media::cache_line_bytes : small_alignment);
     }
     reserved_.clear();
     free_.clear();
@@ -111,6 +117,7 @@ class block_table {
   std::size_t end_;
   std::size_t top_;
   std::size_t live_bytes_ = 0;
+  std::size_t bytes_into_line_ = 0;
   extents live_;
   extents alignments_;
   std::map<std::size_t, reservation> reserved_;

@@ -33,6 +33,7 @@ constinit machine instance{};
 void machine::begin(const machine_options& options) {
   if (dram_ == nullptr) dram_ = new heap;
   options_ = options;
+  limit_of_dram_ = {};
   dram_->quarantine(options.watch_freed);
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();

@@ -13,6 +13,7 @@
 #include <pmlab/simulator/machine/fiber.hpp>
 #include <pmlab/simulator/machine/heap.hpp>
 #include <pmlab/simulator/machine/persistent_memory.hpp>
+#include <pmlab/simulator/machine/space_limit.hpp>
 
 #include <array>
 #include <cstddef>
@@ -124,6 +125,8 @@ class machine {
   [[nodiscard]] fiber* current() const noexcept { return current_; }
   // There from the first `begin` on.
   [[nodiscard]] heap* dram() noexcept { return dram_; }
+  // Of the media in DRAM that ask for it; none when a run begins.
+  [[nodiscard]] space_limit& limit_of_dram() noexcept { return limit_of_dram_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
   // Where each fiber is and what it waits for; {code addresses} in braces.
   [[nodiscard]] std::string positions() const;
@@ -287,6 +290,7 @@ class machine {
   std::vector<fiber*> runnable_;
   unsigned next_number_ = 0;
   heap* dram_ = nullptr;
+  space_limit limit_of_dram_;
 };
 
 namespace detail {

@@ -45,6 +45,11 @@ void pmlab_memory_cancel(void* memory, void* block) noexcept {
   the_machine().quietly([&] { of(memory).cancel(block); });
 }
 
+bool pmlab_machine_has_room(std::size_t bytes) noexcept {
+  constexpr std::size_t uncounted = 0;
+  return !the_machine().limit_of_dram().refuses(bytes, uncounted);
+}
+
 void pmlab_memory_publish(void* memory, const pmlab_change* changes, std::size_t count, const void* caller) noexcept {
   the_machine().publish(of(memory), {changes, count}, caller);
 }

@@ -282,11 +282,14 @@ void persistent_memory::reset() {
   keep_log(true);
   restore(nullptr, 0);
   blocks_ = block_table(first_block, bytes());
+  blocks_.place_small_blocks_at(small_blocks_at_);
+  limit_ = {};
   durable_hash_ = 0;
   tears_ = 0;
 }
 
 void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
+  if (limit_.refuses(bytes, blocks_.live_bytes())) return nullptr;
   const std::size_t offset = blocks_.reserve(bytes, alignment);
   if (offset == 0) return nullptr;
   const std::size_t end = round_to_line(offset + bytes);

@@ -13,6 +13,7 @@
 #include <pmlab/simulator/calls.hpp>
 #include <pmlab/simulator/machine/blocks.hpp>
 #include <pmlab/simulator/machine/mapping.hpp>
+#include <pmlab/simulator/machine/space_limit.hpp>
 
 #include <array>
 #include <cstddef>
@@ -130,11 +131,19 @@ class persistent_memory {
   // around the instrument.
   [[nodiscard]] std::string audit() const;
 
-  // Blocks, for the medium `simulated`. `reserve` returns nullptr when the memory is full.
+  // Blocks, for the medium `simulated`. `reserve` returns nullptr when the memory is full, or `limit` says so.
   [[nodiscard]] const block_table& blocks() const noexcept { return blocks_; }
   [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment);
   void cancel(void* block);
   void restore_blocks(const block_table::extents& blocks, std::size_t top);
+  // As block_table::place_small_blocks_at, until the next call.
+  void place_small_blocks_at(std::size_t bytes_into_line) noexcept {
+    small_blocks_at_ = bytes_into_line;
+    blocks_.place_small_blocks_at(bytes_into_line);
+  }
+  // Until the next call, or `reset`.
+  void limit(const space_limit& to) noexcept { limit_ = to; }
+  [[nodiscard]] const space_limit& limit() const noexcept { return limit_; }
   // A mapped file, say, of whose blocks nobody tells.
   void cover_all() noexcept { covers_all_ = true; }
   // False: the address lies in no block.
@@ -174,6 +183,8 @@ class persistent_memory {
   std::vector<std::uint32_t> free_logs_;
   std::vector<std::uint32_t> uncertain_;  // places in logs_
   block_table blocks_;
+  std::size_t small_blocks_at_ = 0;
+  space_limit limit_;
   std::size_t used_ = first_block;  // an image has all of the table of roots
   std::uint64_t durable_version_ = 0;
   std::uint64_t durable_hash_ = 0;

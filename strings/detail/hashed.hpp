@@ -10,6 +10,7 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/strings/detail/hash.hpp>
+#include <pmlab/strings/detail/layer_gates.hpp>
 #include <pmlab/strings/detail/parts.hpp>
 #include <pmlab/strings/roots.hpp>
 
@@ -34,6 +35,7 @@ template <media::medium Medium, class Index, class Hash>
 class hashed : private parts<Medium, Index> {
   using base = parts<Medium, Index>;
   using publication = typename Medium::publication;
+  using base::change_of_words;
   using base::key_of;
   using base::lock_of;
   using base::medium;
@@ -106,7 +108,8 @@ class hashed : private parts<Medium, Index> {
   [[nodiscard]] linked link_in(place& p, std::string_view /*key*/, record& made) const {
     using indexes::outcome;
     const std::uint64_t to = place_of(made);
-    const outcome o = p.head == 0 ? words.insert(p.word, to) : words.update(p.word, to);
+    const outcome o =
+        change_of_words([&] { return p.head == 0 ? words.insert(p.word, to) : words.update(p.word, to); });
     return o == outcome::full ? linked::no : linked::yes;
   }
 
@@ -120,8 +123,15 @@ class hashed : private parts<Medium, Index> {
       // (H3) < (H4) < unlock: H2.
       return true;
     }
-    return (next == 0 ? words.erase(p.word) : words.update(p.word, next)) != outcome::full;
+    return change_of_words([&] { return next == 0 ? words.erase(p.word) : words.update(p.word, next); }) !=
+           outcome::full;
   }
+
+  static void forget_layer(const place& /*p*/) noexcept {}
+
+  // There are no layers.
+  static constexpr bool has_layers = false;
+  [[nodiscard]] static layer_gates::ticket leave(const place& /*p*/) noexcept { return layer_gates::nothing; }
 
   // ---- recovery, while there is one thread ----
 
@@ -133,6 +143,9 @@ class hashed : private parts<Medium, Index> {
   }
   [[nodiscard]] static bool layer_is_there(const item& /*of*/) { return true; }
   [[nodiscard]] static linked take_back(std::uint64_t /*number*/) { return linked::yes; }
+  [[nodiscard]] static bool leads_to_skipped(const item& /*of*/) { return true; }
+  static void find_free_numbers() {}
+  [[nodiscard]] static std::uint64_t words_of_gone(const item& /*of*/) { return 0; }
 
   // ---- walks ----
 
@@ -150,8 +163,10 @@ class hashed : private parts<Medium, Index> {
 
   // Bytes of blocks that are no records.
   [[nodiscard]] std::uint64_t other_bytes() const noexcept { return 0; }
+  // Of DRAM.
+  [[nodiscard]] static std::uint64_t dram_bytes() noexcept { return 0; }
 
-  void check(indexes::check_report& report) const {
+  void check(indexes::check_report& report, std::uint64_t /*unlinked*/) const {
     words.for_each([&](std::uint64_t word, std::uint64_t head) {
       std::vector<std::string_view> keys;
       for (std::uint64_t link = head; link != 0;) {

@@ -1,6 +1,7 @@
 // What the parts of a string index share.
 #pragma once
 
+#include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
 #include <pmlab/strings/detail/ledger.hpp>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 namespace pmlab::strings::detail {
@@ -39,6 +41,16 @@ struct parts {
     return *medium.resolve(media::pointer<bytes_block>(place));
   }
   [[nodiscard]] std::uint64_t place_of(const record& r) const noexcept { return medium.locate(&r).word(); }
+
+  // A change of the words' index. Without memory for it nothing has changed, as without space.
+  template <class Change>
+  [[nodiscard]] static indexes::outcome change_of_words(Change&& change) {
+    try {
+      return change();
+    } catch (const std::bad_alloc&) {
+      return indexes::outcome::full;
+    }
+  }
 
   // The record's head and its key are about to be read.
   [[nodiscard]] std::string_view key_of(const record& r) const noexcept {

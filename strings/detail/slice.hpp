@@ -43,6 +43,23 @@ static_assert(codes_of(root_width) <= std::uint64_t{1} << 57);
   return code;
 }
 
+// The bytes of a whole slice, by its rank.
+struct slice_bytes {
+  std::array<char, root_width> bytes{};
+  std::size_t width;
+  [[nodiscard]] constexpr std::string_view text() const noexcept { return {bytes.data(), width}; }
+};
+[[nodiscard]] constexpr slice_bytes whole_slice(std::uint64_t code, std::size_t width) noexcept {
+  slice_bytes slice{{}, width};
+  std::uint64_t below = codes_of(width);
+  for (std::size_t i = 0; i < width; ++i) {
+    below = (below - 1) / 256;
+    slice.bytes[i] = static_cast<char>((code - 1) / below);
+    code = (code - 1) % below;
+  }
+  return slice;
+}
+
 // No slice has it: where a layer keeps the bytes that it skips. Last of its words.
 inline constexpr std::uint64_t prefix_code = (std::uint64_t{1} << code_bits) - 1;
 static_assert(codes_of(widest_slice) <= prefix_code);
@@ -56,6 +73,7 @@ struct layer {
   [[nodiscard]] constexpr std::uint64_t word(std::uint64_t code) const noexcept {
     return is_root() ? code : std::uint64_t{1} << 63 | number << code_bits | code;
   }
+  [[nodiscard]] constexpr std::uint64_t code_in(std::uint64_t word) const noexcept { return word - this->word(0); }
   [[nodiscard]] constexpr std::uint64_t word_of(std::string_view rest) const noexcept {
     return word(code_of(rest, width));
   }

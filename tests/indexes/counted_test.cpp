@@ -122,8 +122,12 @@ TEST(counted, fast_fair_update_and_erase_flush_one_line_and_fence_once) {
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
   EXPECT_NEAR(rejected.at({0, 0}), 1.0, 1e-9) << to_string(rejected);
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
+  // What is missing to all of them are those that join two leaves.
+  double ordinary = 0;
+  for (const auto& [cost, share] : erases) ordinary += share;
+  EXPECT_GE(ordinary, 0.95) << to_string(erases);
   // More than one only where the hole that another erase left spans lines.
-  EXPECT_GE(erases.at({1, 1}), 0.95) << to_string(erases);
+  EXPECT_GE(erases.at({1, 1}), 0.95 * ordinary) << to_string(erases);
 }
 
 TEST(counted, fast_fair_find_reads_one_node_per_level) {

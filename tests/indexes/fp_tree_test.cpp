@@ -176,6 +176,36 @@ TYPED_TEST(fp_tree, P9_works_with_and_without_hardware_transactions) {
   EXPECT_EQ(TypeParam::index::inner_synchronisation(), "version locks");
 }
 
+// Transactions that succeed, but for every seventh, for one thread: the way that hardware takes where it can.
+struct pretended_transactions {
+  static bool available() { return true; }
+  template <class Body>
+  static bool attempt(Body&& body) {
+    if (++tries % 7 == 0) return false;
+    try {
+      body();
+    } catch (const given_up&) {
+      return false;
+    }
+    ++successes;
+    return true;
+  }
+  static void give_up() { throw given_up(); }
+
+  struct given_up {};
+  static inline std::uint64_t tries = 0;
+  static inline std::uint64_t successes = 0;
+};
+
+TEST(fp_tree_in_transactions, P9_does_the_same) {
+  medium_under_test<media::dram> under;
+  contents model;
+  auto index = indexes::fp_tree<media::dram, pretended_transactions>::open(*under.medium);
+  EXPECT_EQ(run_differential(index, model, {.operations = 20'000, .key_count = 5000}), "");
+  EXPECT_EQ(compare_all(index, model), "");
+  EXPECT_GT(pretended_transactions::successes, 20'000U);
+}
+
 template <class Setting>
 class fp_tree_recovery : public fp_tree<Setting> {};
 using durable_fp_trees =
@@ -230,12 +260,70 @@ class fp_tree_halfway : public testing::Test {
     return at;
   }
 
+  void set_slots(parts::leaf& l, parts::slot_set used) {
+    l.bitmap.store(parts::sealed(under_.medium->locate(&l), used, l.next.load()));
+  }
+
   void fill(std::uint64_t leaves) {
     auto index = index_type::open(*under_.medium);
     for (std::uint64_t n = 1; n <= leaves * parts::capacity; ++n) {
       ASSERT_EQ(index.insert(2 * n, ~n), outcome::inserted);
       model_[2 * n] = ~n;
     }
+  }
+
+  // Calls function(leaf) for every leaf of every group, function_of_groups(group) for every group.
+  template <class Function, class OfGroups>
+  void for_each_leaf(Function&& function, OfGroups&& function_of_groups) {
+    auto& medium = *under_.medium;
+    media::pointer<parts::leaf_group> at(medium.named_root("fp_tree", "fp_tree", 1).word->load());
+    while (at) {
+      parts::leaf_group& group = *medium.resolve(at);
+      at = group.next.load();
+      for (std::size_t i = 0; i < parts::leaves_in(!at); ++i) function(group.leaves()[i]);
+      function_of_groups(group);
+    }
+  }
+
+  // Makes the tree one of an earlier release.
+  void take_seals_away() {
+    for_each_leaf([](parts::leaf& l) { l.bitmap.store(parts::slots_in(l.bitmap.load())); },
+                  [](parts::leaf_group& g) { g.check.store(0), g.check_again.store(0); });
+  }
+  std::uint64_t count_seals() {
+    std::uint64_t seals = 0;
+    auto& medium = *under_.medium;
+    for_each_leaf(
+        [&](parts::leaf& l) {
+          const std::uint64_t bitmap = l.bitmap.load();
+          if (bitmap == parts::sealed(medium.locate(&l), parts::slots_in(bitmap), l.next.load())) ++seals;
+        },
+        [&](parts::leaf_group& g) {
+          if (parts::group_link(g, medium.locate(&g)).has_check()) ++seals;
+        });
+    return seals;
+  }
+
+  // What opening says; empty: it opens.
+  std::string refusal() {
+    try {
+      auto index = index_type::open(*under_.medium);
+      return {};
+    } catch (const error& e) {
+      return e.what();
+    }
+  }
+
+  // What a salvage gives.
+  contents salvaged() {
+    contents found;
+    try {
+      index_type::salvage(*under_.medium, "fp_tree",
+                          [&](std::uint64_t key, std::uint64_t value) { found[key] = value; });
+    } catch (const error& e) {
+      std::printf("  %s\n", e.what());
+    }
+    return found;
   }
 
   void expect_sound() {
@@ -263,7 +351,7 @@ TEST_F(fp_tree_halfway, P2_P3_a_split_that_was_cut_off_is_completed) {
     ASSERT_EQ(compare_all(index, model_), "");
   }
   const std::uint64_t half = left.bitmap.load();
-  ASSERT_LT(half, full);
+  ASSERT_LT(parts::slots_in(half), parts::slots_in(full));
   left.bitmap.store(full);
   expect_sound();
   EXPECT_EQ(left.bitmap.load(), half);
@@ -276,7 +364,7 @@ TEST_F(fp_tree_halfway, P8_empty_leaves_in_a_row_and_at_the_end_are_unlinked) {
     for (std::size_t i = 0; i < parts::capacity; ++i)
       if ((l.bitmap.load() >> i & 1) != 0) model_.erase(l.slots[i].key.load());
   }
-  for (const std::size_t emptied : {2U, 3U, 6U}) leaf_at(emptied)->bitmap.store(0);
+  for (const std::size_t emptied : {2U, 3U, 6U}) set_slots(*leaf_at(emptied), 0);
   expect_sound();
   auto index = index_type::open(*under_.medium);
   EXPECT_EQ(index.stats().nodes, 4U);
@@ -302,13 +390,156 @@ TEST_F(fp_tree_halfway, corrupt_lists_are_errors) {
   second.next.store(media::pointer<parts::leaf>(~std::uint64_t{0}));
   expect_refused();
   second.next.store(next);
-  second.bitmap.store(~std::uint64_t{0});
-  expect_refused();
-  second.bitmap.store(parts::all_slots);
+  const std::uint64_t bitmap = second.bitmap.load();
+  for (const std::uint64_t damaged :
+       {~std::uint64_t{0}, std::uint64_t{0}, bitmap ^ 1U, bitmap ^ std::uint64_t{1} << 63}) {
+    second.bitmap.store(damaged);
+    expect_refused();
+  }
+  second.bitmap.store(bitmap);
   const std::uint64_t key = second.slots[0].key.load();
   second.slots[0].key.store(1);
   expect_refused();
   second.slots[0].key.store(key);
+  expect_sound();
+}
+
+// A crash between the two stores of a line: the link is new, and the seal is of the one before. Each store that links or
+// unlinks, and recovery's own.
+TEST_F(fp_tree_halfway, a_seal_of_the_link_before_is_mended) {
+  fill(8);
+  parts::leaf& left = *leaf_at(2);
+  const auto sealed_for = [&](media::pointer<parts::leaf> next) {
+    left.bitmap.store(parts::sealed(under_.medium->locate(&left), parts::slots_in(left.bitmap.load()), next));
+  };
+  const auto expect_mended = [&](media::pointer<parts::leaf> before) {
+    const std::uint64_t whole = left.bitmap.load();
+    sealed_for(before);
+    ASSERT_NE(left.bitmap.load(), whole);
+    expect_sound();
+    EXPECT_EQ(left.bitmap.load(), whole);
+  };
+  const auto third = left.next.load();
+  {
+    // A row of one leaf behind the one at 2.
+    auto index = index_type::open(*under_.medium);
+    const std::array<indexes::entry, 1> row{{{2 * 3 * parts::capacity + 1, 7}}};
+    ASSERT_EQ(index.load(row), row.size());
+    model_[row[0].key] = row[0].value;
+    ASSERT_NE(left.next.load(), third);
+  }
+  expect_mended(third);
+  {
+    // Its end: the leaf that was linked is empty, and is unlinked.
+    const auto linked = left.next.load();
+    auto index = index_type::open(*under_.medium);
+    ASSERT_EQ(index.erase(2 * 3 * parts::capacity + 1), outcome::erased);
+    model_.erase(2 * 3 * parts::capacity + 1);
+    ASSERT_EQ(left.next.load(), third);
+    expect_mended(linked);
+  }
+  // Recovery's: two empty leaves at once.
+  for (std::uint64_t n = 3 * parts::capacity + 1; n <= 5 * parts::capacity; ++n) model_.erase(2 * n);
+  set_slots(*under_.medium->resolve(third), 0);
+  set_slots(*under_.medium->resolve(under_.medium->resolve(third)->next.load()), 0);
+  expect_sound();
+  ASSERT_NE(left.next.load(), third);
+  expect_mended(third);
+}
+
+TEST_F(fp_tree_halfway, a_lost_link_is_refused_and_a_salvage_brings_everything_back) {
+  fill(100);
+  for (const std::size_t at : {0U, 1U, 50U, 97U, 98U}) {
+    parts::leaf& l = *leaf_at(at);
+    const auto next = l.next.load();
+    for (const auto wrong : {media::pointer<parts::leaf>(), under_.medium->locate(leaf_at(at / 2)),
+                             under_.medium->locate(leaf_at(99)), media::pointer<parts::leaf>(64)}) {
+      if (wrong == next) continue;
+      l.next.store(wrong);
+      EXPECT_NE(refusal().find("FP-tree 'fp_tree' is corrupt: "), std::string::npos) << at << ": " << refusal();
+      EXPECT_NE(refusal().find(std::to_string(99 - at) + " leaves with entries are outside"), std::string::npos)
+          << refusal();
+      EXPECT_NE(refusal().find("pmlab pool repair"), std::string::npos) << refusal();
+      EXPECT_EQ(salvaged(), model_);
+      l.next.store(next);
+    }
+  }
+  expect_sound();
+}
+
+TEST_F(fp_tree_halfway, a_lost_group_is_refused_and_a_salvage_brings_everything_back) {
+  fill(4 * parts::leaves_per_group);
+  for_each_leaf([](parts::leaf&) {},
+                [&](parts::leaf_group& g) {
+                  const auto next = g.next.load();
+                  const std::uint64_t check = g.check.load();
+                  g.next.store({});
+                  EXPECT_NE(refusal(), next ? "" : "refused");
+                  EXPECT_EQ(salvaged(), model_);
+                  g.check.store(0);
+                  EXPECT_NE(refusal(), "");
+                  EXPECT_EQ(salvaged(), model_);
+                  g.next.store(next);
+                  g.check.store(check);
+                });
+  expect_sound();
+}
+
+// What a crash leaves of a split that did not get to its link, or of a row: whole leaves that nothing leads to. They are
+// emptied, so that they are never taken for lost ones. A chain that is longer than a row is no crash's.
+TEST_F(fp_tree_halfway, leaves_of_a_crash_outside_the_list_are_emptied_and_others_are_refused) {
+  fill(40);
+  const auto cut_off = [&](std::size_t count) {
+    parts::leaf& last = *leaf_at(39 - count);
+    last.next.store({});
+    set_slots(last, parts::slots_in(last.bitmap.load()));
+  };
+  cut_off(17);
+  EXPECT_NE(refusal().find("17 leaves with entries are outside its list"), std::string::npos) << refusal();
+  EXPECT_EQ(salvaged(), model_);
+  model_.erase(model_.upper_bound(2 * 24 * parts::capacity), model_.end());
+  {
+    // As if a row of 16 had been cut off.
+    parts::leaf& last = *leaf_at(22);
+    for_each_leaf(
+        [&](parts::leaf& l) {
+          if (l.slots[0].key.load() > 2 * 23 * parts::capacity && l.slots[0].key.load() <= 2 * 24 * parts::capacity) {
+            last.next.store(under_.medium->locate(&l));
+            l.next.store({});
+            set_slots(l, parts::slots_in(l.bitmap.load()));
+          }
+        },
+        [](parts::leaf_group&) {});
+    set_slots(last, parts::slots_in(last.bitmap.load()));
+  }
+  expect_sound();
+  for_each_leaf(
+      [&](parts::leaf& l) {
+        if (const auto key = l.slots[0].key.load(); key > 2 * 24 * parts::capacity && key <= 2 * 40 * parts::capacity) {
+          EXPECT_EQ(parts::slots_in(l.bitmap.load()), 0U);
+        }
+      },
+      [](parts::leaf_group&) {});
+}
+
+// A tree of an earlier release has no seals, works, and gets none; what it can say of lost links is said.
+TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
+  fill(100);
+  take_seals_away();
+  expect_sound();
+  {
+    auto index = index_type::open(*under_.medium);
+    ASSERT_EQ(run_differential(index, model_, {.operations = 20'000, .key_count = 20'000}), "");
+    ASSERT_TRUE(index.check().ok());
+  }
+  expect_sound();
+  EXPECT_EQ(count_seals(), 0U);
+  parts::leaf& l = *leaf_at(10);
+  const auto next = l.next.load();
+  l.next.store({});
+  EXPECT_NE(refusal().find("leaves with entries are outside its list"), std::string::npos) << refusal();
+  EXPECT_EQ(salvaged(), model_);
+  l.next.store(next);
   expect_sound();
 }
 

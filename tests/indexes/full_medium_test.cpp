@@ -3,10 +3,13 @@
 #include <pmlab/indexes/index.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +119,47 @@ TYPED_TEST(full_medium, C14_failed_inserts_leak_nothing) {
   EXPECT_EQ(this->under_.medium->used().allocated_bytes - before, index.stats().medium_bytes - held);
   EXPECT_EQ(compare_all(index, this->model_), "");
 }
+
+#if !defined(PMLAB_TESTS_OF_STRINGS)
+// What another thread erased is space at once, though that thread never comes back: whether it has ended or is idle.
+TYPED_TEST(full_medium, what_an_idle_thread_erased_makes_room_at_once) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  ASSERT_TRUE(this->fill(index, key_set::anywhere));
+  constexpr std::size_t by_ended = 10;
+  constexpr std::size_t by_idle = 150;
+  std::vector<std::uint64_t> keys;
+  for (const auto& [key, value] : this->model_)
+    if (keys.size() < by_ended + by_idle && key % 3 == 0) keys.push_back(key);
+  const auto erase = [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) EXPECT_EQ(index.erase(keys[i]), outcome::erased);
+  };
+  const auto insert = [&](std::size_t first, std::size_t count) {
+    std::size_t inserted = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      const bool fits = index.insert(keys[i], ~keys[i]) == outcome::inserted;
+      inserted += fits ? 1 : 0;
+      if (!fits) this->model_.erase(keys[i]);
+    }
+    // Towers in the medium: some of the space may become stones.
+    constexpr bool has_stones = std::is_same_v<typename TypeParam::kind, kind<indexes::skip_list_pm>>;
+    EXPECT_GE(inserted, has_stones ? count / 2 : count);
+  };
+  std::thread([&] { erase(0, by_ended); }).join();
+  insert(0, by_ended);
+  std::atomic<bool> is_idle{false};
+  std::atomic<bool> may_end{false};
+  std::thread idle([&] {
+    erase(by_ended, by_idle);
+    is_idle = true;
+    while (!may_end) std::this_thread::yield();
+  });
+  while (!is_idle) std::this_thread::yield();
+  insert(by_ended, by_idle);
+  may_end = true;
+  idle.join();
+  EXPECT_EQ(compare_all(index, this->model_), "");
+}
+#endif
 
 TYPED_TEST(full_medium, a_medium_without_space_for_an_empty_index_is_an_error) {
   if (std::is_same_v<typename TypeParam::medium, media::pmem>) GTEST_SKIP() << "no pool is so small";

@@ -2,13 +2,19 @@
 #include <pmlab/indexes/detail/search_layer.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "support/campaign.hpp"
 #include "support/history.hpp"
@@ -193,6 +199,123 @@ TEST(search_layer, P9_finds_the_same_in_transactions) {
       ++asked;
     }
   EXPECT_EQ(pretended_transactions::successes, asked);
+}
+
+// Transactions among threads, as hardware has them: the others stand still wherever they are, at any instruction, while
+// the body runs, which is atomic so. They stand for some transactions in a row, for it takes long until all do, and go
+// on before one is given up. For one thread that has transactions.
+class still_transactions {
+ public:
+  static bool available() { return true; }
+  template <class Body>
+  static bool attempt(Body&& body) {
+    if (!stand_still_) stop_the_others();
+    try {
+      body();
+    } catch (const given_up&) {
+      ++aborts;
+      let_the_others_go();
+      return false;
+    }
+    if (++successes % in_a_row == 0) let_the_others_go();
+    return true;
+  }
+  static void let_the_others_go() {
+    if (!stand_still_) return;
+    ++wave_;
+    while (standing_.load() != 0) ::sched_yield();
+    stand_still_ = false;
+    one_at_a_time_.unlock();
+  }
+  static void give_up() { throw given_up(); }
+
+  // A thread that transactions stop, as long as this lives.
+  class disturber {
+   public:
+    disturber() {
+      const std::scoped_lock guard(one_at_a_time_);
+      struct sigaction stands {};
+      stands.sa_handler = [](int) {
+        const std::uint64_t wave = wave_.load();
+        ++standing_;
+        while (wave_.load() == wave) ::sched_yield();
+        --standing_;
+      };
+      stands.sa_flags = SA_RESTART;
+      ::sigaction(SIGUSR1, &stands, nullptr);
+      others_.push_back(::pthread_self());
+    }
+    disturber(const disturber&) = delete;
+    disturber& operator=(const disturber&) = delete;
+    ~disturber() {
+      const std::scoped_lock guard(one_at_a_time_);
+      std::erase_if(others_, [](pthread_t other) { return ::pthread_equal(other, ::pthread_self()) != 0; });
+    }
+  };
+
+  [[nodiscard]] static std::size_t disturbers() {
+    const std::scoped_lock guard(one_at_a_time_);
+    return others_.size();
+  }
+
+  static inline std::uint64_t successes = 0;
+  static inline std::uint64_t aborts = 0;
+
+ private:
+  struct given_up {};
+  static constexpr std::uint64_t in_a_row = 40;
+
+  static void stop_the_others() {
+    one_at_a_time_.lock();
+    for (const pthread_t other : others_) ::pthread_kill(other, SIGUSR1);
+    while (standing_.load() != others_.size()) ::sched_yield();
+    stand_still_ = true;
+  }
+
+  static inline std::mutex one_at_a_time_;
+  static inline std::vector<pthread_t> others_;
+  static inline std::atomic<std::size_t> standing_{0};
+  static inline std::atomic<std::uint64_t> wave_{0};
+  static inline bool stand_still_ = false;
+};
+
+TEST(search_layer, P9_transactions_among_threads_find_what_is_there) {
+  indexes::detail::search_layer<still_transactions> l(first_word);
+  // Few keys, so that most transactions meet a block that is being changed.
+  constexpr std::uint64_t keys = 150;
+  constexpr std::uint64_t apart = 15;
+  constexpr unsigned threads = 3;
+  for (std::uint64_t i = 0; i < keys; i += apart) ASSERT_TRUE(l.put(i * 10, i * 10));
+  std::atomic<std::uint64_t> wrong{0};
+  std::atomic<bool> stop{false};
+  run_threads(threads, [&](unsigned t) {
+    if (t + 1 == threads) {
+      while (still_transactions::disturbers() + 1 != threads) ::sched_yield();
+      random source(9);
+      // On a busy machine it takes long until all others stand.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+      for (int i = 0; i < 100'000 && std::chrono::steady_clock::now() < end; ++i) {
+        const std::uint64_t at = source.below(keys / apart) * apart * 10;
+        if (l.floor(at) != at) ++wrong;
+        const std::uint64_t between = l.floor(at + apart * 10 - 1);
+        if (between < at || between >= at + apart * 10) ++wrong;
+      }
+      still_transactions::let_the_others_go();
+      stop = true;
+      return;
+    }
+    const still_transactions::disturber disturbs;
+    while (!stop) {
+      for (std::uint64_t i = t; i < keys; i += threads - 1)
+        if (i % apart != 0 && !l.put(i * 10, i * 10)) ++wrong;
+      for (std::uint64_t i = t; i < keys; i += threads - 1)
+        if (i % apart != 0 && !l.remove(i * 10, i * 10)) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_GT(still_transactions::successes, 0U);
+  std::printf("  %llu transactions, %llu given up\n", static_cast<unsigned long long>(still_transactions::successes),
+              static_cast<unsigned long long>(still_transactions::aborts));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What is special to the skip lists: nodes that come back, deletions that a crash cuts off, towers that are hints.
+#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/dram.hpp>
@@ -164,6 +165,150 @@ TYPED_TEST(skip_lists, A7_nodes_of_erased_keys_are_used_again) {
     const std::uint64_t slabs_more = std::is_same_v<TypeParam, in_dram> ? 1 : run;
     EXPECT_LE(bytes, after_the_first + slabs_more * (std::uint64_t{64} << 10)) << "in run " << run;
   }
+}
+
+// The words of a list in a medium, for what damages them.
+template <class Towers>
+class nodes_of {
+  static constexpr std::size_t levels = std::is_same_v<Towers, in_dram> ? 1 : 13;
+  using root_type = indexes::detail::skip_list::root_object<levels>;
+  using slab_type = indexes::detail::skip_list::slab<indexes::detail::skip_list::slab_bytes<crash_medium>()>;
+
+ public:
+  using node = indexes::detail::skip_list::node;
+
+  explicit nodes_of(crash_medium& medium) : medium_(medium) {
+    const auto named = medium.named_root(Towers::template index<crash_medium>::layout_name,
+                                         Towers::template index<crash_medium>::layout_name, 1);
+    root_ = medium.resolve(media::pointer<root_type>(named.word->load()));
+  }
+
+  // The head and the nodes that follow it in the list of entries.
+  [[nodiscard]] std::vector<node*> in_order() const {
+    std::vector<node*> nodes{&root_->heads[0]};
+    while (nodes.back()->next != 0)
+      nodes.push_back(medium_.resolve(media::pointer<node>(nodes.back()->next & ~std::uint64_t{31})));
+    return nodes;
+  }
+
+  // In the list of the first level of persistent towers.
+  [[nodiscard]] bool has_tower(std::uint64_t key) const {
+    if constexpr (levels > 1)
+      for (std::uint64_t at = root_->heads[1].next; at != 0;) {
+        const node& n = *medium_.resolve(media::pointer<node>(at & ~std::uint64_t{31}));
+        if (n.key == key) return true;
+        at = n.next & ~std::uint64_t{31};
+      }
+    return false;
+  }
+
+  // As a list is that was made before nodes said who wrote them.
+  void make_old() const {
+    for (std::uint64_t at = root_->slabs; at != 0;) {
+      slab_type& s = *medium_.resolve(media::pointer<slab_type>(at));
+      s.kind = 0x1234;
+      for (node& n : s.nodes)
+        if (n.level > 255) n.level = indexes::detail::skip_list::origin::of(n.level, medium_.locate(&n).word()).level;
+      at = s.next;
+    }
+    root_->writers = 0;
+  }
+
+ private:
+  crash_medium& medium_;
+  root_type* root_;
+};
+
+// What `Index` says of its list: "" if it opens and its check finds nothing.
+template <class Index>
+std::string problem_of(crash_medium& medium) {
+  try {
+    auto list = Index::open(medium);
+    const indexes::check_report report = list.check();
+    return report.ok() ? "" : report.violations.front();
+  } catch (const error& e) {
+    return e.what();
+  }
+}
+
+constexpr std::uint64_t scattered(std::uint64_t i) { return i * 0x9e3779b97f4a7c15U; }
+
+// K5: a link that is lost is noticed, wherever it was; no writer destroys what it cut off; and salvage reads all of it.
+TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brought_back) {
+  using list_type = typename TestFixture::template index<crash_medium>;
+  constexpr std::uint64_t keys = 600;
+  for (const bool is_old : {false, true})
+    for (const std::size_t broken : {std::size_t{0}, std::size_t{1}, std::size_t{250}, std::size_t{500}}) {
+      SCOPED_TRACE((is_old ? "old, node " : "node ") + std::to_string(broken));
+      medium_under_test<crash_medium> under;
+      {
+        auto list = list_type::open(*under.medium);
+        for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
+        for (std::uint64_t i = 0; i < keys; i += 10) ASSERT_EQ(list.erase(scattered(i)), outcome::erased);
+      }
+      const nodes_of<TypeParam> nodes(*under.medium);
+      if (is_old) nodes.make_old();
+      ASSERT_EQ(problem_of<list_type>(*under.medium), "");
+      nodes.in_order()[broken]->next = 0;
+      under.reopen();
+      const std::string problem = problem_of<list_type>(*under.medium);
+      EXPECT_NE(problem.find("outside its list"), std::string::npos) << problem;
+      std::uint64_t more = 0;
+      if constexpr (std::is_same_v<TypeParam, in_the_medium>) {
+        auto list = list_type::open(*under.medium);
+        for (; more < 3000; ++more) ASSERT_NE(list.insert(scattered(keys + more), keys + more), outcome::full);
+      } else {
+        EXPECT_NE(problem.find("'skip_list'"), std::string::npos) << problem;
+        EXPECT_NE(problem.find("pmlab pool repair"), std::string::npos) << problem;
+      }
+      std::vector<bool> found(keys + more);
+      EXPECT_THROW(list_type::salvage(*under.medium, list_type::layout_name,
+                                      [&](std::uint64_t key, std::uint64_t value) {
+                                        ASSERT_LT(value, keys + more);
+                                        EXPECT_EQ(key, scattered(value));
+                                        EXPECT_FALSE(found[value]) << "twice: " << value;
+                                        found[value] = true;
+                                      }),
+                   error);
+      for (std::uint64_t i = 0; i < keys + more; ++i) EXPECT_EQ(found[i], i >= keys || i % 10 != 0) << i;
+    }
+}
+
+// K5: the last node of a writer may have been cut off before its link, once for each crash: that is no damage, it does
+// not pile up, and any other node is.
+TYPED_TEST(skip_lists, K5_an_insert_that_a_crash_cut_off_is_no_damage_and_does_not_pile_up) {
+  using list_type = typename TestFixture::template index<crash_medium>;
+  medium_under_test<crash_medium> under;
+  const auto unlink = [&](std::uint64_t key) {
+    const nodes_of<TypeParam> all(*under.medium);
+    if (all.has_tower(key)) return;  // it was linked, then
+    const auto nodes = all.in_order();
+    for (std::size_t i = 1; i < nodes.size(); ++i)
+      if (nodes[i]->key == key) nodes[i - 1]->next = nodes[i]->next.load();
+  };
+  std::uint64_t bytes = 0;
+  for (std::uint64_t run = 0; run < 300; ++run) {
+    {
+      auto list = list_type::open(*under.medium);
+      const indexes::check_report report = list.check();
+      ASSERT_TRUE(report.ok()) << report.violations.front() << " in run " << run;
+      for (std::uint64_t i = 0; run == 0 && i < 100; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
+      list.erase(scattered(103));
+      for (std::uint64_t i = 100; i < 104; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
+      for (std::uint64_t i = 100; i < 103; ++i) ASSERT_EQ(list.erase(scattered(i)), outcome::erased);
+      if (run == 100) bytes = list.stats().medium_bytes;
+      if (run > 100) {
+        ASSERT_LE(list.stats().medium_bytes, bytes + 2048) << run;
+      }
+    }
+    unlink(scattered(103));
+    if (run % 10 == 0) under.reopen();
+  }
+  ASSERT_EQ(problem_of<list_type>(*under.medium), "");
+  std::uint64_t linked = 0;
+  while (nodes_of<TypeParam>(*under.medium).has_tower(scattered(linked))) ++linked;
+  unlink(scattered(linked));
+  EXPECT_NE(problem_of<list_type>(*under.medium).find("1 entry is outside its list"), std::string::npos);
 }
 
 TYPED_TEST(skip_lists, recovery_of_a_million_keys_is_fast_and_finds_them_all) {

@@ -1,12 +1,20 @@
-// DRAM as a medium, on either source of blocks.
+// DRAM as a medium, on each source of blocks.
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
+#include <pmlab/media/mapped_blocks.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -15,7 +23,8 @@ using namespace pmlab;
 template <class Medium>
 class dram_medium : public testing::Test {};
 
-using dram_media = testing::Types<media::dram, media::jemalloc_dram>;
+using dram_media = testing::Types<media::basic_dram<media::mapped_blocks>, media::basic_dram<media::standard_blocks>,
+                                  media::jemalloc_dram>;
 TYPED_TEST_SUITE(dram_medium, dram_media);
 
 TYPED_TEST(dram_medium, a_publication_that_is_not_committed_changes_nothing) {
@@ -87,6 +96,84 @@ TYPED_TEST(dram_medium, roots_are_found_by_name_and_guarded_by_layout_and_versio
   EXPECT_THROW((void)medium.named_root("a name that is too long for it", "tree", 1), error);
   for (std::size_t i = 2; i < media::root_limit; ++i) (void)medium.named_root(std::to_string(i), "tree", 1);
   EXPECT_THROW((void)medium.named_root("one too many", "tree", 1), error);
+}
+
+// Blocks of many sizes, on small and on large mappings, given back by other threads than those that took them.
+TEST(mapped_blocks, blocks_do_not_overlap_whichever_threads_take_and_give_back) {
+  media::mapped_blocks blocks(media::dram_options{});
+  struct taken {
+    unsigned char* block;
+    std::size_t bytes;
+    unsigned char mark;
+  };
+  constexpr std::size_t threads = 4;
+  std::array<std::vector<taken>, threads> of_thread;
+  std::atomic<std::uint64_t> wrong{0};
+  const auto give_back = [&](std::vector<taken>& list) {
+    for (const taken& t : list) {
+      for (const std::size_t at : {std::size_t{0}, t.bytes / 2, t.bytes - 1})
+        if (t.block[at] != t.mark) ++wrong;
+      blocks.deallocate(t.block);
+    }
+    list.clear();
+  };
+  for (int round = 0; round < 4; ++round) {
+    std::vector<std::thread> running;
+    for (std::size_t n = 0; n < threads; ++n)
+      running.emplace_back([&, n, seed = static_cast<std::uint32_t>(round * 4) + n]() mutable {
+        std::mt19937 random(static_cast<std::uint32_t>(seed));
+        for (int i = 0; i < 400; ++i) {
+          const std::size_t bytes = i % 50 == 0 ? 200'000 + random() % 3'000'000 : 1 + random() % 20'000;
+          auto* const block = static_cast<unsigned char*>(blocks.allocate(bytes, std::size_t{8} << random() % 6));
+          ASSERT_NE(block, nullptr);
+          EXPECT_GE(blocks.room_of(block), bytes);
+          const auto mark = static_cast<unsigned char>(random());
+          for (const std::size_t at : {std::size_t{0}, bytes / 2, bytes - 1}) block[at] = mark;
+          of_thread[n].push_back({block, bytes, mark});
+        }
+      });
+    for (std::thread& t : running) t.join();
+    running.clear();
+    for (std::size_t n = 0; n < threads; ++n) running.emplace_back([&, n] { give_back(of_thread[(n + 1) % threads]); });
+    for (std::thread& t : running) t.join();
+  }
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST(mapped_blocks, rounding_adds_at_most_an_eighth_and_nothing_to_the_nodes_of_the_indexes) {
+  media::mapped_blocks blocks(media::dram_options{});
+  for (std::size_t bytes = 64; bytes <= media::mapped_blocks::largest_small_bytes; bytes += bytes / 7 + 1) {
+    void* const block = blocks.allocate(bytes, 8);
+    EXPECT_LE(blocks.room_of(block), bytes + bytes / 8 + 16) << bytes;
+  }
+  for (const std::size_t bytes : {64U, 128U, 256U, 512U, 1024U, 16384U, 65536U})
+    EXPECT_EQ(blocks.room_of(blocks.allocate(bytes, 64)), bytes);
+}
+
+TEST(mapped_blocks, what_was_given_back_is_no_longer_resident) {
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t all = 0;
+    std::uint64_t pages = 0;
+    file >> all >> pages;
+    return pages * 4096;
+  };
+  media::mapped_blocks blocks(media::dram_options{});
+  const std::uint64_t before = resident();
+  std::vector<void*> taken;
+  for (int i = 0; i < 8192; ++i) {
+    taken.push_back(blocks.allocate(16384, 256));
+    ASSERT_NE(taken.back(), nullptr);
+    std::memset(taken.back(), 1, 16384);
+  }
+  EXPECT_GE(resident() - before, std::uint64_t{120} << 20);
+  for (void* const block : taken) blocks.deallocate(block);
+  EXPECT_LE(resident(), before + (std::uint64_t{16} << 20));
+}
+
+TEST(mapped_blocks, an_alignment_beyond_a_page_is_refused) {
+  media::mapped_blocks blocks(media::dram_options{});
+  EXPECT_EQ(blocks.allocate(64, 8192), nullptr);
 }
 
 TEST(jemalloc_dram, a_node_that_is_not_there_is_an_error) {

@@ -1,23 +1,34 @@
 // Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/probe_pool.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/child_process.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -218,19 +229,61 @@ TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
   }
 }
 
-TEST_F(pmem_pool, does_not_fall_back_to_msync_on_tmpfs) {
-  pool medium(path(), {.create_bytes = pool_bytes});
-  if (medium.backed_by() != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";
-  const media::root root = medium.named_root("a", "tree", 1);
+// Calls of msync while libpmemobj makes words of this pool durable.
+int msync_calls_of(PMEMobjpool* other) {
+  const PMEMoid root = pmemobj_root(other, 64);
   const int before = msync_calls;
-  for (int i = 0; i < 100; ++i) {
-    pool::publication change(medium);
-    auto* const object = media::create<std::array<std::uint64_t, 8>>(change);
-    media::persist(medium, *object);
-    change.store(*root.word, medium.locate(object).word());
-    change.commit();
+  for (int i = 0; i < 10; ++i) pmemobj_persist(other, pmemobj_direct(root), 64);
+  return msync_calls - before;
+}
+
+// libpmem decides once for a process whether to call msync. So each of these runs in a process of its own, started anew.
+class pmem_msync : public pmem_pool {
+ protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    if (std::getenv("PMEM_IS_PMEM_FORCE") != nullptr) GTEST_SKIP() << "PMEM_IS_PMEM_FORCE is set";
+    const descriptor folder(::open(path(".").c_str(), O_RDONLY | O_CLOEXEC));
+    if (media::backing_of(folder.get()) != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";
   }
-  EXPECT_EQ(msync_calls, before);
+
+  // Publishes some blocks in a pool that is opened with these options. Returns how often msync was called meanwhile; opening
+  // and closing sync the pool's header in any case.
+  static int publish_some(const std::string& path, const media::pmem_options& options) {
+    pool medium(path, options);
+    const media::root root = medium.named_root("a", "tree", 1);
+    const int before = msync_calls;
+    for (int i = 0; i < 100; ++i) {
+      pool::publication change(medium);
+      auto* const object = media::create<std::array<std::uint64_t, 8>>(change);
+      media::persist(medium, *object);
+      change.store(*root.word, medium.locate(object).word());
+      change.commit();
+    }
+    return msync_calls - before;
+  }
+};
+
+TEST_F(pmem_msync, is_bypassed_if_the_user_says_so) {
+  EXPECT_EXIT(
+      {
+        const int calls = publish_some(path(), {.create_bytes = pool_bytes, .bypass_msync = true});
+        // What this process starts must not inherit the choice.
+        std::exit(calls == 0 && std::getenv("PMEM_IS_PMEM_FORCE") == nullptr ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(pmem_msync, of_other_pools_in_the_process_stays) {
+  EXPECT_EXIT(
+      {
+        static_cast<void>(publish_some(path(), {.create_bytes = pool_bytes}));
+        PMEMobjpool* const other = pmemobj_create(path("other").c_str(), "database", pool_bytes, 0600);
+        const int calls = msync_calls_of(other);
+        pmemobj_close(other);
+        std::exit(calls > 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST_F(pmem_pool, A1_a_pool_that_was_not_finished_does_not_stand_in_the_way) {
@@ -238,6 +291,174 @@ TEST_F(pmem_pool, A1_a_pool_that_was_not_finished_does_not_stand_in_the_way) {
   { pool medium(path(), {.create_bytes = pool_bytes}); }
   EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
   EXPECT_NO_THROW(pool{path()});
+}
+
+TEST_F(pmem_pool, A1_a_pool_that_lost_its_name_gets_it_back_with_its_data) {
+  for (const std::uint64_t create_bytes : {std::uint64_t{0}, pool_bytes}) {
+    std::filesystem::remove(path());
+    {
+      pool medium(path(), {.create_bytes = pool_bytes});
+      medium.named_root("a", "tree", 1).word->store(42);
+    }
+    std::filesystem::rename(path(), path("pool.unfinished"));
+    {
+      pool medium(path(), {.create_bytes = create_bytes});
+      EXPECT_EQ(medium.named_root("a", "tree", 1).word->load(), 42U);
+    }
+    EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
+  }
+}
+
+TEST_F(pmem_pool, A1_a_pool_that_was_cut_off_while_it_was_made_is_made_anew) {
+  PMEMobjpool* const half = pmemobj_create(path("pool.unfinished").c_str(), pool::pool_layout, pool_bytes, 0600);
+  ASSERT_NE(half, nullptr) << pmemobj_errormsg();
+  pmemobj_close(half);
+  EXPECT_NE(message_of([&] { pool{path()}; }).find("there is no pool at"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(path("pool.unfinished")));
+  { pool medium(path(), {.create_bytes = pool_bytes}); }
+  EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
+  EXPECT_NO_THROW(pool{path()});
+}
+
+TEST_F(pmem_pool, A1_a_pool_that_is_being_made_is_left_to_its_maker) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  std::filesystem::rename(path(), path("pool.unfinished"));
+  EXPECT_NE(message_of([&] { pool{path(), {.create_bytes = pool_bytes}}; }).find("is being made"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(path("pool.unfinished")));
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
+  constexpr int processes = 6;
+  for (int round = 0; round < 3; ++round) {
+    std::filesystem::remove(path());
+    std::vector<pid_t> children;
+    for (int i = 0; i < processes; ++i) {
+      children.push_back(fork());
+      if (children.back() != 0) continue;
+      // Each is to count once: it tries again while another one has the pool open.
+      for (int tries = 0; tries < 10'000; ++tries) {
+        try {
+          pool medium(path(), {.create_bytes = pool_bytes});
+          medium.named_root("a", "tree", 1).word->fetch_add(1);
+          _exit(0);
+        } catch (const error& e) {
+          if (std::string(e.what()).find("open nowhere else") == std::string::npos) _exit(1);
+          usleep(1000);
+        }
+      }
+      _exit(2);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0);
+    }
+    EXPECT_EQ(pool(path()).named_root("a", "tree", 1).word->load(), std::uint64_t{processes});
+  }
+}
+
+TEST_F(pmem_pool, a_publication_of_too_many_changes_is_an_error_and_changes_nothing) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  const media::root root = medium.named_root("a", "tree", 1);
+  const std::uint64_t before = medium.used().allocated_bytes;
+  const auto overfill = [&](auto&& one_more) {
+    pool::publication change(medium);
+    void* const block = change.allocate(512, 64);
+    for (std::size_t i = 1; i < media::publication_limit; ++i) change.store(*root.word, i);
+    one_more(change, block);
+  };
+  const auto said = [&](auto&& one_more) { return message_of([&] { overfill(one_more); }); };
+  constexpr const char* too_many = "a publication of more than 16 changes";
+  EXPECT_NE(said([&](auto& change, void*) { change.store(*root.word, 99); }).find(too_many), std::string::npos);
+  EXPECT_NE(said([&](auto& change, void*) { (void)change.allocate(512, 64); }).find(too_many), std::string::npos);
+  EXPECT_NE(said([&](auto& change, void* block) { change.release(block, 512); }).find(too_many), std::string::npos);
+  EXPECT_EQ(root.word->load(), 0U);
+  EXPECT_EQ(medium.used().allocated_bytes, before);
+  // As many as that are fine.
+  overfill([](auto& change, void*) { change.commit(); });
+  EXPECT_EQ(root.word->load(), media::publication_limit - 1);
+}
+
+TEST_F(pmem_pool, a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
+  PMEMobjpool* const half = pmemobj_create(path().c_str(), pool::pool_layout, pool_bytes, 0600);
+  ASSERT_NE(half, nullptr) << pmemobj_errormsg();
+  pmemobj_close(half);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_NE(message_of([&] { pool{path()}; }).find("was never completed"), std::string::npos);
+  PMEMobjpool* const again = pmemobj_open(path().c_str(), pool::pool_layout);
+  ASSERT_NE(again, nullptr) << pmemobj_errormsg();
+  pmemobj_close(again);
+}
+
+TEST_F(pmem_pool, a_fifo_is_an_error_at_once) {
+  ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+  const tests::child_result end =
+      tests::run_in_child([&] { return message_of([&] { pool{path()}; }); }, std::chrono::seconds(5));
+  EXPECT_EQ(end.describe(),
+            "returned: " + path() +
+                " is not a pool: it is neither a file nor a device; name another file, or remove this one");
+}
+
+TEST_F(pmem_pool, that_is_tried_in_a_child_process_first_stays_as_it_is_whatever_happens_there) {
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    medium.named_root("a", "tree", 1).word->store(42);
+  }
+  const auto content = [&] {
+    std::ifstream in(path(), std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string before = content();
+  const auto said = [&](const std::function<void(pool&)>& look) {
+    return message_of([&] { media::probe_pool(path(), std::chrono::milliseconds(1000), look); });
+  };
+  EXPECT_EQ(said({}), "");
+  EXPECT_EQ(said([](pool& medium) { medium.named_root("a", "tree", 1).word->store(43); }), "");
+  EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was ended by 'Segmentation fault'"), std::string::npos);
+  EXPECT_NE(said([](pool&) { abort(); }).find("is damaged"), std::string::npos);
+  EXPECT_NE(said([](pool&) { _exit(0); }).find("ended by itself"), std::string::npos);
+  EXPECT_NE(said([](pool&) { pause(); }).find("did not end in 1 s"), std::string::npos);
+  EXPECT_EQ(said([](pool& medium) { static_cast<void>(medium.named_root("a", "list", 1)); }),
+            "'a' is an index of layout tree, not list; open it as tree, or take another name or pool");
+  EXPECT_TRUE(content() == before) << "the file was changed";
+  EXPECT_EQ(pool(path()).named_root("a", "tree", 1).word->load(), 42U);
+}
+
+// Gives the pages of the file that hold zeros back to the file system.
+void make_sparse(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR);
+  std::array<char, 4096> page;
+  for (off_t at = 0; pread(file, page.data(), page.size(), at) == static_cast<ssize_t>(page.size());
+       at += static_cast<off_t>(page.size()))
+    if (std::all_of(page.begin(), page.end(), [](char c) { return c == 0; }))
+      fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, static_cast<off_t>(page.size()));
+  ::close(file);
+}
+
+TEST_F(pmem_pool, a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_there_is_none) {
+  const tests::child_result end = tests::run_in_child(
+      [&]() -> std::string {
+        // A small file system that only this process sees.
+        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("none", path(".").c_str(), "tmpfs", 0, "size=12m") != 0)
+          return "cannot mount a file system here";
+        { pool medium(path(), {.create_bytes = pool::least_pool_bytes}); }
+        make_sparse(path());
+        const std::string others = path("others");
+        { std::ofstream(others) << std::string(16 << 20, 'x'); }
+        const std::string said = message_of([&] { pool{path()}; });
+        if (said.find("has holes, and its file system has no space for them") == std::string::npos)
+          return "full: " + said;
+        std::filesystem::remove(others);
+        pool medium(path());
+        struct stat status {};
+        if (stat(path().c_str(), &status) != 0 || status.st_blocks * 512 < status.st_size) return "still sparse";
+        return "as it should be";
+      },
+      std::chrono::seconds(20));
+  if (end.message == "cannot mount a file system here") GTEST_SKIP() << end.message;
+  EXPECT_EQ(end.describe(), "returned: as it should be");
 }
 
 TEST_F(pmem_pool, refuses_what_is_no_pool_and_leaves_it_alone) {

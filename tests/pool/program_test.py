@@ -189,6 +189,51 @@ class Pool(ProgramTest):
             self.assertEqual(self.content(path), bytes(data))
         self.assertTrue({("info", 0), ("check", 1)} <= said, said)
 
+    def test_dump_goes_to_what_is_no_file(self):
+        path = self.make("cceh", "1k")
+        text = self.assert_works("pool", "dump", path).stdout
+        self.assertEqual(self.assert_works("pool", "dump", path, "--output", "-").stdout, text)
+        self.assertEqual(os.listdir(self.folder), ["p"])
+        # By a link, so that a defect harms no device of this machine.
+        os.symlink("/dev/full", self.file("full"))
+        self.assert_fails(2, [self.file("full"), "No space left"], "pool", "dump", path, "--output", self.file("full"))
+        self.assertTrue(os.path.islink(self.file("full")))
+        os.mkfifo(self.file("fifo"))
+        with subprocess.Popen(["cat", self.file("fifo")], stdout=subprocess.PIPE, text=True) as reader:
+            self.assert_works("pool", "dump", path, "--output", self.file("fifo"))
+            self.assertEqual(reader.stdout.read(), text)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["fifo", "full", "p"])
+
+    def test_bench_ends_in_one_error_on_a_damaged_pool(self):
+        for index in ("cceh", "skip_list_pm"):
+            path = self.make(index, "1k")
+            sound = self.content(path)
+            heap = sound.find(index.encode().ljust(24, b"\0") * 2)
+            used = [at for at in range(0, len(sound), 8) if any(sound[at:at + 8])]
+            ended = set()
+            for seed in range(12):
+                source = random.Random(seed)
+                data = bytearray(sound)
+                for at in source.sample([at for at in used if (at < heap) == (seed % 2 == 0)], 3):
+                    data[at:at + 8] = source.choice((bytes(8), source.randbytes(8)))
+                self.write("p", data)
+                done = pmlab("bench", "--index", index, "--medium", "pmem:" + path, "--reuse", "--quiet", "--records", "1k",
+                             "--operations", "2k", "--phases", "read")
+                errors = [line for line in done.stderr.splitlines() if line.startswith("pmlab: error: ")]
+                self.assertIn(done.returncode, (0, 1, 2), f"{index}, seed {seed}: {done.stderr}")
+                self.assertEqual(len(errors), 0 if done.returncode == 0 else 1, f"{index}, seed {seed}: {done.stderr}")
+                ended.add(done.returncode)
+            self.assertIn(2, ended, "no damage was found")
+            os.remove(path)
+
+    def test_bench_leaves_a_pool_alone_that_lost_its_name(self):
+        path = self.make("cceh", "1k")
+        os.rename(path, path + ".unfinished")
+        once = ("--records", "1k", "--operations", "1k", "--phases", "read")
+        self.assert_fails(2, [path + ".unfinished", "--reuse", "--overwrite"], *self.bench("--index", "cceh")[1:], *once)
+        self.assert_works(*self.bench("--index", "cceh", "--reuse", "--verify")[1:], *once)
+        self.assertEqual(os.listdir(self.folder), ["p"])
+
     def test_bad_input(self):
         missing, text = self.file("missing"), self.write("t.txt", b"ten years of work" * 1000000)
         for command in ("info", "check", "dump"):

@@ -4,6 +4,7 @@
 #include <pmlab/simulator/machine/persistent_memory.hpp>
 #include <pmlab/verify/schedules.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -387,6 +388,49 @@ TEST(persistence, the_audit_finds_a_store_that_went_around_the_instrument) {
     tests::store_unseen(word, 2);
     EXPECT_NE(memory.audit().find("went around"), std::string::npos);
   });
+}
+
+TEST(persistence, small_blocks_begin_in_the_middle_of_a_line_and_a_line_apart) {
+  persistent_memory memory(1 << 20);
+  memory.place_small_blocks_at(16);
+  memory.reset();
+  std::byte* end = memory.start();
+  for (const std::size_t alignment : {8, 64, 16, 1, 256, 8}) {
+    auto* const block = static_cast<std::byte*>(memory.reserve(72, alignment));
+    const auto offset = static_cast<std::size_t>(block - memory.start());
+    EXPECT_EQ(offset % 64, alignment <= 16 ? 16U : 0U);
+    EXPECT_EQ(offset % std::min<std::size_t>(alignment, 16), 0U);
+    EXPECT_GE(block - end, 64);
+    end = block + 72;
+  }
+}
+
+TEST(persistence, a_memory_that_was_restored_uses_small_blocks_again_for_small_ones_only) {
+  persistent_memory memory(1 << 20);
+  memory.place_small_blocks_at(16);
+  memory.reset();
+  auto* const small = static_cast<std::byte*>(memory.reserve(64, 8));
+  const auto offset = static_cast<std::size_t>(small - memory.start());
+  memory.restore_blocks({{offset, 64}}, memory.blocks().top());
+  const pmlab_change gone{2, small, 64};
+  EXPECT_EQ(memory.publish({&gone, 1}, nullptr), "");
+  EXPECT_EQ((static_cast<std::byte*>(memory.reserve(64, 64)) - memory.start()) % 64, 0);
+  EXPECT_EQ(memory.reserve(64, 8), small);
+}
+
+TEST(persistence, a_limit_refuses_blocks_for_a_while_or_beyond_a_size) {
+  persistent_memory memory(1 << 20);
+  memory.limit(space_limit({.spare = 2, .refused = 3}));
+  std::string room;
+  for (int i = 0; i < 7; ++i) room += memory.reserve(64, 64) != nullptr ? '+' : '-';
+  EXPECT_EQ(room, "++---++");
+  EXPECT_EQ(memory.limit().refusals(), 3U);
+  memory.limit(space_limit({.most_bytes = 100}));
+  void* const fits = memory.reserve(64, 64);
+  const pmlab_change kept{0, fits, 0};
+  EXPECT_EQ(memory.publish({&kept, 1}, nullptr), "");
+  EXPECT_EQ(memory.reserve(64, 64), nullptr);
+  EXPECT_NE(memory.reserve(32, 64), nullptr);
 }
 
 TEST(persistence, an_image_is_any_prefix_of_each_line) {

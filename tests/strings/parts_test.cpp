@@ -1,9 +1,13 @@
 // The words that stand for strings, by themselves.
+#include <pmlab/media/dram.hpp>
 #include <pmlab/strings/detail/hash.hpp>
+#include <pmlab/strings/detail/layer_gates.hpp>
+#include <pmlab/strings/detail/layer_numbers.hpp>
 #include <pmlab/strings/detail/slice.hpp>
 #include <pmlab/strings/numbered.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +17,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "support/operations.hpp"
 
 namespace pmlab::tests {
 namespace {
@@ -81,6 +87,85 @@ TEST(string_slices, a_link_says_what_it_was_made_of) {
     EXPECT_EQ(again.width, l.width);
     EXPECT_EQ(again.skip, l.skip);
   }
+}
+
+TEST(string_slices, a_whole_slice_is_known_by_its_code) {
+  for (std::size_t width = 1; width <= 7; ++width)
+    for (const std::string_view text :
+         {std::string_view("\0\0\0\0\0\0\0", 7), std::string_view("abcdefg"),
+          std::string_view("\xff\xff\xff\xff\xff\xff\xff"), std::string_view("\1\0\xff\0z\0\1", 7)}) {
+      const std::string_view slice = text.substr(0, width);
+      EXPECT_EQ(strings::detail::whole_slice(code_of(slice, width), width).text(), slice) << width;
+    }
+}
+
+// ---- numbers of layers ----
+
+using numbers = strings::detail::layer_numbers<media::dram>;
+
+TEST(layer_numbers, are_given_again_when_they_came_back_the_least_first) {
+  media::dram medium;
+  std::atomic<std::uint64_t> end{1};
+  numbers all(medium, end);
+  for (std::uint64_t n = 1; n <= 600; ++n) ASSERT_EQ(all.take(), n);
+  const std::uint64_t end_then = end;
+  random source(1);
+  std::set<std::uint64_t> back;
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t n = 1 + source.below(600);
+    if (!back.contains(n)) {
+      all.give_back(n);
+      back.insert(n);
+    } else {
+      ASSERT_EQ(all.take(), *back.begin()) << i;
+      back.erase(back.begin());
+    }
+  }
+  for (std::uint64_t n = 1; n <= 600; ++n)
+    if (!back.contains(n)) all.give_back(n);
+  EXPECT_EQ(all.bytes(), 0U);
+  for (std::uint64_t n = 1; n <= 600; ++n) ASSERT_EQ(all.take(), n);
+  EXPECT_EQ(end, end_then);
+}
+
+TEST(layer_numbers, that_were_forgotten_are_found_when_they_get_short) {
+  media::dram medium;
+  std::atomic<std::uint64_t> end{1000};
+  EXPECT_FALSE(numbers(medium, end).are_short());
+  end = strings::detail::most_layers + 1;
+  numbers all(medium, end);
+  EXPECT_EQ(all.take(), 0U);
+  ASSERT_TRUE(all.are_short());
+  all.find_free({5, 1, 2, 2, 9});
+  for (const std::uint64_t n : {3U, 4U, 6U, 7U, 8U, 10U, 11U}) EXPECT_EQ(all.take(), n);
+}
+
+// ---- gates of layers ----
+
+TEST(layer_gates, a_writer_that_enters_keeps_the_layer) {
+  using strings::detail::layer_gates;
+  const layer_gates gates(2);
+  const layer_gates::ticket first = gates.arm(1);
+  EXPECT_TRUE(gates.is_armed(first, 1));
+  EXPECT_EQ(gates.arm(1), layer_gates::nothing);
+  EXPECT_EQ(gates.arm(3), layer_gates::later);
+  EXPECT_TRUE(gates.enter(3));
+  EXPECT_TRUE(gates.is_armed(first, 1));
+  EXPECT_TRUE(gates.enter(1));
+  EXPECT_FALSE(gates.is_armed(first, 1));
+  EXPECT_FALSE(gates.shut(first));
+  const layer_gates::ticket second = gates.arm(1);
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(gates.shut(second));
+  EXPECT_FALSE(gates.enter(1));
+  EXPECT_TRUE(gates.enter(3));
+  EXPECT_EQ(gates.arm(3), layer_gates::later);
+  gates.open(3);
+  EXPECT_FALSE(gates.enter(1));
+  gates.open(1);
+  EXPECT_TRUE(gates.enter(1));
+  gates.disarm(gates.arm(3));
+  EXPECT_NE(gates.arm(1), layer_gates::later);
 }
 
 TEST(string_hash, each_byte_and_the_length_change_it) {

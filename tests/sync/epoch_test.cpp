@@ -144,6 +144,92 @@ TEST(epochs, few_functions_wait_if_guards_are_short) {
   EXPECT_LE(domain.waiting(), 4 * epochs::usual_batch);
 }
 
+// A thread that retires `count` functions, each of which adds one to `runs`, and then stays idle until it is told to end.
+class idle_thread {
+ public:
+  idle_thread(epochs& domain, std::atomic<int>& runs, int count)
+      : thread_([this, &domain, &runs, count] {
+          for (int i = 0; i < count; ++i) domain.retire([&runs] { ++runs; });
+          idle_ = true;
+          while (!end_) std::this_thread::yield();
+        }) {
+    while (!idle_) std::this_thread::yield();
+  }
+  idle_thread(const idle_thread&) = delete;
+  idle_thread& operator=(const idle_thread&) = delete;
+  ~idle_thread() {
+    end_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> idle_{false};
+  std::atomic<bool> end_{false};
+  std::thread thread_;
+};
+
+TEST(epochs, reclaim_runs_what_idle_and_ended_threads_retired) {
+  epochs domain;
+  std::atomic<int> runs{0};
+  std::thread([&] {
+    for (int i = 0; i < 3; ++i) domain.retire([&runs] { ++runs; });
+  }).join();
+  const idle_thread idle(domain, runs, 40);
+  domain.retire([&runs] { ++runs; });
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(domain.reclaim(), 44U);
+  EXPECT_EQ(runs, 44);
+  EXPECT_EQ(domain.waiting(), 0U);
+  EXPECT_EQ(domain.reclaim(), 0U);
+}
+
+TEST(epochs, reclaim_runs_nothing_that_a_reader_may_be_reading) {
+  epochs domain;
+  std::atomic<int> runs{0};
+  std::atomic<int> stage{0};
+  std::thread reader([&] {
+    {
+      const auto guard = domain.pin();
+      stage = 1;
+      while (stage != 2) std::this_thread::yield();
+    }
+    stage = 3;
+  });
+  while (stage != 1) std::this_thread::yield();
+  const idle_thread idle(domain, runs, 5);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(domain.reclaim(), 0U);
+  EXPECT_EQ(runs, 0);
+  stage = 2;
+  while (stage != 3) std::this_thread::yield();
+  EXPECT_EQ(domain.reclaim(), 5U);
+  EXPECT_EQ(runs, 5);
+  reader.join();
+}
+
+// Owners retire while others reclaim from them: each function runs once. Under ThreadSanitizer the lists are the test.
+TEST(epochs, threads_that_retire_and_reclaim_at_once_run_each_function_once) {
+  constexpr int each = 20000;
+  epochs domain(8);
+  std::vector<std::atomic<int>> runs(std::size_t{3} * each);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        std::atomic<int>* const mine = &runs[static_cast<std::size_t>(t * each + i)];
+        {
+          const auto guard = domain.pin();
+          domain.retire([&domain, mine] {
+            if (++*mine == 1) domain.retire([mine] { ++*mine; });
+          });
+        }
+        if (i % 16 == t) domain.reclaim();
+      }
+    });
+  for (auto& t : threads) t.join();
+  domain.drain();
+  for (const auto& r : runs) ASSERT_EQ(r, 2);
+}
+
 // Cells that are replaced and reused at once when their time has come: a reader must never see one change under its
 // guard. Under ThreadSanitizer the plain words are the test.
 TEST(epochs, no_reader_sees_memory_that_is_used_again) {

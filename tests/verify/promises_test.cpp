@@ -2,6 +2,7 @@
 #include <pmlab/verify/promises.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,7 @@ TEST(promises, reads_do_not_go_back_in_time) {
 
 TEST(promises, an_erase_under_way_may_leave_either) {
   promises p({7});
-  p.preloaded({7, 5});
+  p.there_before({7, 5});
   p.called(0, erase_it);
   p.called(1, update_3);
   EXPECT_TRUE(allowed(p, {{7, 5}}));
@@ -113,8 +114,8 @@ TEST(promises, an_erase_under_way_may_leave_either) {
 
 TEST(promises, a_scan_reads_every_key_of_its_range) {
   promises p({3, 7, 9});
-  p.preloaded({3, 30});
-  p.preloaded({9, 90});
+  p.there_before({3, 30});
+  p.there_before({9, 90});
   p.scan_called(1, 3);
   p.called(0, insert_1);
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");
@@ -129,6 +130,64 @@ TEST(promises, a_scan_reads_every_key_of_its_range) {
   EXPECT_EQ(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {7, 1}}), "") << "full before the last key";
   other.scan_called(1, 0);
   EXPECT_NE(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {9, 90}}), "") << "7 is left out";
+}
+
+using values = std::vector<std::optional<std::uint64_t>>;
+
+TEST(promises, each_key_of_a_batch_is_found_for_itself) {
+  promises p({3, 7, 9});
+  p.there_before({3, 30});
+  const std::vector<std::uint64_t> keys = {9, 7, 3, 7};
+  p.batch_called(1, keys);
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  promises other = p;
+  EXPECT_EQ(p.batch_returned(1, keys, values{{}, {}, 30, 1}), "") << "before the insert, and after it";
+  const std::string wrong = other.batch_returned(1, keys, values{{}, 2, 30, {}});
+  EXPECT_NE(wrong.find("key 2 of 4"), std::string::npos) << wrong;
+  p.batch_called(1, keys);
+  EXPECT_NE(p.batch_returned(1, keys, values{{}, {}, 30, 1}), "") << "it has been there all the time";
+}
+
+const std::vector<entry> loaded = {{3, 31}, {7, 71}, {9, 91}};
+
+TEST(promises, a_load_adds_what_is_not_there) {
+  promises p({3, 7, 9});
+  p.there_before({7, 70});
+  p.load_called(0, loaded);
+  EXPECT_EQ(p.load_returned(0, 3), "");
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 70}, {9, 91}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}, {7, 71}, {9, 91}})) << "it had a value";
+}
+
+TEST(promises, a_load_that_found_no_space_has_added_a_first_part) {
+  promises p({3, 7, 9});
+  p.load_called(0, loaded);
+  EXPECT_EQ(p.load_returned(0, 2), "");
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}, {7, 71}, {9, 91}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}}));
+}
+
+TEST(promises, a_load_that_is_cut_off_leaves_a_first_part) {
+  promises p({3, 7, 9});
+  p.load_called(0, loaded);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
+  const std::string wrong = p.judge(std::vector<entry>{{3, 31}, {9, 91}});
+  EXPECT_NE(wrong.find("key 9"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("key 7"), std::string::npos) << wrong;
+  p.called(1, erase_it);
+  EXPECT_TRUE(allowed(p, {{3, 31}, {9, 91}})) << "7 may be erased already";
+}
+
+TEST(promises, what_is_wrong_is_said_with_key_and_values) {
+  promises p({3, 7});
+  p.there_before({3, 30});
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 31}}).find("key 3 is found 31, and can only be found 30"),
+            std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {3, 32}}).find("twice, with values 30 and 32"), std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is there, with value 50"), std::string::npos);
 }
 
 }  // namespace

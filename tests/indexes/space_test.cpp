@@ -1,0 +1,193 @@
+// Space comes back: after any history an index holds at most twice the bytes of a fresh one with the same entries, in
+// the medium and together with its DRAM, besides what waits for readers; and a scan over a range that was erased costs
+// what is left in it.
+//
+// Fresh: each entry that is left, inserted once, in the order in which the history inserted it. Hash tables never
+// shrink: for them it is a fresh one with as many entries as there ever were at a time. So it is, where sparse entries
+// are left, for the FP-tree, whose leaves are given back only when they are empty, and for skip lists, whose slabs never
+// are.
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/counted.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/counted_index.hpp"
+#include "support/medium_under_test.hpp"
+#include "support/operations.hpp"
+#include "support/settings.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+using indexes::index_stats;
+using indexes::outcome;
+
+// What waits for readers: two batches of the epochs, of nodes of half a kilobyte.
+constexpr std::uint64_t waiting_bytes = std::uint64_t{64} << 10;
+
+// Inserts and erases, and keeps what is there in the order of its insertion.
+template <class Index>
+class history {
+ public:
+  explicit history(Index& index) : index_(index) {}
+
+  void insert(std::uint64_t key) {
+    ASSERT_EQ(index_.insert(key, ~key), outcome::inserted) << key;
+    inserted_.push_back(key);
+    most_ = std::max(most_, ++entries_);
+  }
+  void erase(std::uint64_t key) {
+    ASSERT_EQ(index_.erase(key), outcome::erased) << key;
+    --entries_;
+  }
+
+  // The keys that are there, in the order in which they were inserted last.
+  [[nodiscard]] std::vector<std::uint64_t> left() const {
+    std::vector<std::uint64_t> keys;
+    for (const std::uint64_t key : inserted_)
+      if (index_.find(key)) keys.push_back(key);
+    return keys;
+  }
+  // So many of the keys that were inserted last.
+  [[nodiscard]] std::span<const std::uint64_t> latest(std::size_t count) const {
+    return std::span(inserted_).last(count);
+  }
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  Index& index_;
+  std::vector<std::uint64_t> inserted_;
+  std::size_t entries_ = 0;
+  std::size_t most_ = 0;
+};
+
+template <class Setting>
+class space : public testing::Test {
+ protected:
+  using index_type = typename Setting::index;
+  static constexpr std::uint64_t window = 10'000;
+  static constexpr std::uint64_t windows = 10;
+
+  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>>;
+
+  // `sparse`: entries that are left were neighbours of those that were erased.
+  void expect_little(const history<index_type>& done, bool sparse = false) {
+    const std::vector<std::uint64_t> left = done.left();
+    medium_under_test<typename Setting::medium> other;
+    auto fresh = index_type::open(*other.medium);
+    if (joins_sparse_nodes || (is_ordered<typename Setting::kind> && !sparse)) {
+      for (const std::uint64_t key : left) ASSERT_EQ(fresh.insert(key, ~key), outcome::inserted);
+    } else {
+      for (const std::uint64_t key : done.latest(done.most())) static_cast<void>(fresh.insert(key, ~key));
+    }
+    const index_stats now = index_.stats();
+    const index_stats then = fresh.stats();
+    ASSERT_EQ(now.entries, left.size());
+    ASSERT_TRUE(index_.check().ok()) << index_.check().violations.front();
+    std::printf("  %zu entries: %zu KiB in the medium (fresh: %zu), %zu in DRAM (%zu)\n", left.size(),
+                static_cast<std::size_t>(now.medium_bytes >> 10), static_cast<std::size_t>(then.medium_bytes >> 10),
+                static_cast<std::size_t>(now.dram_bytes >> 10), static_cast<std::size_t>(then.dram_bytes >> 10));
+    EXPECT_LE(now.medium_bytes, 2 * then.medium_bytes + waiting_bytes);
+    EXPECT_LE(now.medium_bytes + now.dram_bytes, 2 * (then.medium_bytes + then.dram_bytes) + waiting_bytes);
+  }
+
+  medium_under_test<typename Setting::medium> under_;
+  index_type index_ = index_type::open(*under_.medium);
+  history<index_type> history_{index_};
+};
+
+using everywhere = detail::joined<detail::on_media<offered_kinds, media::dram>::all,
+                                  testing::Types<setting<kind<indexes::fast_fair>, media::pmem>>>::type;
+TYPED_TEST_SUITE(space, everywhere, setting_name);
+
+TYPED_TEST(space, of_a_rolling_window_of_ascending_keys) {
+  for (std::uint64_t key = 0; key < this->window * this->windows; ++key) {
+    this->history_.insert(key);
+    if (key >= this->window) this->history_.erase(key - this->window);
+  }
+  this->expect_little(this->history_);
+}
+
+TYPED_TEST(space, of_a_rolling_window_of_descending_keys) {
+  const std::uint64_t top = this->window * this->windows;
+  for (std::uint64_t n = 0; n < top; ++n) {
+    this->history_.insert(top - n);
+    if (n >= this->window) this->history_.erase(top - (n - this->window));
+  }
+  this->expect_little(this->history_);
+}
+
+TYPED_TEST(space, of_what_a_random_nine_tenths_were_erased_from) {
+  random source(1);
+  const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 8 * this->window, source);
+  for (const std::uint64_t key : keys) this->history_.insert(key);
+  for (const std::uint64_t key : keys)
+    if (source.below(10) != 0) this->history_.erase(key);
+  this->expect_little(this->history_, true);
+}
+
+// One key of each leaf stays, and its neighbours are full when it is left alone.
+TYPED_TEST(space, of_what_runs_of_neighbours_were_erased_from) {
+  constexpr std::uint64_t stays = 28;
+  for (std::uint64_t key = 0; key < 8 * this->window; ++key) this->history_.insert(key);
+  for (std::uint64_t key = 0; key < 8 * this->window; ++key)
+    if (key % stays != stays - 1) this->history_.erase(key);
+  this->expect_little(this->history_, true);
+}
+
+TYPED_TEST(space, of_what_was_filled_and_emptied_elsewhere) {
+  for (std::uint64_t place = 0; place < this->windows; ++place) {
+    if (place > 0)
+      for (std::uint64_t n = 0; n < this->window; ++n) this->history_.erase(((place - 1) << 40) + n);
+    for (std::uint64_t n = 0; n < this->window; ++n) this->history_.insert((place << 40) + n);
+  }
+  this->expect_little(this->history_);
+}
+
+template <class Kind>
+class scan_of_what_is_left : public testing::Test {};
+using ordered_kinds = testing::Types<kind<indexes::fast_fair>, kind<indexes::fp_tree>, kind<indexes::skip_list>,
+                                     kind<indexes::skip_list_pm>>;
+
+struct kind_name {
+  template <class Kind>
+  static std::string GetName(int /*position*/) {
+    return Kind::name;
+  }
+};
+TYPED_TEST_SUITE(scan_of_what_is_left, ordered_kinds, kind_name);
+
+// Lines that a scan from the first key reads, after a window that rolled, against those in a fresh index.
+TYPED_TEST(scan_of_what_is_left, costs_no_more_for_the_entries_that_were_erased) {
+  using index_type = typename TypeParam::template index<counted_medium>;
+  constexpr std::uint64_t window = 2'000;
+  constexpr std::uint64_t end = 40'000;
+  counted_index<index_type> rolled;
+  counted_index<index_type> fresh;
+  for (std::uint64_t key = 0; key < end; ++key) {
+    ASSERT_EQ(rolled.index().insert(key, key), outcome::inserted);
+    if (key >= window) {
+      ASSERT_EQ(rolled.index().erase(key - window), outcome::erased);
+    }
+  }
+  for (std::uint64_t key = end - window; key < end; ++key) ASSERT_EQ(fresh.index().insert(key, key), outcome::inserted);
+  std::vector<indexes::entry> out(100);
+  const auto scan = [&](index_type& i) { ASSERT_EQ(i.scan(0, out), out.size()); };
+  const std::uint64_t lines = rolled.cost_of(scan).lines_read;
+  const std::uint64_t fresh_lines = fresh.cost_of(scan).lines_read;
+  std::printf("  100 entries: %llu lines (fresh: %llu)\n", static_cast<unsigned long long>(lines),
+              static_cast<unsigned long long>(fresh_lines));
+  EXPECT_LE(lines, 2 * fresh_lines + 64);
+}
+
+}  // namespace
+}  // namespace pmlab::tests
