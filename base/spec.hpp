@@ -35,13 +35,28 @@ struct spec {
     return std::nullopt;
   }
 
-  // Throws pmlab::error if a key is given that is none of `known`, with the nearest.
-  void allow(std::span<const std::string_view> known) const {
+  // Another word for an option, and the option.
+  using synonym = std::pair<std::string_view, std::string_view>;
+
+  // Throws pmlab::error if a key is given that is none of `known`, with the one that is meant by it among `synonyms`, or
+  // else the nearest; with all of them, if none is near.
+  void allow(std::span<const std::string_view> known, std::span<const synonym> synonyms = {}) const {
     for (const auto& [key, value] : options) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
       throw error(name + "() has no option '" + key + "'",
-                  known.empty() ? "leave it out" : "did you mean " + nearest(key, known) + "?");
+                  known.empty() ? "leave it out" : remedy(key, known, synonyms));
     }
+  }
+
+ private:
+  [[nodiscard]] static std::string remedy(std::string_view key, std::span<const std::string_view> known,
+                                          std::span<const synonym> synonyms) {
+    for (const auto& [word, meant] : synonyms)
+      if (word == key) return "did you mean " + std::string(meant) + "?";
+    if (const std::string near = nearest(key, known); is_near(key, near)) return "did you mean " + near + "?";
+    std::string all;
+    for (const std::string_view k : known) all += (all.empty() ? "" : ", ") + std::string(k);
+    return "its options are " + all;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/media_list.hpp>
 #include <pmlab/bench/operation_loop.hpp>
+#include <pmlab/bench/pool_files.hpp>
 #include <pmlab/bench/subject.hpp>
 
 #include <algorithm>
@@ -111,8 +112,20 @@ class driver final : public subject {
       return medium;
   }
 
+  // The pool, which other media may stand around.
+  template <class M>
+  static auto& pool_of(M& medium) {
+    if constexpr (kind_of<M>.counted || kind_of<M>.emulated)
+      return pool_of(medium.inner());
+    else
+      return medium;
+  }
+
   void open() {
     medium_ = make_medium<Medium>(setup_);
+    if constexpr (kind_of<Medium>.in_pool)
+      if (setup_.pool_bytes == 0)
+        refuse_pool_without(Index::layout_name, setup_.medium.path, pool_of(*medium_).roots());
     // What a pool holds already belongs to the index that it holds, if it was not made for this run.
     bytes_before_ = setup_.medium.in_pool() && setup_.pool_bytes == 0 ? 0 : medium_->used().allocated_bytes;
     open_.emplace(*medium_);

@@ -2,6 +2,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/bench/contender.hpp>
 #include <pmlab/bench/engine.hpp>
+#include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/phase_runner.hpp>
 #include <pmlab/bench/quantity.hpp>
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,15 +32,61 @@ using workload::operation_kind;
 
 constexpr std::uint64_t fixed_pool_bytes = std::uint64_t{64} << 20;
 
-// Why this index cannot run this phase; empty: it can.
-std::string refusal(const index_description& index, const phase& p, unsigned threads) {
+// Why this index cannot run this phase on this medium; empty: it can.
+std::string refusal(const index_description& index, const phase& p, unsigned threads, const medium_spec& medium) {
   for (std::size_t k = 0; k < workload::operation_kinds; ++k) {
     const auto kind = static_cast<operation_kind>(k);
     if (!p.has(kind)) continue;
     if (std::string reason = index.refusal(kind, threads); !reason.empty()) return reason;
   }
-  return p.kind == phase_kind::reopen && index.place == placement::own_dram ? "DRAM keeps nothing across a restart"
-                                                                            : "";
+  if (p.kind != phase_kind::reopen) return {};
+  if (index.place == placement::own_dram) return "DRAM keeps nothing across a restart";
+  const bool lasts = medium.in_pool() || medium.simulated;
+  return lasts ? std::string() : "medium " + medium.text() + " keeps nothing across a restart";
+}
+
+// A run that can measure nothing that was asked for is a mistake, not a result.
+void refuse_to_measure_nothing(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  std::string reasons;
+  for (const index_description* d : indexes)
+    for (const phase& p : options.phases) {
+      if (p.kind == phase_kind::load) continue;
+      for (const unsigned threads : options.threads) {
+        const std::string reason = refusal(*d, p, threads, options.medium);
+        if (reason.empty()) return;
+        const std::string told = fmt::format("{} of {}: {}", p.name, d->name, reason);
+        if (reasons.find(told) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + told;
+      }
+    }
+  if (!reasons.empty())
+    throw error("nothing of what was asked for can be measured: " + reasons,
+                "give other --phases, or an index that has them");
+}
+
+// Every entry has a key and a value, and half of what a pool would be made for is really taken.
+std::uint64_t least_bytes(const index_description& d, std::uint64_t records) {
+  constexpr std::uint64_t entry_bytes = 16;
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  if (d.kept == keeps::nothing) return 0;
+  const std::uint64_t each = std::max(entry_bytes, d.pool_bytes_per_entry / 2);
+  return records > most / each ? most : records * each;
+}
+
+// Without this the kernel ends the run, or everything else.
+void refuse_more_than_the_memory(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  const std::uint64_t records = options.trace ? options.trace->load.size() : options.records;
+  const std::uint64_t available = available_memory();
+  std::uint64_t needed = 0;
+  for (const index_description* d : indexes) {
+    // Who makes a pool looks for space where it is to be.
+    if (options.medium.in_pool() && d->place != placement::own_dram) continue;
+    const std::uint64_t bytes = least_bytes(*d, records);
+    needed = bytes > std::numeric_limits<std::uint64_t>::max() - needed ? bytes : needed + bytes;
+  }
+  if (needed <= available) return;
+  throw error(fmt::format("{} records take {} of DRAM at least, and this machine has {} to give", records,
+                          readable_bytes(needed), readable_bytes(available)),
+              "give fewer --records or fewer indexes");
 }
 
 unsigned own_threads(const std::vector<const index_description*>& indexes) {
@@ -170,7 +219,7 @@ class pass {
   }
 
   void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
-    std::string reason = refusal(*c.description, p, team_.size());
+    std::string reason = refusal(*c.description, p, team_.size(), options_.medium);
     if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
       reason = "medium " + c.index->medium() + " keeps nothing across a restart";
     if (!reason.empty()) {
@@ -235,6 +284,8 @@ void check(const bench_options& options, const std::vector<const index_descripti
   if (!options.baseline.empty() && !seen.contains(options.baseline))
     throw error(fmt::format("baseline {} is not among the indexes of this run", options.baseline),
                 "name it with --index too");
+  refuse_to_measure_nothing(options, indexes);
+  refuse_more_than_the_memory(options, indexes);
 }
 
 std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options) {

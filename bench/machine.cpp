@@ -4,8 +4,11 @@
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/media/cache_flush.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -47,6 +50,31 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+namespace {
+
+// No number: "max", or no such file.
+std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  return file >> number ? number : otherwise;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+  constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t available = no_limit;
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);) {
+    constexpr std::string_view name = "MemAvailable:";
+    constexpr int decimal = 10;
+    if (line.starts_with(name)) available = std::strtoull(line.c_str() + name.size(), nullptr, decimal) << 10;
+  }
+  const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max", no_limit);
+  const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
+  return limit == no_limit ? available : std::min(available, limit - std::min(limit, used));
 }
 
 std::string chosen_word(std::string_view line) {

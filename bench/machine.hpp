@@ -1,6 +1,7 @@
 // The machine and the build that figures come from.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,10 @@ struct machine_facts {
 
 // The first line of a file, without its end; empty if there is none. For the small files of /sys and /proc.
 [[nodiscard]] std::string first_line(const std::string& path);
+
+// Bytes of DRAM that programs can still get: of the machine, or of the container that this process is in. The greatest
+// number, if nothing says so.
+[[nodiscard]] std::uint64_t available_memory();
 
 // "always [madvise] never" -> "madvise".
 [[nodiscard]] std::string chosen_word(std::string_view line);

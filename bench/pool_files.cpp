@@ -17,7 +17,9 @@
 #include <string>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -84,7 +86,29 @@ void check_space(const fs::path& folder, std::uint64_t bytes, std::uint64_t free
               "free some, give fewer --records, a smaller --pool-size, or another path");
 }
 
+// libpmemobj holds a lock of the file as long as a pool is open.
+bool is_open_elsewhere(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
+}
+
 }  // namespace
+
+void refuse_pool_without(std::string_view index, const std::string& path, const std::vector<media::root_facts>& roots) {
+  std::string held;
+  std::string first;
+  for (const media::root_facts& r : roots) {
+    if (r.name == index) return;
+    held += fmt::format("{}'{}' ({})", held.empty() ? "" : ", ", r.name, r.layout);
+    if (first.empty()) first = r.layout;
+  }
+  if (held.empty()) return;
+  throw error(fmt::format("pool {} holds {}, and no {}", path, held, index),
+              fmt::format("give --index {} to measure what it holds, or --overwrite to replace it", first));
+}
 
 std::string pool_path(const std::string& path, const std::string& index, bool alone) {
   if (alone) return path;
@@ -119,6 +143,9 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
     }
     fs::remove(left, failure);
   }
+  if (!fs::exists(status) && policy == existing_file::reuse)
+    throw error(fmt::format("there is no pool {} to reuse", path_),
+                "name one that is there, or leave --reuse out to make one");
   if (fs::exists(status)) {
     if (!fs::is_regular_file(status) && !fs::is_character_file(status))
       throw error(fmt::format("{} is neither a file nor a device", path_), "name another path");
@@ -135,6 +162,9 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
     if (!looks_like_a_pool(path_))
       throw error(fmt::format("{} is there already and is not a pool", path_),
                   "nothing was overwritten: remove it yourself, or give another path");
+    if (is_open_elsewhere(path_))
+      throw error(fmt::format("pool {} is in use by another program", path_),
+                  "nothing was overwritten: end that program first, or give another path");
   }
   if (::access(folder.c_str(), W_OK) != 0)
     throw error(fmt::format("cannot write to {}: {}", folder.string(), std::strerror(errno)),

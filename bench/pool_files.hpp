@@ -1,8 +1,11 @@
 // The pool files of a run: named, made, and removed again, without ever touching a file that is somebody else's.
 #pragma once
 
+#include <pmlab/media/root_table.hpp>
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pmlab::bench {
@@ -10,12 +13,16 @@ namespace pmlab::bench {
 // What to do with a file that is there before the run.
 enum class existing_file : std::uint8_t {
   refuse,
-  reuse,      // open it and measure what it holds
+  reuse,      // open it and measure what it holds; an error if it is not there
   overwrite,  // remove it, if it is a pool
 };
 
 // The pool of `index`: the path itself if it is alone, a file beside it if there are several.
 [[nodiscard]] std::string pool_path(const std::string& path, const std::string& index, bool alone);
+
+// Of a pool that is to be reused. Throws pmlab::error, with what there is, if it has roots and none is called `index`:
+// opening the index would add it to somebody's pool. One without roots, as `pmempool create` makes it, is for any index.
+void refuse_pool_without(std::string_view index, const std::string& path, const std::vector<media::root_facts>& roots);
 
 // One pool of the run. Removes the file when it goes, if it made it and is not to keep it; an interrupt (SIGINT,
 // SIGTERM) removes it too.

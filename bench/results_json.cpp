@@ -1,5 +1,6 @@
 // The results of a run as JSON.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/write_file.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/simulated_run.hpp>
 #include <pmlab/media/clock.hpp>
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <system_error>
 #include <variant>
@@ -210,6 +210,14 @@ nlohmann::ordered_json results_to_json(const bench_options& options, const machi
 
 void check_writable(const std::string& path) {
   namespace fs = std::filesystem;
+  if (path == "-") return;
+  std::error_code unknown;
+  const fs::file_status there = fs::status(path, unknown);
+  if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_directory(there)) {
+    if (::access(path.c_str(), W_OK) != 0)
+      throw error("cannot write results to " + path + ": " + std::strerror(errno), "check its permissions");
+    return;
+  }
   fs::path folder = fs::path(path).parent_path();
   if (folder.empty()) folder = ".";
   std::error_code ignored;
@@ -221,20 +229,10 @@ void check_writable(const std::string& path) {
     throw error("cannot write results to " + path + ": " + std::strerror(errno), "check the folder's permissions");
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  const std::string unfinished = path + ".unfinished";
-  {
-    std::ofstream file(unfinished);
-    file << text;
-    if (!file.flush()) throw error("cannot write results to " + path, "check the folder and the space there");
-  }
-  std::error_code failure;
-  std::filesystem::rename(unfinished, path, failure);
-  if (failure) throw error("cannot write results to " + path + ": " + failure.message(), "check the folder");
-}
-
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {
   write_file(path, document.dump(2) + "\n");
 }
+
+std::FILE* table_beside(const std::string& json) { return json == "-" ? stderr : stdout; }
 
 }  // namespace pmlab::bench

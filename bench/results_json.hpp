@@ -5,6 +5,7 @@
 #include <pmlab/bench/options.hpp>
 #include <pmlab/bench/result.hpp>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -20,11 +21,13 @@ namespace pmlab::bench {
 [[nodiscard]] nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
                                                      const bench_report& report, const std::string& command);
 
-// Write the whole file or leave what was there. Throw pmlab::error.
-void write_file(const std::string& path, const std::string& text);
+// As base/write_file.hpp: "-" is standard output; devices, FIFOs and links are written through.
 void write_json(const std::string& path, const nlohmann::ordered_json& document);
 
-// Checks, before the work, that these will be able to write there. Throws pmlab::error.
+// Checks, before the work, that a file can be written there. Throws pmlab::error.
 void check_writable(const std::string& path);
+
+// Where a table goes when the document goes to `json`: to stderr, if that is standard output.
+[[nodiscard]] std::FILE* table_beside(const std::string& json);
 
 }  // namespace pmlab::bench

@@ -5,10 +5,15 @@
 #include <pmlab/bench/any_medium.hpp>
 #include <pmlab/bench/layer_hooks.hpp>
 #include <pmlab/bench/operation_loop.hpp>
+#include <pmlab/bench/pool_files.hpp>
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/bench/strings_keys.hpp>
 #include <pmlab/bench/subject.hpp>
+#if !defined(PMLAB_SIMULATED)
+#include <pmlab/media/pmem.hpp>
+#endif
 #include <pmlab/strings/numbered.hpp>
+#include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/values.hpp>
 
 #include <array>
@@ -81,8 +86,19 @@ class strings_subject final : public subject {
   std::optional<opened> open_;
 };
 
+// A pool of numbers alone is none of string keys.
+void refuse_pool_of_numbers([[maybe_unused]] const std::string& root_name,
+                            [[maybe_unused]] const subject_setup& setup) {
+#if !defined(PMLAB_SIMULATED)
+  if (!setup.medium.in_pool() || setup.pool_bytes != 0) return;
+  refuse_pool_without(root_name + std::string(strings::state_suffix), setup.medium.path,
+                      media::pmem(setup.medium.path, {.huge_pages = false, .bypass_msync = true}).roots());
+#endif
+}
+
 template <class Values>
 std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, const subject_setup& setup) {
+  refuse_pool_of_numbers(below.root_name, setup);
   std::unique_ptr<subject> behind = below.make(setup);
   if (below.ordered)
     return std::make_unique<strings_subject<attached_ordered_index, Values>>(std::move(behind), below.root_name, keys);

@@ -131,7 +131,16 @@ template <std::size_t Count>
 [[nodiscard]] inline options parse_options(const spec& given) {
   constexpr std::array<std::string_view, 8> known = {"mode",  "capacity", "eviction", "fillers",
                                                      "queue", "rest_us",  "helpers",  "shards"};
-  given.allow(known);
+  constexpr std::array<spec::synonym, 9> synonyms = {{{"size", "capacity"},
+                                                      {"bytes", "capacity"},
+                                                      {"entries", "capacity"},
+                                                      {"lookup", "mode"},
+                                                      {"policy", "eviction"},
+                                                      {"evict", "eviction"},
+                                                      {"threads", "fillers"},
+                                                      {"filler", "fillers"},
+                                                      {"rest", "rest_us"}}};
+  given.allow(known, synonyms);
   if (given.arguments.size() != 1)
     throw error(
         given.name + "() is in front of one index, and " + std::to_string(given.arguments.size()) + " are named",

@@ -105,11 +105,8 @@ bench::bench_options read_options(const given_options& given) {
   if (!given.records.empty()) o.records = bench::parse_count(given.records, "--records");
   if (!given.operations.empty()) o.operations = bench::parse_count(given.operations, "--operations");
   if (!given.seconds.empty()) o.seconds = bench::parse_seconds(given.seconds, "--seconds");
-  constexpr std::uint64_t most_threads = 1024;
   if (!given.threads.empty()) {
-    o.threads.clear();
-    for (const std::string& text : split({given.threads}))
-      o.threads.push_back(small_count(text, "--threads", most_threads));
+    o.threads = thread_numbers(given.threads);
   }
   constexpr std::uint64_t most_repeats = 1000;
   if (!given.repeat.empty()) o.repeats = small_count(given.repeat, "--repeat", most_repeats);
@@ -175,7 +172,7 @@ int run(const given_options& given, const arguments& command_line) {
   if (!given.json.empty())
     bench::write_json(
         given.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
-  fmt::print("{}", bench::results_table(options, report));
+  fmt::print(bench::table_beside(given.json), "{}", bench::results_table(options, report));
   std::fflush(stdout);
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
   if (report.wrong_answers() > 0)
@@ -208,7 +205,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--records", given->records, "N: records loaded first, such as 10M; 1M if not given");
   text("--operations", given->operations, "N: operations of each phase, over all threads; 1M if not given");
   text("--seconds", given->seconds, "S: run each phase this long instead");
-  text("--threads", given->threads, "N[,N...]: each number of threads in turn; 1 if not given");
+  text("--threads", given->threads, "N[,N...] or N-M: each number of threads in turn; 1 if not given");
   texts("--workload", given->workloads, "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated");
   text("--phases", given->phases,
        "load,read,absent,update,insert,scan,erase,reopen in any order; all but reopen if no workload is given");
@@ -226,7 +223,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
   app->add_flag("--reuse", given->reuse, "Measure what a pool that is there holds, after its check");
   app->add_flag("--keep", given->keep, "Leave the pools there");
-  text("--json", given->json, "FILE: write all results there (docs/results-schema.md)");
+  text("--json", given->json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
   app->add_flag("--quiet", given->quiet, "No progress on stderr");
   app->footer(
       "Several indexes are measured in turns. Each then has a pool of its own beside the one that is named:\n"

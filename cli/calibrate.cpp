@@ -1,6 +1,7 @@
 // `pmlab calibrate`: measures a memory and writes the device profile by which it is emulated and simulated.
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/shell_form.hpp>
+#include <pmlab/base/write_file.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/thread_team.hpp>
@@ -74,14 +75,14 @@ int run(const given_options& given, const arguments& command_line) {
   const std::string text = provenance(options, base_name, report.prefetchers, facts) +
                            media::profile_text(fitted.profile, fitted.origins, "not measured: as " + base_name);
   static_cast<void>(media::parse_profile(text, given.out));
-  bench::write_file(given.out, text);
-  fmt::print("{}", text);
-  fmt::print("\n{} of the figures were measured, in {:.0f} s. Use it: --medium emulated:{}\n", fitted.measured,
-             report.seconds, given.out.find('/') == std::string::npos ? "./" + given.out : given.out);
+  write_file(given.out, text);
+  std::FILE* const shown_text = bench::table_beside(given.json);
+  fmt::print(shown_text, "{}", text);
+  fmt::print(shown_text, "\n{} of the figures were measured, in {:.0f} s. Use it: --medium emulated:{}\n",
+             fitted.measured, report.seconds, given.out.find('/') == std::string::npos ? "./" + given.out : given.out);
   for (const microbench::case_result& r : report.results)
-    if (r.skipped) fmt::print("  {}: {}\n", r.what.name, *r.skipped);
-  for (const std::string& remark : report.remarks) fmt::print("  {}\n", remark);
-  std::fflush(stdout);
+    if (r.skipped) fmt::print(shown_text, "  {}: {}\n", r.what.name, *r.skipped);
+  for (const std::string& remark : report.remarks) fmt::print(shown_text, "  {}\n", remark);
   return success;
 }
 

@@ -181,12 +181,13 @@ int run(const given_options& given, const arguments& command_line) {
   for (const claims::claim& c : chosen) judgements.push_back(claims::judge(c, found));
   if (!given.json.empty())
     bench::write_json(given.json, claims::verdicts_to_json(judgements, found, {shell_form(command_line), given.from}));
-  fmt::print("{}", claims::verdicts_table(judgements, found));
+  std::FILE* const table = bench::table_beside(given.json == "-" ? given.json : given.results);
+  fmt::print(table, "{}", claims::verdicts_table(judgements, found));
   std::string lacking;
   for (const claims::judgement& j : judgements)
     if (j.found == claims::verdict::not_measured) lacking += " " + j.of->id;
   if (lacking.empty()) return measuring;
-  fmt::print("not measured: run `pmlab claims --medium MEDIUM{}`\n", lacking);
+  fmt::print(table, "not measured: run `pmlab claims --medium MEDIUM{}`\n", lacking);
   return failure;
 }
 
@@ -202,7 +203,7 @@ command add_claims(CLI::App& program, const arguments& command_line) {
   text("--from", given->from,
        "FILE | FOLDER: judge what `pmlab microbench --json` or `pmlab run` wrote, and measure nothing");
   text("--results", given->results, "FILE: write what was measured there, for --from and for the report");
-  text("--json", given->json, "FILE: write the verdicts there (docs/claims.md)");
+  text("--json", given->json, "FILE: write the verdicts there (docs/claims.md); -: to standard output");
   text("--ssd", given->drive, "FOLDER: for M22, measure the drive below FOLDER with fio");
   text("--spread", given->spread, "PERCENT: repeat until repetitions agree so well; 5 if not given");
   text("--prefetchers", given->prefetchers, "off: switch the CPU's prefetchers off for the run (root); on: leave them");

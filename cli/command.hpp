@@ -35,6 +35,10 @@ using arguments = std::vector<std::string>;
 // pmlab::error: a bracket has no partner.
 [[nodiscard]] std::vector<std::string> index_names(const std::vector<std::string>& lists);
 
+// What --threads names: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that ends before it
+// begins, more than 1024.
+[[nodiscard]] std::vector<unsigned> thread_numbers(const std::string& list);
+
 [[nodiscard]] command add_doctor(CLI::App& program);
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);

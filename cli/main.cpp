@@ -2,12 +2,16 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/bench/build_info.hpp>
+#include <pmlab/claims/child.hpp>
 #include <pmlab/cli/command.hpp>
 #include <pmlab/cli/simulated_program.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,12 +68,15 @@ named_command command_of(const arguments& given, const CLI::App& program) {
 // An argument that looks like a misspelt option, or command, gets the nearest one as a remedy.
 void reject_unknown_names(const arguments& given, const CLI::App& program) {
   const named_command named = command_of(given, program);
-  if (named.app == &program) return;
   std::vector<std::string> names;
-  for (const CLI::Option* o : named.app->get_options())
+  for (const CLI::Option* o : named.app->get_options()) {
     for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : o->get_snames()) names.push_back("-" + name);
+  }
+  // Of a command, what has one dash may be a value.
+  const std::string_view dashes = named.app == &program ? "-" : "--";
   for (auto word = named.rest; word != given.end(); ++word) {
-    if (!word->starts_with("--")) continue;
+    if (!word->starts_with(dashes)) continue;
     const std::string name = word->substr(0, word->find('='));
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw error(fmt::format("{} has no option {}", named.typed, name),
@@ -77,7 +84,16 @@ void reject_unknown_names(const arguments& given, const CLI::App& program) {
   }
 }
 
-int run(const arguments& given) {
+// `pmlab help COMMAND` is `pmlab COMMAND --help`.
+arguments with_help_as_option(const arguments& typed) {
+  if (typed.empty() || typed.front() != "help") return typed;
+  arguments changed(typed.begin() + 1, typed.end());
+  changed.emplace_back("--help");
+  return changed;
+}
+
+int run(const arguments& typed) {
+  const arguments given = with_help_as_option(typed);
   CLI::App program("Indexes on persistent memory: benchmarks and experiments");
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
@@ -99,9 +115,23 @@ int run(const arguments& given) {
     return program.exit(asked);
   } catch (const CLI::ParseError& e) {
     return complain(fmt::format("{}; try `{} --help`", e.what(), command_of(given, program).typed), bad_input);
+  } catch (const claims::interrupted& e) {
+    constexpr int ended_by = 128;  // as shells say it
+    return complain(e.what(), ended_by + e.signal());
   } catch (const error& e) {
     return complain(e.what(), bad_input);
   }
+}
+
+// What was printed may still lie in a buffer: a full device shows here at the latest.
+int end(int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
+  const int number = errno;
+  complain(fmt::format("cannot write to standard output{}{}; give it a file, a pipe or a terminal with room",
+                       number == 0 ? "" : ": ", number == 0 ? "" : std::strerror(number)),
+           failure);
+  return status == success ? failure : status;
 }
 
 }  // namespace
@@ -110,10 +140,12 @@ int run(const arguments& given) {
 int main(int count, char** values) {
   try {
     pmlab::cli::start_program(values);
-    return pmlab::cli::run({values + 1, values + count});
+    return pmlab::cli::end(pmlab::cli::run({values + 1, values + count}));
   } catch (const std::bad_alloc&) {
     std::fputs("pmlab: error: this machine has no more memory; give fewer --records\n", stderr);
   } catch (const std::exception& e) {
+    // A long table does not wait for the end.
+    if (std::ferror(stdout) != 0) return pmlab::cli::end(pmlab::cli::failure);
     std::fprintf(stderr, "pmlab: error: %s\n", e.what());
   }
   return pmlab::cli::failure;

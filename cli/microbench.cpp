@@ -33,21 +33,6 @@ struct given_options {
   bool list = false;
 };
 
-std::vector<unsigned> thread_numbers(const std::string& list) {
-  constexpr std::uint64_t most_threads = 1024;
-  std::vector<unsigned> numbers;
-  for (std::size_t start = 0; !list.empty() && start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    const std::string text = list.substr(start, end - start);
-    const std::uint64_t count = bench::parse_count(text, "--threads");
-    if (count > most_threads)
-      throw error(fmt::format("--threads '{}' is too large", text), fmt::format("give at most {}", most_threads));
-    numbers.push_back(static_cast<unsigned>(count));
-    start = end + 1;
-  }
-  return numbers;
-}
-
 bool on_or_off(const std::string& text, const std::string& option) {
   if (text != "on" && text != "off")
     throw error(fmt::format("{} '{}' is neither on nor off", option, text), "give on or off");
@@ -69,7 +54,8 @@ microbench::run_options read_options(const given_options& given) {
 
 int run(const given_options& given, const arguments& command_line) {
   const microbench::run_options options = read_options(given);
-  microbench::suite suite = microbench::load_suite(given.suite, {.threads = thread_numbers(given.threads)});
+  microbench::suite suite = microbench::load_suite(
+      given.suite, {.threads = given.threads.empty() ? std::vector<unsigned>() : thread_numbers(given.threads)});
   if (!given.filter.empty()) microbench::filter_cases(suite, given.filter);
   if (given.list) {
     fmt::print("{}", microbench::list_of_cases(suite));
@@ -99,7 +85,8 @@ int run(const given_options& given, const arguments& command_line) {
     bench::write_json(given.json,
                       microbench::results_to_json(options, record, bench::facts_of_this_machine(), suite, report));
   }
-  if (!report.results.empty()) fmt::print("{}", microbench::results_table(options, suite, report));
+  if (!report.results.empty())
+    fmt::print(bench::table_beside(given.json), "{}", microbench::results_table(options, suite, report));
   std::fflush(stdout);
   if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
   return report.failure ? failure : success;
@@ -115,13 +102,13 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   text("--suite", given->suite, "quick | paper | full | FILE.toml: what to measure; quick if not given");
   text("--filter", given->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", given->list, "Show the cases and measure nothing");
-  text("--threads", given->threads, "N[,N...]: in place of the suite's numbers of threads (mixes keep theirs)");
+  text("--threads", given->threads, "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)");
   text("--spread", given->spread, "PERCENT: repeat until repetitions agree so well; 5 if not given");
   text("--prefetchers", given->prefetchers, "off: switch the CPU's prefetchers off for the run (root); on: leave them");
   text("--huge-pages", given->huge_pages, "on | off; on if not given");
   text("--emulation-scale", given->emulation_scale,
        "X: play the device X times slower; as much as this machine needs if not given");
-  text("--json", given->json, "FILE: write all results there (docs/microbench.md)");
+  text("--json", given->json, "FILE: write all results there (docs/microbench.md); -: to standard output");
   app->footer(
       "  pmlab microbench --medium simulated:aep --suite paper --json aep.json\n"
       "  pmlab microbench --medium pmem:/mnt/pmem/test.pool --suite full --prefetchers off --json optane.json\n"

@@ -2,6 +2,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/shell_form.hpp>
 #include <pmlab/base/suggest.hpp>
+#include <pmlab/bench/registry.hpp>
 #include <pmlab/bench/thread_team.hpp>
 #include <pmlab/claims/child.hpp>
 #include <pmlab/claims/result_set.hpp>
@@ -50,6 +51,27 @@ experiments::known_options known_options() {
   CLI::App scratch;
   return {{"bench", options_of(*add_bench(scratch, {}).options)},
           {"microbench", options_of(*add_microbench(scratch, {}).options)}};
+}
+
+// A misspelt name is refused before anything is run.
+void check_claims(const experiment& e) {
+  const std::vector<claims::claim> all = claims::every_claim();
+  std::vector<std::string_view> known;
+  known.reserve(all.size());
+  for (const claims::claim& c : all) known.emplace_back(c.id);
+  for (const std::string& id : e.claims)
+    if (std::find(known.begin(), known.end(), id) == known.end())
+      throw error(fmt::format("experiment {}: there is no claim '{}'", e.name, id),
+                  fmt::format("did you mean {}? `pmlab claims --list` names them", nearest(id, known)));
+}
+void check_indexes(const cell& c) {
+  if (c.words.front() != "bench") return;
+  try {
+    for (const std::string& name : index_names({experiments::value_of(c.words, "--index")}))
+      if (!name.empty()) static_cast<void>(bench::find_index(name));
+  } catch (const error& e) {
+    throw error(fmt::format("experiment {}: {}", c.experiment, e.what()), {});
+  }
 }
 
 std::vector<experiment> chosen_experiments(const std::vector<std::string>& names) {
@@ -123,6 +145,7 @@ void judge(const given_options& given, const arguments& command_line) {
 int run(const given_options& given, const arguments& command_line) {
   check_scale(given.scale);
   const std::vector<experiment> chosen = chosen_experiments(given.experiments);
+  for (const experiment& e : chosen) check_claims(e);
   if (given.list) {
     show_list(chosen, given.scale);
     return success;
@@ -130,6 +153,7 @@ int run(const given_options& given, const arguments& command_line) {
   std::vector<cell> cells;
   for (const experiment& e : chosen)
     for (cell& c : experiments::plan(e, given.scale)) cells.push_back(std::move(c));
+  for (const cell& c : cells) check_indexes(c);
   if (given.dry_run) {
     for (const cell& c : cells) fmt::print("{}: {}\n", c.name, shell_form(c.words));
     return success;

@@ -78,18 +78,20 @@ class runner {
 
   run_summary run() {
     if (total_ == 0) return summary_;
-    const claims::interrupts_ignored until_all_are_done;
+    const claims::signals_for_children until_all_are_done;
     remove_pools();
     const fs::path pools = settings_.pools / fmt::format("{}{}", pools_prefix, ::getpid());
     noted_.set_pools(pools.string());
     noted_.write();
     start_ = clock::now();
     run_queue(shared_, std::max(1U, settings_.jobs));
-    if (!interrupted_) run_queue(alone_, 1);
+    run_queue(alone_, 1);
     remove_pools();
     noted_.set_pools({});
     noted_.write();
-    if (interrupted_) std::rethrow_exception(interrupted_);
+    if (const int signal = claims::stop_signal(); signal != 0)
+      throw claims::interrupted(signal, "interrupted; what is done is in " + settings_.folder.string(),
+                                "give --resume to go on");
     return summary_;
   }
 
@@ -126,7 +128,7 @@ class runner {
         const cell* c = nullptr;
         {
           const std::lock_guard guard(lock_);
-          if (next == queue.size() || interrupted_) return;
+          if (next == queue.size() || claims::stop_signal() != 0) return;
           c = queue[next++];
         }
         run_cell(*c);
@@ -144,9 +146,7 @@ class runner {
     try {
       end = execute(c);
     } catch (const claims::interrupted&) {
-      const std::lock_guard guard(lock_);
-      interrupted_ = std::make_exception_ptr(
-          error("interrupted; what is done is in " + settings_.folder.string(), "give --resume to go on"));
+      // The cell is not noted, so that --resume runs it again.
       return;
     } catch (const std::exception& e) {
       end = {1, e.what(), 0};
@@ -211,7 +211,6 @@ class runner {
   manifest noted_;
   std::vector<const cell*> shared_, alone_;
   std::mutex lock_;  // of everything below, and of noted_
-  std::exception_ptr interrupted_;
   run_summary summary_;
   std::size_t ended_ = 0, total_ = 0;
   double weight_left_ = 0, weight_done_ = 0;

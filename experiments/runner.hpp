@@ -35,7 +35,8 @@ struct run_summary {
 //
 // Simulated and counted cells come first, `jobs` of them at a time, since nothing beside them changes their figures;
 // then the others, one after the other. Throws pmlab::error: the folder holds results and `resume` is not set, it cannot
-// be written to, the user interrupted the run (what is done is kept).
+// be written to. Throws claims::interrupted: SIGINT or SIGTERM came; the cells that ran have ended, and what was done
+// before is kept.
 run_summary run_cells(const std::vector<experiment>& experiments, const std::vector<cell>& cells,
                       const run_settings& settings);
 

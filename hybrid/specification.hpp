@@ -107,7 +107,8 @@ void read_count(const spec& given, std::string_view key, std::uint64_t least, st
                                                       "updaters", "queues", "queue",       "batch",
                                                       "stripes",  "scan",   "stale_bound", "rebuilders"};
   constexpr std::array<std::string_view, 2> halves = {"hash", "tree"};
-  given.allow(known);
+  constexpr std::array<spec::synonym, 3> synonyms = {{{"mode", "update"}, {"threads", "updaters"}, {"scans", "scan"}}};
+  given.allow(known, synonyms);
   if (!given.arguments.empty())
     throw error(given.name + "() has no use for '" + given.arguments.front() + "'",
                 "write hybrid(hash=INDEX@pmem,tree=INDEX@dram)");

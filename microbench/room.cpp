@@ -1,11 +1,10 @@
 // How large a working set this machine has room for.
+#include <pmlab/bench/machine.hpp>
 #include <pmlab/microbench/room.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <string>
 #include <system_error>
 
 #include <linux/magic.h>
@@ -16,22 +15,11 @@ namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t free_dram() {
-  std::ifstream info("/proc/meminfo");
-  std::string name;
-  std::uint64_t kilobytes = 0;
-  std::string unit;
-  while (info >> name >> kilobytes) {
-    std::getline(info, unit);
-    if (name == "MemAvailable:") return kilobytes << 10;
-  }
-  return no_limit;
-}
-
 }  // namespace
 
 std::uint64_t room_on(const bench::medium_spec& medium) {
-  const std::uint64_t dram = free_dram() == no_limit ? no_limit : free_dram() / 2;
+  const std::uint64_t available = bench::available_memory();
+  const std::uint64_t dram = available == no_limit ? no_limit : available / 2;
   if (!medium.in_pool()) return dram;
   std::error_code ignored;
   if (std::filesystem::is_character_file(medium.path, ignored)) return no_limit;

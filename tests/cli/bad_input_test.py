@@ -1,4 +1,5 @@
 """Bad input: exit status 2, one line with the problem and the remedy, and nothing is touched."""
+import json
 import os
 import unittest
 
@@ -12,6 +13,9 @@ class BadInput(ProgramTest):
     def test_unknown_names_get_the_nearest_one(self):
         self.assert_fails(2, ["bnech", "did you mean bench"], "bnech")
         self.assert_fails(2, ["no command"])
+        self.assert_fails(2, ["no option --verson", "did you mean --version"], "--verson")
+        self.assert_fails(2, ["no option -v", "did you mean -h"], "-v")
+        self.assert_fails(2, ["no command 'bnech'", "did you mean bench"], "help", "bnech")
         self.bad(["ceh", "did you mean cceh"], "--index", "ceh")
         self.bad(["drum", "did you mean dram"], "--index", "cceh", "--medium", "drum")
         self.bad(["app", "aep"], "--index", "cceh", "--medium", "emulated:app")
@@ -36,6 +40,34 @@ class BadInput(ProgramTest):
         self.bad(["--batch", "256"], "--index", "cceh", "--batch", "100000")
         self.bad(["--threads"], "--index", "cceh", "--threads", "1,,2")
 
+    def test_ranges_of_threads(self):
+        self.bad(["--threads", "4-2"], "--index", "cceh", "--threads", "4-2")
+        self.bad(["--threads"], "--index", "cceh", "--threads", "1-")
+        self.bad(["--threads", "too large"], "--index", "cceh", "--threads", "1-1000000")
+        done = self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "1k", "--operations", "1k",
+                                 "--phases", "read", "--threads", "1-3,5", "--json", "-")
+        self.assertEqual([r["threads"] for r in json.loads(done.stdout)["results"] if r["phase"] == "read"], [1, 2, 3, 5])
+
+    def test_help_of_a_command(self):
+        self.assertEqual(self.assert_works("help").stdout, self.assert_works("--help").stdout)
+        self.assertEqual(self.assert_works("help", "bench").stdout, self.assert_works("bench", "--help").stdout)
+        self.assertEqual(self.assert_works("help", "pool", "check").stdout,
+                         self.assert_works("pool", "check", "--help").stdout)
+
+    def test_what_measures_nothing(self):
+        self.bad(["nothing", "no order to scan"], "--index", "cceh", "--phases", "scan")
+        self.bad(["nothing", "no order to scan"], "--index", "cceh,level_hashing", "--phases", "load,scan")
+        self.bad(["nothing", "keeps nothing"], "--index", "cceh", "--phases", "reopen")
+        # One of two can.
+        self.assert_works("bench", "--quiet", "--index", "cceh,fast_fair", "--records", "1k", "--operations", "1k",
+                          "--phases", "scan")
+
+    def test_more_records_than_memory(self):
+        for medium in ("dram", "counted:dram", "simulated:aep"):
+            with self.subTest(medium=medium):
+                self.bad(["DRAM at least", "--records"], "--index", "cceh", "--records", "1000G", "--medium", medium)
+        self.bad(["DRAM at least", "--records"], "--index", "cceh,std_map", "--records", "9e18")
+
     def test_shares_must_add_up(self):
         self.bad(["1.1"], "--index", "cceh", "--workload", "read=.9,update=.2")
 
@@ -56,6 +88,9 @@ class BadInput(ProgramTest):
 
     def test_specifications(self):
         self.bad(["did you mean mode"], "--index", "cache(cceh,modus=serial)")
+        self.bad(["did you mean capacity"], "--index", "cache(cceh,size=10%)")
+        self.bad(["did you mean eviction"], "--index", "cache(cceh,policy=lru)")
+        self.bad(["its options are", "capacity"], "--index", "cache(cceh,colour=red)")
         self.bad(["did you mean serial"], "--index", "cache(cceh,mode=seriel)")
         self.bad(["capacity", "10%"], "--index", "cache(cceh,capacity=200%)")
         self.bad(["did you mean cceh"], "--index", "cache(ceh)")

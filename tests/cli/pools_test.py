@@ -41,6 +41,34 @@ class Pools(ProgramTest):
         self.assert_works(*bench, "--overwrite")
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_reuse_adds_nothing(self):
+        pool = ("--medium", "pmem:" + self.file("p"))
+        for index in ("cceh", "pmdk_hash", "cache(cceh)"):
+            self.assert_fails(2, ["no pool", self.file("p")], "bench", "--index", index, *pool, "--reuse", *SMALL)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assert_works("bench", "--index", "cceh", *pool, "--keep", *SMALL)
+        before = self.assert_works("pool", "info", self.file("p")).stdout
+        for index in ("fast_fair", "cache(fast_fair)", "hybrid_index_plus"):
+            self.assert_fails(2, [self.file("p"), "'cceh' (cceh)", "no fast_fair", "--index cceh"], "bench", "--index",
+                              index, *pool, "--reuse", *SMALL)
+        self.assert_fails(2, ["'cceh' (cceh)"], "bench", "--index", "strings(cceh)", *pool, "--reuse", *SMALL)
+        self.assert_fails(2, ["no fast_fair"], "bench", "--index", "fast_fair", "--medium",
+                          "counted:pmem:" + self.file("p"), "--reuse", *SMALL)
+        self.assertEqual(self.assert_works("pool", "info", self.file("p")).stdout, before)
+        self.assert_works("bench", "--index", "cache(cceh)", *pool, "--reuse", *SMALL, "--phases", "read")
+
+    def test_a_pool_in_use_is_not_overwritten(self):
+        bench = ("bench", "--index", "cceh", "--medium", "pmem:" + self.file("p"), "--quiet", "--records", "20k")
+        with subprocess.Popen([PMLAB, *bench, "--seconds", "100", "--phases", "read"]) as run:
+            deadline = time.monotonic() + 60
+            while not os.path.exists(self.file("p")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            same = os.stat(self.file("p")).st_ino
+            self.assert_fails(2, [self.file("p"), "in use"], *bench, "--overwrite")
+            self.assertEqual(os.stat(self.file("p")).st_ino, same)
+            run.send_signal(signal.SIGINT)
+            run.wait(60)
+
     def test_a_pool_that_cannot_be_opened_is_named_and_left(self):
         self.assert_works("bench", "--index", "cceh", "--medium", "pmem:" + self.file("p"), "--keep", *SMALL)
         reuse = ("--medium", "pmem:" + self.file("p"), "--reuse", *SMALL)

@@ -124,9 +124,62 @@ class Run(ProgramTest):
             time.sleep(2)
             os.killpg(running.pid, signal.SIGINT)
             _, said = running.communicate(timeout=60)
-        self.assertEqual(running.returncode, 2, said)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT, said)
         self.assertIn("interrupted", said)
         self.assertIn("--resume", said)
+
+    def cells_of(self, folder):
+        """Processes that run cells of this test: their pools are in its folder."""
+        found = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if b"bench" in words and any(folder.encode() in word for word in words):
+                found.append(process)
+        return found
+
+    def test_a_signal_to_pmlab_alone_ends_its_cells_and_the_run_goes_on_later(self):
+        slow = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "0.05"').replace(
+            "[matrix]", '[matrix]\nrepeat = ["1", "1000"]').replace('"simulated:aep", "simulated:classic", ', "")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                out = f"out{number}"
+                path = self.experiment(slow)
+                with subprocess.Popen([PMLAB, "run", path, "--out", self.file(out), "--scale", "smoke", "--pools",
+                                       self.folder], stderr=subprocess.PIPE, text=True) as running:
+                    for line in running.stderr:
+                        if line.startswith("[2/"):
+                            break
+                    time.sleep(0.3)
+                    running.send_signal(number)
+                    _, said = running.communicate(timeout=60)
+                self.assertEqual(running.returncode, 128 + number, said)
+                self.assertIn("--resume", said)
+                self.assertEqual(self.cells_of(self.folder), [], "a cell goes on")
+                self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
+                noted = self.manifest(out)
+                self.assertEqual([r["status"] for r in noted["runs"]], [0, 0])
+                self.assertEqual(noted["pools"], "")
+                self.experiment(slow.replace('"1000"', '"2"'))
+                done = self.run_it(path, "--resume", out=out)
+                self.assertIn("2 cells ran, 2 were there", done.stdout)
+
+    def test_a_killed_pmlab_takes_its_cells_with_it(self):
+        slow = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "60"').replace(
+            '"simulated:aep", "simulated:classic", ', "")
+        with subprocess.Popen([PMLAB, "run", self.experiment(slow), "--out", self.file("out"), "--pools", self.folder],
+                              stderr=subprocess.DEVNULL) as running:
+            deadline = time.monotonic() + 60
+            while not self.cells_of(self.folder) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            running.kill()
+        deadline = time.monotonic() + 10
+        while self.cells_of(self.folder) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.cells_of(self.folder), [])
 
     def test_claims_are_judged_where_they_were_measured(self):
         done = self.run_it("hybrid")
@@ -162,6 +215,10 @@ class Run(ProgramTest):
         bad(["no folder for the results", "--out"], "hybrid")
         bad(["small.toml:11: pmlab bench has no option --mediun", "did you mean --medium"],
             self.experiment(SMALL.format(operations="1k").replace("medium =", "mediun =")), "--list")
+        bad(["small", "no index 'ceh'", "did you mean cceh"],
+            self.experiment(SMALL.format(operations="1k").replace('"cceh"', '"ceh"')), "--dry-run")
+        bad(["small", "no claim 'I99'", "did you mean I"],
+            self.experiment(SMALL.format(operations="1k").replace("[arguments]", 'claims = ["I99"]\n[arguments]')), "--dry-run")
         bad(["not TOML"], self.experiment("title = = 1"), "--list")
         bad(["two experiments are called"], "hybrid", "hybrid", "--list")
         bad(["cannot make pools"], "answers", "--out", self.file("x"), "--pools", self.file("none"))

@@ -29,7 +29,9 @@ struct silent_about_everything {
   void begin_operation() {}
 };
 template <class M>
-concept told_of_operations = requires(M& m) { begin_operation(m); };
+concept told_of_operations = requires(M& m) {
+  begin_operation(m);
+};
 static_assert(told_of_operations<dram> && told_of_operations<counted<dram>>);
 static_assert(!told_of_operations<silent_about_everything>, "a missing hook compiles to nothing");
 // A wrapper that adds nothing passes all of them on.
