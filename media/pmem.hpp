@@ -29,6 +29,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -428,6 +429,11 @@ class pmem {
     const std::scoped_lock lock(mutex_);
     for (const size_class& known : size_classes_)
       if (known.bytes == bytes && known.alignment % alignment == 0) return known.id;
+    try {
+      size_classes_.reserve(size_classes_.size() + 1);  // a class that was made must not get lost
+    } catch (const std::bad_alloc&) {
+      return std::nullopt;
+    }
     // libpmemobj takes two classes of one size for the same, whatever their alignments: then a little more does it.
     constexpr std::size_t tries = 32;
     std::size_t unit = bytes;
