@@ -171,7 +171,7 @@ class planner {
   // ---- rounds that begin with many nodes of few entries ----
 
   void thin() {
-    const std::size_t count = 300 + source_.below(source_.one_in(2) ? 300 : 1700);
+    const std::size_t count = 300 + source_.below(source_.one_in(4) ? 1700 : 300);
     constexpr key_set kinds[] = {key_set::dense, key_set::sequential, key_set::clustered, key_set::anywhere};
     const key_list keys = make_keys(kinds[source_.below(std::size(kinds))], count, source_);
     ascending_ = keys;
