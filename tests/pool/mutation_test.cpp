@@ -238,12 +238,9 @@ constexpr auto name_of = [](const auto& one) { return one.param.index; };
 // A line here puts an index to the test.
 INSTANTIATE_TEST_SUITE_P(all, mutated_pools,
                          testing::Values(subject{"cceh", 8, 0, 0}, subject{"fp_tree", 0, 0, 3},
-                                         subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0}),
+                                         subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0},
+                                         subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 0, 0}),
                          name_of);
-
-// Those that do not stand it yet.
-INSTANTIATE_TEST_SUITE_P(DISABLED_open, mutated_pools,
-                         testing::Values(subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 0, 0}), name_of);
 
 }  // namespace
 }  // namespace pmlab::pool
