@@ -591,10 +591,12 @@ class fast_fair {
     }
   }
 
-  // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space.
+  // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space, or the child is gone
+  // with its whole level (`lower_root`): a root over a level that is missing would be corrupt, and no parent is to be told.
   bool grow(const unannounced& link) {
     const std::scoped_lock guard(root_mutex_);
     if (link.parent_level < levels()) return true;
+    if (link.parent_level > levels()) return false;
     publication change(medium_);
     auto* const made = media::create<node>(change);
     if (made == nullptr) return false;

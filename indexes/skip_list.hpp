@@ -42,6 +42,8 @@
 //       snipped off is durable (A7: nothing that is free is reachable, after a crash neither).
 //   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
+//       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
+//       most one for each thread and crash.
 //   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
 //       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
 //       durably. So a crash leaves one such entry for each thread, and the next open of `skip_list` takes it back. Any

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
+#include <exception>
 #include <thread>
 
 namespace pmlab::media {
@@ -24,7 +24,7 @@ class background_collapse {
   background_collapse(void* start, std::size_t bytes) noexcept {
     try {
       thread_ = std::thread([this, start = static_cast<char*>(start), bytes] { run(start, bytes); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       // Small pages are slower, not wrong.
     }
   }

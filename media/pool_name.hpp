@@ -28,16 +28,17 @@ namespace pmlab::media {
 class folder_lock {
  public:
   // Waits until the lock is free. A folder that is missing, unreadable, or on a file system without locks, is not
-  // locked: making the pool there says what is wrong. Throws pmlab::error after a minute.
+  // locked: making the pool there says what is wrong. Throws pmlab::error after half an
+  // hour: a large pool on a slow disk takes minutes.
   explicit folder_lock(const std::string& path)
       : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     using clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds pause(5);
-    const clock::time_point deadline = clock::now() + std::chrono::minutes(1);
+    const clock::time_point deadline = clock::now() + std::chrono::minutes(30);
     while (folder_.is_open() && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return;
       if (clock::now() > deadline)
-        throw error("cannot make pool " + path + ": another process has locked its folder for a minute",
+        throw error("cannot make pool " + path + ": another process has locked its folder for half an hour",
                     "wait until the pool that it makes there is done");
       std::this_thread::sleep_for(pause);
     }
@@ -60,7 +61,9 @@ template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
   const std::string unfinished = unfinished_name(path);
   const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file.is_open()) return false;
+  if (!file.is_open() && errno == ENOENT) return false;
+  if (!file.is_open())
+    throw error("cannot open " + unfinished + ": " + std::strerror(errno), "check its permissions, or remove it");
   // libpmemobj holds this lock while a pool is open.
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw error("pool " + path + " is being made: another process has " + unfinished + " open",

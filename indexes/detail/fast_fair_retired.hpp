@@ -76,8 +76,8 @@ class retired_nodes {
     publish_next(change, *before, n.next_retired.load(std::memory_order_acquire));  // (H5)
     change.release(&n, sizeof(node));                                               // (H6)
     // (H5), (H6) < return: as (H1), (H2).
-    if (last_ == &n) last_ = before;
     change.commit();
+    if (last_ == &n) last_ = before;
     count_.fetch_sub(1, std::memory_order_relaxed);
   }
 

@@ -159,8 +159,12 @@ class leaf_store {
     }
     if (oldest) is_sealed_ = true;
     group->next.store(group_pointer(root_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
-    if (is_sealed_) add_checks(*group);
+    if (is_sealed_)
+      add_checks(*group);
+    else
+      remove_checks(*group);
     media::flush(medium_, group->next);  // (G1)
+    clear_leaves(*group, oldest);
     if (oldest) {
       leaf& first = group->leaves()[0];
       first.next.store({}, std::memory_order_relaxed);
@@ -170,7 +174,7 @@ class leaf_store {
     medium_.fence();                                    // (G3)
     change.store(root_, medium_.locate(group).word());  // (G4)
     change.commit();
-    // (G1), (G5), (G2) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
+    // (G1), (G2), (G5), (G6), (G7) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
     // store that makes it reachable (A4).
     if (oldest) return true;
     ++groups_;
@@ -178,6 +182,26 @@ class leaf_store {
     page->group = table_.add(group->leaves());
     for (std::size_t i = leaves_per_group; i > 0; --i) add_free(page->descriptors[i - 1]);
     return true;
+  }
+
+  // A block may hold old bytes: of a group that another tree took and a crash cancelled, or of a pool that was on the
+  // device before. A leaf with an old seal would be taken for one that a lost link cut off. Flushes what it changes only.
+  void clear_leaves(leaf_group& group, bool oldest) noexcept {
+    for (std::size_t i = 0; i < leaves_in(oldest); ++i) {
+      std::atomic<std::uint64_t>& bitmap = group.leaves()[i].bitmap;
+      if (bitmap.load(std::memory_order_relaxed) == 0) continue;
+      bitmap.store(0, std::memory_order_relaxed);
+      media::flush(medium_, bitmap);  // (G6)
+    }
+  }
+
+  // Of a tree without seals: old checks would give it one.
+  void remove_checks(leaf_group& group) noexcept {
+    if (group.check_again.load(std::memory_order_relaxed) == 0) return;
+    group.check.store(0, std::memory_order_relaxed);
+    group.next_again.store({}, std::memory_order_relaxed);
+    group.check_again.store(0, std::memory_order_relaxed);
+    media::flush(medium_, group.next_again);  // (G7)
   }
 
   // Makes the link of a group known to both of its lines (G2), and begins to write the second one back.

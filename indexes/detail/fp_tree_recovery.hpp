@@ -164,9 +164,12 @@ class recovery {
         auto unlinked = static_cast<position>(g * leaves_per_group + i);
         if (!is_unlinked(unlinked) || bitmap != sealed(store_.place_of(p), slots_in(bitmap), place_of(unlinked)))
           continue;
-        for (std::size_t passed = 0; passed < store_.leaves() && unlinked != no_leaf && is_unlinked(unlinked); ++passed)
+        // Where the link leads there may be an empty leaf, too, which its eraser had not unlinked yet.
+        const position linked = facts_[p].next;
+        for (std::size_t passed = 0;
+             passed < store_.leaves() && unlinked != linked && unlinked != no_leaf && is_unlinked(unlinked); ++passed)
           unlinked = facts_[unlinked].next;
-        return unlinked == facts_[p].next;
+        return unlinked == linked;
       }
     return false;
   }

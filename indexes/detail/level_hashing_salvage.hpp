@@ -59,7 +59,13 @@ void salvage(const Medium& medium, std::uint64_t root_word, Function&& function)
   for (std::size_t i = 0; i < std::size_t{1} << log2_shards; ++i)
     for (const auto* const word : {&root.shards()[i].top, &root.shards()[i].bottom}) {
       const stored_level l(word->load(std::memory_order_acquire));
-      if (l.none()) continue;
+      if (l.none()) {
+        // A shard has both levels or none (I3).
+        const auto& shard = root.shards()[i];
+        const auto& other = word == &shard.top ? shard.bottom : shard.top;
+        lost += stored_level(other.load(std::memory_order_acquire)).none() ? 0 : 1;
+        continue;
+      }
       if (!names_a_level(medium, l)) {
         ++lost;
         continue;

@@ -445,6 +445,15 @@ TEST_F(fp_tree_halfway, a_seal_of_the_link_before_is_mended) {
   expect_sound();
   ASSERT_NE(left.next.load(), third);
   expect_mended(third);
+  // Where the new link leads there is an empty leaf, too: its eraser had not unlinked it when the power failed.
+  const auto linked = left.next.load();
+  for (std::uint64_t n = 5 * parts::capacity + 1; n <= 6 * parts::capacity; ++n) model_.erase(2 * n);
+  under_.medium->resolve(third)->next.store(linked);
+  set_slots(*under_.medium->resolve(third), 0);
+  set_slots(*under_.medium->resolve(linked), 0);
+  sealed_for(third);
+  expect_sound();
+  EXPECT_NE(left.next.load(), linked);
 }
 
 TEST_F(fp_tree_halfway, a_lost_link_is_refused_and_a_salvage_brings_everything_back) {
