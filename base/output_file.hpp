@@ -101,7 +101,11 @@ class output_file {
 
   void take(int file) {
     file_ = file < 0 ? nullptr : ::fdopen(file, "w");
-    if (file_ == nullptr) fail(errno);
+    if (file_ != nullptr) return;
+    const int why = errno;
+    if (file >= 0) ::close(file);
+    if (!unfinished_.empty()) std::remove(unfinished_.c_str());
+    fail(why);
   }
 
   // Where the links of `path` lead in the end, be there a file or not.

@@ -73,7 +73,12 @@ std::uint64_t available_memory() {
     if (line.starts_with(name)) available = std::strtoull(line.c_str() + name.size(), nullptr, decimal) << 10;
   }
   const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max", no_limit);
-  const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
+  std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
+  // The kernel drops cached files when it needs their memory. `file` would count tmpfs, too, which it cannot drop.
+  std::ifstream parts("/sys/fs/cgroup/memory.stat");
+  std::string part;
+  for (std::uint64_t bytes = 0; parts >> part >> bytes;)
+    if (part == "inactive_file" || part == "active_file") used -= std::min(used, bytes);
   return limit == no_limit ? available : std::min(available, limit - std::min(limit, used));
 }
 

@@ -115,7 +115,7 @@ class epochs {
       mine.since_last_look = 0;
       try_advance();
       // Called by a function that runs: the loop that runs it goes on to what it retired.
-      if (!mine.running) run_as(mine, [&] { run_due(mine, epoch_.load(std::memory_order_acquire)); });
+      if (!mine.running && !draining_) run_as(mine, [&] { run_due(mine, epoch_.load(std::memory_order_acquire)); });
     }
     return true;
   }
@@ -143,6 +143,7 @@ class epochs {
   // Runs every retired function, those that are retired meanwhile included. Only when no guard exists and no other
   // thread calls anything.
   void drain() {
+    draining_ = true;  // functions that these retire do not run within them
     for (bool again = true; again;) {
       again = false;
       for (participant* p = first_.load(std::memory_order_acquire); p != nullptr; p = p->next)
@@ -151,6 +152,7 @@ class epochs {
           again = true;
         }
     }
+    draining_ = false;
   }
 
   // Functions that no thread has begun to run.
@@ -287,6 +289,7 @@ class epochs {
   alignas(64) std::atomic<participant*> first_{nullptr};
   media::thread_blocks<participant> participants_;
   std::size_t batch_;
+  bool draining_ = false;  // no other thread calls anything then
 };
 
 // The batch of the epochs of an index on `Medium`: 1 on a medium that wants collisions (`Medium::lock_stripes`), so

@@ -24,8 +24,9 @@
 //   D7  A layer that is to skip more bytes gets a block of them first; its old block's last bytes are those of the new one,
 //       so that both are right for all that lead to it. Both stand in the ledger meanwhile (`skipped`).
 //   D8  When a layer has gone, the one above it is looked at in the same way. So no layer with fewer than two entries
-//       stays, but for those that an operation is in charge of, and those that there was no space to take out. The next
-//       open takes care of what a crash left.
+//       stays, but for those that an operation is in charge of, those that there was no space to take out, and one whose
+//       last entry leads to a layer that an insert made meanwhile: it is looked at when that layer goes. The next open
+//       takes care of what a crash left.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -436,7 +437,9 @@ class digital : private parts<Medium, Index> {
     }
     const std::uint64_t prefix = words.find(at.below.word(prefix_code)).value_or(0);
     items.enter_removal(on, at.word, at.below.number, prefix);
-    if ((instead == 0 ? words.erase(at.word) : words.update(at.word, instead)) != outcome::full) return true;
+    if (change_of_words([&] { return instead == 0 ? words.erase(at.word) : words.update(at.word, instead); }) !=
+        outcome::full)
+      return true;
     items.leave_removal(on);
     return false;
   }
@@ -476,7 +479,9 @@ class digital : private parts<Medium, Index> {
     // (K1), (K2), (K3) < commit: block and item are one step (G1).
     change.commit();
     if (old != 0) items.enter_skipped(of_old, word, old);
-    if ((old != 0 ? words.update(word, place_of_made) : words.insert(word, place_of_made)) == outcome::full) {
+    if (change_of_words([&] {
+          return old != 0 ? words.update(word, place_of_made) : words.insert(word, place_of_made);
+        }) == outcome::full) {
       if (old != 0) items.clear(of_old);
       retire(of_new);
       return false;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -115,6 +116,33 @@ TEST(epochs, the_destructor_runs_what_waits) {
     EXPECT_EQ(domain.waiting(), 10U);
   }
   EXPECT_EQ(runs, 10);
+}
+
+// A function may retire others: these run after it, not within it, though each is a batch of its own here.
+TEST(epochs, drain_runs_no_function_within_another) {
+  epochs domain(1);
+  struct counts {
+    int ran = 0;
+    int running = 0;
+    int most = 0;
+  } seen;
+  std::thread([&] {
+    const auto guard = domain.pin();
+    domain.retire([&domain, &seen] {
+      seen.most = std::max(seen.most, ++seen.running);
+      for (int i = 0; i < 8; ++i)
+        domain.retire([&seen] {
+          seen.most = std::max(seen.most, ++seen.running);
+          ++seen.ran;
+          --seen.running;
+        });
+      --seen.running;
+    });
+    for (int i = 0; i < 4; ++i) domain.retire([&seen] { ++seen.ran; });
+  }).join();
+  domain.drain();
+  EXPECT_EQ(seen.ran, 12);
+  EXPECT_EQ(seen.most, 1);
 }
 
 TEST(epochs, what_an_ended_thread_retired_runs_too) {
