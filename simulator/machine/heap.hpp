@@ -21,6 +21,7 @@ class heap {
 
   // nullptr: the arena is full.
   void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes == 0) bytes = 1;  // such a block has an address of its own, too
     const unsigned size_class = class_of(bytes + (alignment > granule ? alignment : 0));
     const std::size_t room = bytes_of(size_class);
     std::uintptr_t block = 0;

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <shared_mutex>
 #include <string>
@@ -319,6 +320,16 @@ TEST(machine_death, a_use_of_freed_memory_is_reported) {
     });
   };
   EXPECT_DEATH(use(), "use of freed memory");
+}
+
+TEST(machine, a_block_of_no_bytes_can_be_given_back) {
+  run(1, [] {
+    void* const volatile block = ::operator new (0, std::align_val_t{64});
+    void* const volatile other = ::operator new(0);
+    EXPECT_NE(block, other);
+    ::operator delete (block, std::align_val_t{64});
+    ::operator delete(other);
+  });
 }
 
 TEST(machine_death, a_second_free_is_reported) {
