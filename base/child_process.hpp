@@ -30,9 +30,9 @@ struct child_end {
   // returned: its work returned, and `text` is what; threw: an exception left it, and `text` is that one's; signalled: a
   // signal ended it, such as SIGSEGV; late: it was killed when its time was over; vanished: it ended by itself.
   enum class how : std::uint8_t { returned, threw, signalled, late, vanished };
-  how end = how::vanished;
-  int signal = 0;    // of one that was signalled
-  std::string text;  // of one that returned or threw
+  how end = how::vanished;  // which of them
+  int signal = 0;           // of one that was signalled
+  std::string text;         // of one that returned or threw
 };
 
 namespace detail {

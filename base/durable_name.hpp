@@ -22,8 +22,8 @@ class descriptor {
  public:
   // Takes `file` over; -1: none.
   explicit descriptor(int file = -1) noexcept : file_(file) {}
-  descriptor(descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
+  descriptor(descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}  // `other` has none then
+  descriptor& operator=(descriptor&& other) noexcept {  // `other` gets the descriptor that this one had
     std::swap(file_, other.file_);
     return *this;
   }
