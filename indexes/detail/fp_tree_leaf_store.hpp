@@ -185,14 +185,17 @@ class leaf_store {
   }
 
   // A block may hold old bytes: of a group that another tree took and a crash cancelled, or of a pool that was on the
-  // device before. A leaf with an old seal would be taken for one that a lost link cut off. Flushes what it changes only.
+  // device before. A leaf with an old seal would be taken for one that a lost link cut off. Flushes nothing where
+  // all is zero, as in a new pool file.
   void clear_leaves(leaf_group& group, bool oldest) noexcept {
+    bool was_used = false;
     for (std::size_t i = 0; i < leaves_in(oldest); ++i) {
       std::atomic<std::uint64_t>& bitmap = group.leaves()[i].bitmap;
       if (bitmap.load(std::memory_order_relaxed) == 0) continue;
       bitmap.store(0, std::memory_order_relaxed);
-      media::flush(medium_, bitmap);  // (G6)
+      was_used = true;
     }
+    if (was_used) medium_.flush(group.leaves(), leaves_in(oldest) * sizeof(leaf));  // (G6)
   }
 
   // Of a tree without seals: old checks would give it one.
