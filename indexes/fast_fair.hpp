@@ -64,6 +64,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace pmlab::indexes {
 
@@ -757,8 +759,10 @@ class fast_fair {
     epochs_.retire([this, &gone] { retired_.release(gone); });
   }
 
-  // Checks the level that begins at `leftmost`; returns where the next one below begins.
-  node_pointer check_level(node_pointer leftmost, std::uint64_t level, check_report& report) const;
+  // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the level
+  // that the one above knows, and then those of the next one that this one knows.
+  node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
+                           check_report& report) const;
 
   // Calls function(node) for the nodes of a level, from left to right.
   template <class Function>
@@ -786,17 +790,20 @@ template <media::medium Medium>
 check_report fast_fair<Medium>::check() const {
   check_report report;
   node_pointer leftmost(root_->load(std::memory_order_acquire));
+  std::vector<node_pointer> known;
   for (std::uint64_t level = levels(); level > 0 && report.ok(); --level)
-    leftmost = check_level(leftmost, level - 1, report);
+    leftmost = check_level(leftmost, level - 1, known, report);
   return report;
 }
 
 // Follows no pointer that cannot name a node, and goes right only while the high keys ascend: so it comes to an end,
 // and faults nowhere, whatever the medium holds. Returns where the next level begins.
 template <media::medium Medium>
-auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, check_report& report) const
-    -> node_pointer {
+auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
+                                    check_report& report) const -> node_pointer {
   node_pointer next_level{};
+  std::vector<node_pointer> children;
+  std::size_t met = 0;  // of `known`, which a whole list meets in their order
   key_type low = 0;
   for (node_pointer at = leftmost;;) {
     const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };
@@ -806,6 +813,8 @@ auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, 
     }
     node& n = *medium_.resolve(at);
     if (at == leftmost) next_level = n.first_child.load(std::memory_order_acquire);
+    if (level > 0) children.push_back(n.first_child.load(std::memory_order_acquire));
+    if (met < known.size() && known[met] == at) ++met;
     const key_type high = n.high_key.load(std::memory_order_acquire);
     const node_pointer next = n.sibling.load(std::memory_order_acquire);
     if (n.level.load(std::memory_order_acquire) != level)
@@ -825,10 +834,18 @@ auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, 
         report.add("T2: " + slot() + " leads nowhere");
       } else if (medium_.resolve(child)->level.load(std::memory_order_acquire) != level - 1) {
         report.add("T2: " + slot() + " leads to another level than the next one");
+      } else {
+        children.push_back(child);
       }
     }
     if (level == 0 && !next && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
-    if (!next || high <= low) return next_level;
+    if (!next && met < known.size())
+      report.add("T2: no link leads to the node at " + std::to_string(known[met].word()) + " of level " +
+                 std::to_string(level) + ", which its parent knows");
+    if (!next || high <= low) {
+      known = std::move(children);
+      return next_level;
+    }
     low = high;
     at = next;
   }

@@ -41,7 +41,7 @@ class Bench(OwnIndexTest):
         log = os.path.join(BUILT, "libown_log.so")
         scan = ["--medium", "simulated:aep", "--library", log, "--phases", "scan", "--scan-length", "10"]
         self.assertIn("scan", {r["phase"] for r in self.results_of(*scan, "--library-scans")})
-        self.assertNotIn("scan", {r["phase"] for r in self.results_of(*scan)})
+        self.assert_refused(["scan of own_log", "--library-scans"], "bench", *SMALL, *scan)
 
     def test_on_real_media(self):
         native = self.build("native", TABLE, "-DFIXED", "-lpmem", compiler="g++")
