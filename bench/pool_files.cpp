@@ -131,7 +131,7 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (!fs::is_directory(folder))
     throw error(fmt::format("there is no folder {} for pool {}", folder.string(), path_),
                 "make it, or name another path");
-  // What a power failure left of a pool may have the only copy of somebody's data.
+  // What a power failure left of a pool may have the only copy of a user's data.
   if (media::pmem::has_lost_its_name(path_)) {
     const std::string left = media::unfinished_name(path_);
     if (policy == existing_file::refuse)

@@ -21,7 +21,7 @@ enum class existing_file : std::uint8_t {
 [[nodiscard]] std::string pool_path(const std::string& path, const std::string& index, bool alone);
 
 // Of a pool that is to be reused. Throws pmlab::error, with what there is, if it has roots and none is called `index`:
-// opening the index would add it to somebody's pool. One without roots, as `pmempool create` makes it, is for any index.
+// opening the index would add it to a user's pool. One without roots, as `pmempool create` makes it, is for any index.
 void refuse_pool_without(std::string_view index, const std::string& path, const std::vector<media::root_facts>& roots);
 
 // One pool of the run. Removes the file when it goes, if it made it and is not to keep it; an interrupt (SIGINT,

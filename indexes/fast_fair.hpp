@@ -34,7 +34,7 @@
 //       under way) is found over its left neighbour; the next writer that walks over the link tells the parent.
 //   T3  What is linked leads to what is linked, except while its lock is held: a node is retired by one publication
 //       that unlinks it from its left neighbour, with the locks of both and of the parent held, after the parent has
-//       forgotten it. Whoever tells a parent of a child holds the parent's lock and sees whether the child is gone.
+//       forgotten it. A writer that tells a parent of a child holds the parent's lock and sees whether the child is gone.
 //   T4  A retired node stays as it was at that moment, and its block stays until every operation has ended that began
 //       before (epochs). A reader in it reads that moment, which is one of its own time, and goes on to the right. A
 //       writer finds it gone and begins again at the root.

@@ -41,7 +41,7 @@
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
 //  * Inner nodes are a B-link tree with version locks: a split never stops readers, a transaction that fails never
-//    makes anybody wait for a global lock. Descents can try a hardware transaction first (P9): only if
+//    makes a thread wait for a global lock. Descents can try a hardware transaction first (P9): only if
 //    `fp_tree<Medium, sync::hardware_transactions>` asks for it, since that path has never run on a processor that has
 //    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //

@@ -20,7 +20,7 @@ inline constexpr std::size_t most_joined = capacity - 2;
 
 // A leaf looks for a neighbour to be joined with when an erase leaves so many entries, and a multiple of join_step. So
 // every third erase at most looks, and two neighbours under one parent keep most_joined + 1 - 2 * (join_step - 1) = 23
-// entries: at 11.5 a leaf no more than 2.1 times the leaves of a `load` (24 entries each). Histories that nobody chose to
+// entries: at 11.5 a leaf no more than 2.1 times the leaves of a `load` (24 entries each). Histories that are not chosen to
 // be bad stay well below.
 inline constexpr std::size_t join_from = 24;
 inline constexpr std::size_t join_step = 3;
