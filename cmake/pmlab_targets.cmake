@@ -4,6 +4,7 @@
 #   pmlab::jemalloc, pmlab::pmem   media that need more: pmlab_media_libraries.cmake
 #   pmlab_options    warnings, sanitizers, tuning of pmlab's own programs; never installed
 #   pmlab_portable_options   the same without tuning: the same figures on every x86-64 machine
+#   pmlab_tool_options       of what both programs share: without tuning, with sanitizers
 find_package(Threads REQUIRED)
 
 add_library(pmlab INTERFACE)
@@ -18,7 +19,10 @@ add_library(pmlab_portable_options INTERFACE)
 target_compile_options(pmlab_portable_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 add_library(pmlab_options INTERFACE)
 target_compile_options(pmlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -march=native)
+add_library(pmlab_tool_options INTERFACE)
+target_link_libraries(pmlab_tool_options INTERFACE pmlab_portable_options)
 if(PMLAB_SANITIZE)
+  target_link_libraries(pmlab_tool_options INTERFACE pmlab_options)
   target_compile_options(pmlab_options INTERFACE -fsanitize=${PMLAB_SANITIZE} -fno-omit-frame-pointer
                                                  -fno-sanitize-recover=all)
   target_link_options(pmlab_options INTERFACE -fsanitize=${PMLAB_SANITIZE})
