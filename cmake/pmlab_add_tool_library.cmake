@@ -1,8 +1,8 @@
 # pmlab_add_tool_library(NAME SOURCES ... PUBLIC ... PRIVATE ...): a library of pmlab's own programs, twice.
 #
-#   NAME            for pmlab itself, tuned for this machine
-#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED): its clock is virtual, and its
-#                   figures are to be the same on every x86-64 machine, so it is tuned for none. Built only if needed.
+#   NAME            for pmlab itself
+#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED): its clock is virtual. Built only if
+#                   needed.
 #
 # Where a library of PUBLIC or PRIVATE comes twice too, each of the two links its own.
 function(pmlab_add_tool_library name)
