@@ -87,6 +87,7 @@ class runner {
     run_queue(shared_, std::max(1U, settings_.jobs));
     run_queue(alone_, 1);
     remove_pools();
+    if (unnoted_ != nullptr) std::rethrow_exception(unnoted_);
     noted_.set_pools({});
     noted_.write();
     if (const int signal = claims::stop_signal(); signal != 0)
@@ -128,7 +129,7 @@ class runner {
         const cell* c = nullptr;
         {
           const std::lock_guard guard(lock_);
-          if (next == queue.size() || claims::stop_signal() != 0) return;
+          if (next == queue.size() || unnoted_ != nullptr || claims::stop_signal() != 0) return;
           c = queue[next++];
         }
         run_cell(*c);
@@ -153,7 +154,13 @@ class runner {
     }
     end.seconds = seconds_since(begun);
     const std::lock_guard guard(lock_);
-    noted_.add(c, end);
+    try {
+      noted_.add(c, end);
+    } catch (...) {
+      // A full device, say: run() ends with it, after the cells of the other threads.
+      if (unnoted_ == nullptr) unnoted_ = std::current_exception();
+      return;
+    }
     report(c, end);
   }
 
@@ -211,6 +218,7 @@ class runner {
   manifest noted_;
   std::vector<const cell*> shared_, alone_;
   std::mutex lock_;  // of everything below, and of noted_
+  std::exception_ptr unnoted_;  // why the manifest could not be written
   run_summary summary_;
   std::size_t ended_ = 0, total_ = 0;
   double weight_left_ = 0, weight_done_ = 0;

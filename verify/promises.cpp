@@ -11,7 +11,7 @@ std::string in_words(const key_state& state) { return to_string(answer{{}, state
 
 std::string not_inserted(const indexes::entry& e) {
   return "key " + std::to_string(e.key) + " is there, with value " + std::to_string(e.value) +
-         ", and nobody inserted it";
+         ", and no thread inserted it";
 }
 
 key_state state_in(std::span<const indexes::entry> entries, std::uint64_t key) {
@@ -208,7 +208,7 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
     if (got[i].key < from) wrong = what + " gives key " + std::to_string(got[i].key);
     if (i > 0 && got[i].key <= got[i - 1].key) wrong = what + " is not ascending at key " + std::to_string(got[i].key);
     if (!std::binary_search(keys_.begin(), keys_.end(), got[i].key))
-      wrong = what + " gives key " + std::to_string(got[i].key) + ", which nobody inserted";
+      wrong = what + " gives key " + std::to_string(got[i].key) + ", which no thread inserted";
   }
   // Beyond the last entry of a full scan nothing was read.
   const std::uint64_t end_key = got.size() == wanted && !got.empty() ? got.back().key : ~std::uint64_t{0};

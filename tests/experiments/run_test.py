@@ -167,6 +167,23 @@ class Run(ProgramTest):
                 done = self.run_it(path, "--resume", out=out)
                 self.assertIn("2 cells ran, 2 were there", done.stdout)
 
+    def test_a_manifest_that_cannot_be_written_ends_the_run_with_an_error(self):
+        # Cells on simulated media run side by side, on threads of the runner.
+        slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "")
+        with subprocess.Popen([PMLAB, "run", self.experiment(slow), "--out", self.file("out"),
+                               "--pools", self.folder], stderr=subprocess.PIPE, text=True) as running:
+            for line in running.stderr:
+                if line.startswith("[1/"):
+                    break
+            os.rename(self.file("out"), self.file("moved"))
+            with open(self.file("out"), "w", encoding="utf-8"):
+                pass
+            _, said = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 2, said)
+        self.assertIn("pmlab: error: ", said)
+        self.assertIn("manifest.json", said)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
+
     def test_a_killed_pmlab_takes_its_cells_with_it(self):
         slow = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "60"').replace(
             '"simulated:aep", "simulated:classic", ', "")
