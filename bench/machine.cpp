@@ -1,4 +1,5 @@
 // The machine and the build that figures come from.
+#include <pmlab/base/simd.hpp>
 #include <pmlab/bench/build_info.hpp>
 #include <pmlab/bench/machine.hpp>
 #include <pmlab/bench/thread_team.hpp>
@@ -96,6 +97,7 @@ machine_facts facts_of_this_machine() {
   facts.numa_nodes = numa_available() >= 0 ? static_cast<unsigned>(numa_num_configured_nodes()) : 1;
   facts.kernel = kernel();
   facts.flush = to_string(media::best_flush_instruction());
+  facts.simd = to_string(simd_of_this_cpu());
   facts.huge_pages = chosen_word(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
   facts.compiler = compiler();
   facts.flags = build_flags();

@@ -182,6 +182,7 @@ nlohmann::ordered_json facts_to_json(const machine_facts& m, std::optional<bool>
   j["numa_nodes"] = m.numa_nodes;
   j["kernel"] = m.kernel;
   j["flush_instruction"] = m.flush;
+  j["simd"] = m.simd;
   j["transparent_huge_pages"] = m.huge_pages;
   if (huge_pages_asked_for) j["huge_pages_asked_for"] = *huge_pages_asked_for;
   j["compiler"] = m.compiler;

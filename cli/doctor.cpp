@@ -53,6 +53,7 @@ void show_cpu() {
   const bench::machine_facts facts = bench::facts_of_this_machine();
   line("cpu", fmt::format("{}; {} for this process", facts.cpu, plural(facts.cores, "core")));
   line("kernel", facts.kernel);
+  line("simd", fmt::format("{}: chosen by this CPU at run time, whatever flags pmlab was built with", facts.simd));
   const media::flush_instruction flush = media::best_flush_instruction();
   if (flush == media::flush_instruction::clwb)
     line("flush", "clwb: written-back lines stay in the cache");

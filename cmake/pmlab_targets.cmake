@@ -2,9 +2,10 @@
 #
 #   pmlab::pmlab     headers; needs nothing but the standard library (medium dram)
 #   pmlab::jemalloc, pmlab::pmem   media that need more: pmlab_media_libraries.cmake
-#   pmlab_options    warnings, sanitizers, tuning of pmlab's own programs; never installed
-#   pmlab_portable_options   the same without tuning: the same figures on every x86-64 machine
-#   pmlab_tool_options       of what both programs share: without tuning, with sanitizers
+#   pmlab_options    warnings and sanitizers of pmlab's own programs; never installed
+#   pmlab_portable_options   the same without sanitizers
+#
+# No -march: one binary runs on every x86-64, and base/simd.hpp chooses by the CPU.
 find_package(Threads REQUIRED)
 
 add_library(pmlab INTERFACE)
@@ -18,11 +19,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/pmlab_media_libraries.cmake)
 add_library(pmlab_portable_options INTERFACE)
 target_compile_options(pmlab_portable_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 add_library(pmlab_options INTERFACE)
-target_compile_options(pmlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -march=native)
-add_library(pmlab_tool_options INTERFACE)
-target_link_libraries(pmlab_tool_options INTERFACE pmlab_portable_options)
+target_compile_options(pmlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 if(PMLAB_SANITIZE)
-  target_link_libraries(pmlab_tool_options INTERFACE pmlab_options)
   target_compile_options(pmlab_options INTERFACE -fsanitize=${PMLAB_SANITIZE} -fno-omit-frame-pointer
                                                  -fno-sanitize-recover=all)
   target_link_options(pmlab_options INTERFACE -fsanitize=${PMLAB_SANITIZE})

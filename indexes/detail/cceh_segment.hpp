@@ -130,9 +130,9 @@ template <class Visit>
   if (const unsigned found = matches(words, wanted); found != 0) [[likely]]
     return {{&w.lines[home], static_cast<std::size_t>(std::countr_zero(found))}};
   const slot_word bit = overflow_bit(overflow_class_of(hash));
-  if (((words[1] | words[2] | words[3]) & bit) != 0) [[unlikely]]
+  if (const unsigned leads = words.equal_to(bit, bit) & ~1U; leads != 0) [[unlikely]]
     for (std::size_t i = 1; i < lines_per_window; ++i) {
-      if ((words[i] & bit) == 0) continue;
+      if ((leads >> i & 1U) == 0) continue;
       entry_line& line = w.lines[(home + i) % lines_per_window];
       visit(line);
       if (const unsigned found = matches(four_words(line.keys), wanted); found != 0)

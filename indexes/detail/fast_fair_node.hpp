@@ -3,7 +3,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/entry_line.hpp>
-#include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/word_counts.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -91,7 +91,7 @@ struct alignas(media::cache_line_bytes) node {
     for (const entry_line& line : lines)
       begun += static_cast<std::size_t>(line.keys[0].load(std::memory_order_acquire) <= k);
     const std::size_t last = begun == 0 ? 0 : begun - 1;
-    return last * entries_per_line + four_words(lines[last].keys).count_up_to(k);
+    return last * entries_per_line + words_one_by_one::count_up_to(lines[last].keys, k);
   }
 
   // The slot of the entry with key k < greatest_key.

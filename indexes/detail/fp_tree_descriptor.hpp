@@ -1,6 +1,7 @@
 // What an FP-tree keeps of each leaf in DRAM: its lock, its range of keys, and the fingerprints of its entries.
 #pragma once
 
+#include <pmlab/base/simd.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -11,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace pmlab::indexes::detail::fp_tree {
@@ -54,17 +55,23 @@ using mark_array = std::array<std::atomic<std::uint64_t>, mark_words>;
   return std::uint64_t{byte} << (place % bytes_per_word * 8);
 }
 
-// A copy of a descriptor's marks: each word of it whole, all of it only if the version was valid.
+// A copy of a descriptor's marks: each word of it whole, all of it only if the version was valid. SSE2 on every x86-64, as
+// in four_words.hpp.
 class marks {
  public:
   // As for four_words.hpp: the vector load is no race on x86, and instruments that watch atomics get atomic loads.
   explicit marks(const mark_array& words) noexcept {
-#if defined(__AVX2__) && !defined(__SANITIZE_THREAD__) && !defined(PMLAB_ATOMIC_LOADS_ONLY)
-    bytes_ = *reinterpret_cast<const lanes*>(words.data());
-    std::atomic_signal_fence(std::memory_order_acquire);
-#else
-    for (std::size_t i = 0; i < mark_words; ++i) bytes_[i] = words[i].load(std::memory_order_acquire);
-#endif
+    if constexpr (loads_vectors) {
+      const auto* const halves = reinterpret_cast<const half*>(words.data());
+      low_ = halves[0];
+      high_ = halves[1];
+      std::atomic_signal_fence(std::memory_order_acquire);
+    } else {
+      std::array<std::uint64_t, mark_words> loaded{};
+      for (std::size_t i = 0; i < mark_words; ++i) loaded[i] = words[i].load(std::memory_order_acquire);
+      low_ = half{loaded[0], loaded[1]};
+      high_ = half{loaded[2], loaded[3]};
+    }
   }
 
   // Slots with this fingerprint.
@@ -73,18 +80,23 @@ class marks {
   [[nodiscard]] slot_set used() const noexcept { return ~bytes_equal_to(0) & all_slots; }
 
  private:
-  using lanes [[gnu::vector_size(32), gnu::may_alias]] = std::uint64_t;
+  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
 
   [[nodiscard]] slot_set bytes_equal_to(std::uint8_t byte) const noexcept {
-#if defined(__AVX2__)
-    const __m256i wanted = _mm256_set1_epi8(static_cast<char>(byte));
-    return static_cast<slot_set>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(reinterpret_cast<__m256i>(bytes_), wanted)));
+    return half_equal_to(low_, byte) | half_equal_to(high_, byte) << sizeof(half);
+  }
+
+  // Bit i: byte i of the half is `byte`.
+  [[nodiscard]] static slot_set half_equal_to(const half& bytes, std::uint8_t byte) noexcept {
+#if defined(__SSE2__)
+    const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
+    return static_cast<slot_set>(_mm_movemask_epi8(_mm_cmpeq_epi8(reinterpret_cast<__m128i>(bytes), wanted)));
 #else
     constexpr std::uint64_t ones = 0x0101010101010101U;
     constexpr std::uint64_t low_bits = 0x7f * ones;
     slot_set result = 0;
-    for (std::size_t i = 0; i < mark_words; ++i) {
-      const std::uint64_t differences = bytes_[i] ^ (byte * ones);
+    for (std::size_t i = 0; i < sizeof(half) / bytes_per_word; ++i) {
+      const std::uint64_t differences = bytes[i] ^ (byte * ones);
       // 0x80 in every byte that is 0, then these bits gathered into the upper byte.
       const std::uint64_t zeroes = ~(((differences & low_bits) + low_bits) | differences | low_bits);
       result |= static_cast<slot_set>(((zeroes >> 7) * 0x0102040810204080U) >> 56) << (bytes_per_word * i);
@@ -93,7 +105,8 @@ class marks {
 #endif
   }
 
-  lanes bytes_;
+  half low_;
+  half high_;
 };
 
 //   0      8      16     24     32                                     63       64

@@ -29,7 +29,11 @@ class tokens {
 
   // Bit i: slot i holds an entry.
   [[nodiscard]] constexpr unsigned valid() const noexcept { return static_cast<unsigned>(word_ >> valid_at) & all; }
-  [[nodiscard]] constexpr unsigned entries() const noexcept { return static_cast<unsigned>(std::popcount(valid())); }
+  // Not std::popcount, which is a function call in a build for every x86-64: a copy of the seven bits for each four of
+  // them, in which every bit has 4 bits of the word for itself, and the sum of these.
+  [[nodiscard]] constexpr unsigned entries() const noexcept {
+    return (valid() * 0x00204081U & 0x01111111U) * 0x11111111U >> 28;
+  }
   [[nodiscard]] constexpr bool full() const noexcept { return valid() == all; }
   // The first slot without an entry: those that share the line of the token word come first.
   [[nodiscard]] constexpr unsigned free_slot() const noexcept {
@@ -73,6 +77,9 @@ class tokens {
 static_assert(tokens().with(0, 7).with(3, 7).with(4, 0).with(6, 7).matching(7) == 0b1001001);
 static_assert(tokens().with(1, 0).with(5, 255).matching(0) == 0b10 && tokens().matching(0) == 0);
 static_assert(tokens().with(1, 0x80).with(2, 0).with(5, 255).matching(0x80) == 0b10);
+static_assert(tokens().entries() == 0 && tokens(std::uint64_t{0x7f} << 56).entries() == slots_per_bucket &&
+              tokens(std::uint64_t{0b0101100} << 56).entries() == 3 &&
+              tokens(std::uint64_t{0b1010011} << 56).entries() == 4);
 static_assert(tokens().with(5, 255).without(5).matching(255) == 0 && tokens().with(0, 1).free_slot() == 1);
 
 struct slot {

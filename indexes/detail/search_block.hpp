@@ -1,9 +1,9 @@
 // One block of a search layer: a line of header, one of fences and nine of sorted entries, in DRAM.
 #pragma once
 
-#include <pmlab/indexes/detail/eight_words.hpp>
+#include <pmlab/base/simd.hpp>
 #include <pmlab/indexes/detail/entry_line.hpp>
-#include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/word_counts.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace pmlab::indexes::detail {
 
@@ -54,7 +55,7 @@ struct alignas(media::cache_line_bytes) search_block {
   std::atomic<search_block*> next{nullptr};
   std::atomic<std::uint64_t> shape_word{shape{0, 0, states::dead}.word()};
   std::array<std::byte, 24> reserved{};
-  alignas(media::cache_line_bytes) eight_atomic_words fences;
+  alignas(media::cache_line_bytes) atomic_words<lines_per_block - 1> fences;
   std::array<entry_line, lines_per_block> lines;
 
   search_block() noexcept { clear_from(0); }
@@ -78,16 +79,28 @@ struct alignas(media::cache_line_bytes) search_block {
     return !is_dead() && low.load(std::memory_order_acquire) <= k && k <= last.load(std::memory_order_acquire);
   }
 
-  // How many of the first `entries` entries have keys <= k. Without a branch on the keys.
+  // How many of the first `entries` entries have keys <= k. Without a branch on the keys. `Words`: see word_counts.hpp.
+  template <class Words>
+  [[nodiscard, gnu::always_inline]] std::size_t count_up_to(std::uint64_t k, std::size_t entries) const noexcept {
+    const std::size_t line = Words::count_up_to(fences, k);
+    return std::min(line * entries_per_line + Words::count_up_to(lines[line].keys, k), entries);
+  }
+  // By the words of this CPU.
   [[nodiscard]] std::size_t count_up_to(std::uint64_t k, std::size_t entries) const noexcept {
-    const std::size_t line = indexes::detail::count_up_to(fences, k);
-    return std::min(line * entries_per_line + four_words(lines[line].keys).count_up_to(k), entries);
+#if defined(__x86_64__)
+    switch (simd_of_this_cpu()) {
+      case simd::avx512: return count_up_to_by_avx512(k, entries);
+      case simd::avx2: return count_up_to_by_avx2(k, entries);
+      default: break;
+    }
+#endif
+    return count_up_to<words_one_by_one>(k, entries);
   }
   [[nodiscard]] std::size_t count_up_to(std::uint64_t k) const noexcept { return count_up_to(k, size()); }
 
-  // Asks for the entries; the two lines before them are read at once in any case.
-  void prefetch_entries() const noexcept {
-    for (const entry_line& line : lines) __builtin_prefetch(&line);
+  // Asks for the entries; the two lines before them are read at once in any case. No loop, for the same reason.
+  [[gnu::always_inline]] void prefetch_entries() const noexcept {
+    prefetch_entries(std::make_index_sequence<lines_per_block>());
   }
   void prefetch() const noexcept {
     __builtin_prefetch(this);
@@ -144,10 +157,26 @@ struct alignas(media::cache_line_bytes) search_block {
     shape_word.store(shape{0, static_cast<std::uint16_t>(of_level), states::unannounced}.word(),
                      std::memory_order_release);
   }
+
+ private:
+#if defined(__x86_64__)
+  [[gnu::target("avx512vl,avx512dq,popcnt")]] std::size_t count_up_to_by_avx512(std::uint64_t k,
+                                                                                std::size_t entries) const noexcept {
+    return count_up_to<words_by_avx512>(k, entries);
+  }
+  [[gnu::target("avx2,popcnt")]] std::size_t count_up_to_by_avx2(std::uint64_t k, std::size_t entries) const noexcept {
+    return count_up_to<words_by_avx2>(k, entries);
+  }
+#endif
+
+  template <std::size_t... I>
+  [[gnu::always_inline]] void prefetch_entries(std::index_sequence<I...> /*all*/) const noexcept {
+    (__builtin_prefetch(&lines[I]), ...);
+  }
 };
 static_assert(sizeof(search_block) == 704);
 static_assert(offsetof(search_block, fences) == media::cache_line_bytes);
 static_assert(offsetof(search_block, lines) == 2 * media::cache_line_bytes);
-static_assert(search_block::lines_per_block == words_per_line + 1);
+static_assert(sizeof(search_block::fences) == media::cache_line_bytes);
 
 }  // namespace pmlab::indexes::detail

@@ -22,8 +22,10 @@
 //       before it follows a word, or shows it to `look`.
 #pragma once
 
+#include <pmlab/base/simd.hpp>
 #include <pmlab/indexes/detail/object_pool.hpp>
 #include <pmlab/indexes/detail/search_block.hpp>
+#include <pmlab/indexes/detail/word_counts.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 #include <pmlab/sync/transactions.hpp>
@@ -221,13 +223,37 @@ class search_layer {
   // processor can begin the next search while this one waits for memory. False: it is not so easy; nothing was found.
   template <class Look>
   bool find_straight_down(key_type key, Look& look) const {
+#if defined(__x86_64__)
+    switch (simd_of_this_cpu()) {
+      case simd::avx512: return find_straight_down_by_avx512(key, look);
+      case simd::avx2: return find_straight_down_by_avx2(key, look);
+      default: break;
+    }
+#endif
+    return find_straight_down<words_one_by_one>(key, look);
+  }
+
+#if defined(__x86_64__)
+  // Not inlined into code for every CPU, but all of it is inlined into them.
+  template <class Look>
+  [[gnu::target("avx512vl,avx512dq,popcnt")]] bool find_straight_down_by_avx512(key_type key, Look& look) const {
+    return find_straight_down<words_by_avx512>(key, look);
+  }
+  template <class Look>
+  [[gnu::target("avx2,popcnt")]] bool find_straight_down_by_avx2(key_type key, Look& look) const {
+    return find_straight_down<words_by_avx2>(key, look);
+  }
+#endif
+
+  template <class Words, class Look>
+  [[gnu::always_inline]] bool find_straight_down(key_type key, Look& look) const {
     const block* b = root();
     std::uint64_t version = b->lock.read_begin();
     for (;;) {
       const block::shape shape = b->read_shape();
       if (shape.state == states::dead || key > b->last.load(std::memory_order_acquire)) [[unlikely]]
         return false;
-      const std::size_t count = b->count_up_to(key, shape.count);
+      const std::size_t count = b->template count_up_to<Words>(key, shape.count);
       if (count == 0 && (shape.level != 0 || b->low.load(std::memory_order_acquire) != 0)) [[unlikely]]
         return false;
       const std::uint64_t word = count == 0 ? first_ : b->word_at(count - 1);

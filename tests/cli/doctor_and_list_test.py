@@ -7,7 +7,7 @@ from program import ProgramTest, main
 class DoctorAndList(ProgramTest):
     def test_doctor(self):
         said = self.assert_works("doctor").stdout
-        for subject in ("cpu", "kernel", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "PM devices",
+        for subject in ("cpu", "kernel", "simd", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "PM devices",
                         "/dev/shm", "medium"):
             self.assertRegex(said, rf"(?m)^{subject} +\S")
         self.assertRegex(said, "inner nodes of fp_tree: version locks .*\n")

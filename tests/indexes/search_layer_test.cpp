@@ -1,6 +1,9 @@
 // The ordered map in DRAM under FP-tree and skip list.
 #include <pmlab/indexes/detail/search_layer.hpp>
+#include <pmlab/indexes/detail/word_counts.hpp>
+#include <pmlab/media/lines.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -9,6 +12,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -53,6 +57,36 @@ std::string compare(const layer& l, const model& m) {
     if (words != expected) return "words after " + std::to_string(from) + " are wrong";
   }
   return "";
+}
+
+// What is counted by one set of instructions, against the words one by one.
+template <class Words>
+void expect_same_counts(std::uint64_t seed) {
+  using one_by_one = indexes::detail::words_one_by_one;
+  alignas(media::cache_line_bytes) indexes::detail::atomic_words<8> eight{};
+  alignas(media::cache_line_bytes) indexes::detail::atomic_words<4> four{};
+  std::mt19937_64 random(seed);
+  // Near the least, the middle and the greatest word: where comparisons of signed and unsigned words differ.
+  const auto word = [&] {
+    constexpr std::array<std::uint64_t, 4> around = {0, top / 2, top, 1U << 31U};
+    return random() % 3 == 0 ? random() : around[random() % around.size()] + random() % 5 - 2;
+  };
+  for (int round = 0; round < 20'000; ++round) {
+    for (auto& w : eight) w = word();
+    for (auto& w : four) w = word();
+    const std::uint64_t bound =
+        round % 2 == 0 ? word() : (round % 4 == 1 ? eight[round % 8U] : four[round % 4U]).load();
+    ASSERT_EQ(Words::count_up_to(eight, bound), one_by_one::count_up_to(eight, bound)) << "seed " << seed;
+    ASSERT_EQ(Words::count_up_to(four, bound), one_by_one::count_up_to(four, bound)) << "seed " << seed;
+  }
+}
+
+TEST(search_layer, counts_of_words_do_not_depend_on_the_cpu) {
+  alignas(media::cache_line_bytes) indexes::detail::atomic_words<4> words = {top, 0, top / 2, top / 2 + 1};
+  EXPECT_EQ(indexes::detail::words_one_by_one::count_up_to(words, top / 2), 2);
+  if (__builtin_cpu_supports("avx2")) expect_same_counts<indexes::detail::words_by_avx2>(1);
+  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    expect_same_counts<indexes::detail::words_by_avx512>(2);
 }
 
 TEST(search_layer, an_empty_one_finds_the_first_word) {
