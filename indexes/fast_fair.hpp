@@ -26,7 +26,8 @@
 // one has its holes elsewhere, a new node with the entries of both takes their place.
 //
 // A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
-// operations throw pmlab::error at a link that cannot be one; the rest is for `check`.
+// operations throw pmlab::error at a link that cannot be one; the rest is for `check`. `salvage` reads what is left
+// (detail/fast_fair_salvage.hpp).
 //
 // Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
@@ -46,6 +47,7 @@
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
 #include <pmlab/indexes/detail/fast_fair_retired.hpp>
 #include <pmlab/indexes/detail/fast_fair_row.hpp>
+#include <pmlab/indexes/detail/fast_fair_salvage.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -85,6 +87,19 @@ class fast_fair {
   // pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of retired
   // nodes is corrupt, no space for the first node. `medium` must outlive the index.
   static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
+
+  // Calls function(key, value) for what a tree that is damaged still holds: over its links and over its inner nodes, and
+  // where neither leads to leaves, from the whole medium, if it says where it ends. Changes nothing. A key that comes
+  // twice is right at the first time, as far as that can be known. Throws pmlab::error at the end if that may not be all,
+  // or may be more than all: with the places that are damaged.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    const std::string problems = detail::fast_fair::salvage(medium, root, function);
+    if (!problems.empty())
+      throw error("this FAST-FAIR tree is corrupt: " + problems, "restore the pool from a copy, if there is one");
+  }
 
   fast_fair(const fast_fair&) = delete;
   fast_fair& operator=(const fast_fair&) = delete;
