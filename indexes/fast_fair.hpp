@@ -148,10 +148,11 @@ class fast_fair {
   // The value of `key`. Reads one node per level.
   std::optional<value_type> find(key_type key) {
     const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
     node* n = root();
     for (std::uint8_t descents = 0;;) {
       std::optional<value_type> found;
-      if (step_towards(key, n, found, descents)) return found;
+      if (step_towards(parts, key, n, found, descents)) return found;
     }
   }
 
@@ -159,6 +160,7 @@ class fast_fair {
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
     std::array<node*, batch_width> at;
     std::array<std::uint8_t, batch_width> descents;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
@@ -169,7 +171,7 @@ class fast_fair {
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
           if (at[i] == nullptr) continue;
-          if (step_towards(keys[done + i], at[i], values[done + i], descents[i])) {
+          if (step_towards(parts, keys[done + i], at[i], values[done + i], descents[i])) {
             at[i] = nullptr;
             --searching;
           } else {
@@ -196,7 +198,7 @@ class fast_fair {
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
-      leaf = sibling_at(next, high);
+      leaf = sibling_at(medium_, next, high);
     }
     return count;
   }
@@ -302,16 +304,27 @@ class fast_fair {
   }
   [[nodiscard]] std::uint64_t levels() const noexcept { return root()->level.load(std::memory_order_acquire) + 1; }
 
-  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept {
-    return locks_[reinterpret_cast<std::uintptr_t>(n) / sizeof(node)];
+  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
+    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
   }
+  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
+
+  // What a search reads of the tree besides its nodes. As values, since the compiler has to read members again after each
+  // load with acquire order: a find then takes three or four loads less for each level.
+  struct search_parts {
+    Medium* medium;
+    const sync::version_lock* locks;  // by stripe
+
+    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
+  };
+  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0]}; }
 
   // The key by which inner nodes are searched: none of their separators is greatest_key.
   [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
     return key == greatest_key ? key - 1 : key;
   }
 
-  [[nodiscard]] std::atomic<value_type>* stored_value(node& leaf, key_type key) const noexcept {
+  [[nodiscard]] static std::atomic<value_type>* stored_value(node& leaf, key_type key) noexcept {
     if (key == greatest_key)
       return leaf.greatest_present.load(std::memory_order_acquire) != 0 ? &leaf.greatest_value : nullptr;
     const auto slot = leaf.slot_of(key);
@@ -324,25 +337,26 @@ class fast_fair {
   [[noreturn]] static void throw_damaged() {
     throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
   }
-  [[nodiscard]] node* child_at(node_pointer link, std::uint8_t& descents) const {
-    if (!media::can_name(medium_, link) || ++descents > most_levels) [[unlikely]]
+  [[nodiscard]] static node* child_at(const Medium& medium, node_pointer link, std::uint8_t& descents) {
+    if (!media::can_name(medium, link) || ++descents > most_levels) [[unlikely]]
       throw_damaged();
-    return medium_.resolve(link);
+    return medium.resolve(link);
   }
   // `low`: the high key of the node that has the link.
-  [[nodiscard]] node* sibling_at(node_pointer link, key_type low) const {
-    if (!media::can_name(medium_, link) || medium_.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
+  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
+    if (!media::can_name(medium, link) || medium.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
         [[unlikely]]
       throw_damaged();
-    return medium_.resolve(link);
+    return medium.resolve(link);
   }
 
   // One validated step of a search: `n` moves to the next node, or (true) `found` is what the leaf says of `key`.
-  bool step_towards(key_type key, node*& n, std::optional<value_type>& found, std::uint8_t& descents) const {
+  static bool step_towards(const search_parts& parts, key_type key, node*& n, std::optional<value_type>& found,
+                           std::uint8_t& descents) {
     for (;;) {
-      const sync::version_lock& lock = lock_of(n);
+      const sync::version_lock& lock = parts.lock_of(n);
       const std::uint64_t version = lock.read_begin();
-      media::visit(medium_, *n);
+      media::visit(*parts.medium, *n);
       node_pointer next;
       bool is_leaf = false;
       bool is_beyond = false;
@@ -361,7 +375,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (is_leaf) return true;
-      n = is_beyond ? sibling_at(next, high) : child_at(next, descents);
+      n = is_beyond ? sibling_at(*parts.medium, next, high) : child_at(*parts.medium, next, descents);
       return false;
     }
   }
@@ -384,7 +398,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
-      n = beyond ? sibling_at(next, separator) : child_at(next, descents);
+      n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
     }
   }
 
@@ -425,7 +439,7 @@ class fast_fair {
         const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
         seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
         unlock();
-        node_ = tree.sibling_at(next, seen_.separator);
+        node_ = sibling_at(tree.medium_, next, seen_.separator);
       }
     }
     locked_node(const locked_node&) = delete;
@@ -784,12 +798,12 @@ class fast_fair {
   void for_each_node_of_level(std::uint64_t level, Function&& function) const {
     node* n = root();
     for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
-      n = child_at(n->first_child.load(std::memory_order_acquire), descents);
+      n = child_at(medium_, n->first_child.load(std::memory_order_acquire), descents);
     for (;;) {
       function(*n);
       const node_pointer next = n->sibling.load(std::memory_order_acquire);
       if (!next) return;
-      n = sibling_at(next, n->high_key.load(std::memory_order_acquire));
+      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
     }
   }
 

@@ -130,7 +130,8 @@ class lost_leaves {
       return std::pair(a.arrives, a.entries) > std::pair(b.arrives, b.entries);
     });
     if (chains.empty()) return;
-    found.is_sure = chains.front().arrives;
+    // Without a leaf behind the gap, another tree of the pool may have such chains, too.
+    found.is_sure = chains.front().arrives && g.next;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
     for (const chain& c : chains) {
       if (found.is_sure && !taken.empty()) break;
