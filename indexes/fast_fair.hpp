@@ -26,7 +26,8 @@
 // one has its holes elsewhere, a new node with the entries of both takes their place.
 //
 // A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
-// operations throw pmlab::error at a link that cannot be one; the rest is for `check`.
+// operations throw pmlab::error at a link that cannot be one; the rest is for `check`. `salvage` reads what is left
+// (detail/fast_fair_salvage.hpp).
 //
 // Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
@@ -46,6 +47,7 @@
 #include <pmlab/indexes/detail/fast_fair_node.hpp>
 #include <pmlab/indexes/detail/fast_fair_retired.hpp>
 #include <pmlab/indexes/detail/fast_fair_row.hpp>
+#include <pmlab/indexes/detail/fast_fair_salvage.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -85,6 +87,19 @@ class fast_fair {
   // pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of retired
   // nodes is corrupt, no space for the first node. `medium` must outlive the index.
   static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
+
+  // Calls function(key, value) for what a tree that is damaged still holds: over its links and over its inner nodes, and
+  // where neither leads to leaves, from the whole medium, if it says where it ends. Changes nothing. A key that comes
+  // twice is right at the first time, as far as that can be known. Throws pmlab::error at the end if that may not be all,
+  // or may be more than all: with the places that are damaged.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    const std::string problems = detail::fast_fair::salvage(medium, root, function);
+    if (!problems.empty())
+      throw error("this FAST-FAIR tree is corrupt: " + problems, "restore the pool from a copy, if there is one");
+  }
 
   fast_fair(const fast_fair&) = delete;
   fast_fair& operator=(const fast_fair&) = delete;
@@ -133,10 +148,11 @@ class fast_fair {
   // The value of `key`. Reads one node per level.
   std::optional<value_type> find(key_type key) {
     const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
     node* n = root();
     for (std::uint8_t descents = 0;;) {
       std::optional<value_type> found;
-      if (step_towards(key, n, found, descents)) return found;
+      if (step_towards(parts, key, n, found, descents)) return found;
     }
   }
 
@@ -144,6 +160,7 @@ class fast_fair {
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
     std::array<node*, batch_width> at;
     std::array<std::uint8_t, batch_width> descents;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
@@ -154,7 +171,7 @@ class fast_fair {
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
           if (at[i] == nullptr) continue;
-          if (step_towards(keys[done + i], at[i], values[done + i], descents[i])) {
+          if (step_towards(parts, keys[done + i], at[i], values[done + i], descents[i])) {
             at[i] = nullptr;
             --searching;
           } else {
@@ -181,7 +198,7 @@ class fast_fair {
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
-      leaf = sibling_at(next, high);
+      leaf = sibling_at(medium_, next, high);
     }
     return count;
   }
@@ -287,16 +304,27 @@ class fast_fair {
   }
   [[nodiscard]] std::uint64_t levels() const noexcept { return root()->level.load(std::memory_order_acquire) + 1; }
 
-  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept {
-    return locks_[reinterpret_cast<std::uintptr_t>(n) / sizeof(node)];
+  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
+    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
   }
+  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
+
+  // What a search reads of the tree besides its nodes. As values, since the compiler has to read members again after each
+  // load with acquire order: a find then takes three or four loads less for each level.
+  struct search_parts {
+    Medium* medium;
+    const sync::version_lock* locks;  // by stripe
+
+    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
+  };
+  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0]}; }
 
   // The key by which inner nodes are searched: none of their separators is greatest_key.
   [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
     return key == greatest_key ? key - 1 : key;
   }
 
-  [[nodiscard]] std::atomic<value_type>* stored_value(node& leaf, key_type key) const noexcept {
+  [[nodiscard]] static std::atomic<value_type>* stored_value(node& leaf, key_type key) noexcept {
     if (key == greatest_key)
       return leaf.greatest_present.load(std::memory_order_acquire) != 0 ? &leaf.greatest_value : nullptr;
     const auto slot = leaf.slot_of(key);
@@ -309,25 +337,26 @@ class fast_fair {
   [[noreturn]] static void throw_damaged() {
     throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
   }
-  [[nodiscard]] node* child_at(node_pointer link, std::uint8_t& descents) const {
-    if (!media::can_name(medium_, link) || ++descents > most_levels) [[unlikely]]
+  [[nodiscard]] static node* child_at(const Medium& medium, node_pointer link, std::uint8_t& descents) {
+    if (!media::can_name(medium, link) || ++descents > most_levels) [[unlikely]]
       throw_damaged();
-    return medium_.resolve(link);
+    return medium.resolve(link);
   }
   // `low`: the high key of the node that has the link.
-  [[nodiscard]] node* sibling_at(node_pointer link, key_type low) const {
-    if (!media::can_name(medium_, link) || medium_.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
+  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
+    if (!media::can_name(medium, link) || medium.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
         [[unlikely]]
       throw_damaged();
-    return medium_.resolve(link);
+    return medium.resolve(link);
   }
 
   // One validated step of a search: `n` moves to the next node, or (true) `found` is what the leaf says of `key`.
-  bool step_towards(key_type key, node*& n, std::optional<value_type>& found, std::uint8_t& descents) const {
+  static bool step_towards(const search_parts& parts, key_type key, node*& n, std::optional<value_type>& found,
+                           std::uint8_t& descents) {
     for (;;) {
-      const sync::version_lock& lock = lock_of(n);
+      const sync::version_lock& lock = parts.lock_of(n);
       const std::uint64_t version = lock.read_begin();
-      media::visit(medium_, *n);
+      media::visit(*parts.medium, *n);
       node_pointer next;
       bool is_leaf = false;
       bool is_beyond = false;
@@ -346,7 +375,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (is_leaf) return true;
-      n = is_beyond ? sibling_at(next, high) : child_at(next, descents);
+      n = is_beyond ? sibling_at(*parts.medium, next, high) : child_at(*parts.medium, next, descents);
       return false;
     }
   }
@@ -369,7 +398,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
-      n = beyond ? sibling_at(next, separator) : child_at(next, descents);
+      n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
     }
   }
 
@@ -410,7 +439,7 @@ class fast_fair {
         const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
         seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
         unlock();
-        node_ = tree.sibling_at(next, seen_.separator);
+        node_ = sibling_at(tree.medium_, next, seen_.separator);
       }
     }
     locked_node(const locked_node&) = delete;
@@ -769,12 +798,12 @@ class fast_fair {
   void for_each_node_of_level(std::uint64_t level, Function&& function) const {
     node* n = root();
     for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
-      n = child_at(n->first_child.load(std::memory_order_acquire), descents);
+      n = child_at(medium_, n->first_child.load(std::memory_order_acquire), descents);
     for (;;) {
       function(*n);
       const node_pointer next = n->sibling.load(std::memory_order_acquire);
       if (!next) return;
-      n = sibling_at(next, n->high_key.load(std::memory_order_acquire));
+      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
     }
   }
 
