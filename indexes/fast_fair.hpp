@@ -16,9 +16,10 @@
 //
 // Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper looks for equal
 // neighbouring pointers; so every key and value is allowed, a node that a crash left in mid-shift is as good as any
-// other, erase is one store that leaves a hole, and insert shifts to the nearest hole only. Each node stores its high
-// key; a split publishes new node, sibling link and high key as one, and what it moved is free in the old node by being
-// beyond the high key. Readers validate versions instead of following a direction counter.
+// other, erase is one store that leaves a hole, and insert shifts to the nearest hole only, to the side where that
+// changes fewer lines. Each node stores its high key; a split publishes new node, sibling link and high key as one, and
+// what it moved is free in the old node by being beyond the high key; in the new node it leaves a hole before each
+// entry. Readers validate versions instead of following a direction counter.
 //
 // Space: two neighbours under one parent that fit into one node become one (detail/fast_fair_join.hpp), empty ones at
 // once; a root with one child goes. In place: the right one's entries are copied behind those of the left one, beyond
@@ -399,6 +400,8 @@ class fast_fair {
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
       n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
+      // Its caller locks it, and no load overtakes a lock: so all of its lines are asked for now.
+      if (at_level == level + (beyond ? 0 : 1)) media::prefetch(medium_, *n);
     }
   }
 
@@ -540,7 +543,7 @@ class fast_fair {
   // whose insertion asked for it. False: no space; nothing has changed.
   bool split(node& n, key_type made_for, unannounced& result) {
     publication change(medium_);
-    auto* const right = media::create<node>(change);
+    auto* const right = static_cast<node*>(change.allocate(sizeof(node), alignof(node)));
     if (right == nullptr) return false;
     const bool is_leaf = n.is_leaf();
     const node_pointer next = n.sibling.load(std::memory_order_relaxed);
@@ -550,24 +553,28 @@ class fast_fair {
     const std::size_t middle = appending ? last : detail::fast_fair::capacity / 2;
     const key_type separator = n.key_at(middle);
 
-    right->level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    take_place_after(*right, n);
+    // Filled here, and then copied around the caches: the lines of the new node need not come from the medium first.
+    node filled;
+    filled.level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    take_place_after(filled, n);
     // In an inner node the separator moves up and its child begins the new node.
-    if (!is_leaf) right->first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
-    std::size_t to = 0;
-    for (std::size_t from = is_leaf ? middle : middle + 1; from <= last; ++from, ++to) {
-      right->value(to).store(n.value_at(from), std::memory_order_relaxed);
-      right->key(to).store(n.key_at(from), std::memory_order_relaxed);
-    }
-    media::persist(medium_, *right);  // (S1)
+    if (!is_leaf) filled.first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
+    // A hole before each entry: keys that come between two of them shift within their line, and the split writes all of
+    // the node anyway. Where keys ascend, none comes between.
+    const std::size_t slots_each = appending ? 1 : 2;
+    detail::fast_fair::slot_writer writer(filled, 0);
+    for (std::size_t from = is_leaf ? middle : middle + 1; from <= last; ++from)
+      for (std::size_t copy = 0; copy < slots_each; ++copy) writer.put(n.key_at(from), n.value_at(from));
+    medium_.copy(right, &filled, sizeof(node));  // (S0)
+    medium_.fence();                             // (S1)
 
     const node_pointer made = medium_.locate(right);
     media::publish_store(change, n.sibling, made);        // (S2)
     media::publish_store(change, n.high_key, separator);  // (S3)
     change.commit();
-    // (S1) < (S2), (S3): the sibling is whole before the list leads to it; allocation, link and high key appear as one,
-    // so that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
-    result = {separator, made, right->level.load(std::memory_order_relaxed) + 1};
+    // (S0) < (S1) < (S2), (S3): the sibling is whole before the list leads to it; allocation, link and high key appear as
+    // one, so that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
+    result = {separator, made, filled.level.load(std::memory_order_relaxed) + 1};
     return true;
   }
 

@@ -19,7 +19,7 @@ void pmlab_machine_fence(unsigned instruction, const void* caller) noexcept;
 // Comes before a non-temporal store of `bytes` bytes.
 void pmlab_machine_ntstore(void* address, std::size_t bytes, const void* caller) noexcept;
 
-// Comes before a prefetch of `bytes` bytes.
+// A prefetch of `bytes` bytes, in place of the instruction (instrument/prelude.h).
 void pmlab_machine_prefetch(const void* address, std::size_t bytes) noexcept;
 
 // Comes before a plain store, or load, that the compiler did not report.

@@ -25,7 +25,7 @@ namespace pmlab::simulator {
 class simulated {
  public:
   static constexpr bool durable = true;
-  static constexpr media::optional_parts parts{.operations = true, .prefetches = true, .pointer_bound = true};
+  static constexpr media::optional_parts parts{.operations = true, .pointer_bound = true};
   // An index is made thousands of times, and each lock is an access then.
   static constexpr std::size_t lock_stripes = std::size_t{1} << 12;
 
@@ -118,8 +118,6 @@ class simulated {
     }
   }
   void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
-
-  void prefetch(const void* start, std::size_t bytes) noexcept { pmlab_machine_prefetch(start, bytes); }
 
   void begin_operation() noexcept { pmlab_machine_begin_timing(); }
   void end_operation() noexcept { pmlab_machine_end_timing(); }

@@ -131,8 +131,9 @@ class string_index {
 
   // The value of `key`.
   std::optional<value_type> find(std::string_view key) {
+    const auto search = where_.begin(key);
     const auto guard = epochs_.pin();
-    return find_pinned(key);
+    return find_pinned(key, search);
   }
 
   // values[i] := find(keys[i]). The cache misses of the searches overlap.
@@ -142,7 +143,7 @@ class string_index {
     for (std::size_t done = 0; done < keys.size(); done += where::batch_width) {
       const std::size_t width = std::min(where::batch_width, keys.size() - done);
       where_.prefetch(keys.subspan(done, width));
-      for (std::size_t i = done; i < done + width; ++i) values[i] = find_pinned(keys[i]);
+      for (std::size_t i = done; i < done + width; ++i) values[i] = find_pinned(keys[i], where_.begin(keys[i]));
     }
   }
 
@@ -378,9 +379,9 @@ class string_index {
     return outcome::updated;
   }
 
-  std::optional<value_type> find_pinned(std::string_view key) {
+  std::optional<value_type> find_pinned(std::string_view key, const typename where::search& search) {
     std::optional<value_type> value;
-    const bool found = where_.find(key, [&](const record& r) { value = durable_value(r); });
+    const bool found = where_.find(key, search, [&](const record& r) { value = durable_value(r); });
     if (!found) value.reset();
     return value;
   }

@@ -139,37 +139,36 @@ class line_writer {
   entry_line* current_ = nullptr;
 };
 
-// Adds (k, v) to a locked node in which k is not; k < greatest_key, below the high key. False: every slot is an entry.
-// Flushes: one for each line from the insertion point to the nearest free slot.
+// Lines that hold the slots from `first` to `last`.
+[[nodiscard]] constexpr std::size_t lines_of(std::size_t first, std::size_t last) noexcept {
+  return last / entries_per_line - first / entries_per_line + 1;
+}
+
+// Slots [at, free) move one to the right, the last one first, and (k, v) comes into slot `at`.
 template <media::medium Medium>
-bool insert_into(Medium& medium, node& n, std::uint64_t k, std::uint64_t v) noexcept {
-  const std::size_t at = n.count_up_to(k);
-  std::size_t right = at;
-  while (right < capacity && !n.is_free(right)) ++right;
+void insert_shifting_right(Medium& medium, node& n, std::size_t at, std::size_t free, std::uint64_t k,
+                           std::uint64_t v) noexcept {
   line_writer writer(medium, n);
-
-  if (right < capacity) {
-    // Slots [at, right) move one to the right, the last one first.
-    for (std::size_t slot = right; slot > at; --slot) {
-      writer.move_to(slot);
-      // (F1) < (F2): `slot` is free, so its value means nothing until its key is stored; then it holds what its left
-      // neighbour holds, which thereby becomes free.
-      n.value(slot).store(n.value_at(slot - 1), std::memory_order_release);  // (F1)
-      n.key(slot).store(n.key_at(slot - 1), std::memory_order_release);      // (F2)
-    }
-    writer.move_to(at);
-    // (I1) < (I2): as (F1) < (F2); the key makes the free slot an entry.
-    n.value(at).store(v, std::memory_order_release);  // (I1)
-    n.key(at).store(k, std::memory_order_release);    // (I2) commit
-    writer.finish();
-    return true;
+  for (std::size_t slot = free; slot > at; --slot) {
+    writer.move_to(slot);
+    // (F1) < (F2): `slot` is free, so its value means nothing until its key is stored; then it holds what its left
+    // neighbour holds, which thereby becomes free.
+    n.value(slot).store(n.value_at(slot - 1), std::memory_order_release);  // (F1)
+    n.key(slot).store(n.key_at(slot - 1), std::memory_order_release);      // (F2)
   }
+  writer.move_to(at);
+  // (I1) < (I2): as (F1) < (F2); the key makes the free slot an entry.
+  n.value(at).store(v, std::memory_order_release);  // (I1)
+  n.key(at).store(k, std::memory_order_release);    // (I2) commit
+  writer.finish();
+}
 
-  std::size_t left = at;
-  while (left > 0 && !n.is_free(left - 1)) --left;
-  if (left == 0) return false;
-  // `hole` equals its right neighbour. Slots (hole, at) move one to the left, the first one first.
-  const std::size_t hole = left - 1;
+// `hole` equals its right neighbour. Slots (hole, at) move one to the left, the first one first, and (k, v) comes into
+// slot at - 1.
+template <media::medium Medium>
+void insert_shifting_left(Medium& medium, node& n, std::size_t hole, std::size_t at, std::uint64_t k,
+                          std::uint64_t v) noexcept {
+  line_writer writer(medium, n);
   writer.move_to(hole);
   n.value(hole).store(n.value_at(hole + 1), std::memory_order_release);  // (B1)
   for (std::size_t slot = hole + 1; slot + 1 < at; ++slot) {
@@ -185,6 +184,50 @@ bool insert_into(Medium& medium, node& n, std::uint64_t k, std::uint64_t v) noex
   n.value(at - 1).store(v, std::memory_order_release);                  // (B5)
   n.key(at - 1).store(k, std::memory_order_release);                    // (B6) commit
   writer.finish();
+}
+
+// The first free slot from `at` on; capacity: there is none.
+[[nodiscard]] inline std::size_t free_slot_from(node& n, std::size_t at) noexcept {
+  const std::uint64_t high = n.high_key.load(std::memory_order_acquire);
+  std::uint64_t next = at < capacity ? n.key_at(at) : high;
+  for (std::size_t slot = at; slot < capacity; ++slot) {
+    const std::uint64_t k = next;
+    next = n.key_after(slot);
+    if (k >= high || k == next) return slot;
+  }
+  return capacity;
+}
+
+// The last free slot in [least, at); capacity: there is none. The slot before `at` is an entry, and none before it is
+// beyond the high key.
+[[nodiscard]] inline std::size_t free_slot_before(node& n, std::size_t at, std::size_t least) noexcept {
+  if (at == 0) return capacity;
+  std::uint64_t next = n.key_at(at - 1);
+  for (std::size_t slot = at - 1; slot > least; --slot) {
+    const std::uint64_t k = n.key_at(slot - 1);
+    if (k == next) return slot - 1;
+    next = k;
+  }
+  return capacity;
+}
+
+// Adds (k, v) to a locked node in which k is not; k < greatest_key, below the high key. False: every slot is an entry.
+// Flushes: one for each line from the insertion point to the nearest free slot, on the side where these are fewer.
+template <media::medium Medium>
+bool insert_into(Medium& medium, node& n, std::uint64_t k, std::uint64_t v) noexcept {
+  const std::size_t at = n.count_up_to(k);
+  const std::size_t right = free_slot_from(n, at);
+  const std::size_t right_lines = right < capacity ? lines_of(at, right) : lines_per_node + 1;
+  // On the left, only slots of the `right_lines - 1` lines up to that of slot at - 1 are of use.
+  const std::size_t lines_before = (at + entries_per_line - 1) / entries_per_line;
+  const std::size_t least = lines_before >= right_lines ? (lines_before - right_lines + 1) * entries_per_line : 0;
+  const std::size_t left = right_lines == 1 ? capacity : free_slot_before(n, at, least);
+  if (left < capacity)
+    insert_shifting_left(medium, n, left, at, k, v);
+  else if (right < capacity)
+    insert_shifting_right(medium, n, at, right, k, v);
+  else
+    return false;
   return true;
 }
 

@@ -2,6 +2,8 @@
 //
 // A copy of constant size becomes plain moves that no compiler reports, while a call is seen. -fno-builtin-memcpy makes
 // calls of memcpy, but headers write __builtin_memcpy (libstdc++ everywhere).
+//
+// Nor does a compiler report a prefetch: the machine hears of it here. Its line comes while the program goes on.
 #pragma once
 
 #ifndef __ASSEMBLER__
@@ -12,6 +14,12 @@
 #define __builtin_memcpy ::memcpy
 #define __builtin_memmove ::memmove
 #define __builtin_memset ::memset
+
+extern "C" void pmlab_machine_prefetch(const void* address, __SIZE_TYPE__ bytes) noexcept;
+inline void pmlab_prefetch(const volatile void* address, int /*for_writing*/ = 0, int /*locality*/ = 0) noexcept {
+  pmlab_machine_prefetch(const_cast<const void*>(address), 1);
+}
+#define __builtin_prefetch ::pmlab_prefetch
 #else
 #define __builtin_memcpy memcpy
 #define __builtin_memmove memmove

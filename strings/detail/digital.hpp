@@ -87,10 +87,14 @@ class digital : private parts<Medium, Index> {
     bytes_block* prefix = nullptr;
   };
 
+  // There is nothing to ask for beforehand.
+  struct search {};
+  [[nodiscard]] static search begin(std::string_view /*key*/) noexcept { return {}; }
+
   // Calls read(record) with the record of `key`, if there is one, and returns whether. No word needs a look at its lock:
   // what it leads to was durable when the words' index answered.
   template <class Read>
-  bool find(std::string_view key, Read&& read) const {
+  bool find(std::string_view key, const search& /*s*/, Read&& read) const {
     for (descent at; at.begin <= key.size();) {
       const std::uint64_t link = words.find(at.word_of(key)).value_or(0);
       if (link == 0) return false;

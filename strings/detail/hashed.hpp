@@ -57,10 +57,23 @@ class hashed : private parts<Medium, Index> {
     record* before = nullptr;  // in the chain; nullptr: `found` is the head
   };
 
-  // Calls read(record) with the record of `key`, if there is one, until what it read counts. True: there is one.
+  // What a search knows of a key before it may read anything of the index.
+  struct search {
+    std::uint64_t word;
+  };
+  // Asks for the line of the word, too, before anything else is done: so it is on its way while the search before still
+  // waits for its record.
+  [[nodiscard]] search begin(std::string_view key) const {
+    const search s{Hash{}(key)};
+    if constexpr (requires { words.prefetch_find(s.word); }) words.prefetch_find(s.word);
+    return s;
+  }
+
+  // Calls read(record) with the record of `key`, if there is one, until what it read counts. True: there is one. `s`: of
+  // this key.
   template <class Read>
-  bool find(std::string_view key, Read&& read) const {
-    const std::uint64_t word = Hash{}(key);
+  bool find(std::string_view key, const search& s, Read&& read) const {
+    const std::uint64_t word = s.word;
     const sync::version_lock& lock = lock_of(word);
     for (;;) {
       const std::uint64_t version = lock.read_begin();

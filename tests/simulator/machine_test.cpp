@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -16,6 +17,7 @@
 #include <new>
 #include <set>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +52,46 @@ void in_threads(unsigned count, Work&& work) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < count; ++t) threads.emplace_back([&work, t] { work(t); });
   for (std::thread& t : threads) t.join();
+}
+
+// A clock that stands still and notes prefetches. The machine calls it, and must not see what it does.
+class prefetch_notes final : public timing {
+ public:
+  bool is_private(unsigned, std::uintptr_t, std::size_t, access_kind) override { return true; }
+  std::uint64_t access(unsigned, std::uintptr_t, std::size_t, access_kind, std::uint64_t now) override { return now; }
+  std::uint64_t flush(unsigned, std::uintptr_t, bool, std::uint64_t now) override { return now; }
+  std::uint64_t write_around(unsigned, std::uintptr_t, std::size_t, std::uint64_t now) override { return now; }
+  __attribute__((no_sanitize("thread"))) std::uint64_t prefetch(unsigned, std::uintptr_t address, std::size_t,
+                                                                std::uint64_t now) override {
+    ++count;
+    last = address;
+    return now;
+  }
+  std::uint64_t fence(unsigned, std::uint64_t now) override { return now; }
+  std::uint64_t publication(unsigned, std::span<const std::uintptr_t>, std::size_t, std::uint64_t now) override {
+    return now;
+  }
+
+  unsigned count = 0;
+  std::uintptr_t last = 0;
+};
+
+TEST(machine, a_prefetch_is_heard_wherever_its_line_lies) {
+  prefetch_notes notes;
+  std::vector<std::uint64_t> words(100);
+  machine_options options;
+  options.cost = &notes;
+  the_machine().begin(options);
+  the_machine().watch(true);
+  the_machine().begin_timing();
+  __builtin_prefetch(words.data());
+  __builtin_prefetch(&words[50], 1);
+  __builtin_prefetch(&words[99], 0, 3);
+  the_machine().end_timing();
+  the_machine().watch(false);
+  the_machine().end();
+  EXPECT_EQ(notes.count, 3U);
+  EXPECT_EQ(notes.last, reinterpret_cast<std::uintptr_t>(&words[99]));
 }
 
 // Its id is not given to another one before it is joined, or that one would be joined in its place.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -91,6 +92,58 @@ void expect_equal(Index& index, const std::map<std::string, typename Index::valu
   ASSERT_EQ(walked.size(), model.size());
   ASSERT_TRUE(std::equal(walked.begin(), walked.end(), model.begin(),
                          [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }));
+}
+
+// CCEH that notes which searches were announced by `prefetch_find`.
+class watched_words {
+  using table = indexes::cceh<media::dram>;
+
+ public:
+  static constexpr std::string_view layout_name = table::layout_name;
+  static constexpr std::uint64_t layout_version = table::layout_version;
+  static watched_words open(media::dram& medium, std::string_view name) { return watched_words(medium, name); }
+
+  void prefetch_find(indexes::key_type key) {
+    announced_ = key;
+    table_.prefetch_find(key);
+  }
+  std::optional<indexes::value_type> find(indexes::key_type key) {
+    ++(announced_ == key ? announced_searches : other_searches);
+    return table_.find(key);
+  }
+  outcome insert(indexes::key_type key, indexes::value_type value) { return table_.insert(key, value); }
+  outcome update(indexes::key_type key, indexes::value_type value) { return table_.update(key, value); }
+  outcome upsert(indexes::key_type key, indexes::value_type value) { return table_.upsert(key, value); }
+  outcome erase(indexes::key_type key) { return table_.erase(key); }
+  void find_batch(std::span<const indexes::key_type> keys, std::span<std::optional<indexes::value_type>> values) {
+    table_.find_batch(keys, values);
+  }
+  template <class Function>
+  void for_each(Function&& function) const {
+    table_.for_each(function);
+  }
+  [[nodiscard]] std::uint64_t size() const { return table_.size(); }
+  [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
+  [[nodiscard]] indexes::check_report check() const { return table_.check(); }
+
+  std::uint64_t announced_searches = 0;
+  std::uint64_t other_searches = 0;
+
+ private:
+  watched_words(media::dram& medium, std::string_view name) : table_(table::open(medium, name)) {}
+
+  table table_;
+  std::optional<indexes::key_type> announced_;
+};
+
+TEST(string_finds, ask_for_the_line_of_the_word_first) {
+  media::dram medium;
+  auto index = string_index<media::dram, watched_words, word_values>::open(medium, "t");
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(index.insert(std::to_string(i), i), outcome::inserted);
+  index.words().announced_searches = index.words().other_searches = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) ASSERT_EQ(index.find(std::to_string(i)).has_value(), i < 100);
+  EXPECT_EQ(index.words().announced_searches, 200U);
+  EXPECT_EQ(index.words().other_searches, 0U);
 }
 
 TYPED_TEST(string_indexes, answer_as_a_map_does) {
