@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -129,6 +130,52 @@ TEST(cache, find_batch_says_what_find_says_and_fills) {
   EXPECT_GE(index.cache_statistics().hits, 145U);
 }
 
+cache::options filled_by_callers() {
+  cache::options o;
+  o.size = capacity::entries(1000);
+  o.fill_by = cache::filling::caller;
+  return o;
+}
+
+TEST(cache, a_caller_that_fills_makes_the_second_find_a_hit) {
+  media::dram medium;
+  auto index = cached::open(medium, "x", filled_by_callers());
+  for (std::uint64_t key = 0; key < 100; ++key) index.insert(key, key + 1);
+  EXPECT_EQ(index.find(1), 2U);
+  EXPECT_EQ(index.find(1), 2U);
+  std::vector<std::uint64_t> keys(50);
+  for (std::uint64_t i = 0; i < keys.size(); ++i) keys[i] = 2 * i;
+  std::vector<std::optional<std::uint64_t>> values(keys.size());
+  index.find_batch(keys, values);
+  for (const std::uint64_t key : keys) EXPECT_EQ(index.find(key), key + 1);
+  const cache::statistics s = index.cache_statistics();
+  EXPECT_EQ(s.fills, 51U);
+  EXPECT_EQ(s.misses, 51U);
+  EXPECT_EQ(s.hits, 51U);
+  EXPECT_TRUE(index.check().ok());
+  index.close();
+  EXPECT_EQ(index.find(99), 100U);
+  EXPECT_EQ(index.cache_statistics().fills, 51U) << "closed: nothing new is cached";
+}
+
+// V3, where no queue lies between.
+TEST(cache, what_a_caller_found_before_an_update_is_refused) {
+  media::dram medium;
+  auto index = cache::async_cache<wrapped_index>::open(medium, "x", filled_by_callers());
+  index.insert(1, 10);
+  bool searching = true;
+  wrapped_index::on_call = [&] {
+    if (!std::exchange(searching, false)) return;
+    index.update(1, 11);
+  };
+  index.find(1);
+  wrapped_index::on_call = [] {};
+  EXPECT_EQ(index.cache_statistics().stale, 1U);
+  EXPECT_EQ(index.cache_statistics().fills, 0U);
+  EXPECT_EQ(index.find(1), 11U);
+  EXPECT_TRUE(index.check().ok());
+}
+
 TEST(cache, closing_with_fills_in_flight_leaves_an_index_that_works) {
   const watchdog hang(std::chrono::seconds(60), "");
   // Each find of the mode parallel waits for another thread: few enough for a machine that is busy.
@@ -156,10 +203,11 @@ TEST(cache, closing_with_fills_in_flight_leaves_an_index_that_works) {
   }
 }
 
-TEST(cache, modes_may_change_under_load) {
+void change_modes_under_load(cache::filling fill_by) {
   const watchdog hang(std::chrono::seconds(120), "");
   media::dram medium;
   cache::options o;
+  o.fill_by = fill_by;
   o.size = capacity::entries(64);
   o.helpers = 2;
   o.fillers = 2;
@@ -184,6 +232,9 @@ TEST(cache, modes_may_change_under_load) {
   const indexes::check_report report = index.check();
   EXPECT_TRUE(report.ok()) << report.violations.front();
 }
+
+TEST(cache, modes_may_change_under_load) { change_modes_under_load(cache::filling::background); }
+TEST(cache, modes_may_change_while_callers_fill) { change_modes_under_load(cache::filling::caller); }
 
 TEST(cache, an_entry_takes_at_most_32_bytes) {
   media::dram medium;
