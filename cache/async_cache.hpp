@@ -9,17 +9,19 @@
 // through the cache, which answers from DRAM only what the index would answer.
 //
 // Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache. A
-// full queue drops it, and no reader ever waits for a filler. Updates and deletes change both, the index first: what it
+// full queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader puts in what it found
+// itself, if no other fill has the set.) Updates and deletes change both, the index first: what it
 // has made durable is what may be served. Inserts do not touch the cache. Scans and walks go to the index.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
 // of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
-// the caller would search itself); update, upsert and erase wait besides for a fill that is being put into the key's set,
-// a few stores long. No lock is held while the index is called.
+// the caller would search itself; lock-free where callers fill); update, upsert and erase wait besides for a fill that is
+// being put into the key's set, a few stores long. No lock is held while the index is called.
 //
 // Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
 // that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so
-// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive.
+// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive; S3-FIFO where no policy is
+// asked for, since it hits more of zipfian reads than LRU and its hits write less.
 //
 // Invariants:
 //   K1  An entry that a reader can hit is what the index holds for the key, durably. (V1 of detail/set_store.hpp; V2-V6

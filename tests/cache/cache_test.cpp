@@ -1,9 +1,11 @@
 // The cache itself: what is filled, refused, dropped and closed.
 #include <pmlab/cache/async_cache.hpp>
+#include <pmlab/cache/detail/fill_queue.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/dram.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -111,6 +113,39 @@ TEST(cache, a_full_queue_drops_and_counts) {
   for (std::uint64_t key = 0; key < 10; ++key) EXPECT_EQ(index.find(key), key);
   EXPECT_EQ(index.cache_statistics().drops, 6U);
   EXPECT_EQ(index.run_fills(), 4U);
+}
+
+// Q1 to Q3: so small that it is full most of the time.
+TEST(cache, its_queue_gives_every_fill_out_once_and_whole) {
+  const watchdog hang(std::chrono::seconds(60), "a fill was overwritten before it was taken out");
+  constexpr std::uint64_t threads = 2;
+  constexpr std::uint64_t fills = 20'000;
+  cache::detail::fill_queue queue(8);
+  std::atomic<bool> failed{false};
+  std::vector<std::thread> pushing;
+  for (std::uint64_t t = 0; t < threads; ++t)
+    pushing.emplace_back([&queue, &failed, t] {
+      for (std::uint64_t i = 0; i < fills; ++i)
+        while (!failed && !queue.push({i * threads + t, ~i, 3 * i})) std::this_thread::yield();
+    });
+  std::array<std::uint64_t, threads> next{};
+  for (std::uint64_t taken = 0; taken < threads * fills;) {
+    const std::optional<cache::detail::fill> f = queue.pop();
+    if (!f) {
+      std::this_thread::yield();
+      continue;
+    }
+    ++taken;
+    const std::uint64_t i = next[f->key % threads]++;
+    if (f->key / threads != i || f->value != ~i || f->gate != 3 * i) {
+      ADD_FAILURE() << "fill " << i << " of thread " << f->key % threads << " is " << f->key << ' ' << f->value;
+      failed = true;
+      break;
+    }
+  }
+  for (std::thread& t : pushing) t.join();
+  EXPECT_TRUE(queue.is_empty());
+  EXPECT_EQ(queue.pushed(), threads * fills);
 }
 
 TEST(cache, find_batch_says_what_find_says_and_fills) {
