@@ -9,17 +9,19 @@
 // through the cache, which answers from DRAM only what the index would answer.
 //
 // Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache. A
-// full queue drops it, and no reader ever waits for a filler. Updates and deletes change both, the index first: what it
+// full queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader puts in what it found
+// itself, if no other fill has the set.) Updates and deletes change both, the index first: what it
 // has made durable is what may be served. Inserts do not touch the cache. Scans and walks go to the index.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
 // of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
-// the caller would search itself); update, upsert and erase wait besides for a fill that is being put into the key's set,
-// a few stores long. No lock is held while the index is called.
+// the caller would search itself; lock-free where callers fill); update, upsert and erase wait besides for a fill that is
+// being put into the key's set, a few stores long. No lock is held while the index is called.
 //
 // Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
 // that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so
-// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive.
+// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive; S3-FIFO where no policy is
+// asked for, since it hits more of zipfian reads than LRU and its hits write less.
 //
 // Invariants:
 //   K1  An entry that a reader can hit is what the index holds for the key, durably. (V1 of detail/set_store.hpp; V2-V6
@@ -34,7 +36,7 @@
 #include <pmlab/cache/detail/fillers.hpp>
 #include <pmlab/cache/detail/set_store.hpp>
 #include <pmlab/cache/eviction/eviction.hpp>
-#include <pmlab/cache/eviction/lru.hpp>
+#include <pmlab/cache/eviction/s3_fifo.hpp>
 #include <pmlab/cache/lookup/adaptive.hpp>
 #include <pmlab/cache/lookup/parallel.hpp>
 #include <pmlab/cache/options.hpp>
@@ -73,7 +75,7 @@ concept scans = requires(Index& index, key_type key, std::span<indexes::entry> o
 
 // The cache and the index behind it, as one index. `Eviction`: lru, clock, s3_fifo, or chosen_eviction for a choice at
 // run time. A find that hits takes O(1); everything else costs what the index costs.
-template <indexes::point_index Index, eviction_policy Eviction = lru>
+template <indexes::point_index Index, eviction_policy Eviction = s3_fifo>
 class async_cache {
  public:
   // What is in the medium is the index's own, and can be opened without a cache.
@@ -118,19 +120,12 @@ class async_cache {
   }
 
   std::optional<value_type> find(key_type key) {
-    lane& mine = this_lane();
-    const auto tick = static_cast<std::uint32_t>(count(mine.all_lookups));
     const mode how = mode_.load(std::memory_order_relaxed);
-    if (how == mode::bypass || (how == mode::adaptive && chooser_.goes_round(tick))) return index_.find(key);
+    if (how == mode::bypass) return index_.find(key);
     const std::uint64_t number = store_.number_of(key);
+    if (how == mode::adaptive) return chooser_.goes_round(number) ? index_.find(key) : find_as_chosen(number, key);
     bool hit = false;
-    if (how != mode::adaptive) return find_in(how, mine, number, key, hit);
-    const chooser::plan plan = chooser_.next(number, tick);
-    if (!plan.timed) return find_in(plan.how, mine, number, key, hit);
-    const std::uint64_t start = chooser_.now();
-    const std::optional<value_type> value = find_in(plan.how, mine, number, key, hit);
-    chooser_.record(number, plan.how, hit, chooser_.now() - start);
-    return value;
+    return find_in(how, this_lane(), number, key, hit);
   }
 
   // values[i] := find(keys[i]). The cache misses of the looks overlap, and so do the searches in the index.
@@ -210,16 +205,20 @@ class async_cache {
       for (std::size_t m = 0; m < s.lookups.size(); ++m) {
         const std::uint64_t lookups = l.lookups[m].load(std::memory_order_relaxed);
         s.lookups[m] += lookups;
-        in_cache += lookups;
+        if (static_cast<mode>(m) != mode::bypass) in_cache += lookups;
       }
       s.hits += in_cache - std::min(in_cache, misses);
-      const std::uint64_t all = l.all_lookups.load(std::memory_order_relaxed);
-      s.lookups[static_cast<std::size_t>(mode::bypass)] += all - std::min(all, in_cache);
+      const auto own = [&](detail::fill_result r) {
+        return l.own_fills[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
+      };
+      s.fills += own(detail::fill_result::installed) + own(detail::fill_result::evicted_another);
+      s.evictions += own(detail::fill_result::evicted_another);
+      s.stale += own(detail::fill_result::stale);
     });
     const detail::fill_counts fills = fillers_.counts();
-    s.fills = fills.installed;
-    s.evictions = fills.evictions;
-    s.stale = fills.stale;
+    s.fills += fills.installed;
+    s.evictions += fills.evictions;
+    s.stale += fills.stale;
     s.drops += fills.dropped_at_close;
     s.switches = chooser_.switches();
     s.capacity = store_.capacity();
@@ -234,6 +233,7 @@ class async_cache {
       : index_(Index::open(medium, name)),
         mode_(o.lookup),
         prefetches_(can_prefetch()),
+        callers_fill_(o.fill_by == filling::caller),
         store_(entries_for(o), make_eviction(o)),
         chooser_(o, prefetches_, o.helpers != 0),
         fillers_(store_, o, [&medium] { media::begin_operation(medium); }),
@@ -257,11 +257,12 @@ class async_cache {
     lane(std::size_t its_number, entrance of_its_fills) : number(its_number), fills(of_its_fills) {}
     std::size_t number;
     entrance fills;
-    std::atomic<std::uint64_t> all_lookups{0};
+    std::atomic<std::uint64_t> ticks{0};  // lookups that the chooser was asked about
     std::atomic<std::uint64_t> misses{0};
     std::atomic<std::uint64_t> drops{0};
     std::atomic<std::uint64_t> helped{0};
-    std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};  // by mode; the rest of all bypassed
+    std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};       // by mode
+    std::array<std::atomic<std::uint64_t>, detail::fill_results> own_fills{};  // by what they came to
   };
 
   [[nodiscard]] std::uint64_t entries_for(const options& o) const {
@@ -304,16 +305,33 @@ class async_cache {
       if (prefetches_) index_.prefetch_find(key);
   }
 
+  // Mode adaptive, and not round the cache.
+  std::optional<value_type> find_as_chosen(std::uint64_t number, key_type key) {
+    lane& mine = this_lane();
+    const chooser::plan plan = chooser_.next(number, static_cast<std::uint32_t>(count(mine.ticks)));
+    bool hit = false;
+    if (!plan.timed) return find_in(plan.how, mine, number, key, hit);
+    const std::uint64_t start = chooser_.now();
+    const std::optional<value_type> value = find_in(plan.how, mine, number, key, hit);
+    chooser_.record(number, plan.how, hit, chooser_.now() - start);
+    return value;
+  }
+
   // `how` is not adaptive; `number`: of the key's set.
   std::optional<value_type> find_in(mode how, lane& mine, std::uint64_t number, key_type key, bool& hit) {
-    if (how == mode::bypass) return index_.find(key);
     count(mine.lookups[static_cast<std::size_t>(how)]);
+    if (how == mode::bypass) return index_.find(key);
     if (how == mode::parallel) return find_in_parallel(mine, number, key, hit);
     if constexpr (has_prefetch)
       if (how == mode::interleaved) index_.prefetch_find(key);
     const detail::look seen = store_.find(number, key);  // K2
     hit = seen.hit;
     if (hit) return seen.value;
+    return find_in_index(mine, key, seen);
+  }
+
+  // What a hit has no use for: its way is short.
+  [[gnu::noinline]] std::optional<value_type> find_in_index(lane& mine, key_type key, const detail::look& seen) {
     count(mine.misses);
     const std::optional<value_type> value = index_.find(key);
     offer(mine, key, seen, value);
@@ -339,9 +357,16 @@ class async_cache {
     return value;
   }
 
-  // Queues what the index answered.
+  // Queues what the index answered, or installs it at once.
   void offer(lane& mine, key_type key, const detail::look& seen, const std::optional<value_type>& value) noexcept {
     if (!value || !seen.gate) return;  // K4
+    if (callers_fill_) {
+      if (fillers_.is_closed())
+        count(mine.drops);
+      else
+        count(mine.own_fills[static_cast<std::size_t>(store_.try_fill(key, *value, *seen.gate))]);
+      return;
+    }
     if (!fillers_.offer(mine.fills, {key, *value, *seen.gate})) count(mine.drops);
   }
 
@@ -360,12 +385,9 @@ class async_cache {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       mode how = mode_.load(std::memory_order_relaxed);
       if (how == mode::adaptive) how = chooser_.current(numbers[i]);
-      count(mine.all_lookups);
+      count(mine.lookups[static_cast<std::size_t>(how)]);
       detail::look seen;
-      if (how != mode::bypass) {
-        count(mine.lookups[static_cast<std::size_t>(how)]);
-        seen = store_.find(numbers[i], keys[i]);  // K2
-      }
+      if (how != mode::bypass) seen = store_.find(numbers[i], keys[i]);  // K2
       if (seen.hit) {
         values[i] = seen.value;
         continue;
@@ -379,8 +401,7 @@ class async_cache {
     for (std::size_t m = 0; m < misses; ++m) {
       const std::size_t i = places[m];
       values[i] = found[m];
-      if (!found[m] || !looks[m].gate) continue;  // K4
-      if (!fillers_.offer(mine.fills, {keys[i], *found[m], *looks[m].gate})) count(mine.drops);
+      offer(mine, keys[i], looks[m], found[m]);
     }
   }
 
@@ -394,6 +415,7 @@ class async_cache {
   mutable Index index_;
   std::atomic<mode> mode_;
   bool prefetches_;
+  bool callers_fill_;
   store store_;
   chooser chooser_;
   media::thread_blocks<lane> lanes_;

@@ -35,6 +35,14 @@ inline constexpr std::array<std::string_view, 5> mode_names = {"serial", "interl
 // As users write it.
 [[nodiscard]] constexpr std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
 
+// Which threads put into the cache what a reader found in the index.
+enum class filling : std::uint8_t {
+  background,  // fillers, from a queue: a miss costs its reader little more than the search
+  caller,      // the reader itself: no thread, no queue, no line that goes to another core and back
+};
+// As users write them, in the order of the enumerators.
+inline constexpr std::array<std::string_view, 2> filling_names = {"background", "caller"};
+
 // How many entries fit in: a number of them, of bytes of DRAM, or a share of the index's entries.
 struct capacity {
   // What `amount` counts.
@@ -68,8 +76,10 @@ struct options {
   // For a share: the entries that the index will have, if more than it has when it is opened.
   std::uint64_t expected_entries = 0;
   // Of a cache whose policy is chosen at run time.
-  eviction evict = eviction::lru;
+  eviction evict = eviction::s3_fifo;
+  filling fill_by = filling::background;
 
+  // Of background filling, from here to `rest`.
   // Threads that install fills. 0: none; fills wait until somebody calls `run_fills`.
   unsigned fillers = 1;
   // Fills that may wait for each filler, about; an eighth of them of one calling thread, unless they are few. More are
@@ -126,10 +136,10 @@ template <std::size_t Count>
   return capacity::entries(parse_count(text, "capacity"));
 }
 
-// The options of a specification cache(INDEX,KEY=VALUE,...); what is not given is 10 % of the index, serial, lru and one
-// filler. Throws pmlab::error: an unknown key or value, no index or more than one.
+// The options of a specification cache(INDEX,KEY=VALUE,...); what is not given is 10 % of the index, serial, s3_fifo and
+// one filler. Throws pmlab::error: an unknown key or value, no index or more than one, fillers where callers fill.
 [[nodiscard]] inline options parse_options(const spec& given) {
-  constexpr std::array<std::string_view, 8> known = {"mode",  "capacity", "eviction", "fillers",
+  constexpr std::array<std::string_view, 9> known = {"mode",  "capacity", "eviction", "fills", "fillers",
                                                      "queue", "rest_us",  "helpers",  "shards"};
   constexpr std::array<spec::synonym, 9> synonyms = {{{"size", "capacity"},
                                                       {"bytes", "capacity"},
@@ -157,8 +167,15 @@ template <std::size_t Count>
   o.size = parse_capacity(given.option("capacity").value_or("10%"));
   o.lookup = static_cast<mode>(detail::position_of(given.option("mode").value_or("serial"), mode_names, "mode"));
   o.evict = static_cast<eviction>(
-      detail::position_of(given.option("eviction").value_or("lru"), eviction_names, "eviction policy"));
-  o.fillers = threads("fillers", o.fillers);
+      detail::position_of(given.option("eviction").value_or("s3_fifo"), eviction_names, "eviction policy"));
+  o.fill_by = static_cast<filling>(
+      detail::position_of(given.option("fills").value_or("background"), filling_names, "way to fill a cache"));
+  if (o.fill_by == filling::caller)
+    for (const std::string_view of_threads : {"fillers", "queue", "rest_us"})
+      if (given.option(of_threads))
+        throw error(std::string(of_threads) + " has no meaning where callers fill the cache",
+                    "leave it, or fills=caller, out");
+  o.fillers = threads("fillers", o.fill_by == filling::caller ? 0 : o.fillers);
   o.helpers = threads("helpers", o.lookup == mode::parallel ? 1 : 0);
   o.shards = std::max(threads("shards", o.shards), 1U);
   if (const auto text = given.option("queue")) o.queue = parse_count(*text, "queue");

@@ -53,10 +53,12 @@ class fillers {
   // `begin`: called by each thread before all else.
   fillers(Store& store, const options& o, const std::function<void()>& begin)
       : store_(store), rest_(o.rest), threads_(o.cpus) {
-    const std::size_t count = std::max<std::size_t>(o.fillers, 1);
-    for (std::size_t i = 0; i < count; ++i) ways_in_.push_back(std::make_unique<way_in>(o.queue));
+    const bool none = o.fill_by == filling::caller;
+    const std::size_t of_threads = none ? 0 : o.fillers;
+    const std::size_t count = std::max<std::size_t>(of_threads, 1);
+    for (std::size_t i = 0; i < count; ++i) ways_in_.push_back(std::make_unique<way_in>(none ? 0 : o.queue));
     try {
-      for (std::size_t i = 0; i < o.fillers; ++i)
+      for (std::size_t i = 0; i < of_threads; ++i)
         threads_.start([this, begin, &mine = *ways_in_[i]] {
           begin_if_memory(begin);
           serve(mine);
@@ -76,9 +78,11 @@ class fillers {
     return {&in, in.queues[caller / ways_in_.size() % in.queues.size()].get()};
   }
 
+  [[nodiscard]] bool is_closed() const noexcept { return closing_.load(std::memory_order_relaxed); }
+
   // False: dropped.
   bool offer(const entrance& to, const fill& f) noexcept {
-    if (closing_.load(std::memory_order_relaxed) || !to.queue->push(f)) return false;
+    if (is_closed() || !to.queue->push(f)) return false;
     if (rest_.count() == 0 && to.in->rests.exchange(false, std::memory_order_seq_cst)) wake(*to.in);  // W1
     return true;
   }

@@ -98,7 +98,13 @@ struct alignas(128) entry_set {
       if (gate.compare_exchange_weak(seen, seen | gate_word::locked, std::memory_order_acq_rel)) return true;
     }
   }
-  void unlock() noexcept { gate.fetch_sub(gate_word::locked, std::memory_order_release); }
+  // The same, but gives up where that would wait.
+  [[nodiscard]] bool try_lock_if(std::uint64_t expected) noexcept {
+    return gate.compare_exchange_strong(expected, expected | gate_word::locked, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed);
+  }
+  // `before`: the gate that was locked. Nothing else changes a locked gate (S2).
+  void unlock(std::uint64_t before) noexcept { gate.store(before, std::memory_order_release); }
 
   // Counts one more writer. Waits for a fill, a few stores long; for another writer only if there are too many to count.
   // Returns the gate as it is then.

@@ -47,6 +47,7 @@ struct look {
 };
 
 enum class fill_result : std::uint8_t { installed, evicted_another, was_there, stale };
+inline constexpr std::size_t fill_results = 4;
 
 template <eviction_policy Eviction>
 class set_store {
@@ -115,16 +116,15 @@ class set_store {
     return token_of(sets_[number].gate.load(std::memory_order_acquire));
   }
 
-  // Installs what a fill brings, if nothing speaks against it (V3).
+  // Installs what a fill brings, if nothing speaks against it (V3). Waits for another fill of the set, a few stores long.
   fill_result fill(key_type key, value_type value, std::uint64_t gate) noexcept {
     const std::uint64_t number = number_of(key);
-    entry_set& s = sets_[number];
-    if (!s.lock_if(gate)) return fill_result::stale;
-    const unsigned used = shape_word::used(s.shape.load(std::memory_order_relaxed));
-    const fill_result result =
-        s.way_of(key, used) != no_way ? fill_result::was_there : install(number, key, value, used);
-    s.unlock();
-    return result;
+    return sets_[number].lock_if(gate) ? fill_locked(number, key, value, gate) : fill_result::stale;
+  }
+  // The same, but gives up where that would wait.
+  fill_result try_fill(key_type key, value_type value, std::uint64_t gate) noexcept {
+    const std::uint64_t number = number_of(key);
+    return sets_[number].try_lock_if(gate) ? fill_locked(number, key, value, gate) : fill_result::stale;
   }
 
   // A write of one key, from before the index is changed to after it has answered.
@@ -206,12 +206,22 @@ class set_store {
     if (touched != shape) s.shape.compare_exchange_strong(shape, touched, std::memory_order_relaxed);
   }
 
+  // The set is locked, its gate was `gate`.
+  fill_result fill_locked(std::uint64_t number, key_type key, value_type value, std::uint64_t gate) noexcept {
+    entry_set& s = sets_[number];
+    const unsigned used = shape_word::used(s.shape.load(std::memory_order_relaxed));
+    const fill_result result =
+        s.way_of(key, used) != no_way ? fill_result::was_there : install(number, key, value, used);
+    s.unlock(gate);
+    return result;
+  }
+
   fill_result install(std::uint64_t number, key_type key, value_type value, unsigned used) noexcept {
     entry_set& s = sets_[number];
     side_words* const side = sides_ ? &sides_[number] : nullptr;
     const bool full = used == shape_word::all_ways;
     tags_of_set tags{};
-    if (full)
+    if (full && side != nullptr)
       for (unsigned way = 0; way < ways; ++way) tags[way] = tag_of(s.keys[way].load(std::memory_order_relaxed));
     unsigned way = no_way;
     eviction_state after;

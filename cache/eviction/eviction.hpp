@@ -44,7 +44,7 @@ concept eviction_policy = requires(const E& policy, eviction_state& state, std::
   { policy.initial() } -> std::same_as<eviction_state>;
   // The word after a hit on `way`.
   { policy.hit(word, way) } -> std::same_as<std::uint32_t>;
-  // All ways are in use: which of them goes. `tags[i]`: of the entry in way i.
+  // All ways are in use: which of them goes. `tags[i]`: of the entry in way i, if the policy uses side words.
   { policy.victim(state, tags) } -> std::same_as<unsigned>;
   // A new entry is in `way`.
   { policy.filled(state, way, tag) } -> std::same_as<void>;

@@ -1,6 +1,7 @@
 // S3-FIFO: three queues keep what is read once from pushing out what is read again, after Yang et al., SOSP'23 [S3FIFO].
 //
-// Use it where scans and one-time reads mix with a working set.
+// Use it unless you know better: where few keys are read often, and above all where scans and one-time reads mix with a
+// working set.
 //
 // New entries go to a small queue. Those that are hit there move to the main queue; the others leave soon, and only
 // their tag stays, in the ghost queue: an entry that comes back while its tag is there goes to the main queue at once.

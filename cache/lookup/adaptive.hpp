@@ -5,7 +5,8 @@
 // on being used: how often these hit says what the cache would be worth. Only their lookups are sampled then, in all
 // modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would make
 // a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in eight:
-// what adaptive adds to a search is little more than a look at the count of lookups.
+// what adaptive adds to a search while all shards bypass is the hash of the key and a look at one word that hardly ever
+// changes: such a lookup writes nothing.
 //
 // A mode's cost is (share of hits) x (mean time of its hits) + (share of misses) x (mean time of its misses); bypassing
 // costs the mean time of a search in the index. Times of hits and of misses each spread little, so that a few hundred
@@ -56,13 +57,12 @@ class chooser {
     bool timed;  // its time is to be taken, and given to `record`
   };
 
-  // True: all shards bypass, and this lookup is not sampled, whatever its key. `tick`: one more for each lookup of the
-  // calling thread.
-  [[nodiscard]] bool goes_round(std::uint32_t tick) const noexcept {
-    return (tick & calm_.load(std::memory_order_relaxed)) != 0;
+  // True: all shards bypass, and no lookup in set `number` is sampled. Nothing has to be counted then.
+  [[nodiscard]] bool goes_round(std::uint64_t number) const noexcept {
+    return number % leader_period != 0 && all_bypass_.load(std::memory_order_relaxed);
   }
 
-  // Of a lookup in set `number`.
+  // Of a lookup in set `number`. `tick`: one more for each lookup of the calling thread that did not go round.
   [[nodiscard]] plan next(std::uint64_t number, std::uint32_t tick) const noexcept {
     const state now = load(shard_of(number));
     if (now.current == mode::bypass) {
@@ -170,14 +170,9 @@ class chooser {
     return share * of_hits.value() + (1 - share) * of_misses.value();
   }
 
-  // Set bits: the ticks in which no shard samples anything.
-  [[nodiscard]] std::uint32_t calm() const noexcept {
-    unsigned quiet = most_quiet;
-    for (unsigned i = 0; i < count_; ++i) {
-      const state now = load(shards_[i]);
-      quiet = std::min<unsigned>(quiet, now.current == mode::bypass ? now.quiet : 0);
-    }
-    return (1U << quiet) - 1;
+  [[nodiscard]] bool do_all_bypass() const noexcept {
+    return std::all_of(&shards_[0], &shards_[0] + count_,
+                       [](const shard& s) { return load(s).current == mode::bypass; });
   }
 
   void decide(shard& s) noexcept {
@@ -204,7 +199,7 @@ class chooser {
       s.now.store(word_of({current, static_cast<std::uint8_t>(doubts ? 0 : std::min(quiet + 1U, most_quiet))}),
                   std::memory_order_relaxed);
     }
-    calm_.store(calm(), std::memory_order_relaxed);
+    all_bypass_.store(do_all_bypass(), std::memory_order_relaxed);
     for (auto& of_mode : s.times)
       for (mean& m : of_mode) m.halve();
     s.hits.store(s.hits.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
@@ -219,7 +214,7 @@ class chooser {
   std::size_t candidate_count_ = 0;
   unsigned count_;
   std::unique_ptr<shard[]> shards_;
-  std::atomic<std::uint32_t> calm_{0};
+  std::atomic<bool> all_bypass_{false};
 };
 
 }  // namespace pmlab::cache

@@ -82,8 +82,8 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
     cached_lookups = 0;
     for (std::uint64_t i = 0; i < lookups; ++i) {
       const std::uint64_t number = source_.below(4096);
-      if (chooser.goes_round(++tick_of_thread)) continue;
-      const cache::chooser::plan p = chooser.next(number, tick_of_thread);
+      if (chooser.goes_round(number)) continue;
+      const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
       cached_lookups += p.how != mode::bypass ? 1 : 0;
       if (!p.timed) continue;
       const bool hit = static_cast<double>(source_.below(1000)) < 1000 * hit_share;
@@ -115,8 +115,8 @@ TEST_F(adaptive, compares_modes_on_the_same_keys) {
   const auto run = [&](std::uint64_t hits_of_ten) {
     for (std::uint64_t i = 0; i < 2'000'000; ++i) {
       const std::uint64_t number = source_.one_in(2) ? popular : source_.below(4096);
-      if (chooser.goes_round(++tick_of_thread)) continue;
-      const cache::chooser::plan p = chooser.next(number, tick_of_thread);
+      if (chooser.goes_round(number)) continue;
+      const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
       if (!p.timed) continue;
       const bool hit = source_.below(10) < hits_of_ten || (number == popular && hits_of_ten != 0);
       if (p.how == mode::bypass)
@@ -129,6 +129,29 @@ TEST_F(adaptive, compares_modes_on_the_same_keys) {
   ASSERT_EQ(chooser.current(popular), mode::bypass);
   run(7);
   EXPECT_EQ(chooser.current(popular), mode::serial);
+}
+
+// What nearly all lookups are, once every shard bypasses: they are not even counted.
+TEST_F(adaptive, goes_round_with_all_but_the_leaders_once_every_shard_bypasses) {
+  cache::chooser chooser(options(), false, false);
+  std::uint32_t tick_of_thread = 0;
+  const auto all_go_round = [&] {
+    bool all = true;
+    for (std::uint64_t number = 0; number < 4096; ++number) {
+      const bool leads = number % cache::chooser::leader_period == 0;
+      EXPECT_FALSE(leads && chooser.goes_round(number)) << number;
+      all = all && (leads || chooser.goes_round(number));
+    }
+    return all;
+  };
+  EXPECT_FALSE(all_go_round()) << "serial at first";
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    const std::uint64_t number = source_.below(4096);
+    const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
+    if (p.timed) chooser.record(number, p.how, false, p.how == mode::bypass ? 1000 : 1100);
+  }
+  ASSERT_EQ(chooser.current(0), mode::bypass);
+  EXPECT_TRUE(all_go_round());
 }
 
 TEST_F(adaptive, takes_a_helper_where_misses_are_many) {

@@ -1,9 +1,11 @@
 // The cache itself: what is filled, refused, dropped and closed.
 #include <pmlab/cache/async_cache.hpp>
+#include <pmlab/cache/detail/fill_queue.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/dram.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -112,6 +115,39 @@ TEST(cache, a_full_queue_drops_and_counts) {
   EXPECT_EQ(index.run_fills(), 4U);
 }
 
+// Q1 to Q3: so small that it is full most of the time.
+TEST(cache, its_queue_gives_every_fill_out_once_and_whole) {
+  const watchdog hang(std::chrono::seconds(60), "a fill was overwritten before it was taken out");
+  constexpr std::uint64_t threads = 2;
+  constexpr std::uint64_t fills = 20'000;
+  cache::detail::fill_queue queue(8);
+  std::atomic<bool> failed{false};
+  std::vector<std::thread> pushing;
+  for (std::uint64_t t = 0; t < threads; ++t)
+    pushing.emplace_back([&queue, &failed, t] {
+      for (std::uint64_t i = 0; i < fills; ++i)
+        while (!failed && !queue.push({i * threads + t, ~i, 3 * i})) std::this_thread::yield();
+    });
+  std::array<std::uint64_t, threads> next{};
+  for (std::uint64_t taken = 0; taken < threads * fills;) {
+    const std::optional<cache::detail::fill> f = queue.pop();
+    if (!f) {
+      std::this_thread::yield();
+      continue;
+    }
+    ++taken;
+    const std::uint64_t i = next[f->key % threads]++;
+    if (f->key / threads != i || f->value != ~i || f->gate != 3 * i) {
+      ADD_FAILURE() << "fill " << i << " of thread " << f->key % threads << " is " << f->key << ' ' << f->value;
+      failed = true;
+      break;
+    }
+  }
+  for (std::thread& t : pushing) t.join();
+  EXPECT_TRUE(queue.is_empty());
+  EXPECT_EQ(queue.pushed(), threads * fills);
+}
+
 TEST(cache, find_batch_says_what_find_says_and_fills) {
   media::dram medium;
   auto index = cached::open(medium, "x", held());
@@ -127,6 +163,52 @@ TEST(cache, find_batch_says_what_find_says_and_fills) {
   }
   EXPECT_EQ(index.cache_statistics().fills, 150U);
   EXPECT_GE(index.cache_statistics().hits, 145U);
+}
+
+cache::options filled_by_callers() {
+  cache::options o;
+  o.size = capacity::entries(1000);
+  o.fill_by = cache::filling::caller;
+  return o;
+}
+
+TEST(cache, a_caller_that_fills_makes_the_second_find_a_hit) {
+  media::dram medium;
+  auto index = cached::open(medium, "x", filled_by_callers());
+  for (std::uint64_t key = 0; key < 100; ++key) index.insert(key, key + 1);
+  EXPECT_EQ(index.find(1), 2U);
+  EXPECT_EQ(index.find(1), 2U);
+  std::vector<std::uint64_t> keys(50);
+  for (std::uint64_t i = 0; i < keys.size(); ++i) keys[i] = 2 * i;
+  std::vector<std::optional<std::uint64_t>> values(keys.size());
+  index.find_batch(keys, values);
+  for (const std::uint64_t key : keys) EXPECT_EQ(index.find(key), key + 1);
+  const cache::statistics s = index.cache_statistics();
+  EXPECT_EQ(s.fills, 51U);
+  EXPECT_EQ(s.misses, 51U);
+  EXPECT_EQ(s.hits, 51U);
+  EXPECT_TRUE(index.check().ok());
+  index.close();
+  EXPECT_EQ(index.find(99), 100U);
+  EXPECT_EQ(index.cache_statistics().fills, 51U) << "closed: nothing new is cached";
+}
+
+// V3, where no queue lies between.
+TEST(cache, what_a_caller_found_before_an_update_is_refused) {
+  media::dram medium;
+  auto index = cache::async_cache<wrapped_index>::open(medium, "x", filled_by_callers());
+  index.insert(1, 10);
+  bool searching = true;
+  wrapped_index::on_call = [&] {
+    if (!std::exchange(searching, false)) return;
+    index.update(1, 11);
+  };
+  index.find(1);
+  wrapped_index::on_call = [] {};
+  EXPECT_EQ(index.cache_statistics().stale, 1U);
+  EXPECT_EQ(index.cache_statistics().fills, 0U);
+  EXPECT_EQ(index.find(1), 11U);
+  EXPECT_TRUE(index.check().ok());
 }
 
 TEST(cache, closing_with_fills_in_flight_leaves_an_index_that_works) {
@@ -156,10 +238,11 @@ TEST(cache, closing_with_fills_in_flight_leaves_an_index_that_works) {
   }
 }
 
-TEST(cache, modes_may_change_under_load) {
+void change_modes_under_load(cache::filling fill_by) {
   const watchdog hang(std::chrono::seconds(120), "");
   media::dram medium;
   cache::options o;
+  o.fill_by = fill_by;
   o.size = capacity::entries(64);
   o.helpers = 2;
   o.fillers = 2;
@@ -184,6 +267,9 @@ TEST(cache, modes_may_change_under_load) {
   const indexes::check_report report = index.check();
   EXPECT_TRUE(report.ok()) << report.violations.front();
 }
+
+TEST(cache, modes_may_change_under_load) { change_modes_under_load(cache::filling::background); }
+TEST(cache, modes_may_change_while_callers_fill) { change_modes_under_load(cache::filling::caller); }
 
 TEST(cache, an_entry_takes_at_most_32_bytes) {
   media::dram medium;

@@ -99,6 +99,15 @@ TEST(eviction, s3_fifo_keeps_a_working_set_from_a_scan_better_than_lru) {
   EXPECT_GT(s3_fifo, lru + 0.02) << "lru " << lru;
 }
 
+// Why it is the policy where none is asked for.
+TEST(eviction, s3_fifo_hits_more_zipfian_reads_than_lru) {
+  const auto ratio = [](cache::eviction e) {
+    zipfian_keys read(4);
+    return hit_ratio(e, 300'000, [&](std::size_t) { return read.next(); });
+  };
+  EXPECT_GT(ratio(cache::eviction::s3_fifo), ratio(cache::eviction::lru) + 0.015);
+}
+
 TEST(eviction, clock_is_near_lru) {
   const auto ratio = [](cache::eviction e) {
     zipfian_keys read(3);

@@ -49,12 +49,19 @@ TEST(spec, what_cannot_be_understood_is_said) {
 
 cache::options options_of(const std::string& text) { return cache::parse_options(parse_spec(text)); }
 
-TEST(options, what_is_not_given_is_ten_percent_serial_and_lru) {
+TEST(options, what_is_not_given_is_ten_percent_serial_and_s3_fifo) {
   const cache::options o = options_of("cache(cceh)");
   EXPECT_EQ(o.lookup, cache::mode::serial);
-  EXPECT_EQ(o.evict, cache::eviction::lru);
+  EXPECT_EQ(o.evict, cache::eviction::s3_fifo);
   EXPECT_EQ(o.size.in_entries(1000), 100U);
+  EXPECT_EQ(o.fill_by, cache::filling::background);
   EXPECT_EQ(o.fillers, 1U);
+}
+
+TEST(options, callers_that_fill_need_no_fillers) {
+  const cache::options o = options_of("cache(cceh,fills=caller)");
+  EXPECT_EQ(o.fill_by, cache::filling::caller);
+  EXPECT_EQ(o.fillers, 0U);
 }
 
 TEST(options, everything_can_be_given) {
@@ -74,9 +81,11 @@ TEST(options, mistakes_name_what_is_meant) {
   const auto said = [](const std::string& text) { return message_of([&] { static_cast<void>(options_of(text)); }); };
   EXPECT_NE(said("cache(cceh,modus=serial)").find("mode"), std::string::npos);
   EXPECT_NE(said("cache(cceh,mode=seriel)").find("serial"), std::string::npos);
+  EXPECT_NE(said("cache(cceh,fills=callers)").find("caller"), std::string::npos);
   EXPECT_NE(said("cache(cceh,eviction=lfu)").find("eviction"), std::string::npos);
-  for (const char* const wrong : {"cache", "cache(a,b)", "cache(a,capacity=0%)", "cache(a,capacity=120%)",
-                                  "cache(a,capacity=x)", "cache(a,capacity=0)", "cache(a,fillers=1000)"})
+  for (const char* const wrong :
+       {"cache", "cache(a,b)", "cache(a,capacity=0%)", "cache(a,capacity=120%)", "cache(a,capacity=x)",
+        "cache(a,capacity=0)", "cache(a,fillers=1000)", "cache(a,fills=caller,fillers=2)"})
     EXPECT_NE(said(wrong), "") << wrong;
 }
 
