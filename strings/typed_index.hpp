@@ -43,8 +43,8 @@ namespace pmlab::strings {
 // A key and its value, of a program's own types.
 template <class K, class V>
 struct typed_entry {
-  K key;
-  V value;
+  K key;    // any
+  V value;  // any
 };
 
 // `K`: see key_traits. `V`: any type that is trivially copyable, up to blob_values::most_bytes; it is kept as its bytes

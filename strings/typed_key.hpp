@@ -34,6 +34,7 @@ concept typed_key = std::is_trivially_copyable_v<K> && requires(const K& key, st
 // Integers, bool and characters: of signed ones the top bit is flipped.
 template <std::integral K>
 struct key_traits<K> {
+  // Words are below 2^bits.
   static constexpr unsigned bits = 8 * sizeof(K);
   // "i4": signed, 4 bytes; "u8".
   [[nodiscard]] static std::string kind() { return (std::is_signed_v<K> ? "i" : "u") + std::to_string(sizeof(K)); }
@@ -57,6 +58,7 @@ requires std::is_enum_v<K>
 struct key_traits<K> {
   // As the underlying type.
   using number = key_traits<std::underlying_type_t<K>>;
+  // Words are below 2^bits.
   static constexpr unsigned bits = number::bits;
   // As the underlying type.
   [[nodiscard]] static std::string kind() { return number::kind(); }
@@ -73,6 +75,7 @@ struct key_traits<K> {
 template <class K>
 requires std::same_as<K, float> || std::same_as<K, double>
 struct key_traits<K> {
+  // Words are below 2^bits.
   static constexpr unsigned bits = 8 * sizeof(K);
   // "f4" or "f8".
   [[nodiscard]] static std::string kind() { return "f" + std::to_string(sizeof(K)); }
@@ -125,6 +128,7 @@ requires detail::strong_typedef<K> && typed_key<detail::member_type<K>>
 struct key_traits<K> {
   // As the member.
   using member = key_traits<detail::member_type<K>>;
+  // Words are below 2^bits.
   static constexpr unsigned bits = member::bits;
   // As the member.
   [[nodiscard]] static std::string kind() { return member::kind(); }
@@ -145,6 +149,7 @@ struct key_pair {
 // See key_pair.
 template <typed_key First, typed_key Second>
 requires(key_traits<First>::bits + key_traits<Second>::bits <= 64) struct key_traits<key_pair<First, Second>> {
+  // Words are below 2^bits.
   static constexpr unsigned bits = key_traits<First>::bits + key_traits<Second>::bits;
   // Both, one after the other: "u4i4".
   [[nodiscard]] static std::string kind() { return key_traits<First>::kind() + key_traits<Second>::kind(); }
