@@ -1,6 +1,5 @@
-// cache(INDEX,...) in the benchmark: in front of any index that shows itself as bench/any_index.hpp.
+// cache(INDEX,...) in the benchmark: in front of any index that shows itself as erased/any_index.hpp.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/layer_hooks.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/registry.hpp>
@@ -8,6 +7,7 @@
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/cache/options.hpp>
+#include <pmlab/erased/any_index.hpp>
 
 #include <memory>
 #include <optional>
@@ -27,7 +27,7 @@ class cached_subject final : public subject {
   [[nodiscard]] bool durable() const override { return behind_->durable(); }
 
   work_done run(const work& w) override {
-    any_medium& medium = behind_->index()->medium();
+    erased::any_medium& medium = behind_->index()->medium();
     if (medium.wants_hooks()) return execute(open_->cache, w, hooks{medium});
     return execute(open_->cache, w, no_hooks{});
   }
@@ -41,7 +41,7 @@ class cached_subject final : public subject {
   void reset_accesses() override { behind_->reset_accesses(); }
   std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
   layer_statistics layer() override { return open_->cache.cache_statistics(); }
-  [[nodiscard]] any_index* index() override { return &open_->erased; }
+  [[nodiscard]] erased::any_index* index() override { return &open_->shown; }
 
   void reopen() override {
     open_.reset();
@@ -50,17 +50,17 @@ class cached_subject final : public subject {
   }
 
  private:
-  using cached_index = cache::async_cache<attached_index, cache::chosen_eviction>;
+  using cached_index = cache::async_cache<erased::attached_index, cache::chosen_eviction>;
 
   struct opened {
-    opened(any_index& index, const cache::options& o)
-        : cache(cached_index::open(index, "", o)), erased(cache, index.medium()) {}
+    opened(erased::any_index& index, const cache::options& o)
+        : cache(cached_index::open(index, "", o)), shown(cache, index.medium()) {}
     cached_index cache;
-    erased_layer<cached_index> erased;
+    erased::erased_layer<cached_index> shown;
   };
 
   void open() {
-    any_index* const index = behind_->index();
+    erased::any_index* const index = behind_->index();
     if (index == nullptr)
       throw error("a cache cannot stand in front of what is measured on " + behind_->medium(),
                   "measure the index alone there");

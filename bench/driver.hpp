@@ -1,11 +1,11 @@
 // A pmlab index on one of pmlab's media, as a subject.
 #pragma once
 
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/media_list.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/pool_files.hpp>
 #include <pmlab/bench/subject.hpp>
+#include <pmlab/erased/any_index.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -62,11 +62,11 @@ class driver final : public subject {
   }
 
   // Counts are of an index by itself, and half of the media: they are not compiled twice.
-  [[nodiscard]] any_index* index() override {
+  [[nodiscard]] erased::any_index* index() override {
     if constexpr (counting_medium<Medium>)
       return nullptr;
     else
-      return &open_->erased;
+      return &open_->shown;
   }
 
   void reopen() override {
@@ -91,9 +91,10 @@ class driver final : public subject {
     not_erased(Index& /*index*/, Medium& /*medium*/) {}
   };
   struct opened {
-    explicit opened(Medium& m) : index(Index::open(m)), erased(index, m) {}
+    explicit opened(Medium& m) : index(Index::open(m)), shown(index, m) {}
     Index index;
-    [[no_unique_address]] std::conditional_t<counting_medium<Medium>, not_erased, erased_index<Index, Medium>> erased;
+    [[no_unique_address]] std::conditional_t<counting_medium<Medium>, not_erased, erased::erased_index<Index, Medium>>
+        shown;
   };
 
   // Media that count or charge want to know where an operation begins and ends.

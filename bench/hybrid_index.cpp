@@ -1,9 +1,9 @@
-// hybrid(hash=...,tree=...,...) in the benchmark: over any two indexes that show themselves as bench/any_index.hpp.
+// hybrid(hash=...,tree=...,...) in the benchmark: over any two indexes that show themselves as erased/any_index.hpp.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/bench/subject.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/hybrid/specification.hpp>
 
@@ -19,7 +19,7 @@ using hybrid::truth;
 
 template <truth Truth>
 class hybrid_subject final : public subject {
-  using index_type = hybrid::hybrid_index<attached_index, attached_index, Truth>;
+  using index_type = hybrid::hybrid_index<erased::attached_index, erased::attached_index, Truth>;
 
  public:
   hybrid_subject(std::unique_ptr<subject> hash, std::unique_ptr<subject> tree, const hybrid::options& o)
@@ -31,8 +31,8 @@ class hybrid_subject final : public subject {
   [[nodiscard]] bool durable() const override { return the_truth().durable(); }
 
   work_done run(const work& w) override {
-    any_medium& hash = hash_->index()->medium();
-    any_medium& tree = tree_->index()->medium();
+    erased::any_medium& hash = hash_->index()->medium();
+    erased::any_medium& tree = tree_->index()->medium();
     if (hash.wants_hooks() || tree.wants_hooks()) return execute(open_->index, w, both_hooks{hash, tree});
     return execute(open_->index, w, no_hooks{});
   }
@@ -58,8 +58,8 @@ class hybrid_subject final : public subject {
   layer_statistics layer() override { return open_->index.hybrid_statistics(); }
 
   // A medium of the other half that wants to know of operations would not hear of them.
-  [[nodiscard]] any_index* index() override {
-    return the_copy().index()->medium().wants_hooks() ? nullptr : &open_->erased;
+  [[nodiscard]] erased::any_index* index() override {
+    return the_copy().index()->medium().wants_hooks() ? nullptr : &open_->shown;
   }
 
   void reopen() override {
@@ -72,8 +72,8 @@ class hybrid_subject final : public subject {
 
  private:
   struct both_hooks {
-    any_medium& hash;
-    any_medium& tree;
+    erased::any_medium& hash;
+    erased::any_medium& tree;
     void begin() const {
       hash.begin_operation();
       tree.begin_operation();
@@ -85,10 +85,10 @@ class hybrid_subject final : public subject {
   };
 
   struct opened {
-    opened(any_index& hash, any_index& tree, const hybrid::options& o)
-        : index(index_type::open(hash, tree, o)), erased(index, (Truth == truth::hash ? hash : tree).medium()) {}
+    opened(erased::any_index& hash, erased::any_index& tree, const hybrid::options& o)
+        : index(index_type::open(hash, tree, o)), shown(index, (Truth == truth::hash ? hash : tree).medium()) {}
     index_type index;
-    erased_layer<index_type> erased;
+    erased::erased_layer<index_type> shown;
   };
 
   [[nodiscard]] subject& the_truth() const noexcept { return Truth == truth::hash ? *hash_ : *tree_; }

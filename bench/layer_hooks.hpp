@@ -1,12 +1,12 @@
 // What something made of an open index does around each operation: what the index's medium wants.
 #pragma once
 
-#include <pmlab/bench/any_medium.hpp>
+#include <pmlab/erased/any_medium.hpp>
 
 namespace pmlab::bench {
 
 struct hooks {
-  any_medium& medium;
+  erased::any_medium& medium;
   void begin() const { medium.begin_operation(); }
   void end() const { medium.end_operation(); }
 };

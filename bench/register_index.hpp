@@ -40,15 +40,15 @@ registration register_index(std::string what, keeps kept = keeps::entries) {
   };
 #if !defined(PMLAB_SIMULATED)
   d.layout_version = on_some::layout_version;
-  d.open_root = [](media::pmem& pool, std::string_view name) -> std::shared_ptr<any_index> {
+  d.open_root = [](media::pmem& pool, std::string_view name) -> std::shared_ptr<erased::any_index> {
     using on_pool = Index<media::pmem>;
     struct opened {
-      opened(media::pmem& medium, std::string_view root) : index(on_pool::open(medium, root)), erased(index, medium) {}
+      opened(media::pmem& medium, std::string_view root) : index(on_pool::open(medium, root)), shown(index, medium) {}
       on_pool index;
-      erased_index<on_pool, media::pmem> erased;
+      erased::erased_index<on_pool, media::pmem> shown;
     };
     const auto both = std::make_shared<opened>(pool, name);
-    return {both, &both->erased};
+    return {both, &both->shown};
   };
   using each_entry = index_description::each_entry;
   if constexpr (requires(media::pmem & pool, const each_entry& e) { Index<media::pmem>::salvage(pool, "", e); })

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <pmlab/base/spec.hpp>
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/subject.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/workload/operation.hpp>
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct index_description {
   std::uint64_t layout_version = 0;
   // Opens the root `name` of a pool as this index, or makes it; empty: nothing else has it in a pool of pmlab. The pool
   // outlives what it returns. Throws pmlab::error: as `open` of the index does.
-  std::function<std::shared_ptr<any_index>(media::pmem&, std::string_view name)> open_root{};
+  std::function<std::shared_ptr<erased::any_index>(media::pmem&, std::string_view name)> open_root{};
   // Gives the entries that a root which does not open still leads to; empty: the index has no such way. Throws
   // pmlab::error where it leads no further.
   using each_entry = std::function<void(indexes::key_type, indexes::value_type)>;

@@ -1,14 +1,14 @@
-// strings(INDEX,...) in the benchmark: string keys over any index that shows itself as bench/any_index.hpp. The benchmark
+// strings(INDEX,...) in the benchmark: string keys over any index that shows itself as erased/any_index.hpp. The benchmark
 // goes on to know keys by their numbers.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
-#include <pmlab/bench/any_medium.hpp>
 #include <pmlab/bench/layer_hooks.hpp>
 #include <pmlab/bench/operation_loop.hpp>
 #include <pmlab/bench/pool_files.hpp>
 #include <pmlab/bench/registry.hpp>
 #include <pmlab/bench/strings_keys.hpp>
 #include <pmlab/bench/subject.hpp>
+#include <pmlab/erased/any_index.hpp>
+#include <pmlab/erased/any_medium.hpp>
 #if !defined(PMLAB_SIMULATED)
 #include <pmlab/media/pmem.hpp>
 #endif
@@ -28,7 +28,7 @@ namespace {
 
 template <class Words, class Values>
 class strings_subject final : public subject {
-  using index_type = strings::numbered<attached_medium, Words, Values, string_keys>;
+  using index_type = strings::numbered<erased::attached_medium, Words, Values, string_keys>;
 
  public:
   strings_subject(std::unique_ptr<subject> behind, std::string root_name, string_keys keys)
@@ -40,7 +40,7 @@ class strings_subject final : public subject {
   [[nodiscard]] bool durable() const override { return behind_->durable(); }
 
   work_done run(const work& w) override {
-    any_medium& medium = open_->medium.behind();
+    erased::any_medium& medium = open_->medium.behind();
     if (medium.wants_hooks()) return execute(open_->index, w, hooks{medium});
     return execute(open_->index, w, no_hooks{});
   }
@@ -64,16 +64,16 @@ class strings_subject final : public subject {
 
  private:
   struct opened {
-    opened(any_index& words, const std::string& root_name, const string_keys& keys)
+    opened(erased::any_index& words, const std::string& root_name, const string_keys& keys)
         : medium(words.medium()),
           index(index_type::open(
               medium, root_name, [&words] { return Words::open(words); }, keys)) {}
-    attached_medium medium;
+    erased::attached_medium medium;
     index_type index;
   };
 
   void open() {
-    any_index* const index = behind_->index();
+    erased::any_index* const index = behind_->index();
     if (index == nullptr)
       throw error("strings cannot be kept over what is measured on " + behind_->medium(),
                   "measure the index alone there");
@@ -101,8 +101,9 @@ std::unique_ptr<subject> make(const index_description& below, const string_keys&
   refuse_pool_of_numbers(below.root_name, setup);
   std::unique_ptr<subject> behind = below.make(setup);
   if (below.ordered)
-    return std::make_unique<strings_subject<attached_ordered_index, Values>>(std::move(behind), below.root_name, keys);
-  return std::make_unique<strings_subject<attached_index, Values>>(std::move(behind), below.root_name, keys);
+    return std::make_unique<strings_subject<erased::attached_ordered_index, Values>>(std::move(behind), below.root_name,
+                                                                                     keys);
+  return std::make_unique<strings_subject<erased::attached_index, Values>>(std::move(behind), below.root_name, keys);
 }
 
 index_description describe(const spec& given) {

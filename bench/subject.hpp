@@ -1,9 +1,9 @@
 // What the benchmark measures: an index on its medium, or a container of somebody else's, behind one interface.
 #pragma once
 
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/layer_statistics.hpp>
 #include <pmlab/bench/medium_spec.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/calibration.hpp>
 #include <pmlab/workload/latency_histogram.hpp>
@@ -105,7 +105,7 @@ class subject {
   // Nothing, unless the medium is emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // What may stand in front of the index; until `reopen`. Null: nothing may.
-  [[nodiscard]] virtual any_index* index() { return nullptr; }
+  [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
   // Since the index was opened.
   [[nodiscard]] virtual layer_statistics layer() { return {}; }
   // Closes the index and its medium, and opens them again.

@@ -1,6 +1,6 @@
 // The entries of one root, as far as they can be read.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/entries.hpp>
 #include <pmlab/pool/strings_text.hpp>
@@ -96,7 +96,7 @@ read_entries strings_of(const contents& all, const root& from, patience each) {
     result.values = values_of(from.facts.layout, below.index->ordered, from.words);
     if (below.is_empty() || !from.facts.made) return result;
     const std::string text = look_at(all.path, reading_of(all, from), each, [&](media::pmem& pool) {
-      const std::shared_ptr<bench::any_index> words = below.index->open_root(pool, from.words);
+      const std::shared_ptr<erased::any_index> words = below.index->open_root(pool, from.words);
       std::string lines;
       for (const auto& entry : entries_of_strings({*words, below.index->ordered, from.words, result.values}))
         lines += line_of(entry, result.values) += '\n';

@@ -2,7 +2,7 @@
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include <pmlab/bench/any_index.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/inspect.hpp>
@@ -99,7 +99,7 @@ indexes::index_stats shape_from_json(const json& j) {
           .dram_bytes = j.at(5)};
 }
 
-index_report report_on_keys(const root& strings, const root& below, bench::any_index& words, bool checks) {
+index_report report_on_keys(const root& strings, const root& below, erased::any_index& words, bool checks) {
   const bool ordered = below.index->ordered;
   return report_on_strings({words, ordered, strings.words, values_of(strings.facts.layout, ordered, strings.words)},
                            checks);
@@ -120,7 +120,7 @@ root_report report_on(const contents& all, const root& r, bool checks, patience 
     const std::string doing =
         fmt::format("{} root '{}' of pool {}", checks ? "checking" : "opening", printable(r.facts.name), all.path);
     const json said = json::parse(look_at(all.path, doing, each, [&](media::pmem& pool) {
-      const std::shared_ptr<bench::any_index> index =
+      const std::shared_ptr<erased::any_index> index =
           below->index->open_root(pool, pool.roots().at(below->position).name);
       const index_report own =
           r.words.empty() ? report_on_index(*index, checks) : report_on_keys(r, *below, *index, checks);

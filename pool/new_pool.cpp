@@ -1,8 +1,8 @@
 // A pool made from entries.
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
 #include <pmlab/bench/quantity.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/pool/inspect.hpp>
 #include <pmlab/pool/new_pool.hpp>
@@ -50,14 +50,14 @@ class unfinished_pool {
   std::string name_, path_;
 };
 
-std::shared_ptr<bench::any_index> open(media::pmem& pool, const new_root& r) {
+std::shared_ptr<erased::any_index> open(media::pmem& pool, const new_root& r) {
   if (!r.index->open_root || r.index->kept == bench::keeps::nothing)
     throw error(fmt::format("{} has no root in a pool", r.index->name),
                 "name an index of pmlab that keeps its entries");
   return r.index->open_root(pool, r.name);
 }
 
-string_root strings_over(bench::any_index& words, const new_root& r) {
+string_root strings_over(erased::any_index& words, const new_root& r) {
   return {words, r.index->ordered, r.name, r.values};
 }
 
@@ -71,7 +71,7 @@ void fill(media::pmem& pool, const new_root& r) {
 }
 
 void check(media::pmem& pool, const new_root& r) {
-  const std::shared_ptr<bench::any_index> index = open(pool, r);
+  const std::shared_ptr<erased::any_index> index = open(pool, r);
   constexpr bool checks = true;
   const auto [found, shape] =
       r.texts == nullptr ? report_on_index(*index, checks) : report_on_strings(strings_over(*index, r), checks);

@@ -1,6 +1,6 @@
 // Roots of string indexes.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_medium.hpp>
+#include <pmlab/erased/any_medium.hpp>
 #include <pmlab/pool/strings_root.hpp>
 #include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/string_index.hpp>
@@ -17,8 +17,8 @@ namespace {
 // Calls work(index) with the string index, opened.
 template <class Words, class Values, class Work>
 auto open_with(const string_root& root, Work&& work) {
-  bench::attached_medium medium(root.words.medium());
-  auto index = strings::string_index<bench::attached_medium, Words, Values>::open(
+  erased::attached_medium medium(root.words.medium());
+  auto index = strings::string_index<erased::attached_medium, Words, Values>::open(
       medium, root.name, [&root] { return Words::open(root.words); });
   return work(index);
 }
@@ -30,8 +30,8 @@ auto open_with(const string_root& root, Work&& work) {
 }
 template <class Work>
 auto open_with(const string_root& root, Work&& work) {
-  return root.words_are_ordered ? open_with<bench::attached_ordered_index>(root, work)
-                                : open_with<bench::attached_index>(root, work);
+  return root.words_are_ordered ? open_with<erased::attached_ordered_index>(root, work)
+                                : open_with<erased::attached_index>(root, work);
 }
 
 std::string bytes_of(std::uint64_t word) { return bytes_of_word(word); }

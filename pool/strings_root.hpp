@@ -1,7 +1,7 @@
 // Roots of string indexes: NAME:s, whose words are in the index of root NAME.
 #pragma once
 
-#include <pmlab/bench/any_index.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/pool/index_report.hpp>
 
@@ -19,7 +19,7 @@ namespace pmlab::pool {
 
 // What a string index is made of: the open index of its words, whether that has an order, and NAME.
 struct string_root {
-  bench::any_index& words;
+  erased::any_index& words;
   bool words_are_ordered;
   std::string_view name;
   std::string_view values;  // "words" or "blobs"

@@ -19,8 +19,7 @@
 #include <pmlab/pibench/wrapper/tree_of_strings.hpp>
 #include <pmlab/pibench/wrapper/tree_of_words.hpp>
 #include <pmlab/pibench/wrapper/with_bulk_load.hpp>
-#include <pmlab/strings/string_index.hpp>
-#include <pmlab/strings/values.hpp>
+#include <pmlab/pibench/wrapper/words_behind.hpp>
 
 #include <cstddef>
 #include <filesystem>
@@ -35,15 +34,7 @@ namespace detail {
 
 inline constexpr std::size_t word_bytes = 8;
 
-// Throw pmlab::error, in the words of PiBench's options.
-inline void check_sizes(const tree_options_t& options) {
-  if (options.key_size == 0 || options.key_size > strings::most_key_bytes)
-    throw error("there are no keys of " + std::to_string(options.key_size) + " bytes",
-                "give --key_size 1 to " + std::to_string(strings::most_key_bytes));
-  if (options.value_size > strings::blob_values::most_bytes)
-    throw error("there are no values of " + std::to_string(options.value_size) + " bytes",
-                "give --value_size 0 to " + std::to_string(strings::blob_values::most_bytes));
-}
+// Throws pmlab::error, in the words of PiBench's options.
 inline void check_pool(const tree_options_t& options) {
   std::error_code ignored;
   if (options.pool_size == 0 && !std::filesystem::exists(options.pool_path, ignored))
@@ -53,12 +44,9 @@ inline void check_pool(const tree_options_t& options) {
 template <class Recipe, class Medium, class... MediumArguments>
 [[nodiscard]] std::unique_ptr<tree_api> create_on(std::string_view name, const tree_options_t& options,
                                                   const MediumArguments&... of_the_medium) {
-  const bool words = options.value_size == word_bytes;
-  if (words && options.key_size == word_bytes)
+  if (options.value_size == word_bytes && options.key_size == word_bytes)
     return std::make_unique<tree_of_words<Medium, Recipe>>(name, of_the_medium...);
-  if (words)
-    return std::make_unique<tree_of_strings<Medium, Recipe, strings::word_values>>(name, options, of_the_medium...);
-  return std::make_unique<tree_of_strings<Medium, Recipe, strings::blob_values>>(name, options, of_the_medium...);
+  return make_tree_of_strings(name, options, std::make_unique<words_of_recipe<Medium, Recipe>>(of_the_medium...));
 }
 
 }  // namespace detail
@@ -69,7 +57,7 @@ template <class Recipe, class Medium, class... MediumArguments>
 template <class Recipe>
 [[nodiscard]] tree_api* create(std::string_view name, const tree_options_t& options) {
   return saying(name, [&] {
-    detail::check_sizes(options);
+    check_sizes(options);
     if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
     detail::check_pool(options);
     const media::pmem_options pool{.create_bytes = options.pool_size, .bypass_msync = true};

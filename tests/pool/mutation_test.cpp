@@ -1,7 +1,7 @@
 // Pools with a few damaged bytes in an index: opened with all their entries, or refused; never a fault, a hang, or a part
 // of the entries that is called sound. What was not overwritten comes back by a repair.
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/any_index.hpp>
+#include <pmlab/erased/any_index.hpp>
 #include <pmlab/pool/entries.hpp>
 #include <pmlab/pool/inspect.hpp>
 
@@ -159,7 +159,7 @@ class mutated_pools : public testing::TestWithParam<subject> {
   [[nodiscard]] std::string opened(const std::set<std::uint64_t>& hit) const {
     try {
       return look_at(path_, "opening", patience(20), [&](media::pmem& pool) -> std::string {
-        std::shared_ptr<bench::any_index> index;
+        std::shared_ptr<erased::any_index> index;
         try {
           index = bench::find_index(GetParam().index).open_root(pool, "orders");
         } catch (const error& e) {

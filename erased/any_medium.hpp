@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace pmlab::bench {
+namespace pmlab::erased {
 
 // Thread safety and durability: the medium's.
 class any_medium {
@@ -162,4 +162,4 @@ class attached_medium {
 };
 static_assert(media::medium<attached_medium>);
 
-}  // namespace pmlab::bench
+}  // namespace pmlab::erased

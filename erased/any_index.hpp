@@ -2,7 +2,7 @@
 // can stand in front of it without being compiled for every index and medium.
 #pragma once
 
-#include <pmlab/bench/any_medium.hpp>
+#include <pmlab/erased/any_medium.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-namespace pmlab::bench {
+namespace pmlab::erased {
 
 // Thread safety and durability: the index's.
 class any_index {
@@ -170,4 +170,4 @@ class attached_ordered_index : public attached_index {
   using attached_index::attached_index;
 };
 
-}  // namespace pmlab::bench
+}  // namespace pmlab::erased
