@@ -29,7 +29,7 @@ enum class simd : std::uint8_t {
 
 // False: words that threads share are read one by one, by atomic loads. ThreadSanitizer and the simulated machine know
 // these, and no others.
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && !defined(PMLAB_ATOMIC_LOADS_ONLY) && !defined(PMLAB_SIMULATED)
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && !defined(PMLAB_ATOMIC_LOADS_ONLY)
 inline constexpr bool loads_vectors = true;
 #else
 inline constexpr bool loads_vectors = false;

@@ -13,7 +13,7 @@ struct machine_facts {
   unsigned numa_nodes = 1;
   std::string kernel;      // "Linux 6.1.0-18-amd64 x86_64"
   std::string flush;       // the instruction that writes a line back: "clwb"
-  std::string simd;        // the widest vectors that the indexes use here (base/simd.hpp): "avx2"; simulated: "none"
+  std::string simd;        // the widest vectors that the indexes use here (base/simd.hpp): "avx2"
   std::string huge_pages;  // the kernel's setting for anonymous memory: "always", "madvise", "never"
   std::string compiler;    // of this build: "g++ 12.2.0"
   std::string flags;       // of this build

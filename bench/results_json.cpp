@@ -1,5 +1,6 @@
 // The results of a run as JSON.
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/simd.hpp>
 #include <pmlab/base/write_file.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/bench/simulated_run.hpp>
@@ -67,6 +68,8 @@ json clock_to_json(const bench_options& options) {
 
 json machine_to_json(const bench_options& options, const machine_facts& m) {
   json j = facts_to_json(m, options.huge_pages);
+  // Code for the simulated machine reads word by word.
+  if (options.medium.simulated) j["simd"] = to_string(simd::none);
   j["medium"] = options.medium.text();
   j["profile"] = options.medium.profile.empty() ? json(nullptr) : json(options.medium.profile);
   j["emulation"] = emulation_to_json(options);

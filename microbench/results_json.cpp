@@ -1,4 +1,5 @@
 // The results of a suite as JSON.
+#include <pmlab/base/simd.hpp>
 #include <pmlab/bench/results_json.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/microbench/results_json.hpp>
@@ -75,6 +76,7 @@ json side_to_json(const std::optional<side_figures>& side) {
 json machine_to_json(const run_options& options, const bench::machine_facts& m, const suite_report& report) {
   const bool simulated = options.medium.simulated;
   json j = bench::facts_to_json(m, options.huge_pages);
+  if (simulated) j["simd"] = to_string(simd::none);
   j["medium"] = options.medium.text();
   j["profile"] = text_or_null(options.medium.profile);
   j["emulation_scale"] = report.emulation_scale > 0 ? json(report.emulation_scale) : json(nullptr);

@@ -7,6 +7,7 @@
 #include <pmlab/pool/child.hpp>
 #include <pmlab/pool/inspect.hpp>
 #include <pmlab/pool/strings_root.hpp>
+#include <pmlab/strings/roots.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -156,6 +157,10 @@ contents contents_of(const std::string& path, patience each) {
   contents all{path, said.at("capacity"), said.at("allocated"), said.at("survives"), said.at("device"), {}};
   for (const json& r : said.at("roots")) all.roots.push_back(root_of(r, all.roots.size()));
   pair_strings(all.roots);
+  // Of a typed index its own root is shown, with keys and values as words.
+  std::erase_if(all.roots, [](const root& r) {
+    return r.facts.name.ends_with(strings::types_suffix) && r.facts.layout.starts_with(strings::typed_layout_prefix);
+  });
   return all;
 }
 

@@ -15,6 +15,11 @@ inline constexpr std::string_view hashed_words = "hashed";
 // What the words of an ordered index are.
 inline constexpr std::string_view digital_words = "digital";
 
+// Behind the name of a typed index: the root whose layout tells the types of keys and values.
+inline constexpr std::string_view types_suffix = ":t";
+// That layout begins so.
+inline constexpr std::string_view typed_layout_prefix = "typed_";
+
 // `values`: Values::name.
 [[nodiscard]] inline std::string layout_of(std::string_view words, std::string_view values) {
   return std::string(layout_prefix).append(words).append("_").append(values);

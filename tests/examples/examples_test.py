@@ -164,6 +164,28 @@ class SecondaryIndex(Example):
         self.assert_shows_usage()
 
 
+class Orders(Example):
+    name = "orders"
+
+    def test_orders_stay(self):
+        self.assertEqual(self.answer(self.pool, "add", 300, 7, 2, 999), "added\n")
+        self.assertEqual(self.answer(self.pool, "add", 5, 8, 1, 100), "added\n")
+        self.assertEqual(self.answer(self.pool, "add", 300, 1, 1, 1), "exists\n")
+        self.assertEqual(self.answer(self.pool, "show", 300), "300: 2 of article 7 at 999 cents\n")
+        self.assertEqual(self.answer(self.pool, "show", 4), "none\n")
+        self.assertEqual(self.answer(self.pool, "from", 0),
+                         "5: 1 of article 8 at 100 cents\n300: 2 of article 7 at 999 cents\n")
+        self.assertEqual(self.answer(self.pool, "cancel", 5), "cancelled\n")
+        self.assertEqual(self.answer(self.pool, "cancel", 5), "none\n")
+        self.assertEqual(self.answer(self.pool, "from", 0), "300: 2 of article 7 at 999 cents\n")
+
+    def test_bad_input(self):
+        self.assert_refuses("is no command", self.pool, "drop", "1")
+        self.assert_refuses("is not a number", self.pool, "show", "one")
+        self.assert_refuses("is not a pool", self.file("text", b"no pool"), "show", 1)
+        self.assert_shows_usage(self.pool)
+
+
 class CachedFastFair(Example):
     name = "cached_fast_fair"
 
