@@ -5,8 +5,8 @@
 // FAST-FAIR.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: readers write nothing shared; they wait only while a writer works on a leaf that they read, or on a block of
-// the search layer. Writers lock one leaf at a time; splits and the end of an empty leaf lock two.
+// Progress: readers write nothing that others read but the epoch they are in; they wait only while a writer works on a leaf that they read, or on a block of
+// the search layer. Writers lock one leaf at a time; splits, joins and the end of an empty leaf lock two, moves three.
 //
 // Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
 // durable before it releases the leaf's version lock, and a reader answers only if that lock was free and unchanged
@@ -31,6 +31,9 @@
 //    random keys four in five are there). The word by which the search layer names a leaf also tells where it is
 //    (detail/fp_tree_group_table.hpp), so that a search asks for the home line and for the descriptor at the same time,
 //    and mostly waits for memory once. An entry may be in any slot nevertheless: the fingerprints say where.
+//  * Sparse neighbours are joined (detail/fp_tree_join.hpp), so that erasing gives leaves back before they are empty. If
+//    more than a fifth of the leaves are free, leaves move out of the emptiest groups (detail/fp_tree_move.hpp), which go
+//    back to the medium.
 //  * No micro-logs. The link to a split's new leaf and the bitmap that gives up what has moved there share a line, in
 //    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
 //    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
@@ -54,7 +57,8 @@
 //       the split is under way) is found over its left neighbour.
 //   D5  An empty leaf is unlinked by whoever empties it, but for the leftmost. One that is empty may be left by a crash,
 //       until the next open.
-//   D6  Leaves and descriptors are never freed. A reader that goes from one to the next takes the next one's version,
+//   D6  Leaves and descriptors are freed by the group, all of which are free leaves, and when no reader is left that began
+//       before (epochs). A reader that goes from one to the next takes the next one's version,
 //       and then makes sure that what led there has not changed: so the next one was linked at that moment, and its
 //       version tells whether it still is what it was.
 //   D7  What the search layer's names of leaves say of their places in the medium is what the descriptors say.
@@ -63,8 +67,10 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
 #include <pmlab/indexes/detail/fp_tree_group_table.hpp>
+#include <pmlab/indexes/detail/fp_tree_join.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf_store.hpp>
+#include <pmlab/indexes/detail/fp_tree_move.hpp>
 #include <pmlab/indexes/detail/fp_tree_order.hpp>
 #include <pmlab/indexes/detail/fp_tree_recovery.hpp>
 #include <pmlab/indexes/detail/fp_tree_row.hpp>
@@ -74,6 +80,7 @@
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/relax.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 #include <pmlab/sync/transactions.hpp>
@@ -165,28 +172,39 @@ class fp_tree {
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
+    const auto guard = epochs_.pin();
     const locked_leaf at(*this, key);
     const std::optional<std::size_t> found = slot_of(*at, key);
     return found ? replace((*at).home->slots[*found], value) : outcome::absent;
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence, and one more of each if the leaf is
-  // empty then: its room is used again for other leaves.
+  // empty then: its room is used again for other leaves. Now and then it joins two sparse neighbours: at most nine flushes
+  // and three fences. A leaf that has gone may be followed by two others that move, so that a group of leaves can go.
   outcome erase(key_type key) {
+    const auto guard = epochs_.pin();
     key_type low_of_empty = 0;
+    key_type low_of_sparse = 0;
+    descriptor* joined = nullptr;
     {
       const locked_leaf at(*this, key);
       const std::optional<std::size_t> found = slot_of(*at, key);
       if (!found) return outcome::absent;
       const slot_set left = (*at).read_marks().used() & ~(slot_set{1} << *found);
+      const bool is_sparse = left != 0 && detail::fp_tree::looks_for_a_neighbour(left);
+      if (is_sparse) __builtin_prefetch((*at).next.load(std::memory_order_relaxed));
       leaf& home = *(*at).home;
       home.bitmap.store(store_.bitmap_of(home, left), std::memory_order_release);  // (E1) commit
       media::persist(medium_, home.bitmap);                                        // (E2)
       // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
       (*at).set_byte(*found, 0);
       if (left == 0) low_of_empty = low_of(*at).load(std::memory_order_relaxed);
+      if (is_sparse) joined = join_with_next(*at);
+      if (is_sparse && joined == nullptr) low_of_sparse = low_of(*at).load(std::memory_order_relaxed);
     }
     if (low_of_empty != 0) unlink(low_of_empty);
+    if (low_of_sparse != 0) joined = join_with_previous(low_of_sparse);
+    if (joined != nullptr) give_back(*joined);
     return outcome::erased;
   }
 
@@ -198,6 +216,7 @@ class fp_tree {
   // The value of `key`. Asks for one line of the medium, in which the key usually is if it is there, and reads another
   // one if it is not in that.
   std::optional<value_type> find(key_type key) {
+    const auto guard = epochs_.pin();
     for (;;) {
       const place at = place_of(key, [&](leaf_name name) { prefetch_home_line(name, key); });
       const std::optional<value_type> found = value_in(*at.d, key, candidates(*at.d, key));
@@ -206,7 +225,8 @@ class fp_tree {
     }
   }
 
-  // Goes down the inner nodes, and asks for the line in which `key` most likely is.
+  // Goes down the inner nodes, and asks for the line in which `key` most likely is. Without a guard: it reads nothing of a
+  // leaf or a descriptor.
   void prefetch_find(key_type key) const {
     layer_.find(key, [&](std::uint64_t word) {
       prefetch_home_line(leaf_name(word), key);
@@ -218,6 +238,7 @@ class fp_tree {
   // lines of the entries alone.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
+    const auto guard = epochs_.pin();
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       find_together(keys.subspan(done, width), values.subspan(done, width));
@@ -228,6 +249,7 @@ class fp_tree {
   // it was at one moment; entries that are there all the time are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
     if (out.empty()) return 0;
+    const auto guard = epochs_.pin();
     look_ahead coming(*this, from, out.size());
     std::size_t count = 0;
     for (;;) {
@@ -498,6 +520,7 @@ class fp_tree {
   // insert and upsert: `on_existing(slot)` says what happens to a key that is there.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
+    const auto guard = epochs_.pin();
     descriptor* right = nullptr;
     {
       const locked_leaf at(*this, key);
@@ -590,6 +613,7 @@ class fp_tree {
   // Adds the first of these entries, as many as go into a row of new leaves between two that are there; returns how many.
   // 0: they have to go into a leaf that is there, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
+    const auto guard = epochs_.pin();
     detail::fp_tree::leaf_row row;
     {
       const key_type first = ascending.front().key;
@@ -633,12 +657,85 @@ class fp_tree {
     // Readers that the layer still leads there wait for the lock.
     layer_.remove(low, word_of(*empty));
     empty->lock.unlock();
-    store_.give_back(*empty);
+    give_back(*empty);
+  }
+
+  // Makes a locked leaf and the next one a single leaf if they are sparse. The leaf that has gone; nullptr: they are not.
+  descriptor* join_with_next(descriptor& left) {
+    descriptor* const right = left.next.load(std::memory_order_relaxed);
+    if (right == nullptr || !detail::fp_tree::should_join(left, *right)) return nullptr;
+    // Locks are taken from left to right. The next leaf is unlinked only with the lock of this one.
+    right->lock.lock();
+    if (!detail::fp_tree::should_join(left, *right)) {
+      right->lock.unlock();
+      return nullptr;
+    }
+    detail::fp_tree::take_in(medium_, store_, left, *right);
+    left.next.store(right->next.load(std::memory_order_relaxed), std::memory_order_release);
+    left.last.store(right->last.load(std::memory_order_relaxed), std::memory_order_release);
+    right->clear_marks();
+    // Readers that the layer still leads there wait for the lock.
+    layer_.remove(low_of(*right).load(std::memory_order_relaxed), word_of(*right));
+    right->lock.unlock();
+    return right;
+  }
+
+  // The same for the leaf whose low is `low`, if it is still there, and the one before it.
+  descriptor* join_with_previous(key_type low) {
+    const locked_leaf left(*this, low - 1);
+    return (*left).last.load(std::memory_order_relaxed) == low - 1 ? join_with_next(*left) : nullptr;
+  }
+
+  // Takes back a leaf that is not linked and that nothing in the medium leads to. No leaf is locked by this thread, which
+  // has a guard: groups may become fewer, in steps of bounded length. Two of them for a leaf: with a fifth of the leaves
+  // free, at most 45 leaves move for the 56 of a group, while 45 are given back.
+  void give_back(descriptor& d) {
+    store_.give_back(d);
+    constexpr int steps = 2;
+    for (int i = 0; i < steps; ++i) {
+      const auto step = store_.shrink();
+      if (step.moves != nullptr) {
+        if (descriptor* const left = move(*step.moves); left != nullptr) store_.give_back(*left);
+      } else if (step.ticket != 0) {
+        const auto release = [this, page = step.is_free, ticket = step.ticket] { store_.release_group(*page, ticket); };
+        if (!epochs_.retire(release)) store_.keep_group(*step.is_free, step.ticket);
+      } else {
+        // Have the epochs look whether a group can go that waits.
+        if (step.waiting) epochs_.retire([] {});
+        return;
+      }
+    }
+  }
+
+  // Moves a leaf to another group, if it is still linked and there is room. The leaf that it left; nullptr: it stays.
+  descriptor* move(descriptor& from) {
+    const key_type low = low_of(from).load(std::memory_order_acquire);
+    if (low == 0) return nullptr;
+    descriptor* to = nullptr;
+    {
+      const locked_leaf left(*this, low - 1);
+      if ((*left).next.load(std::memory_order_relaxed) != &from) return nullptr;
+      // Locks are taken from left to right.
+      from.lock.lock();
+      // An empty one is about to be unlinked.
+      if (from.read_marks().used() != 0) to = store_.take_outside_group_of(from);
+      if (to == nullptr) {
+        from.lock.unlock();
+        return nullptr;
+      }
+      to->lock.lock();
+      detail::fp_tree::move_leaf(medium_, store_, *left, from, *to);
+    }
+    // Readers that the layer still leads there wait for the lock.
+    announce(*to, low_of(*to).load(std::memory_order_relaxed));
+    from.lock.unlock();
+    return &from;
   }
 
   Medium& medium_;
   detail::fp_tree::leaf_store<Medium> store_;
   search_layer layer_;
+  sync::epochs epochs_{1};  // its end releases the groups that wait
 };
 
 template <media::medium Medium, sync::transactions Transactions>

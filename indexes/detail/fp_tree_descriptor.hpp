@@ -143,13 +143,22 @@ static_assert(sizeof(descriptor) == media::cache_line_bytes);
 static_assert(offsetof(descriptor, bytes) == sizeof(descriptor) / 2);
 
 // The descriptors of one leaf group, in the order of the leaves; and beside them, since only writers want it, the least
-// key that each leaf is in charge of.
+// key that each leaf is in charge of. The words behind these belong to the leaf_store, under its mutex.
 inline constexpr std::size_t page_bytes = 4096;
 
 struct alignas(page_bytes) descriptor_page {
   std::array<descriptor, leaves_per_group> descriptors;
   std::array<std::atomic<std::uint64_t>, leaves_per_group> lows{};
   std::uint64_t group = 0;  // its number in the group_table; set before a descriptor of it is linked
+
+  descriptor_page* newer = nullptr;  // its neighbours in the medium's list of groups
+  descriptor_page* older = nullptr;
+  descriptor* free = nullptr;  // the first of its free leaves, and how many there are (free_leaves)
+  std::uint32_t free_count = 0;
+  std::uint32_t cursor = 0;  // where the search for a leaf to move goes on
+  descriptor_page* previous_in_class = nullptr;
+  descriptor_page* next_in_class = nullptr;
+  std::uint64_t ticket = 0;  // of a group that waits to be released; 0: it does not
 
   [[nodiscard]] static descriptor_page& of(const descriptor& d) noexcept {
     return *reinterpret_cast<descriptor_page*>(reinterpret_cast<std::uintptr_t>(&d) & ~(page_bytes - 1));

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace pmlab::indexes::detail::fp_tree {
 
@@ -51,7 +52,7 @@ class leaf_name {
 
 // Group number -> address of the group's leaves: eight bytes a group, a small part of what the caches hold.
 //
-// Thread safety: `leaves_of` from any number of threads; `add` one at a time. Memory: chunks that double and never move.
+// Thread safety: `leaves_of` from any number of threads; `add` and `remove` one at a time. Memory: chunks that double and never move.
 class group_table {
  public:
   group_table() = default;
@@ -65,6 +66,12 @@ class group_table {
   // The number of a group whose leaves begin at `leaves`. 0: there is no memory, or no number left; searches then find
   // the group's leaves over their descriptors alone.
   [[nodiscard]] std::uint64_t add(leaf* leaves) noexcept {
+    if (!free_.empty()) {
+      const std::uint64_t again = free_.back();
+      free_.pop_back();
+      word_of(again).store(leaves, std::memory_order_release);
+      return again;
+    }
     const std::uint64_t number = groups_ + 1;
     if (number > leaf_name::greatest_group) return 0;
     const place at(number);
@@ -77,6 +84,17 @@ class group_table {
     here[at.index].store(leaves, std::memory_order_release);
     groups_ = number;
     return number;
+  }
+
+  // The group of this number goes, and no leaf of it has a name any more; a later group gets the number. 0: it had none.
+  void remove(std::uint64_t number) noexcept {
+    if (number == 0) return;
+    word_of(number).store(nullptr, std::memory_order_release);
+    try {
+      free_.push_back(number);
+    } catch (const std::bad_alloc&) {
+      // One of four million numbers is lost.
+    }
   }
 
   // nullptr: the number is none of a group.
@@ -99,11 +117,17 @@ class group_table {
     std::size_t chunk;
     std::size_t index;
   };
+  [[nodiscard]] chunk& word_of(std::uint64_t number) noexcept {
+    const place at(number);
+    return chunks_[at.chunk].load(std::memory_order_relaxed)[at.index];
+  }
+
   static constexpr std::size_t chunk_count = 17;
   static_assert((first_chunk << chunk_count) - first_chunk > leaf_name::greatest_group);
 
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};
-  std::uint64_t groups_ = 0;  // that have a number: 1, 2, ...
+  std::uint64_t groups_ = 0;         // numbers that are or were one of a group: 1, 2, ...
+  std::vector<std::uint64_t> free_;  // of these, the ones of groups that are gone
 };
 
 }  // namespace pmlab::indexes::detail::fp_tree

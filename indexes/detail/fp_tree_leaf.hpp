@@ -40,12 +40,13 @@ struct slot {
 //
 //   L1  A slot is an entry if its bit in the bitmap is set. Slots are in no order; no slot lies in two lines.
 //   L2  The leaves are a list by `next`, in ascending order of their keys.
-//   L3  After a crash a leaf may still have entries that the next one has, too: those that a split moved there.
+//   L3  After a crash a leaf may have entries that the next one has, too: those that a split moved there, or a join from
+//       there.
 //   L4  The seal is a check of the leaf's place, its bits and its link: a bitmap or a link that is overwritten is noticed,
 //       and a link that is lost can be found again by its seal. It costs no flush: all three are in one line, or are the
 //       same word. The link is stored first: after a crash the seal may be that of the link before, which led to the leaf
-//       behind those that were linked, or to the first of those that were unlinked. Trees that earlier releases made
-//       have no seals (`leaf_group::check` tells), and get none.
+//       behind those that were linked, or to the first of those that were unlinked, or to the one that was joined with
+//       this or moved elsewhere. Trees that earlier releases made have no seals (`leaf_group::check` tells), and get none.
 struct alignas(media::xpline_bytes) leaf {
   std::atomic<std::uint64_t> bitmap;       // with the seal
   std::atomic<media::pointer<leaf>> next;  // null: this is the last one

@@ -3,6 +3,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/fp_tree_descriptor.hpp>
+#include <pmlab/indexes/detail/fp_tree_free_leaves.hpp>
 #include <pmlab/indexes/detail/fp_tree_group_table.hpp>
 #include <pmlab/indexes/detail/fp_tree_leaf.hpp>
 #include <pmlab/indexes/detail/object_pool.hpp>
@@ -33,10 +34,10 @@ struct corruption {
 }
 
 // Which leaves are free is written nowhere: all that the list of leaves does not lead to. So neither taking a leaf nor
-// giving it back touches the medium, and no crash leaks one.
+// giving it back touches the medium, and no crash leaks one. A group all of whose leaves are free goes back to the medium.
 //
-// Thread safety: `take` and `give_back` from any number of threads, under a mutex; `home_of` from any number of threads,
-// which wait for nothing; everything else alone.
+// Thread safety: what takes leaves and groups or gives them back, and `shrink`, from any number of threads, under a mutex;
+// `home_of` from any number of threads, which wait for nothing; everything else alone.
 template <media::medium Medium>
 class leaf_store {
   using group_pointer = media::pointer<leaf_group>;
@@ -66,17 +67,85 @@ class leaf_store {
   // it is not what they want). nullptr: no space.
   [[nodiscard]] descriptor* take() noexcept {
     const std::scoped_lock guard(mutex_);
-    if (free_ == nullptr && !add_group(false)) return nullptr;
-    descriptor* const taken = free_;
-    free_ = taken->next.load(std::memory_order_relaxed);
-    --free_count_;
-    return taken;
+    if (free_.count() == 0) {
+      if (waiting_ != nullptr)
+        keep(*waiting_);
+      else if (!add_group(false))
+        return nullptr;
+    }
+    return free_.take();
+  }
+
+  // The same, but of another group than that of `d`, and of none that would have to be made. nullptr: there is none.
+  [[nodiscard]] descriptor* take_outside_group_of(const descriptor& d) noexcept {
+    const std::scoped_lock guard(mutex_);
+    return free_.take_outside(descriptor_page::of(d));
   }
 
   // Takes back a leaf that is not linked, and that the medium durably does not lead to.
   void give_back(descriptor& d) noexcept {
     const std::scoped_lock guard(mutex_);
-    add_free(d);
+    free_.add(d);
+  }
+
+  // What has to be done next so that the groups become fewer: one of the first two, or nothing.
+  struct shrink_step {
+    descriptor* moves = nullptr;         // a linked leaf that should move to another group
+    descriptor_page* is_free = nullptr;  // a group to be released, with this ticket, once no reader is left
+    std::uint64_t ticket = 0;
+    bool waiting = false;  // there are groups to be released
+  };
+
+  // A step while more than a fifth of the leaves are free, and a group besides: as many as can be given back then without
+  // being wanted again soon. The group that has the most free leaves goes next.
+  [[nodiscard]] shrink_step shrink() noexcept {
+    const std::scoped_lock guard(mutex_);
+    shrink_step step{.waiting = waiting_ != nullptr};
+    if (free_.count() < (leaves() - free_.count()) / 4 + spare_leaves) return step;
+    descriptor_page* const page = free_.emptiest();
+    if (page == nullptr || page->older == nullptr) return step;
+    if (page->free_count == leaves_per_group) {
+      wait(*page);
+      step.is_free = page;
+      step.ticket = page->ticket;
+      return step;
+    }
+    for (std::size_t seen = 0; seen < leaves_per_group && step.moves == nullptr; ++seen) {
+      descriptor& d = page->descriptors[page->cursor++ % leaves_per_group];
+      if (d.is_linked()) step.moves = &d;
+    }
+    return step;
+  }
+
+  // Gives a group of free leaves, which `shrink` returned, back to the medium, unless it was wanted meanwhile. No reader
+  // is left that may hold a leaf or a descriptor of it.
+  void release_group(descriptor_page& page, std::uint64_t ticket) {
+    const std::scoped_lock guard(mutex_);
+    if (page.ticket != ticket) return;
+    wait_no_longer(page);
+    leaf_group& group = group_of(page);
+    {
+      typename Medium::publication change(medium_);
+      const group_pointer older = medium_.locate(&group_of(*page.older));
+      if (page.newer == nullptr)
+        change.store(root_, older.word());  // (D1)
+      else
+        publish_link(change, group_of(*page.newer), older);
+      change.release(&group, group_bytes(false));  // (D2)
+      change.commit();
+      // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
+      // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
+    }
+    (page.newer == nullptr ? newest_ : page.newer->older) = page.older;
+    page.older->newer = page.newer;
+    table_.remove(page.group);
+    pages_.give_up(&page);
+  }
+
+  // The group that `shrink` returned stays.
+  void keep_group(descriptor_page& page, std::uint64_t ticket) noexcept {
+    const std::scoped_lock guard(mutex_);
+    if (page.ticket == ticket) keep(page);
   }
 
   // The word of `home`'s bitmap with these slots, and with the link that it has (L4).
@@ -126,16 +195,17 @@ class leaf_store {
   void free_what_is_not_linked() noexcept {
     for (auto g = places_.rbegin(); g != places_.rend(); ++g)
       for (std::size_t i = leaves_in(g->oldest); i > 0; --i)
-        if (descriptor& d = g->page->descriptors[i - 1]; !d.is_linked()) add_free(d);
+        if (descriptor& d = g->page->descriptors[i - 1]; !d.is_linked()) free_.add(d);
     places_ = {};
   }
 
   [[nodiscard]] std::uint64_t leaves() const noexcept {
     return leaves_of_oldest_group + (groups_ - 1) * leaves_per_group;
   }
-  [[nodiscard]] std::uint64_t free_leaves() const noexcept { return free_count_; }
+  [[nodiscard]] std::uint64_t free_leaves() const noexcept { return free_.count(); }
+  // With the groups that wait for their readers.
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
-    return group_bytes(true) + (groups_ - 1) * group_bytes(false);
+    return group_bytes(true) + (groups_ + groups_that_wait_ - 1) * group_bytes(false);
   }
   [[nodiscard]] std::uint64_t dram_bytes() const { return pages_.bytes() + table_.bytes(); }
 
@@ -143,9 +213,18 @@ class leaf_store {
   // Where the leaves of a group are, while the index is opened.
   struct place {
     std::uint64_t first_leaf;  // its pointer's word
+    std::size_t in_list;       // its place in the medium's list of groups
     descriptor_page* page;
     bool oldest;
   };
+
+  // Leaves that stay free whatever is in use. On a medium that wants collisions none: groups come and go in small trees.
+  static constexpr std::size_t spare_leaves = requires { Medium::lock_stripes; }
+  ? 0 : leaves_per_group;
+
+  [[nodiscard]] static leaf_group& group_of(const descriptor_page& page) noexcept {
+    return *(reinterpret_cast<leaf_group*>(page.descriptors[0].home) - 1);
+  }
 
   // Adds a group of free leaves; the oldest one's leaf 0 becomes the empty tree. False: no space, nothing has changed.
   bool add_group(bool oldest) noexcept {
@@ -180,7 +259,10 @@ class leaf_store {
     ++groups_;
     for (std::size_t i = 0; i < leaves_per_group; ++i) page->descriptors[i].home = group->leaves() + i;
     page->group = table_.add(group->leaves());
-    for (std::size_t i = leaves_per_group; i > 0; --i) add_free(page->descriptors[i - 1]);
+    page->older = newest_;
+    newest_->newer = page;
+    newest_ = page;
+    for (std::size_t i = leaves_per_group; i > 0; --i) free_.add(page->descriptors[i - 1]);
     return true;
   }
 
@@ -217,10 +299,39 @@ class leaf_store {
     media::flush(medium_, group.next_again);  // (G5)
   }
 
-  void add_free(descriptor& d) noexcept {
-    d.next.store(free_, std::memory_order_relaxed);
-    free_ = &d;
-    ++free_count_;
+  // A group of free leaves that waits for its readers is in a list of its own, with a ticket that none had before. Its
+  // leaves can be taken again at any time: late readers of a leaf see by its version that it is another one.
+  void wait(descriptor_page& page) noexcept {
+    free_.forget(page);
+    --groups_;
+    ++groups_that_wait_;
+    page.ticket = ++last_ticket_;
+    page.previous_in_class = nullptr;
+    page.next_in_class = waiting_;
+    if (waiting_ != nullptr) waiting_->previous_in_class = &page;
+    waiting_ = &page;
+  }
+  void wait_no_longer(descriptor_page& page) noexcept {
+    page.ticket = 0;
+    --groups_that_wait_;
+    (page.previous_in_class == nullptr ? waiting_ : page.previous_in_class->next_in_class) = page.next_in_class;
+    if (page.next_in_class != nullptr) page.next_in_class->previous_in_class = page.previous_in_class;
+  }
+  void keep(descriptor_page& page) noexcept {
+    wait_no_longer(page);
+    ++groups_;
+    for (std::size_t i = leaves_per_group; i > 0; --i) free_.add(page.descriptors[i - 1]);
+  }
+
+  // Has `group` lead to another one, in both of its lines (G2).
+  void publish_link(typename Medium::publication& change, leaf_group& group, group_pointer next) {
+    media::publish_store(change, group.next, next);  // (D3)
+    if (!is_sealed_) return;
+    const std::uint64_t check = check_of_link(medium_.locate(&group), next);
+    media::publish_store(change, group.check, check);        // (D4)
+    media::publish_store(change, group.next_again, next);    // (D5)
+    media::publish_store(change, group.check_again, check);  // (D6)
+    // (D3), (D4), (D5), (D6) < return: one publication with (D2), so that the checks are those of the link.
   }
 
   void find_groups() {
@@ -246,7 +357,7 @@ class leaf_store {
     places_.reserve(groups_);
     for (const group_pointer p : groups) {
       leaf* const first = medium_.resolve(p)->leaves();
-      places_.push_back({medium_.locate(first).word(), nullptr, p == groups.back()});
+      places_.push_back({medium_.locate(first).word(), places_.size(), nullptr, p == groups.back()});
     }
     std::sort(places_.begin(), places_.end(),
               [](const place& a, const place& b) { return a.first_leaf < b.first_leaf; });
@@ -260,6 +371,18 @@ class leaf_store {
       leftmost_ = &pages[g].descriptors[0];
       settle_group(g);
     }
+    link_pages();
+  }
+
+  // As the medium's list has them.
+  void link_pages() {
+    std::vector<descriptor_page*> in_list(groups_);
+    for (const place& g : places_) in_list[g.in_list] = g.page;
+    newest_ = in_list.front();
+    for (std::size_t i = 1; i < groups_; ++i) {
+      in_list[i]->newer = in_list[i - 1];
+      in_list[i - 1]->older = in_list[i];
+    }
   }
 
   Medium& medium_;
@@ -271,9 +394,12 @@ class leaf_store {
   bool is_sealed_ = false;     // its leaves have seals, and its groups checks
   leaf_position leftmost_position_ = 0;
   descriptor* leftmost_ = nullptr;
-  descriptor* free_ = nullptr;
-  std::size_t free_count_ = 0;
+  descriptor_page* newest_ = nullptr;  // the first one of the list of groups
+  fp_tree::free_leaves free_;
   std::size_t groups_ = 0;
+  std::size_t groups_that_wait_ = 0;  // for readers, to be released; not among groups_
+  descriptor_page* waiting_ = nullptr;
+  std::uint64_t last_ticket_ = 0;
 };
 
 }  // namespace pmlab::indexes::detail::fp_tree

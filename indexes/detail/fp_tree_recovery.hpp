@@ -139,7 +139,7 @@ class recovery {
     leaf& home = *store_.at(p).home;
     const std::uint64_t bitmap = home.bitmap.load(std::memory_order_acquire);
     const slot_set used = slots_in(bitmap);
-    if (!was_linked(p, bitmap) && !was_unlinked(p, bitmap)) return false;
+    if (!was_linked(p, bitmap) && !was_unlinked(p, bitmap) && !was_joined_or_moved(p, bitmap)) return false;
     home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (M1)
     media::persist(medium_, home.bitmap);                                        // (M2)
     // (M1) < (M2) < open returns: what the seal tells of is not believed again.
@@ -173,6 +173,46 @@ class recovery {
       }
     return false;
   }
+
+  // It had a link to a leaf that was joined with it, or that was moved: what that one has, its link included, this leaf
+  // has, too, or the one to which its link leads now.
+  [[nodiscard]] bool was_joined_or_moved(position p, std::uint64_t bitmap) const noexcept {
+    for (std::size_t g = 0; g < store_.groups(); ++g)
+      for (std::size_t i = 0; i < store_.leaves_of(g); ++i) {
+        const auto gone = static_cast<position>(g * leaves_per_group + i);
+        if (!is_outside(gone) || facts_[gone].leads_nowhere ||
+            bitmap != sealed(store_.place_of(p), slots_in(bitmap), place_of(gone)))
+          continue;
+        const position next = facts_[p].next;
+        if (next == facts_[gone].next) return has_all_of(p, gone);
+        return next != no_leaf && facts_[next].is_whole && !facts_[next].leads_nowhere &&
+               facts_[next].next == facts_[gone].next && has_all_of(next, gone);
+      }
+    return false;
+  }
+
+  [[nodiscard]] bool has_all_of(position p, position gone) const noexcept {
+    return found_in(p, gone, used_of(gone)) == used_of(gone);
+  }
+  [[nodiscard]] slot_set used_of(position p) const noexcept { return store_.at(p).read_marks().used(); }
+
+  // Of these slots of leaf `p` the ones whose entries are in leaf `other`, too, with the same values.
+  [[nodiscard]] slot_set found_in(position other, position p, slot_set slots) const noexcept {
+    const leaf& here = *store_.at(p).home;
+    const leaf& there = *store_.at(other).home;
+    slot_set found = 0;
+    for_each_slot(slots, [&](std::size_t i) {
+      const slot& a = here.slots[i];
+      for_each_slot(used_of(other), [&](std::size_t k) {
+        const slot& b = there.slots[k];
+        if (a.key.load(std::memory_order_acquire) == b.key.load(std::memory_order_acquire) &&
+            a.value.load(std::memory_order_acquire) == b.value.load(std::memory_order_acquire))
+          found |= slot_set{1} << i;
+      });
+    });
+    return found;
+  }
+
   [[nodiscard]] bool is_unlinked(position p) const noexcept {
     const facts& f = facts_[p];
     return f.is_whole && f.is_empty && !f.is_listed && !f.leads_nowhere;
@@ -271,11 +311,10 @@ class recovery {
     });
   }
 
-  // Leaf `l` was split into itself and leaf `r`, and the crash came before its bitmap said so (L3): it still has all
-  // that is in `r`. Or the pool is corrupt.
+  // Leaf `l` was split into itself and leaf `r`, and the crash came before its bitmap said so (L3); or they were being
+  // joined, and it came before its link said so: it has all that is in `r`. Or the pool is corrupt.
   void complete_split(position l, position r) {
     descriptor& left = store_.at(l);
-    const leaf& right_home = *store_.at(r).home;
     const key_type low = facts_[r].least;
     slot_set stay = 0;
     slot_set moved = 0;
@@ -285,18 +324,8 @@ class recovery {
       (key < low ? stay : moved) |= slot_set{1} << i;
       if (key < low) greatest = std::max(greatest, key);
     });
-    const slot_set there = store_.at(r).read_marks().used();
-    bool all_there = stay != 0 && std::popcount(moved) == std::popcount(there);
-    for_each_slot(moved, [&](std::size_t i) {
-      bool found = false;
-      for_each_slot(there, [&](std::size_t k) {
-        const slot& a = left.home->slots[i];
-        const slot& b = right_home.slots[k];
-        found |= a.key.load(std::memory_order_acquire) == b.key.load(std::memory_order_acquire) &&
-                 a.value.load(std::memory_order_acquire) == b.value.load(std::memory_order_acquire);
-      });
-      all_there &= found;
-    });
+    const bool all_there =
+        stay != 0 && std::popcount(moved) == std::popcount(used_of(r)) && found_in(r, l, moved) == moved;
     if (!all_there) throw corruption{"the keys of leaf " + where(r) + " do not follow those before it"};
     left.home->bitmap.store(store_.bitmap_of(*left.home, stay), std::memory_order_release);  // (C1)
     media::persist(medium_, left.home->bitmap);                                              // (C2)

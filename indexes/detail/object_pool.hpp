@@ -41,6 +41,11 @@ class object_pool {
       free_.pop_back();
       return again;
     }
+    if (!given_up_.empty()) {
+      T* const again = given_up_.back();
+      given_up_.pop_back();
+      return ::new (static_cast<void*>(again)) T;
+    }
     if (made_ == room_ && !add_chunk(next_chunk_)) return nullptr;
     return make();
   }
@@ -59,10 +64,19 @@ class object_pool {
     free_.push_back(object);  // never beyond what add_chunk reserved
   }
 
-  // Bytes of the objects that were ever handed out.
+  // Takes back an object that no reader can hold any more. Its memory, which is whole pages, goes to the kernel until it
+  // is handed out again, constructed anew.
+  void give_up(T* object) noexcept {
+    static_assert(can_give_up);
+    madvise(static_cast<void*>(object), sizeof(T), MADV_DONTNEED);
+    const std::scoped_lock guard(mutex_);
+    given_up_.push_back(object);  // never beyond what add_chunk reserved
+  }
+
+  // Bytes of the objects that were ever handed out, but for those that were given up.
   [[nodiscard]] std::uint64_t bytes() const {
     const std::scoped_lock guard(mutex_);
-    return objects_ * sizeof(T);
+    return (objects_ - given_up_.size()) * sizeof(T);
   }
 
  private:
@@ -71,6 +85,8 @@ class object_pool {
     void operator()(void* start) const noexcept { ::operator delete(start, static_cast<std::align_val_t>(alignment)); }
   };
 
+  static constexpr std::size_t kernel_page = 4096;
+  static constexpr bool can_give_up = sizeof(T) % kernel_page == 0 && alignof(T) % kernel_page == 0;
   static constexpr std::size_t first_chunk = 16;
   static constexpr std::size_t greatest_chunk = std::max(media::huge_page_bytes / sizeof(T), first_chunk);
 
@@ -85,6 +101,7 @@ class object_pool {
     const std::size_t alignment = huge ? media::huge_page_bytes : alignof(T);
     try {
       free_.reserve(objects_ + count);
+      if constexpr (can_give_up) given_up_.reserve(objects_ + count);
       chunks_.reserve(chunks_.size() + 1);
     } catch (const std::bad_alloc&) {
       return false;
@@ -103,6 +120,7 @@ class object_pool {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<void, free_memory>> chunks_;
   std::vector<T*> free_;
+  std::vector<T*> given_up_;
   T* chunk_ = nullptr;  // the last chunk: `made_` objects of `room_`
   std::size_t made_ = 0;
   std::size_t room_ = 0;

@@ -14,7 +14,8 @@
 //       low is 0, the last one's `last` 2^64 - 1. The first block of a level is never taken out.
 //   S2  Every entry is in the block that is in charge of its key; entries of level n + 1 are (low, block) of level n.
 //   S3  A block that its parent does not know yet is found over its left neighbour. It is taken out only when the
-//       parent knows it, and given back only when the parent has forgotten it.
+//       parent knows it, and given back only when the parent has forgotten it: empty, or with entries that its left
+//       neighbour takes, too.
 //   S4  Blocks are never freed while the layer lives (object_pool.hpp). A reader that goes from one block to the next
 //       takes the next one's version, and then makes sure that the first one has not changed: so the next one was part
 //       of the layer at that moment, and its version tells whether it still is.
@@ -182,6 +183,12 @@ class search_layer {
  private:
   // Of a block that `build` makes: room for entries that come later.
   static constexpr std::size_t built_entries = block::capacity - block::capacity / 7;
+
+  // Two neighbours become one if they have so many entries together at most, and one of them, which an entry was just
+  // erased from, has a multiple of join_step.
+  static constexpr std::size_t most_joined = block::capacity - 4;
+  static constexpr std::size_t join_from = most_joined - 1;
+  static constexpr std::size_t join_step = 4;
 
   [[nodiscard]] block* root() const noexcept { return root_.load(std::memory_order_acquire); }
 
@@ -419,38 +426,46 @@ class search_layer {
     return true;
   }
 
-  // Erases an entry of a locked block, and the block if it is empty then.
+  // Erases an entry of a locked block. Now and then, when few are left, looks whether it and a neighbour should be one.
   void erase_and_unlock(block& b, std::size_t slot) {
     b.erase_at(slot);
     const key_type low = b.low.load(std::memory_order_relaxed);
+    const key_type last = b.last.load(std::memory_order_relaxed);
     const std::uint64_t level = b.level();
-    const bool empty = b.size() == 0 && can_go(b);
+    const std::size_t left = b.size();
     b.lock.unlock();
-    if (empty) take_out(b, level, low);
+    if (left > join_from || left % join_step != 0) return;
+    if ((low == 0 || !join(level, low)) && last != block::free_key) join(level, last + 1);
   }
 
   [[nodiscard]] static bool can_go(const block& b) noexcept {
     return b.state() == states::announced && b.low.load(std::memory_order_acquire) != 0;
   }
 
-  // Gives the range of `b`, which was empty a moment ago, to its left neighbour. If others are at work on the two, it
-  // may stay: an empty block is only a detour.
-  void take_out(block& b, std::uint64_t level, key_type low) {
+  // Gives the range and the entries of the block that begins at `low` to its left neighbour, if both have few. If others
+  // are at work on the two, it may stay. False: there is no such block any more, or it stays.
+  bool join(std::uint64_t level, key_type low) {
     block& left = lock_in_charge(level, low - 1);
-    if (left.next.load(std::memory_order_relaxed) != &b) {
+    block* const right = left.next.load(std::memory_order_relaxed);
+    if (right == nullptr || left.last.load(std::memory_order_relaxed) != low - 1) {
       left.lock.unlock();
-      return;
+      return false;
     }
+    block& b = *right;
     b.lock.lock();
-    const bool still = b.size() == 0 && can_go(b);
-    if (still) {
+    const std::size_t entries = b.size();
+    const std::size_t before = left.size();
+    const bool together = can_go(b) && (entries == 0 || before + entries <= most_joined);
+    if (together) {
+      for (std::size_t i = 0; i < entries; ++i) left.set(before + i, b.key_at(i), b.word_at(i));
+      left.set_count(before + entries);
       b.set_state(states::dead);
       left.next.store(b.next.load(std::memory_order_relaxed), std::memory_order_release);
       left.last.store(b.last.load(std::memory_order_relaxed), std::memory_order_release);
     }
     b.lock.unlock();
     left.lock.unlock();
-    if (!still) return;
+    if (!together) return false;
 
     block& parent = lock_in_charge(level + 1, low);
     const std::size_t count = parent.count_up_to(low);
@@ -462,6 +477,7 @@ class search_layer {
     else
       parent.lock.unlock();
     pool_.give_back(&b);
+    return true;
   }
 
   // Links a row of blocks that `build` filled into a level.

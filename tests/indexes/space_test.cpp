@@ -4,17 +4,18 @@
 //
 // Fresh: each entry that is left, inserted once, in the order in which the history inserted it. Hash tables never
 // shrink: for them it is a fresh one with as many entries as there ever were at a time. So it is, where sparse entries
-// are left, for the FP-tree, whose leaves are given back only when they are empty, and for skip lists, whose slabs never
-// are.
+// are left, for skip lists, whose slabs are never given back.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -77,7 +78,8 @@ class space : public testing::Test {
   static constexpr std::uint64_t window = 10'000;
   static constexpr std::uint64_t windows = 10;
 
-  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>>;
+  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>> ||
+                                             std::is_same_v<typename Setting::kind, kind<indexes::fp_tree>>;
 
   // `sparse`: entries that are left were neighbours of those that were erased.
   void expect_little(const history<index_type>& done, bool sparse = false) {
@@ -105,8 +107,9 @@ class space : public testing::Test {
   history<index_type> history_{index_};
 };
 
-using everywhere = detail::joined<detail::on_media<offered_kinds, media::dram>::all,
-                                  testing::Types<setting<kind<indexes::fast_fair>, media::pmem>>>::type;
+using everywhere = detail::joined<
+    detail::on_media<offered_kinds, media::dram>::all,
+    testing::Types<setting<kind<indexes::fast_fair>, media::pmem>, setting<kind<indexes::fp_tree>, media::pmem>>>::type;
 TYPED_TEST_SUITE(space, everywhere, setting_name);
 
 TYPED_TEST(space, of_a_rolling_window_of_ascending_keys) {
@@ -141,6 +144,35 @@ TYPED_TEST(space, of_what_runs_of_neighbours_were_erased_from) {
   for (std::uint64_t key = 0; key < 8 * this->window; ++key) this->history_.insert(key);
   for (std::uint64_t key = 0; key < 8 * this->window; ++key)
     if (key % stays != stays - 1) this->history_.erase(key);
+  this->expect_little(this->history_, true);
+}
+
+// Every twentieth key stays, while another thread reads.
+TYPED_TEST(space, of_what_one_in_twenty_is_left_of_under_a_reader) {
+  constexpr std::uint64_t stays = 20;
+  random source(2);
+  std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 8 * this->window, source);
+  for (const std::uint64_t key : keys) this->history_.insert(key);
+  std::sort(keys.begin(), keys.end());
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0};
+  std::jthread reader([&] {
+    random which(3);
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::size_t i = which.below(keys.size());
+      const auto found = this->index_.find(keys[i]);
+      if (found ? *found != ~keys[i] : i % stays == 0) wrong.fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (i % stays != 0) this->history_.erase(keys[i]);
+  stop = true;
+  reader.join();
+  EXPECT_EQ(wrong.load(), 0U);
+  // What waited for the reader goes with what is erased after it.
+  constexpr std::uint64_t others = 3000;
+  for (std::uint64_t key = 0; key < others; ++key) this->index_.upsert(key, ~key);
+  for (std::uint64_t key = 0; key < others; ++key) this->index_.erase(key);
   this->expect_little(this->history_, true);
 }
 

@@ -42,7 +42,10 @@ struct crash_options {
   // Crash points only where an operation changes the index's shape (nodes, depth, bytes), and at one other operation
   // in `one_operation_in`.
   bool only_around_changes_of_shape = false;
+  // A change of the number of nodes alone changes the shape, too.
+  bool nodes_are_shape = false;
   std::size_t one_operation_in = 20;
+  std::size_t one_point_in = 1;          // of the crash points of such an operation
   std::size_t images_per_point = 24;     // where there are not fewer in all
   std::size_t work_after_recovery = 24;  // operations on every recovered index
   std::size_t long_work_one_in = 40;     // of the images: enough operations to change the shape
@@ -194,10 +197,13 @@ class crash_scenario {
     wanted_.assign(steps.size(), !options_.only_around_changes_of_shape);
     crash_medium medium;
     auto index = Recovered::open(medium);
-    std::uint64_t bytes = medium.used().allocated_bytes;
+    const auto shape = [&] {
+      return std::pair(medium.used().allocated_bytes, options_.nodes_are_shape ? index.stats().nodes : 0);
+    };
+    auto bytes = shape();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       perform(steps[i], index);
-      const std::uint64_t now = medium.used().allocated_bytes;
+      const auto now = shape();
       changes_shape_[i] = now != bytes;
       if (now != bytes && i >= options_.preload) ++result_.changes_of_shape;
       wanted_[i] =
@@ -224,6 +230,7 @@ class crash_scenario {
   void crash_here() noexcept {
     if (!wanted_[operation_] || !result_.violation.empty() || ahead_of_budget()) return;
     if (options_.only_after_the_mutation && detail::strikes_of(*medium_) == 0) return;
+    if (options_.one_point_in > 1 && !images_.one_in(options_.one_point_in)) return;
     ++result_.crash_points;
     detail::promise promised{model_, under_way_, {}};
     if (options_.read_one_in != 0 && under_way_ && find_ && images_.one_in(options_.read_one_in)) {
