@@ -43,7 +43,7 @@ class dram_towers {
     if (!outside.found().lost.empty()) throw corrupt(b.name, text_of_lost(outside.found().lost.size()));
     walks.take_out_deleted();
     take_back(outside.found().unanswered);
-    b.nodes.adopt(free_runs(table, in_list));
+    b.nodes.adopt(table.slabs(), in_list);
     if (!layer_.build(entries.all(), threads())) throw std::bad_alloc();
   }
 
@@ -94,6 +94,11 @@ class dram_towers {
   void put(key_type key, node& n, stones& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }
   void remove(key_type key, node& n) { layer_.remove(key, reinterpret_cast<std::uint64_t>(&n)); }
 
+  // All nodes of slabs are entries.
+  static constexpr std::uint64_t level_of(const node& /*n*/) noexcept { return level_of_entries; }
+  static constexpr bool is_in_list(const node& /*n*/, std::uint64_t /*level*/) noexcept { return false; }
+  static constexpr bool renew(key_type /*key*/, node& /*n*/, stones& /*made*/) noexcept { return false; }
+
   // Only nodes of slabs whose free nodes are not known yet need this.
   static constexpr bool claim(const node& /*n*/) noexcept { return true; }
 
@@ -128,25 +133,6 @@ class dram_towers {
     }
     if (!unanswered.empty()) body_.medium.fence();  // (T3)
     // (T1) < (T2) < (T3). In any order, at any time: a crash leaves some of them as they were.
-  }
-
-  static std::vector<node_run> free_runs(const node_table<slab_type>& table, const std::vector<std::uint8_t>& in_list) {
-    std::vector<node_run> runs;
-    std::size_t number = 0;
-    for (slab_type* const s : table.slabs()) {
-      node* next = nullptr;
-      for (node& n : s->nodes) {
-        const bool used = in_list[number++] != 0;
-        if (used) {
-          next = nullptr;
-          continue;
-        }
-        if (next != &n) runs.push_back({&n, 0});
-        ++runs.back().count;
-        next = &n + 1;
-      }
-    }
-    return runs;
   }
 
   body_type& body_;

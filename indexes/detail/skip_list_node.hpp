@@ -23,7 +23,8 @@ inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies wha
 
 // A link leads to the node that follows: a pointer's word, whose lower bits are free because nodes are aligned.
 using link_word = std::uint64_t;
-inline constexpr link_word mark = 1;   // the node that holds this link is deleted; the link never changes again
+inline constexpr link_word mark = 1;   // the node that holds this link is deleted, or another one of its key has taken
+                                       // its place, to which the link leads; the link never changes again
 inline constexpr link_word dirty = 2;  // it is not certain yet that this word is durable
 inline constexpr link_word flag_bits = 31;
 
@@ -83,11 +84,11 @@ struct origin {
 
 inline constexpr std::uint64_t level_of_entries = 1;
 
-// How large the slabs are that nodes come from. Small on media that want many of them (`Medium::lock_stripes`).
+// How large the slabs are that nodes come from. On media that want many of them (`Medium::lock_stripes`) six nodes each.
 template <class Medium>
 [[nodiscard]] constexpr std::size_t slab_bytes() noexcept {
   if constexpr (requires { Medium::lock_stripes; })
-    return std::size_t{1} << 10;
+    return std::size_t{1} << 8;
   else
     return std::size_t{64} << 10;
 }
@@ -106,8 +107,8 @@ struct alignas(media::cache_line_bytes) slab {
   std::atomic<std::uint64_t> kind;
   alignas(media::cache_line_bytes) std::array<node, capacity> nodes;
 };
-static_assert(slab<1024>::capacity % nodes_of_line == 0);
-static_assert(sizeof(slab<1024>) == 1024 && offsetof(slab<1024>, nodes) == media::cache_line_bytes);
+static_assert(slab<256>::capacity % nodes_of_line == 0);
+static_assert(sizeof(slab<256>) == 256 && offsetof(slab<256>, nodes) == media::cache_line_bytes);
 
 // What the named root leads to. `heads[n]` is where the list of level n begins; its key and value mean nothing.
 template <std::size_t Levels>
