@@ -26,6 +26,12 @@
 // the towers (detail/skip_list_dram_towers.hpp), or what is not known yet about slabs of earlier runs
 // (detail/skip_list_persistent_towers.hpp).
 //
+// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move what stands in
+// the emptiest slabs to others, and give these slabs back (detail/skip_list_compaction.hpp): one erase in a hundred or
+// so does a part of that work, some 250 moves at most, each of which costs what an insert and an erase cost. Towers in
+// DRAM are built anew then, when they take more than twice what they need. What no erase has come to yet, and what
+// readers hold back, stays until other erases come.
+//
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
 // deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
 // each step. Persistent towers are not arrays behind the node but stones, nodes of lists of their own: all nodes have
@@ -37,16 +43,18 @@
 //   K1  The list alone is the truth. Towers are hints: whatever they lack, the list is walked from further left (S5).
 //   K2  What towers lead to is not given back: a node enters them, with its lock held, only when it is not marked; it
 //       leaves them, with its lock held, after it was marked and before it is retired.
-//   K3  A node is retired by the thread that marked it, once, after a walk over all nodes of its key has found no way
-//       to it: so no guard that begins later leads there (S2). It is used again when the link behind which it was
-//       snipped off is durable (A7: nothing that is free is reachable, after a crash neither).
+//   K3  A node is retired by the thread that marked it, once, after a walk to the first node of its key that is not
+//       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
+//       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
+//       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
 //   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
 //       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
 //       most one for each thread and crash.
 //   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
 //       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
-//       durably. So a crash leaves one such entry for each thread, and the next open of `skip_list` takes it back. Any
+//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread, and
+//       the next open of `skip_list` takes it back. Any
 //       other was cut off from the list by a link that is lost. The signature is in the line of the node that the insert
 //       flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its list
 //       when it opens: `check` finds them, and until then no node is used again that may be one of them.
@@ -158,13 +166,13 @@ class skip_list {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The node is used again when no reader
-  // can be at it; it costs another flush then.
+  // can be at it; it costs another flush then. Where many were erased it may also do a part of the work that gives space
+  // back (see Space, above).
   outcome erase(key_type key) {
     const outcome answer = take_out(key);
-    // No guard any more: nodes may come back meanwhile.
+    // Without a guard: what was retired may come back meanwhile.
     if (body_.nodes.may_be_sparse()) [[unlikely]]
-      body_.compact.step(
-          body_.nodes, body_.epochs, judge_of_slabs(), [this](node& n) { return move_away(n); });
+      compact();
     return answer;
   }
 
@@ -439,6 +447,15 @@ class skip_list {
   node* allocate() { return body_.nodes.allocate(judge_of_slabs()); }
 
   // ---- moving: `n` is a node of a slab that is to be emptied ----
+
+  void compact() noexcept {
+    const auto shrink = [this] {
+      const auto guard = body_.epochs.pin();
+      towers_.shrink(body_.nodes.used());
+    };
+    body_.compact.step(
+        body_.nodes, body_.epochs, judge_of_slabs(), [this](node& n) { return move_away(n); }, shrink);
+  }
 
   // Moves what `n` is in a list, if it is in one. False: there is no node to move it to.
   bool move_away(node& n) {

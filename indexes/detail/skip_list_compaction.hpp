@@ -27,14 +27,17 @@ class compaction {
 
  public:
   // Does a part of the work, if there is any. REQUIRES: this thread has no guard. `judge` as for Slabs::allocate;
-  // move(node) moves what is in a list: false if there is no node to move it to. If the list is damaged, work ends.
-  template <class Judge, class Move>
-  void step(Slabs& nodes, sync::epochs& epochs, Judge&& judge, Move&& move) noexcept {
+  // move(node) moves what is in a list: false if there is no node to move it to; shrink() does other work of that kind.
+  // If the list is damaged, work ends.
+  template <class Judge, class Move, class Shrink>
+  void step(Slabs& nodes, sync::epochs& epochs, Judge&& judge, Move&& move, Shrink&& shrink) noexcept {
     const std::unique_lock alone(mutex_, std::try_to_lock);
     if (!alone.owns_lock() || has_failed_) return;
     try {
+      if (++steps_ % steps_for_a_slab == 0) nodes.learn_of_one(judge);
       if (waiting_ > 0) finish(nodes, epochs);
       work(nodes, judge, move);
+      shrink();
     } catch (const std::bad_alloc&) {
       // Another time.
     } catch (const error&) {
@@ -43,9 +46,10 @@ class compaction {
   }
 
  private:
-  static constexpr std::size_t most_waiting = 8;   // slabs that wait for their last nodes
-  static constexpr std::size_t most_passes = 4;    // over one slab
-  static constexpr std::size_t patience = 2;       // steps before readers are waited for
+  static constexpr std::size_t most_waiting = 8;                    // slabs that wait for their last nodes
+  static constexpr std::size_t most_passes = 4;                     // over one slab
+  static constexpr std::size_t patience = 2;                        // steps before readers are waited for
+  static constexpr std::size_t steps_for_a_slab = 4;                // of an earlier run, whose free nodes are not known
   static constexpr std::size_t words_of_a_step = 3 + Slabs::batch;  // of 64 nodes each, free ones included
   static constexpr std::size_t moves_of_a_step = 4 * Slabs::batch;
 
@@ -59,9 +63,8 @@ class compaction {
   void finish(Slabs& nodes, sync::epochs& epochs) {
     nodes.release_all_snipped();
     release(nodes);
-    const bool late = std::any_of(slabs_.begin(), slabs_.begin() + waiting_, [](const emptied& e) {
-      return e.steps >= patience;
-    });
+    const bool late =
+        std::any_of(slabs_.begin(), slabs_.begin() + waiting_, [](const emptied& e) { return e.steps >= patience; });
     if (!late) return;
     // Nodes may wait in the epochs for a thread that is idle.
     epochs.reclaim();
@@ -87,7 +90,8 @@ class compaction {
     for (std::size_t words = words_of_a_step; words > 0; --words) {
       if (current_.slab == nullptr && !choose(nodes, judge)) return;
       const std::size_t first = next_ - next_ % record::word_bits;
-      std::uint64_t used = nodes.used_among(*current_.slab, first) >> next_ % record::word_bits << next_ % record::word_bits;
+      std::uint64_t used = nodes.used_among(*current_.slab, first) >> next_ % record::word_bits
+                                                                          << next_ % record::word_bits;
       for (; used != 0; used &= used - 1) {
         next_ = first + static_cast<std::size_t>(std::countr_zero(used));
         if (moves-- == 0) return;
@@ -139,6 +143,7 @@ class compaction {
   std::size_t next_ = 0;  // its node that is looked at next
   std::array<emptied, most_waiting + 1> slabs_;
   std::size_t waiting_ = 0;
+  std::size_t steps_ = 0;
   bool has_failed_ = false;
 };
 

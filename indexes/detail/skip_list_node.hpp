@@ -84,11 +84,11 @@ struct origin {
 
 inline constexpr std::uint64_t level_of_entries = 1;
 
-// How large the slabs are that nodes come from. On media that want many of them (`Medium::lock_stripes`) six nodes each.
+// How large the slabs are that nodes come from. Small on media that want many of them (`Medium::lock_stripes`).
 template <class Medium>
 [[nodiscard]] constexpr std::size_t slab_bytes() noexcept {
   if constexpr (requires { Medium::lock_stripes; })
-    return std::size_t{1} << 8;
+    return std::size_t{1} << 10;
   else
     return std::size_t{64} << 10;
 }
@@ -107,8 +107,8 @@ struct alignas(media::cache_line_bytes) slab {
   std::atomic<std::uint64_t> kind;
   alignas(media::cache_line_bytes) std::array<node, capacity> nodes;
 };
-static_assert(slab<256>::capacity % nodes_of_line == 0);
-static_assert(sizeof(slab<256>) == 256 && offsetof(slab<256>, nodes) == media::cache_line_bytes);
+static_assert(slab<1024>::capacity % nodes_of_line == 0);
+static_assert(sizeof(slab<1024>) == 1024 && offsetof(slab<1024>, nodes) == media::cache_line_bytes);
 
 // What the named root leads to. `heads[n]` is where the list of level n begins; its key and value mean nothing.
 template <std::size_t Levels>

@@ -143,8 +143,7 @@ class persistent_towers {
 
   // True if `stone`, whose level this is, is in its list and not marked.
   [[nodiscard]] bool is_in_list(const node& stone, std::uint64_t level) const {
-    return level <= levels_in_medium &&
-           place_of(level - 1, stone.key.load(std::memory_order_acquire)).right == &stone;
+    return level <= levels_in_medium && place_of(level - 1, stone.key.load(std::memory_order_acquire)).right == &stone;
   }
 
   // 1: an entry. Of a node in no list it may be any.
@@ -171,6 +170,9 @@ class persistent_towers {
     }
     judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
+
+  // Its nodes go with the entries.
+  static constexpr void shrink(std::size_t /*entries*/) noexcept {}
 
   [[nodiscard]] std::uint64_t levels() const {
     std::uint64_t level = top;

@@ -83,7 +83,7 @@ class slab_directory {
     count(r, 1);
   }
 
-  // Calls take(node) for free nodes, up to `most` of them, of the fullest slabs; in each in descending order of their
+  // Calls take(node) for free nodes, up to `most` of them, of the fullest slabs; in each in ascending order of their
   // addresses. They are in no list then. False: there are none.
   template <class Take>
   bool hand_out(std::size_t most, Take&& take) {
@@ -92,13 +92,11 @@ class slab_directory {
       const auto filled = std::find_if(classes_.begin(), classes_.end(), [](const record* r) { return r != nullptr; });
       if (filled == classes_.end()) break;
       record& r = **filled;
-      for (std::size_t w = r.free_nodes.size(); w-- > 0;)
-        while (r.free_nodes[w] != 0 && most > 0) {
-          const auto bit = record::word_bits - 1 - static_cast<std::size_t>(std::countl_zero(r.free_nodes[w]));
-          take(r.slab->nodes[w * record::word_bits + bit]);
-          r.free_nodes[w] &= ~(std::uint64_t{1} << bit);
+      for (std::size_t w = 0; w < r.free_nodes.size(); ++w)
+        for (; r.free_nodes[w] != 0 && most > 0; --most) {
+          take(r.slab->nodes[w * record::word_bits + static_cast<std::size_t>(std::countr_zero(r.free_nodes[w]))]);
+          r.free_nodes[w] &= r.free_nodes[w] - 1;
           count(r, -1);
-          --most;
         }
     }
     return most != wanted;
@@ -124,7 +122,6 @@ class slab_directory {
     enter_class(r);
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   // Nodes of the slabs that are not closed, and how many of these are free and in no other list.
   [[nodiscard]] std::size_t open_nodes() const noexcept { return open_nodes_; }
   [[nodiscard]] std::size_t open_free() const noexcept { return open_free_; }

@@ -187,6 +187,12 @@ class slabs {
 
   // ---- emptying slabs ----
 
+  // Looks at a slab that an earlier run left, if there is one: its free nodes are to count, too.
+  template <class Judge>
+  void learn_of_one(Judge&& judge) {
+    if (record* const left = next_unjudged(); left != nullptr) learn(*left, judge);
+  }
+
   // True once after nodes have come back: then it may be time to empty a slab.
   [[nodiscard]] bool may_be_sparse() noexcept {
     return may_be_sparse_.load(std::memory_order_relaxed) && may_be_sparse_.exchange(false, std::memory_order_relaxed);
@@ -197,18 +203,20 @@ class slabs {
   // found). nullptr: there is none.
   template <class Judge>
   [[nodiscard]] record* close_emptiest(Judge&& judge) {
+    std::size_t threads = 0;
+    for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) ++threads;
+    // Nearly always it is clear without a look at the threads' lists.
+    if (!is_sparse(threads * (slab_type::capacity + most_free + 2 * batch))) return nullptr;
     std::size_t free_elsewhere = 0;
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
       const std::scoped_lock own(t->own);
       free_elsewhere += t->free.size() + t->rest.count + t->snipped.size();
     }
+    if (!is_sparse(free_elsewhere)) return nullptr;
     record* found = nullptr;
     bool is_judged = true;
     {
       const std::scoped_lock guard(mutex_);
-      const std::size_t all = directory_.open_nodes();
-      const std::size_t free = directory_.open_free() + free_elsewhere;
-      if (3 * free <= all + slab_type::capacity * 3 / 2 || all <= slab_type::capacity) return nullptr;
       found = directory_.emptiest();
       if (found == nullptr) return nullptr;
       is_judged = found->judged;
@@ -254,6 +262,12 @@ class slabs {
     }
   }
 
+  // Nodes in use, those of closed slabs excepted, and free ones that threads have included.
+  [[nodiscard]] std::size_t used() {
+    const std::scoped_lock guard(mutex_);
+    return directory_.open_nodes() - directory_.open_free();
+  }
+
   // The nodes `first` to `first` + 63 of a slab that are in use, as bits.
   [[nodiscard]] std::uint64_t used_among(const record& r, std::size_t first) {
     const std::scoped_lock guard(mutex_);
@@ -271,7 +285,7 @@ class slabs {
                  r.slab->next.load(std::memory_order_relaxed));  // (F1)
     change.release(r.slab, sizeof(slab_type));                   // (F2)
     change.commit();
-    // (Q2) < (F1), (F2), which are one (B2): no link of a crash image leads there.
+    // (Q2) < (F1), (F2), which are one change: no link of a crash image leads there.
     closed_.fetch_sub(1, std::memory_order_relaxed);
     any_released_ = true;
     directory_.remove(r);
@@ -299,8 +313,7 @@ class slabs {
   }
 
  private:
-  // Of a thread, before it shares half of them.
-  static constexpr std::size_t most_free = batch == 1 ? 2 : 8 * batch;
+  static constexpr std::size_t most_free = 8 * batch;  // of a thread, before it shares half of them
 
   struct snipped_node {
     node* n;
@@ -390,6 +403,15 @@ class slabs {
     return false;
   }
 
+  // With so many free nodes in the threads' lists: more than a third are free, and half a slab; and there are several
+  // slabs.
+  bool is_sparse(std::size_t free_elsewhere) {
+    const std::scoped_lock guard(mutex_);
+    const std::size_t all = directory_.open_nodes();
+    const std::size_t free = directory_.open_free() + free_elsewhere;
+    return 3 * free > all + slab_type::capacity * 3 / 2 && all > slab_type::capacity;
+  }
+
   // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
   template <class T>
   static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
@@ -444,7 +466,8 @@ class slabs {
     if constexpr (Medium::durable)
       return true;
     else
-      return !any_released_ || directory_.of(n) != nullptr || (&n >= heads_.data() && &n < heads_.data() + heads_.size());
+      return !any_released_ || directory_.of(n) != nullptr ||
+             (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
   // With `own` held.
@@ -465,8 +488,14 @@ class slabs {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    const std::scoped_lock guard(mutex_);
-    return directory_.hand_out(batch, [&](node& n) { mine.free.push_back(&n); });
+    const auto before = static_cast<std::ptrdiff_t>(mine.free.size());
+    {
+      const std::scoped_lock guard(mutex_);
+      if (!directory_.hand_out(batch, [&](node& n) { mine.free.push_back(&n); })) return false;
+    }
+    // They are taken from the end: neighbours one after the other.
+    std::reverse(mine.free.begin() + before, mine.free.end());
+    return true;
   }
 
   record* next_unjudged() {

@@ -4,8 +4,7 @@
 //
 // Fresh: each entry that is left, inserted once, in the order in which the history inserted it. Hash tables never
 // shrink: for them it is a fresh one with as many entries as there ever were at a time. So it is, where sparse entries
-// are left, for the FP-tree, whose leaves are given back only when they are empty, and for skip lists, whose slabs never
-// are.
+// are left, for the FP-tree, whose leaves are given back only when they are empty.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
 
@@ -77,7 +76,9 @@ class space : public testing::Test {
   static constexpr std::uint64_t window = 10'000;
   static constexpr std::uint64_t windows = 10;
 
-  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>>;
+  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>> ||
+                                             std::is_same_v<typename Setting::kind, kind<indexes::skip_list>> ||
+                                             std::is_same_v<typename Setting::kind, kind<indexes::skip_list_pm>>;
 
   // `sparse`: entries that are left were neighbours of those that were erased.
   void expect_little(const history<index_type>& done, bool sparse = false) {
