@@ -148,14 +148,21 @@ class tower_layers {
         if (first != head_) words[count++] = first;
       }
       count += now->words_after(from == 0 ? 0 : from - 1, std::span(words).subspan(count));
-      if (count == 0) return take_place(*now, next, epochs);
+      if (count == 0) {
+        // None is left, or a writer has disturbed the walk.
+        const std::uint64_t greatest = now->floor(std::numeric_limits<key_type>::max());
+        const bool is_done = greatest == head_ || reinterpret_cast<const node*>(greatest)->key < from;
+        if (is_done) take_place(*now, next, epochs);
+        return;
+      }
       key_type last = from;
       for (std::size_t i = 0; i < count; ++i) {
         node& n = *reinterpret_cast<node*>(words[i]);
         const std::scoped_lock lock(lock_of(n));
-        last = std::max(last, n.key.load(std::memory_order_acquire));
+        const key_type key = n.key.load(std::memory_order_acquire);
+        last = std::max(last, key);
         if (is_marked(n.next.load(std::memory_order_acquire))) continue;
-        if (!next.put(last, words[i])) return;
+        if (!next.put(key, words[i])) return;
       }
       if (last == std::numeric_limits<key_type>::max()) return take_place(*now, next, epochs);
       border_.store(last + 1, std::memory_order_release);
