@@ -26,6 +26,12 @@
 // the towers (detail/skip_list_dram_towers.hpp), or what is not known yet about slabs of earlier runs
 // (detail/skip_list_persistent_towers.hpp).
 //
+// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move what stands in
+// the emptiest slabs to others, and give these slabs back (detail/skip_list_compaction.hpp): one erase in a hundred or
+// so does a part of that work, some 250 moves at most, each of which costs what an insert and an erase cost. Towers in
+// DRAM are built anew then, when they take more than twice what they need. What no erase has come to yet, and what
+// readers hold back, stays until other erases come.
+//
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
 // deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
 // each step. Persistent towers are not arrays behind the node but stones, nodes of lists of their own: all nodes have
@@ -37,16 +43,18 @@
 //   K1  The list alone is the truth. Towers are hints: whatever they lack, the list is walked from further left (S5).
 //   K2  What towers lead to is not given back: a node enters them, with its lock held, only when it is not marked; it
 //       leaves them, with its lock held, after it was marked and before it is retired.
-//   K3  A node is retired by the thread that marked it, once, after a walk over all nodes of its key has found no way
-//       to it: so no guard that begins later leads there (S2). It is used again when the link behind which it was
-//       snipped off is durable (A7: nothing that is free is reachable, after a crash neither).
+//   K3  A node is retired by the thread that marked it, once, after a walk to the first node of its key that is not
+//       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
+//       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
+//       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
 //   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
 //       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
 //       most one for each thread and crash.
 //   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
 //       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
-//       durably. So a crash leaves one such entry for each thread, and the next open of `skip_list` takes it back. Any
+//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread, and
+//       the next open of `skip_list` takes it back. Any
 //       other was cut off from the list by a link that is lost. The signature is in the line of the node that the insert
 //       flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its list
 //       when it opens: `check` finds them, and until then no node is used again that may be one of them.
@@ -158,24 +166,14 @@ class skip_list {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The node is used again when no reader
-  // can be at it; it costs another flush then.
+  // can be at it; it costs another flush then. Where many were erased it may also do a part of the work that gives space
+  // back (see Space, above).
   outcome erase(key_type key) {
-    const auto guard = body_.epochs.pin();
-    for (;;) {
-      node* const n = entry_of(key);
-      if (n == nullptr) return outcome::absent;
-      bool is_ours = false;
-      {
-        const std::scoped_lock lock(body_.lock_of(*n));
-        if (is_marked(n->next.load(std::memory_order_acquire))) continue;
-        is_ours = towers_.claim(*n);
-        body_.list.mark_deleted(*n);
-        towers_.remove(key, *n);
-      }
-      node& before = snip(key);
-      if (is_ours) body_.retire(*n, before);
-      return outcome::erased;
-    }
+    const outcome answer = take_out(key);
+    // Without a guard: what was retired may come back meanwhile.
+    if (body_.nodes.may_be_sparse()) [[unlikely]]
+      compact();
+    return answer;
   }
 
   // The value of `key`. Reads one line of the medium if it is there, two if not.
@@ -315,18 +313,22 @@ class skip_list {
       if (!is_head(*n)) media::visit(body_.medium, *n);
       node* start = n;
       if (is_marked(n->next.load(std::memory_order_acquire))) start = &before(n->key.load(std::memory_order_acquire));
-      n = body_.list.first_from(*start, key);
-      if (n == nullptr || n->key.load(std::memory_order_acquire) != key) return std::nullopt;
-      const reading r = read(*n);
-      return is_marked(r.link) ? std::nullopt : std::optional(r.value);
+      return value_at(body_.list.first_from(*start, key), key);
     }
     if (const reading r = read(*n); !is_marked(r.link)) [[likely]]
       return r.value;
-    // Another node of this key may have come before this one.
-    n = body_.list.first_from(before(key), key);
-    if (n == nullptr || n->key.load(std::memory_order_acquire) != key) return std::nullopt;
-    const reading r = read(*n);
-    return is_marked(r.link) ? std::nullopt : std::optional(r.value);
+    // It was moved, or another node of this key has come before this one.
+    return value_at(body_.list.first_from(before(key), key), key);
+  }
+
+  // The value of `key`, of whose nodes `n` is the first one, or behind them.
+  [[nodiscard]] std::optional<value_type> value_at(node* n, key_type key) const {
+    while (n != nullptr && n->key.load(std::memory_order_acquire) == key) {
+      const reading r = read(*n);
+      if (!is_marked(r.link)) return r.value;
+      n = body_.list.target(r.link);
+    }
+    return std::nullopt;
   }
 
   // The first node at or above `key`; it may be marked by now.
@@ -345,21 +347,40 @@ class skip_list {
       media::visit(body_.medium, n);
       if (n.key.load(std::memory_order_acquire) == key && !is_marked(n.next.load(std::memory_order_acquire))) return &n;
     }
-    const place at = place_of(key, false);
+    const place at = place_of(key);
     return at.right != nullptr && at.right->key.load(std::memory_order_acquire) == key ? at.right : nullptr;
   }
 
   // ---- writing, under a guard ----
 
-  [[nodiscard]] place place_of(key_type key, bool past) const {
+  [[nodiscard]] place place_of(key_type key) const {
     place at;
-    while (!body_.list.find_place(before(key), key, past, at)) {
+    while (!body_.list.find_place(before(key), key, at)) {
     }
     return at;
   }
 
   // Snips off every marked node of `key`. Returns the node behind which they were.
-  node& snip(key_type key) const { return *place_of(key, true).left; }
+  node& snip(key_type key) const { return *place_of(key).left; }
+
+  outcome take_out(key_type key) {
+    const auto guard = body_.epochs.pin();
+    for (;;) {
+      node* const n = entry_of(key);
+      if (n == nullptr) return outcome::absent;
+      bool is_ours = false;
+      {
+        const std::scoped_lock lock(body_.lock_of(*n));
+        if (is_marked(n->next.load(std::memory_order_acquire))) continue;
+        is_ours = towers_.claim(*n);
+        body_.list.mark_deleted(*n);
+        towers_.remove(key, *n);
+      }
+      node& before = snip(key);
+      if (is_ours) body_.retire(*n, before);
+      return outcome::erased;
+    }
+  }
 
   // False: `n` is deleted.
   bool replace(node& n, value_type value) {
@@ -395,7 +416,7 @@ class skip_list {
         if (start->key.load(std::memory_order_acquire) == key) start = &before(key);
       }
       place at;
-      if (!body_.list.find_place(*start, key, false, at)) {
+      if (!body_.list.find_place(*start, key, at)) {
         start = &before(key);
         continue;
       }
@@ -413,11 +434,7 @@ class skip_list {
       if (body_.list.link(at, *made)) break;
     }
     auto stones = towers_.prepare(key, *made, [this] { return allocate(); });
-    {
-      // Whoever has erased the entry meanwhile has had this lock, and found no tower.
-      const std::scoped_lock lock(body_.lock_of(*made));
-      if (!is_marked(made->next.load(std::memory_order_acquire))) towers_.put(key, *made, stones);
-    }
+    build_tower(key, *made, stones);
     towers_.put_away(stones);
     return outcome::inserted;
   }
@@ -427,8 +444,84 @@ class skip_list {
     return answer;
   }
 
-  node* allocate() {
-    return body_.nodes.allocate([this](auto& slab, auto& found) { towers_.judge(slab, found); });
+  node* allocate() { return body_.nodes.allocate(judge_of_slabs()); }
+
+  // ---- moving: `n` is a node of a slab that is to be emptied ----
+
+  void compact() noexcept {
+    const auto shrink = [this] {
+      const auto guard = body_.epochs.pin();
+      towers_.shrink(body_.nodes.used());
+    };
+    body_.compact.step(
+        body_.nodes, body_.epochs, judge_of_slabs(), [this](node& n) { return move_away(n); }, shrink);
+  }
+
+  // Moves what `n` is in a list, if it is in one. False: there is no node to move it to.
+  bool move_away(node& n) {
+    const auto guard = body_.epochs.pin();
+    const std::uint64_t level = towers_.level_of(n);
+    if (level == detail::skip_list::level_of_entries) return move_entry(n);
+    return level == 0 || !towers_.is_in_list(n, level) || move_tower(n.key.load(std::memory_order_acquire));
+  }
+
+  // Puts a copy in the place of `old`, if it is an entry.
+  bool move_entry(node& old) {
+    const key_type key = old.key.load(std::memory_order_acquire);
+    if (entry_of(key) != &old) return true;
+    node* const made = body_.nodes.allocate_known();
+    if (made == nullptr) return false;
+    body_.nodes.sign(*made, detail::skip_list::level_of_entries);
+    auto stones = towers_.prepare(key, *made, [this] { return body_.nodes.allocate_known(); });
+    bool is_ours = false;
+    bool is_moved = false;
+    {
+      const std::scoped_lock lock(body_.lock_of(old));
+      if (!is_marked(old.next.load(std::memory_order_acquire))) {
+        is_ours = towers_.claim(old);
+        body_.list.replace(old, *made);
+        towers_.remove(key, old);
+        is_moved = true;
+      }
+    }
+    if (is_moved) {
+      build_tower(key, *made, stones);
+      node& before = snip(key);
+      if (is_ours) body_.retire(old, before);
+    } else {
+      body_.nodes.give_back(*made);
+    }
+    towers_.put_away(stones);
+    return true;
+  }
+
+  // Gives the entry of `key` another tower.
+  bool move_tower(key_type key) {
+    node* const n = entry_of(key);
+    if (n == nullptr) return true;
+    auto stones = towers_.prepare(key, *n, [this] { return body_.nodes.allocate_known(); });
+    bool is_done = true;
+    {
+      const std::scoped_lock lock(body_.lock_of(*n));
+      if (!is_marked(n->next.load(std::memory_order_acquire))) is_done = towers_.renew(key, *n, stones);
+    }
+    towers_.put_away(stones);
+    return is_done;
+  }
+
+  // The tower of an entry that was linked a moment ago.
+  template <class Stones>
+  void build_tower(key_type key, node& made, Stones& stones) {
+    // A thread that has erased or moved the entry meanwhile has had this lock, and found no tower.
+    const std::scoped_lock lock(body_.lock_of(made));
+    if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, stones);
+  }
+
+  [[nodiscard]] auto judge_of_slabs() {
+    return [this](auto& slab, auto& found) {
+      const auto guard = body_.epochs.pin();
+      towers_.judge(slab, found);
+    };
   }
 
   [[nodiscard]] std::vector<typename body::slab_type*> slabs() const {

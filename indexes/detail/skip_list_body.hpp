@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/skip_list_chain.hpp>
+#include <pmlab/indexes/detail/skip_list_compaction.hpp>
 #include <pmlab/indexes/detail/skip_list_node.hpp>
 #include <pmlab/indexes/detail/skip_list_recovery.hpp>
 #include <pmlab/indexes/detail/skip_list_slabs.hpp>
@@ -35,7 +36,7 @@ struct body {
     if (!media::can_name(medium, at)) throw corrupt("its root");
     root = medium.resolve(at);
     if (root->magic.load(std::memory_order_acquire) != root_type::right_magic) throw corrupt("its root");
-    nodes.begin_at(root->slabs, root->writers);
+    nodes.begin_at(root->slabs, root->writers, root->heads);
   }
 
   [[nodiscard]] sync::version_lock& lock_of(const node& n) const noexcept {
@@ -57,6 +58,7 @@ struct body {
   sync::epochs epochs;  // its end gives nodes back
   chain<Medium> list;
   sync::version_lock_table locks;
+  compaction<slabs<Medium>> compact;
 
  private:
   // Makes an empty list: root and first slab are durable before the named root leads to them (A6).

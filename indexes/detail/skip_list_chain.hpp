@@ -24,7 +24,7 @@ class ascent {
   }
 
  private:
-  // Deleted nodes of one key that are not snipped off yet: fewer than there are threads.
+  // Marked nodes of one key that are not snipped off yet: fewer than there are threads.
   static constexpr std::uint32_t most_equal = 1U << 16;
   key_type last_ = 0;
   std::uint32_t equal_ = 0;
@@ -34,7 +34,8 @@ class ascent {
 // off (no path leads there), then retired. All under a guard of the index's epochs.
 //
 //   C1  A list that begins at a head and goes over unmarked nodes is sorted, without duplicates. Of nodes with equal
-//       keys that follow each other only the first one may be unmarked.
+//       keys that follow each other only the last one may be unmarked: a node is linked between two neighbours, which
+//       have other keys, or behind the node of its key whose place it takes (C6).
 //   C2  The link of a marked node never changes but for its dirty bit.
 //   C3  Who depends on a dirty link makes it durable first: to answer, to store over it, or to go on along it.
 //   C4  A walk that starts at a node that was unmarked after the walk's operation had begun comes only to nodes that
@@ -44,6 +45,10 @@ class ascent {
 //       between two nodes that the walk finds side by side it may say: absent at some moment since then.
 //   C5  Snipping need not be durable before the nodes are reused: until then a crash brings back marked nodes at most,
 //       whose marks are durable (C3) and whose links still lead to where they led.
+//   C6  A node is moved by one store: the link of the old one, marked, leads to the new one, a copy of it. Before it the
+//       entry is the old node, after it the new one, in a crash image, too. Values of a node change only with its lock
+//       held, and so does its place: no update is lost on the way. A marked node is a deleted entry if the node behind
+//       it has another key, and was moved if it has the same one.
 //
 // Opening a list with persistent towers does not walk it, so it may be damaged: no walk leaves the medium, nor goes on
 // where keys descend; it throws pmlab::error then. (It does not ask whether a link that stays in the medium leads to a
@@ -85,10 +90,9 @@ class chain {
     return settle(n, link);
   }
 
-  // Finds where a node with `key` belongs, or (`past`) where the first one behind all of its kind would, and snips off
-  // the marked nodes on the way. `start`: a node below the key that was unmarked since the operation began. False:
-  // start is marked now.
-  [[nodiscard]] bool find_place(node& start, key_type key, bool past, place& at) const {
+  // Finds where a node with `key` belongs, and snips off the marked nodes of the key. `start`: a node below the key that
+  // was unmarked since the operation began. False: start is marked now.
+  [[nodiscard]] bool find_place(node& start, key_type key, place& at) const {
     for (;;) {
       at.left = &start;
       at.link = settled(start);
@@ -102,7 +106,7 @@ class chain {
         if (!keys.goes_to(here)) [[unlikely]]
           throw corrupt("its keys do not ascend");
         if (!is_marked(next)) {
-          if (past ? here > key : here >= key) break;
+          if (here >= key) break;
           at.left = at.right;
           at.link = next;
         }
@@ -144,6 +148,24 @@ class chain {
     // used again has its mark, whatever of the rest is durable (K5).
     // (P2) < (P3) < answer: and nobody else answers from the link before it is durable (C3).
     return true;
+  }
+
+  // Puts `made`, which no other thread knows and which is signed, in the place of `n`, with key and value of `n`. The
+  // caller has the lock of `n`, which is not marked.
+  void replace(node& n, node& made) const noexcept {
+    made.key.store(n.key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    made.value.store(n.value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    for (;;) {
+      link_word link = settled(n);
+      made.next.store(link, std::memory_order_release);
+      media::persist(medium_, made);  // (V1)
+      const link_word leading = word_of(&made) | mark | dirty;
+      if (!n.next.compare_exchange_strong(link, leading, std::memory_order_acq_rel)) continue;  // (V2) commit
+      settle(n, leading);                                                                       // (V3)
+      // (V1) < (V2): as (P1) < (P2).
+      // (V2) < (V3) < unlock: an update of the copy is found after a crash, because the link to the copy is.
+      return;
+    }
   }
 
   // Deletes `n`. False: it was deleted already; durably.

@@ -1,10 +1,10 @@
 // Towers in DRAM: a search layer over all entries, built again by every open.
 #pragma once
 
-#include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/detail/skip_list_body.hpp>
 #include <pmlab/indexes/detail/skip_list_outside.hpp>
 #include <pmlab/indexes/detail/skip_list_recovery.hpp>
+#include <pmlab/indexes/detail/skip_list_tower_layers.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ class dram_towers {
 
   // Recovers the list, too: what is marked is taken out, and what it does not lead to is free. Throws pmlab::error, and
   // has changed nothing, if that would be an entry that was answered (K5).
-  explicit dram_towers(body_type& b) : body_(b), layer_(reinterpret_cast<std::uint64_t>(&b.root->heads[0])) {
+  explicit dram_towers(body_type& b)
+      : body_(b), layer_(reinterpret_cast<std::uint64_t>(&b.root->heads[0]), least_bytes) {
     const node_table<slab_type> table(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire)));
     const std::uint64_t writers = writers_of(b.root->writers);
     chain_walks<Medium, slab_type> walks(b.medium, b.root->heads[0], table, writers, threads());
@@ -43,7 +44,7 @@ class dram_towers {
     if (!outside.found().lost.empty()) throw corrupt(b.name, text_of_lost(outside.found().lost.size()));
     walks.take_out_deleted();
     take_back(outside.found().unanswered);
-    b.nodes.adopt(free_runs(table, in_list));
+    b.nodes.adopt(table.slabs(), in_list);
     if (!layer_.build(entries.all(), threads())) throw std::bad_alloc();
   }
 
@@ -53,7 +54,7 @@ class dram_towers {
   // out[i] := floor(keys[i]), with overlapping cache misses; the nodes are on their way. At most `most_at_once`.
   static constexpr std::size_t most_at_once = 16;
   void floors(std::span<const key_type> keys, std::span<node*> out) const {
-    std::array<typename layer_type::descent, most_at_once> searches;
+    std::array<tower_layers::descent, most_at_once> searches;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       searches[i] = layer_.begin(keys[i]);
       out[i] = nullptr;
@@ -61,11 +62,8 @@ class dram_towers {
     for (std::size_t left = keys.size(); left > 0;)
       for (std::size_t i = 0; i < keys.size(); ++i) {
         if (out[i] != nullptr) continue;
-        std::uint64_t word = 0;
-        if (!layer_.step(searches[i], [&](std::uint64_t found) { word = found; })) {
-          layer_.prefetch(searches[i]);
-          continue;
-        }
+        const std::uint64_t word = layer_.step(searches[i]);
+        if (word == 0) continue;
         out[i] = reinterpret_cast<node*>(word);
         media::prefetch(body_.medium, *out[i]);
         --left;
@@ -94,8 +92,18 @@ class dram_towers {
   void put(key_type key, node& n, stones& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }
   void remove(key_type key, node& n) { layer_.remove(key, reinterpret_cast<std::uint64_t>(&n)); }
 
+  // All nodes of slabs are entries.
+  static constexpr std::uint64_t level_of(const node& /*n*/) noexcept { return level_of_entries; }
+  static constexpr bool is_in_list(const node& /*n*/, std::uint64_t /*level*/) noexcept { return false; }
+  static constexpr bool renew(key_type /*key*/, node& /*n*/, stones& /*made*/) noexcept { return false; }
+
   // Only nodes of slabs whose free nodes are not known yet need this.
   static constexpr bool claim(const node& /*n*/) noexcept { return true; }
+
+  // Does a part of the work that makes the memory fit so many entries. Under a guard; one thread at a time.
+  void shrink(std::size_t entries) {
+    layer_.shrink(entries, body_.epochs, [this](const node& n) -> sync::version_lock& { return body_.lock_of(n); });
+  }
 
   [[nodiscard]] std::uint64_t levels() const { return layer_.levels(); }
   [[nodiscard]] std::uint64_t bytes() const { return layer_.bytes(); }
@@ -111,7 +119,8 @@ class dram_towers {
   }
 
  private:
-  using layer_type = search_layer<>;
+  // Of towers that may shrink: all on media that want collisions (sync::reclaim_batch).
+  static constexpr std::uint64_t least_bytes = slabs<Medium>::batch == 1 ? 0 : std::uint64_t{32} << 10;
 
   [[nodiscard]] static unsigned threads() noexcept {
     if constexpr (requires { Medium::lock_stripes; })
@@ -130,27 +139,8 @@ class dram_towers {
     // (T1) < (T2) < (T3). In any order, at any time: a crash leaves some of them as they were.
   }
 
-  static std::vector<node_run> free_runs(const node_table<slab_type>& table, const std::vector<std::uint8_t>& in_list) {
-    std::vector<node_run> runs;
-    std::size_t number = 0;
-    for (slab_type* const s : table.slabs()) {
-      node* next = nullptr;
-      for (node& n : s->nodes) {
-        const bool used = in_list[number++] != 0;
-        if (used) {
-          next = nullptr;
-          continue;
-        }
-        if (next != &n) runs.push_back({&n, 0});
-        ++runs.back().count;
-        next = &n + 1;
-      }
-    }
-    return runs;
-  }
-
   body_type& body_;
-  layer_type layer_;
+  tower_layers layer_;
 };
 
 }  // namespace pmlab::indexes::detail::skip_list

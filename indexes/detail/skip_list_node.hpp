@@ -23,7 +23,8 @@ inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies wha
 
 // A link leads to the node that follows: a pointer's word, whose lower bits are free because nodes are aligned.
 using link_word = std::uint64_t;
-inline constexpr link_word mark = 1;   // the node that holds this link is deleted; the link never changes again
+inline constexpr link_word mark = 1;   // the node that holds this link is deleted, or another one of its key has taken
+                                       // its place, to which the link leads; the link never changes again
 inline constexpr link_word dirty = 2;  // it is not certain yet that this word is durable
 inline constexpr link_word flag_bits = 31;
 

@@ -27,7 +27,8 @@ namespace pmlab::indexes::detail::skip_list {
 //
 // Invariants:
 //   W1  A stone is linked when what is below it is linked, durably; what is below it is marked only when the stone is
-//       marked, durably: with the entry itself excepted, which is marked first.
+//       marked, durably: with the entry itself excepted, which is marked first. (The tower of an entry that stays may go
+//       alone: then its stones are moved, by another tower in its place.)
 //   W2  Nobody goes down from a stone that is marked. So whoever goes down arrives at a stone that was not retired when
 //       he looked, or at an entry, which may be marked but is not given back before its stones are marked.
 //   W3  So it is after a crash: stones may be missing, or lead to an entry that is marked; none that is not marked
@@ -60,7 +61,7 @@ class persistent_towers {
         claimed_((old_.slabs().size() * slab_type::capacity + 63) / 64),
         judged_(old_.slabs().size()) {
     // The newest slab, where most of the free nodes are, comes first.
-    b.nodes.leave_unjudged({old_.slabs().rbegin(), old_.slabs().rend()});
+    b.nodes.leave_unjudged(old_.slabs());
   }
 
   // A node at or below `key`, which may be marked; or the head.
@@ -103,8 +104,8 @@ class persistent_towers {
       body_.nodes.sign(stone, level + 1);
       stone.key.store(key, std::memory_order_relaxed);
       stone.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
-      place at = place_of(level, key, false);
-      while (!is_at(at, key) && !body_.list.link(at, stone)) at = place_of(level, key, false);
+      place at = place_of(level, key);
+      while (!is_at(at, key) && !body_.list.link(at, stone)) at = place_of(level, key);
       // That of another node of this key, which is being erased.
       if (is_at(at, key)) break;
       below_it = &stone;
@@ -118,17 +119,36 @@ class persistent_towers {
       if (made.of_level[i] != nullptr) body_.nodes.give_back(*made.of_level[i]);
   }
 
-  // With the lock of `n` held, which is marked, durably.
+  // With the lock of `n` held.
   void remove(key_type key, node& n) {
     for (std::size_t level = height_of(key, n); level > 0; --level) {
-      const place at = place_of(level, key, false);
+      const place at = place_of(level, key);
       if (!is_at(at, key) || !leads_to(*at.right, level, n)) continue;
       node& stone = *at.right;
       const bool is_ours = claim(stone);
       body_.list.mark_deleted(stone);
-      node& before = *place_of(level, key, true).left;
+      node& before = *place_of(level, key).left;
       if (is_ours) body_.retire(stone, before);
     }
+  }
+
+  // With the lock of `of` held, which is not marked: gives it a tower of other stones. False: not enough of them; nothing
+  // has changed. A crash may leave a part of either tower (W3).
+  bool renew(key_type key, node& of, stones& made) {
+    if (made.height < height_of(key, of)) return false;
+    remove(key, of);
+    put(key, of, made);
+    return true;
+  }
+
+  // True if `stone`, whose level this is, is in its list and not marked.
+  [[nodiscard]] bool is_in_list(const node& stone, std::uint64_t level) const {
+    return level <= levels_in_medium && place_of(level - 1, stone.key.load(std::memory_order_acquire)).right == &stone;
+  }
+
+  // 1: an entry. Of a node in no list it may be any.
+  [[nodiscard]] std::uint64_t level_of(const node& n) const noexcept {
+    return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }
 
   // True if the caller, who takes `n` out, is to retire it. Of a slab that is not judged yet, the judge may be the one.
@@ -150,6 +170,9 @@ class persistent_towers {
     }
     judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
+
+  // Its nodes go with the entries.
+  static constexpr void shrink(std::size_t /*entries*/) noexcept {}
 
   [[nodiscard]] std::uint64_t levels() const {
     std::uint64_t level = top;
@@ -232,10 +255,6 @@ class persistent_towers {
     return *last;
   }
 
-  [[nodiscard]] std::uint64_t level_of(const node& n) const noexcept {
-    return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
-  }
-
   // One level down from a stone in the list of `level`. nullptr: the tower is damaged (W5).
   [[nodiscard]] node* below(const node& stone, std::size_t level) const noexcept {
     const link_word down = stone.value.load(std::memory_order_acquire);
@@ -257,9 +276,9 @@ class persistent_towers {
     return body_.root->heads[level];
   }
 
-  [[nodiscard]] place place_of(std::size_t level, key_type key, bool past) const {
+  [[nodiscard]] place place_of(std::size_t level, key_type key) const {
     place at;
-    while (!body_.list.find_place(before(level, key), key, past, at)) {
+    while (!body_.list.find_place(before(level, key), key, at)) {
     }
     return at;
   }
@@ -292,7 +311,7 @@ class persistent_towers {
       // While it is held, nobody erases this entry.
       const std::scoped_lock lock(body_.lock_of(n));
       if (is_claimed(n)) return false;
-      const place at = place_of(0, key, false);
+      const place at = place_of(0, key);
       if (at.right == &n) return false;
       const link_word link = n.next.load(std::memory_order_acquire);
       was_deleted = is_marked(link);
@@ -304,15 +323,15 @@ class persistent_towers {
     }
     // One that was never deleted was never linked either: nobody can be reading it.
     if (!was_deleted) return true;
-    body_.retire(n, *place_of(0, key, true).left);
+    body_.retire(n, *place_of(0, key).left);
     return false;
   }
 
   bool judge_node(node& n, std::size_t level) {
     const key_type key = n.key.load(std::memory_order_acquire);
-    if (is_claimed(n) || place_of(level, key, false).right == &n || !claim(n)) return false;
+    if (is_claimed(n) || place_of(level, key).right == &n || !claim(n)) return false;
     if (!is_marked(n.next.load(std::memory_order_acquire))) return true;
-    body_.retire(n, *place_of(level, key, true).left);
+    body_.retire(n, *place_of(level, key).left);
     return false;
   }
 

@@ -157,17 +157,19 @@ class salvage_reader {
            n.level.load(std::memory_order_acquire) == 0;
   }
 
-  // Returns how many there were to add.
+  // Adds nodes whose keys were not added yet: an entry that was being moved is there twice. Returns how many these are.
   template <class Function>
   std::size_t add(const std::vector<node*>& nodes, Function&& function) {
-    std::size_t added = 0;
+    std::vector<key_type> added;
     for (const node* const n : nodes) {
       const key_type key = n->key.load(std::memory_order_acquire);
       if (std::binary_search(keys_.begin(), keys_.end(), key)) continue;
-      ++added;
+      added.push_back(key);
       function(key, n->value.load(std::memory_order_acquire));
     }
-    return added;
+    keys_.insert(keys_.end(), added.begin(), added.end());
+    std::sort(keys_.begin(), keys_.end());
+    return added.size();
   }
 
   void note(const char* problem) {

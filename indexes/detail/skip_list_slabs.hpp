@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/indexes/detail/skip_list_node.hpp>
+#include <pmlab/indexes/detail/skip_list_slab_directory.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/thread_blocks.hpp>
 #include <pmlab/sync/epoch.hpp>
@@ -26,16 +27,28 @@ struct node_run {
   std::size_t count;
 };
 
-// Hands out nodes one by one, and takes slabs from the medium. Which nodes are free is known in DRAM only: an open
-// finds out again, from what the lists lead to.
+// Hands out nodes one by one, takes slabs from the medium, and gives slabs back that are empty. Which nodes are free is
+// known in DRAM only: an open finds out again, from what the lists lead to.
 //
-// Thread safety: any operation from any number of threads, `adopt` and the walks over slabs excepted. Each thread has
-// free nodes of its own; what it has too many of, others can have; when the medium is full, half of what it has, too.
+// Thread safety: any operation from any number of threads, `adopt` and the walks over slabs excepted; one thread at a
+// time may empty slabs. Each thread has free nodes of its own; what it has too many of, others can have; when the medium
+// is full, half of what it has, too.
+//
+// Invariants:
+//   B1  A node is in use (in a list, on its way there, or retired), or free in one thread's lists, or free in the record
+//       of its slab. So a slab all of whose nodes are free in its record is no thread's, and no reader's: a node that
+//       was in a list is free only when no guard is left that may lead to it (K3), and when no link that a crash may
+//       bring back leads to it (Q1 < Q2).
+//   B2  A slab leaves the list of slabs and goes back to the medium by one publication: a crash finds it in the list or
+//       free, never both, and never neither.
+//   B3  The nodes of a closed slab are not handed out, while others are to be had. When there is no space, it is opened.
 template <class Medium>
 class slabs {
  public:
   using slab_type = slab<slab_bytes<Medium>()>;
   using publication = typename Medium::publication;
+  using record = slab_record<slab_type>;
+  static constexpr std::size_t batch = sync::reclaim_batch<Medium>();
 
   // `first`: where the list of slabs begins, in the medium. `zeroed`: nodes that were never used have level 0.
   slabs(Medium& medium, bool zeroed) : medium_(medium), zeroed_(zeroed) {}
@@ -76,9 +89,12 @@ class slabs {
   }
 
   // Words of the medium: where the list of slabs begins, and how many writers have a number.
-  void begin_at(std::atomic<std::uint64_t>& first, std::atomic<std::uint64_t>& writers) noexcept {
+  // `heads`: where lists begin.
+  void begin_at(std::atomic<std::uint64_t>& first, std::atomic<std::uint64_t>& writers,
+                std::span<const node> heads) noexcept {
     first_ = &first;
     writers_ = &writers;
+    heads_ = heads;
   }
 
   // A node that nobody else has. nullptr: no space. `judge(slab, found)` adds to `found` the free nodes of a slab that
@@ -91,12 +107,9 @@ class slabs {
       if (take_shared(mine)) continue;
       // One for each slab that is taken: an open of a full index costs the first insert no walk over all of it.
       if (!judged_one || is_full) {
-        if (slab_type* const left = next_unjudged(); left != nullptr) {
+        if (record* const left = next_unjudged(); left != nullptr) {
           judged_one = true;
-          std::vector<node*> found;
-          judge(*left, found);
-          const std::scoped_lock own(mine.own);
-          for (node* const n : found) keep(mine.free, n);
+          learn(*left, judge);
           continue;
         }
       }
@@ -105,8 +118,17 @@ class slabs {
         is_full = true;
         continue;
       }
-      if (!take_snipped(mine) && !take_from_others(mine)) return nullptr;
+      if (!open_closed() && !take_snipped(mine) && !take_from_others(mine)) return nullptr;
     }
+  }
+
+  // A node that is free already, in a slab that is not being emptied. nullptr: there is none.
+  [[nodiscard]] node* allocate_known() {
+    thread_state& mine = this_thread();
+    do {
+      if (node* const n = take_own(mine); n != nullptr) return n;
+    } while (take_shared(mine));
+    return nullptr;
   }
 
   // Writes into `n`, which no thread else has, whose node it is from now on, and of which level.
@@ -130,7 +152,7 @@ class slabs {
     }
     thread_state& mine = this_thread();
     const std::scoped_lock own(mine.own);
-    keep(mine.free, &n);
+    keep_free(mine, n);
     share_some(mine);
   }
 
@@ -142,23 +164,155 @@ class slabs {
     if (mine.snipped.size() >= 2 * batch) {
       release_snipped(mine);
       share_some(mine);
+      may_be_sparse_.store(true, std::memory_order_relaxed);
     }
   }
 
-  // Free nodes that an open has found.
-  void adopt(std::vector<node_run> runs) { runs_ = std::move(runs); }
-  // Slabs whose free nodes nobody knows yet. They are looked at one by one, when nodes are needed.
-  void leave_unjudged(std::vector<slab_type*> found) { unjudged_ = std::move(found); }
+  // Slabs that an open has found, the newest one first, and which of their nodes are used, slab by slab.
+  void adopt(const std::vector<slab_type*>& found, const std::vector<std::uint8_t>& is_used) {
+    for (std::size_t i = found.size(); i-- > 0;) {
+      record& r = directory_.add(*found[i]);
+      for (std::size_t n = 0; n < slab_type::capacity; ++n)
+        if (is_used[i * slab_type::capacity + n] == 0) directory_.put(r, found[i]->nodes[n]);
+    }
+  }
+  // Slabs whose free nodes are not known yet, the newest one first. They are looked at one by one, when nodes are needed.
+  void leave_unjudged(const std::vector<slab_type*>& found) {
+    for (std::size_t i = found.size(); i-- > 0;) {
+      record& r = directory_.add(*found[i]);
+      r.judged = false;
+      unjudged_.push_back(&r);
+    }
+  }
+
+  // ---- emptying slabs ----
+
+  // Looks at a slab that an earlier run left, if there is one: its free nodes are to count, too.
+  template <class Judge>
+  void learn_of_one(Judge&& judge) {
+    if (record* const left = next_unjudged(); left != nullptr) learn(*left, judge);
+  }
+
+  // True once after nodes have come back: then it may be time to empty a slab.
+  [[nodiscard]] bool may_be_sparse() noexcept {
+    return may_be_sparse_.load(std::memory_order_relaxed) && may_be_sparse_.exchange(false, std::memory_order_relaxed);
+  }
+
+  // The slab that is best emptied, if too many nodes are free: more than a third of them, and half a slab. Its nodes are
+  // not handed out from now on. If what an earlier run left of it is not known yet, that is found out, by judge(slab,
+  // found). nullptr: there is none.
+  template <class Judge>
+  [[nodiscard]] record* close_emptiest(Judge&& judge) {
+    std::size_t threads = 0;
+    for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) ++threads;
+    // Nearly always it is clear without a look at the threads' lists.
+    if (!is_sparse(threads * (slab_type::capacity + most_free + 2 * batch))) return nullptr;
+    std::size_t free_elsewhere = 0;
+    for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
+      const std::scoped_lock own(t->own);
+      free_elsewhere += t->free.size() + t->rest.count + t->snipped.size();
+    }
+    if (!is_sparse(free_elsewhere)) return nullptr;
+    record* found = nullptr;
+    bool is_judged = true;
+    {
+      const std::scoped_lock guard(mutex_);
+      found = directory_.emptiest();
+      if (found == nullptr) return nullptr;
+      is_judged = found->judged;
+      if (is_judged) {
+        directory_.close(*found);
+        closed_.fetch_add(1, std::memory_order_acq_rel);
+      } else {
+        // Another thread is at it already.
+        const auto left = std::find(unjudged_.begin(), unjudged_.end(), found);
+        if (left == unjudged_.end()) return nullptr;
+        unjudged_.erase(left);
+      }
+    }
+    if (!is_judged) {
+      learn(*found, judge);
+      return nullptr;
+    }
+    collect(*found);
+    return found;
+  }
+
+  // Takes the free nodes of a closed slab out of the threads' lists.
+  void collect(record& r) {
+    for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
+      const std::scoped_lock own(t->own);
+      const std::scoped_lock guard(mutex_);
+      if (!r.closed) return;
+      std::erase_if(t->free, [&](const node* n) {
+        if (!r.has(*n)) return false;
+        directory_.put(r, *n);
+        return true;
+      });
+      if (t->rest.count == 0 || !r.has(*t->rest.first)) continue;
+      for (; t->rest.count > 0; --t->rest.count) directory_.put(r, *t->rest.first++);
+    }
+  }
+
+  // Makes what any thread has snipped off free, and so brings the nodes of closed slabs back that wait there.
+  void release_all_snipped() {
+    for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
+      const std::scoped_lock own(t->own);
+      if (!t->snipped.empty()) release_snipped(*t);
+    }
+  }
+
+  // Nodes in use, those of closed slabs excepted, and free ones that threads have included.
+  [[nodiscard]] std::size_t used() {
+    const std::scoped_lock guard(mutex_);
+    return directory_.open_nodes() - directory_.open_free();
+  }
+
+  // The nodes `first` to `first` + 63 of a slab that are in use, as bits.
+  [[nodiscard]] std::uint64_t used_among(const record& r, std::size_t first) {
+    const std::scoped_lock guard(mutex_);
+    const std::size_t left = slab_type::capacity - first;
+    const std::uint64_t all = left < record::word_bits ? (std::uint64_t{1} << left) - 1 : ~std::uint64_t{0};
+    return all & ~r.free_nodes[first / record::word_bits];
+  }
+
+  // Gives a closed slab back to the medium. False: some of its nodes are in use, or it was opened again.
+  bool release_if_empty(record& r) {
+    const std::scoped_lock guard(mutex_);
+    if (!r.closed || !r.is_empty()) return false;
+    publication change(medium_);
+    change.store(r.newer == nullptr ? *first_ : r.newer->slab->next,
+                 r.slab->next.load(std::memory_order_relaxed));  // (F1)
+    change.release(r.slab, sizeof(slab_type));                   // (F2)
+    change.commit();
+    // (Q2) < (F1), (F2), which are one change: no link of a crash image leads there.
+    closed_.fetch_sub(1, std::memory_order_relaxed);
+    any_released_ = true;
+    directory_.remove(r);
+    return true;
+  }
+
+  // Its nodes are handed out again. `stays`: it is not chosen another time.
+  void open_again(record& r, bool stays) {
+    const std::scoped_lock guard(mutex_);
+    r.stays = r.stays || stays;
+    if (!r.closed) return;
+    directory_.reopen(r);
+    closed_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_closed(const record& r) {
+    const std::scoped_lock guard(mutex_);
+    return r.closed;
+  }
 
   // DRAM for what is known of free nodes, roughly.
   [[nodiscard]] std::uint64_t dram_bytes() const {
-    std::uint64_t bytes = bytes_of(runs_) + bytes_of(shared_) + bytes_of(unjudged_);
+    std::uint64_t bytes = directory_.bytes() + bytes_of(unjudged_);
     threads_.for_each([&](const thread_state& t) { bytes += sizeof t + bytes_of(t.free) + bytes_of(t.snipped); });
     return bytes;
   }
 
  private:
-  static constexpr std::size_t batch = sync::reclaim_batch<Medium>();
   static constexpr std::size_t most_free = 8 * batch;  // of a thread, before it shares half of them
 
   struct snipped_node {
@@ -249,6 +403,15 @@ class slabs {
     return false;
   }
 
+  // With so many free nodes in the threads' lists: more than a third are free, and half a slab; and there are several
+  // slabs.
+  bool is_sparse(std::size_t free_elsewhere) {
+    const std::scoped_lock guard(mutex_);
+    const std::size_t all = directory_.open_nodes();
+    const std::size_t free = directory_.open_free() + free_elsewhere;
+    return 3 * free > all + slab_type::capacity * 3 / 2 && all > slab_type::capacity;
+  }
+
   // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
   template <class T>
   static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
@@ -272,12 +435,39 @@ class slabs {
 
   // Makes the snipping durable, so that no crash leads to what the nodes are used for next. With `own` held.
   void release_snipped(thread_state& mine) {
-    for (const snipped_node& s : mine.snipped) media::flush(medium_, s.before->next);  // (Q1)
-    medium_.fence();                                                                   // (Q2)
+    {
+      // A link of a slab that was given back meanwhile needs no flush: it was marked after the snipping, durably. On a
+      // medium of DRAM it may be no memory any more.
+      std::unique_lock guard(mutex_, std::defer_lock);
+      if constexpr (!Medium::durable) guard.lock();
+      for (const snipped_node& s : mine.snipped) {
+        if (!is_mapped(*s.before)) continue;
+        media::flush(medium_, s.before->next);  // (Q1)
+      }
+    }
+    medium_.fence();  // (Q2)
     // (Q1) < (Q2) < reuse. If the link has been overwritten since, it or what replaced it was made durable then:
     // links are overwritten by inserts and marks, which flush them, and by snipping, which leaves them to the same end.
-    for (const snipped_node& s : mine.snipped) keep(mine.free, s.n);
+    for (const snipped_node& s : mine.snipped) keep_free(mine, *s.n);
     mine.snipped.clear();
+  }
+
+  // `n` is free from now on: in the lists of this thread, or in the record of its slab if that is being emptied. With
+  // `own` held.
+  void keep_free(thread_state& mine, node& n) {
+    if (closed_.load(std::memory_order_acquire) != 0) {
+      const std::scoped_lock guard(mutex_);
+      if (record* const r = directory_.of(n); r != nullptr && r->closed) return directory_.put(*r, n);
+    }
+    keep(mine.free, &n);
+  }
+
+  [[nodiscard]] bool is_mapped(const node& n) const noexcept {
+    if constexpr (Medium::durable)
+      return true;
+    else
+      return !any_released_ || directory_.of(n) != nullptr ||
+             (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
   // With `own` held.
@@ -285,32 +475,55 @@ class slabs {
     if (mine.free.size() <= most_free) return;
     const std::scoped_lock guard(mutex_);
     while (mine.free.size() > most_free / 2) {
-      keep(shared_, mine.free.back());
+      node& n = *mine.free.back();
+      directory_.put(*directory_.of(n), n);
       mine.free.pop_back();
     }
   }
 
   bool take_shared(thread_state& mine) {
     const std::scoped_lock own(mine.own);
-    const std::scoped_lock guard(mutex_);
-    if (!runs_.empty()) {
-      mine.rest = runs_.back();
-      runs_.pop_back();
-      return true;
+    try {
+      mine.free.reserve(mine.free.size() + batch);
+    } catch (const std::bad_alloc&) {
+      return false;
     }
-    for (std::size_t i = 0; i < batch && !shared_.empty(); ++i) {
-      keep(mine.free, shared_.back());
-      shared_.pop_back();
+    const auto before = static_cast<std::ptrdiff_t>(mine.free.size());
+    {
+      const std::scoped_lock guard(mutex_);
+      if (!directory_.hand_out(batch, [&](node& n) { mine.free.push_back(&n); })) return false;
     }
-    return !mine.free.empty();
+    // They are taken from the end: neighbours one after the other.
+    std::reverse(mine.free.begin() + before, mine.free.end());
+    return true;
   }
 
-  slab_type* next_unjudged() {
+  record* next_unjudged() {
     const std::scoped_lock guard(mutex_);
     if (unjudged_.empty()) return nullptr;
-    slab_type* const found = unjudged_.back();
+    record* const found = unjudged_.back();
     unjudged_.pop_back();
     return found;
+  }
+
+  template <class Judge>
+  void learn(record& r, Judge&& judge) {
+    std::vector<node*> found;
+    judge(*r.slab, found);
+    const std::scoped_lock guard(mutex_);
+    for (const node* const n : found) directory_.put(r, *n);
+    r.judged = true;
+  }
+
+  // False: none is closed.
+  bool open_closed() {
+    const std::scoped_lock guard(mutex_);
+    if (closed_.load(std::memory_order_relaxed) == 0) return false;
+    directory_.for_each([&](record& r) {
+      if (r.closed) directory_.reopen(r);
+    });
+    closed_.store(0, std::memory_order_relaxed);
+    return true;
   }
 
   bool take_slab(thread_state& mine) {
@@ -320,6 +533,11 @@ class slabs {
       publication change(medium_);
       made = make(change, first_->load(std::memory_order_relaxed));
       if (made == nullptr) return false;
+      try {
+        directory_.add(*made);
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
       change.store(*first_, medium_.locate(made).word());  // (A3)
       change.commit();
     }
@@ -332,10 +550,13 @@ class slabs {
   bool zeroed_;
   std::atomic<std::uint64_t>* first_ = nullptr;
   std::atomic<std::uint64_t>* writers_ = nullptr;
+  std::span<const node> heads_;
   std::mutex mutex_;
-  std::vector<node_run> runs_;
-  std::vector<node*> shared_;
-  std::vector<slab_type*> unjudged_;
+  slab_directory<slab_type> directory_;
+  std::vector<record*> unjudged_;
+  bool any_released_ = false;
+  std::atomic<std::size_t> closed_{0};  // slabs
+  std::atomic<bool> may_be_sparse_{false};
   std::atomic<thread_state*> states_{nullptr};
   media::thread_blocks<thread_state> threads_;
 };

@@ -3,8 +3,7 @@
 // what is left in it.
 //
 // Fresh: each entry that is left, inserted once, in the order in which the history inserted it. Hash tables never
-// shrink: for them it is a fresh one with as many entries as there ever were at a time. So it is, where sparse entries
-// are left, for skip lists, whose slabs are never given back.
+// shrink: for them it is a fresh one with as many entries as there ever were at a time.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
 
@@ -78,15 +77,11 @@ class space : public testing::Test {
   static constexpr std::uint64_t window = 10'000;
   static constexpr std::uint64_t windows = 10;
 
-  static constexpr bool joins_sparse_nodes = std::is_same_v<typename Setting::kind, kind<indexes::fast_fair>> ||
-                                             std::is_same_v<typename Setting::kind, kind<indexes::fp_tree>>;
-
-  // `sparse`: entries that are left were neighbours of those that were erased.
-  void expect_little(const history<index_type>& done, bool sparse = false) {
+  void expect_little(const history<index_type>& done) {
     const std::vector<std::uint64_t> left = done.left();
     medium_under_test<typename Setting::medium> other;
     auto fresh = index_type::open(*other.medium);
-    if (joins_sparse_nodes || (is_ordered<typename Setting::kind> && !sparse)) {
+    if (is_ordered<typename Setting::kind>) {
       for (const std::uint64_t key : left) ASSERT_EQ(fresh.insert(key, ~key), outcome::inserted);
     } else {
       for (const std::uint64_t key : done.latest(done.most())) static_cast<void>(fresh.insert(key, ~key));
