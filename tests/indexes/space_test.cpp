@@ -130,7 +130,7 @@ TYPED_TEST(space, of_what_a_random_nine_tenths_were_erased_from) {
   for (const std::uint64_t key : keys) this->history_.insert(key);
   for (const std::uint64_t key : keys)
     if (source.below(10) != 0) this->history_.erase(key);
-  this->expect_little(this->history_, true);
+  this->expect_little(this->history_);
 }
 
 // One key of each leaf stays, and its neighbours are full when it is left alone.
@@ -139,7 +139,7 @@ TYPED_TEST(space, of_what_runs_of_neighbours_were_erased_from) {
   for (std::uint64_t key = 0; key < 8 * this->window; ++key) this->history_.insert(key);
   for (std::uint64_t key = 0; key < 8 * this->window; ++key)
     if (key % stays != stays - 1) this->history_.erase(key);
-  this->expect_little(this->history_, true);
+  this->expect_little(this->history_);
 }
 
 // Every twentieth key stays, while another thread reads.
@@ -168,7 +168,7 @@ TYPED_TEST(space, of_what_one_in_twenty_is_left_of_under_a_reader) {
   constexpr std::uint64_t others = 3000;
   for (std::uint64_t key = 0; key < others; ++key) this->index_.upsert(key, ~key);
   for (std::uint64_t key = 0; key < others; ++key) this->index_.erase(key);
-  this->expect_little(this->history_, true);
+  this->expect_little(this->history_);
 }
 
 TYPED_TEST(space, of_what_was_filled_and_emptied_elsewhere) {
