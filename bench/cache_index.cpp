@@ -88,9 +88,11 @@ index_description describe(const spec& given) {
   return made;
 }
 
-const registration registered(combination{
-    "cache", "cache(INDEX,mode=serial|interleaved|parallel|bypass|adaptive,capacity=10%,eviction=lru|clock|s3_fifo)",
-    "the asynchronous cache in DRAM in front of an index (docs/cache.md)", describe});
+const registration registered(combination{"cache",
+                                          "cache(INDEX,mode=serial|interleaved|parallel|bypass|adaptive,capacity=10%,"
+                                          "eviction=s3_fifo|lru|clock,fills=background|caller)",
+                                          "the asynchronous cache in DRAM in front of an index (docs/cache.md)",
+                                          describe});
 
 }  // namespace
 }  // namespace pmlab::bench
