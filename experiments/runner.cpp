@@ -217,7 +217,7 @@ class runner {
   const run_settings& settings_;
   manifest noted_;
   std::vector<const cell*> shared_, alone_;
-  std::mutex lock_;  // of everything below, and of noted_
+  std::mutex lock_;             // of everything below, and of noted_
   std::exception_ptr unnoted_;  // why the manifest could not be written
   run_summary summary_;
   std::size_t ended_ = 0, total_ = 0;

@@ -43,7 +43,8 @@ template <class Medium, class Slab>
     return looks::free;
   const link_word next = n.next.load(std::memory_order_acquire);
   if (is_marked(next)) return looks::free;
-  if (target_of(next) != 0 &&
+  // A signed node behind a lost link counts wherever its link leads: the slab there may have gone since.
+  if (is_old && target_of(next) != 0 &&
       table.number_of(medium.resolve(media::pointer<node>(target_of(next)))) == node_table<Slab>::none)
     return looks::free;
   return is_old ? looks::old : looks::entry;

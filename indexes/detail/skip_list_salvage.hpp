@@ -126,6 +126,7 @@ class salvage_reader {
       const media::pointer<node> at(target_of(n->next.load(std::memory_order_acquire)));
       if (!at) continue;
       node* const next = medium_.resolve(at);
+      if (table_.number_of(next) == table_.none) continue;
       const origin from = origin::of(next->level.load(std::memory_order_acquire), at.word());
       if (reached_[table_.number_of(next)] || from.level == level_of_entries || is_stone(from) || is_blank(*next))
         continue;

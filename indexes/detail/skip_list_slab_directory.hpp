@@ -106,7 +106,7 @@ class slab_directory {
   [[nodiscard]] record* emptiest() const noexcept {
     for (std::size_t c = classes_.size(); c-- > classes_.size() / 4;)
       for (record* r = classes_[c]; r != nullptr; r = r->next)
-        if (!r->stays) return r;
+        if (!r->stays || r->is_empty()) return r;
     return nullptr;
   }
 

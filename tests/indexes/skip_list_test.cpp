@@ -219,6 +219,13 @@ class nodes_of {
     }
   }
 
+  // Takes a node out of the list, whose own link then leads to what is no slab of the list: as if that slab had gone.
+  void lose(std::size_t number) const {
+    const std::vector<node*> nodes = in_order();
+    nodes[number - 1]->next = nodes[number]->next.load();
+    nodes[number]->next = medium_.locate(root_).word();
+  }
+
   // As a list is that was made before nodes said who wrote them.
   void make_old() const {
     for (std::uint64_t at = root_->slabs; at != 0;) {
@@ -289,6 +296,29 @@ TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brough
                    error);
       for (std::uint64_t i = 0; i < keys + more; ++i) EXPECT_EQ(found[i], i >= keys || i % 10 != 0) << i;
     }
+}
+
+// K5: a slab may go that a lost entry leads to.
+TYPED_TEST(skip_lists, K5_a_lost_entry_is_noticed_wherever_its_own_link_leads) {
+  using list_type = typename TestFixture::template index<crash_medium>;
+  constexpr std::uint64_t keys = 100;
+  medium_under_test<crash_medium> under;
+  {
+    auto list = list_type::open(*under.medium);
+    for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
+  }
+  nodes_of<TypeParam>(*under.medium).lose(50);
+  under.reopen();
+  const std::string problem = problem_of<list_type>(*under.medium);
+  EXPECT_NE(problem.find("outside its list"), std::string::npos) << problem;
+  std::uint64_t salvaged = 0;
+  EXPECT_THROW(list_type::salvage(*under.medium, list_type::layout_name,
+                                  [&](std::uint64_t key, std::uint64_t value) {
+                                    ++salvaged;
+                                    EXPECT_EQ(key, scattered(value));
+                                  }),
+               error);
+  EXPECT_EQ(salvaged, keys);
 }
 
 // K5: the last node of a writer may have been cut off before its link, once for each crash: that is no damage, it does
