@@ -45,7 +45,6 @@ struct alignas(32) node {
 };
 static_assert(sizeof(node) == 32 && media::cache_line_bytes % sizeof(node) == 0);
 static_assert(sizeof(node) == flag_bits + 1);
-inline constexpr std::size_t nodes_of_line = media::cache_line_bytes / sizeof(node);
 
 // Which level a node is of, and which thread wrote it when: `writer` is a number that no other thread of any run has,
 // `turn` counts the nodes that it wrote. Nodes of lists that were made before nodes kept this have writer 0.
@@ -107,7 +106,6 @@ struct alignas(media::cache_line_bytes) slab {
   std::atomic<std::uint64_t> kind;
   alignas(media::cache_line_bytes) std::array<node, capacity> nodes;
 };
-static_assert(slab<1024>::capacity % nodes_of_line == 0);
 static_assert(sizeof(slab<1024>) == 1024 && offsetof(slab<1024>, nodes) == media::cache_line_bytes);
 
 // What the named root leads to. `heads[n]` is where the list of level n begins; its key and value mean nothing.

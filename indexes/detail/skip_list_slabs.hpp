@@ -70,18 +70,15 @@ class slabs {
     } else {
       // Of a pool that was on the device before: a node with an old signature would be taken for one that a lost link
       // cut off.
+      bool was_used = false;
       if constexpr (Medium::durable)
-        for (std::size_t i = 0; i < slab_type::capacity; i += nodes_of_line) {
-          bool was_used = false;
-          for (std::size_t in_line = i; in_line < i + nodes_of_line; ++in_line) {
-            node& n = made->nodes[in_line];
-            if (n.level.load(std::memory_order_relaxed) == 0) continue;
-            n.level.store(0, std::memory_order_relaxed);
-            was_used = true;
-          }
-          if (was_used) media::flush(medium_, made->nodes[i]);  // (A4) all of its line
+        for (node& n : made->nodes) {
+          if (n.level.load(std::memory_order_relaxed) == 0) continue;
+          n.level.store(0, std::memory_order_relaxed);
+          was_used = true;
         }
-      media::persist(medium_, made->next);  // (A2) `kind` is in this line, too.
+      if (was_used) media::flush(medium_, *made);  // (A4)
+      media::persist(medium_, made->next);         // (A2) `kind` is in this line, too.
     }
     // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose unused
     // nodes would be taken for used ones.

@@ -160,7 +160,12 @@ TYPED_TEST(mutation_of, A9_C3_the_wrong_line_flushed_at_times) {
   this->expect_found({mutation::flush_of_wrong_line, 11});
 }
 // C12, F1: a range that crosses a line, and its last line is forgotten.
-TYPED_TEST(mutation_of, C12_F1_the_last_line_not_flushed) { this->expect_found({mutation::flush_misses_last_line, 1}); }
+TYPED_TEST(mutation_of, C12_F1_the_last_line_not_flushed) {
+  if (std::is_same_v<TypeParam, kind<indexes::skip_list>>)
+    GTEST_SKIP() << "the only range that it flushes is a new slab's, whose last line matters only where a slab of an "
+                    "earlier pool lay at the same place; no image of these runs has one";
+  this->expect_found({mutation::flush_misses_last_line, 1});
+}
 TYPED_TEST(mutation_of, flush_after_the_fence) { this->expect_found({mutation::flush_after_fence, 1}); }
 TYPED_TEST(mutation_of, flush_after_the_fence_at_times) { this->expect_found({mutation::flush_after_fence, 11}); }
 TYPED_TEST(mutation_of, published_words_not_durable) { this->expect_found({mutation::publication_not_durable, 1}); }
