@@ -131,7 +131,8 @@ class single_mutation_of : public testing::Test {
     // A list has no split: to change its shape it allocates a slab, which is one publication.
     if (tried.empty()) GTEST_SKIP() << "no change of shape flushes anything";
     EXPECT_GE(tried.size(), 3U);
-    EXPECT_GE(3 * found, 2 * tried.size()) << Kind::name << " does without " << to_string(what) << " at" << survivors;
+    // FAST-FAIR: a split fences once for the new node, and once or twice for its separator, which recovery does without.
+    EXPECT_GE(2 * found, tried.size()) << Kind::name << " does without " << to_string(what) << " at" << survivors;
     std::printf("  %zu of %zu found; not noticed:%s\n", found, tried.size(), survivors.c_str());
   }
 };
