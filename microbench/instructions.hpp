@@ -23,13 +23,13 @@ template <std::size_t Width>
   static_assert(Width == 8 || Width == 16 || Width == 32 || Width == 64);
   if constexpr (Width == 8) {
     std::uint64_t word;
-    asm volatile("movq (%1), %0" : "=r"(word) : "r"(at) : "memory");
+    asm volatile("movq %1, %0" : "=r"(word) : "m"(*at) : "memory");
   } else if constexpr (Width == 16) {
-    asm volatile("vmovdqu (%0), %%xmm0" : : "r"(at) : "xmm0", "memory");
+    asm volatile("vmovdqu %0, %%xmm0" : : "m"(*at) : "xmm0", "memory");
   } else if constexpr (Width == 32) {
-    asm volatile("vmovdqu (%0), %%ymm0" : : "r"(at) : "xmm0", "memory");
+    asm volatile("vmovdqu %0, %%ymm0" : : "m"(*at) : "xmm0", "memory");
   } else {
-    asm volatile("vmovdqu64 (%0), %%zmm0" : : "r"(at) : "xmm0", "memory");
+    asm volatile("vmovdqu64 %0, %%zmm0" : : "m"(*at) : "xmm0", "memory");
   }
 }
 
