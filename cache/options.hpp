@@ -77,10 +77,10 @@ struct options {
   std::uint64_t expected_entries = 0;
   // Of a cache whose policy is chosen at run time.
   eviction evict = eviction::s3_fifo;
+  // Which threads install fills. `fillers`, `queue` and `rest` are of background filling.
   filling fill_by = filling::background;
 
-  // Of background filling, from here to `rest`.
-  // Threads that install fills. 0: none; fills wait until somebody calls `run_fills`.
+  // Threads that install fills. 0: none; fills wait until a thread calls `run_fills`.
   unsigned fillers = 1;
   // Fills that may wait for each filler, about; an eighth of them of one calling thread, unless they are few. More are
   // dropped.
