@@ -68,15 +68,14 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      // Of a pool that was on the device before: a node with an old signature would be taken for one that a lost link
-      // cut off.
+      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would be
+      // taken for one that a lost link cut off.
       bool was_used = false;
-      if constexpr (Medium::durable)
-        for (node& n : made->nodes) {
-          if (n.level.load(std::memory_order_relaxed) == 0) continue;
-          n.level.store(0, std::memory_order_relaxed);
-          was_used = true;
-        }
+      for (node& n : made->nodes) {
+        if (n.level.load(std::memory_order_relaxed) == 0) continue;
+        n.level.store(0, std::memory_order_relaxed);
+        was_used = true;
+      }
       if (was_used) media::flush(medium_, *made);  // (A4)
       media::persist(medium_, made->next);         // (A2) `kind` is in this line, too.
     }
