@@ -28,4 +28,5 @@ class Parser(argparse.ArgumentParser):
                 raise Failure(f"{self.prog} has no option {name}",
                               f"did you mean {nearest(name, [k for k in known if k.startswith('--')])}? "
                               f"`{self.prog} --help` names the options")
-        return super().parse_args(args, namespace)
+        # Names and options in any order: argparse alone takes `M1 --quiet M2` for one name and a mistake.
+        return self.parse_intermixed_args(args, namespace)
