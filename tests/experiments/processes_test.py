@@ -95,7 +95,8 @@ class Processes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             running, (child, grandchild) = self.parent(folder)
             running.kill()
-            running.communicate(timeout=30)
+            running.stdout.close()
+            running.wait(timeout=30)
             deadline = time.monotonic() + 5
             while lives(child) and time.monotonic() < deadline:
                 time.sleep(0.02)
