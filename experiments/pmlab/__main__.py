@@ -5,6 +5,7 @@ that only `pmlab report` needs matplotlib."""
 
 import importlib
 import os
+import signal
 import sys
 
 from . import errors, processes
@@ -18,6 +19,9 @@ def _complain(problem):
 
 
 def _dispatch(arguments):
+    if sys.version_info < (3, 11):
+        raise errors.Failure(f"this Python is version {sys.version.split()[0]}, and pmlab needs 3.11",
+                             "name another one in PMLAB_PYTHON")
     if not arguments:
         raise errors.Failure("no command was given", f"give one of {', '.join(COMMANDS)}")
     command, *rest = arguments
@@ -41,6 +45,8 @@ def _flush(status):
 def main():
     """Runs one command. Exit statuses are those of the C++ commands: 0, 1 (found while working), 2 (bad input)."""
     try:
+        # As other programs: a reader that has read enough (head) is no error.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         with processes.signals():
             return _flush(_dispatch(sys.argv[1:]))
     except errors.Failure as failure:

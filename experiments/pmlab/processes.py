@@ -186,6 +186,13 @@ def _pass_lines_on(child, on_line, deadline):
             return True
 
 
+def _end(child):
+    """How it ends, once it was told to, is of no interest."""
+    child.stop()
+    with contextlib.suppress(Failure):
+        child.wait()
+
+
 def run(words, output=None, timeout=None, on_line=None, merge_errors=False, environment=None):
     """Runs a program to its end; its exit status. `output`: file for what it prints; `on_line`: called with each line
     that it prints, instead. `timeout`, in seconds: it is ended, and Failure is raised. Raises Interrupted: SIGINT or
@@ -198,14 +205,11 @@ def run(words, output=None, timeout=None, on_line=None, merge_errors=False, envi
             if in_time and deadline is not None:
                 in_time = first_ended([child], max(0, deadline - time.monotonic())) is not None
         except BaseException:
-            child.stop()
-            child.wait()
+            _end(child)
             raise
         if in_time:
             return child.wait()
-        child.stop()
-        with contextlib.suppress(Failure):
-            child.wait()
+        _end(child)
         if _first_signal:
             raise Interrupted(_first_signal)
         raise Failure(f"{child.words[0]} timed out after {timeout:g} s", "give it more time, or less to do")
