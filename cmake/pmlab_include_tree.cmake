@@ -2,7 +2,7 @@
 # alike, so the build tree gets a folder `pmlab` that links to the source folders. No folder named `cache` or `base`
 # ever lands on anybody's include path.
 set(PMLAB_HEADER_FOLDERS base media sync indexes cache hybrid strings)
-set(PMLAB_TOOL_FOLDERS erased workload pibench simulator verify bench microbench claims pool cli)
+set(PMLAB_TOOL_FOLDERS erased workload pibench simulator verify bench microbench pool cli)
 set(PMLAB_INCLUDE_TREE ${CMAKE_CURRENT_BINARY_DIR}/include)
 
 file(MAKE_DIRECTORY ${PMLAB_INCLUDE_TREE}/pmlab)
