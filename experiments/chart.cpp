@@ -1,8 +1,8 @@
 // Charts as files describe them.
+#include "experiments/chart.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include <pmlab/experiments/chart.hpp>
-#include <pmlab/experiments/toml_text.hpp>
+#include "experiments/toml_text.hpp"
 
 #include <algorithm>
 #include <string>

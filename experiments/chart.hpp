@@ -1,7 +1,7 @@
 // The charts of an experiment, as its file describes them; scripts/report draws them.
 #pragma once
 
-#include <pmlab/experiments/experiment.hpp>
+#include "experiments/experiment.hpp"
 
 #include <string_view>
 #include <vector>

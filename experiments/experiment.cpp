@@ -1,10 +1,10 @@
 // Reads experiments.
+#include "experiments/experiment.hpp"
+#include "tools/support/read_file.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/read_file.hpp>
 #include <pmlab/base/suggest.hpp>
-#include <pmlab/experiments/chart.hpp>
-#include <pmlab/experiments/experiment.hpp>
-#include <pmlab/experiments/toml_text.hpp>
+#include "experiments/chart.hpp"
+#include "experiments/toml_text.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -21,7 +21,7 @@
 // What is compared with each other belongs into one cell: `pmlab bench` measures its indexes in turns.
 #pragma once
 
-#include <pmlab/base/named_text.hpp>
+#include "tools/support/named_text.hpp"
 
 #include <map>
 #include <span>

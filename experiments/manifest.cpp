@@ -1,10 +1,10 @@
 // What was run into a folder, and how it ended.
+#include "experiments/manifest.hpp"
+#include "tools/bench/results_json.hpp"
+#include "tools/support/build_info.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/shell_form.hpp>
-#include <pmlab/bench/build_info.hpp>
-#include <pmlab/bench/machine.hpp>
-#include <pmlab/bench/results_json.hpp>
-#include <pmlab/experiments/manifest.hpp>
 
 #include <algorithm>
 #include <fstream>

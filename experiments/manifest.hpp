@@ -1,8 +1,8 @@
 // What was run into a folder, and how it ended: FOLDER/manifest.json, for --resume, for the judges and for the report.
 #pragma once
 
-#include <pmlab/experiments/experiment.hpp>
-#include <pmlab/experiments/plan.hpp>
+#include "experiments/experiment.hpp"
+#include "experiments/plan.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
 // From an experiment to the calls of pmlab that it stands for.
+#include "experiments/plan.hpp"
+#include "tools/support/file_form.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/file_form.hpp>
 #include <pmlab/base/quantity.hpp>
-#include <pmlab/experiments/plan.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // From an experiment to the calls of pmlab that it stands for.
 #pragma once
 
-#include <pmlab/experiments/experiment.hpp>
+#include "experiments/experiment.hpp"
 
 #include <string>
 #include <string_view>

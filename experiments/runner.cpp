@@ -1,9 +1,9 @@
 // Runs cells, each as a child process.
+#include "experiments/runner.hpp"
+#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/shell_form.hpp>
-#include <pmlab/claims/child.hpp>
-#include <pmlab/experiments/manifest.hpp>
-#include <pmlab/experiments/runner.hpp>
+#include "claims/child.hpp"
+#include "experiments/manifest.hpp"
 
 #include <algorithm>
 #include <chrono>

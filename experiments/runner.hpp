@@ -1,8 +1,8 @@
 // Runs cells: each a child process of pmlab, so that one that fails takes no other one with it.
 #pragma once
 
-#include <pmlab/experiments/experiment.hpp>
-#include <pmlab/experiments/plan.hpp>
+#include "experiments/experiment.hpp"
+#include "experiments/plan.hpp"
 
 #include <cstddef>
 #include <filesystem>

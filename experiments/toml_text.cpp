@@ -1,7 +1,7 @@
 // Values of TOML files as text.
+#include "experiments/toml_text.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include <pmlab/experiments/toml_text.hpp>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // What is said of a place in a TOML file, and values as the text that a command line has.
 #pragma once
 
-#include <pmlab/bench/toml_file.hpp>
+#include "tools/support/toml_file.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Files of experiments: what is read, and what is refused with which remedy.
+#include "experiments/experiment.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/experiments/experiment.hpp>
 
 #include <string>
 

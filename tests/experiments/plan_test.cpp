@@ -1,10 +1,10 @@
 // Plans: which calls an experiment stands for, and that those which come with pmlab feed every claim.
+#include "experiments/plan.hpp"
+#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/shell_form.hpp>
 #include <pmlab/base/spec.hpp>
-#include <pmlab/claims/indexes.hpp>
-#include <pmlab/experiments/experiment.hpp>
-#include <pmlab/experiments/plan.hpp>
+#include "claims/indexes.hpp"
+#include "experiments/experiment.hpp"
 
 #include <algorithm>
 #include <map>
