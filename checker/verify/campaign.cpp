@@ -70,7 +70,7 @@ void shorten(const subject& kind, violation& found, double seconds) {
 // What distinguishes a part of the rounds: of sixteen, seven have nothing of it.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
-  const bool ours = !kind.modest && kind.open_image != nullptr;
+  const bool ours = !kind.reserves_sentinels && kind.open_image != nullptr;
   if (!ours || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.

@@ -347,7 +347,7 @@ std::string crash_explorer::work_on(target& index, image_medium* medium) {
   for (std::size_t i = 0; i < operations; ++i) {
     std::size_t which = random_.below(known);
     step s{random_action(random_, {}), model_[which].first, random_.next()};
-    if (kind_.modest && s.what == action::upsert) s.what = action::update;
+    if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
     if (is_long && !random_.one_in(4)) {
       // Beside a known key, where no key of the run is.
       const std::uint64_t fresh = model_[which].first ^ (random_.next() >> 20);

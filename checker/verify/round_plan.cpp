@@ -55,7 +55,7 @@ class planner {
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
-    return make_keys(kind_.modest && !tame ? key_set::dense : keys, count, source);
+    return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
   }
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
@@ -156,8 +156,8 @@ class planner {
         for (std::size_t i = 0; i < options_.operations; ++i) {
           planned_step s;
           s.what = {random_action(source_, mix_of(i)), plan_.keys[source_.below(plan_.keys.size())],
-                    source_.one_in(4) && !kind_.modest ? source_.below(3) : ++unique_};
-          if (kind_.modest && s.what.what == action::upsert) s.what.what = action::insert;
+                    source_.one_in(4) && !kind_.reserves_sentinels ? source_.below(3) : ++unique_};
+          if (kind_.reserves_sentinels && s.what.what == action::upsert) s.what.what = action::insert;
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];

@@ -95,7 +95,8 @@ const subject& combine(const std::string& text, const spec& given) {
   whole.open_durable_part =
       parts.front()->open_durable_part ? parts.front()->open_durable_part : parts.front()->open_simulated;
   whole.has_threads = true;
-  whole.modest = std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->modest; });
+  whole.reserves_sentinels =
+      std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->reserves_sentinels; });
   whole.open_simulated = [parts, in_dram, given, combine = made.combine] {
     std::vector<std::unique_ptr<target>> open;
     for (std::size_t i = 0; i < parts.size(); ++i)
