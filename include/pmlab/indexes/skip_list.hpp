@@ -287,7 +287,7 @@ class skip_list {
     while (key > 0) {
       node& n = towers_.floor(key - 1);
       if (is_head(n)) break;
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       if (!is_marked(n.next.load(std::memory_order_acquire))) return n;
       key = n.key.load(std::memory_order_acquire);
     }
@@ -299,7 +299,7 @@ class skip_list {
     const sync::version_lock& lock = body_.lock_of(n);
     for (;;) {
       const std::uint64_t version = lock.read_begin();
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       const reading r{body_.list.settled(n), n.value.load(std::memory_order_acquire)};
       if (lock.read_validate(version)) [[likely]]
         return r;
@@ -310,7 +310,7 @@ class skip_list {
   [[nodiscard]] std::optional<value_type> find_from(node& at, key_type key) const {
     node* n = &at;
     if (is_head(*n) || n->key.load(std::memory_order_acquire) != key) {
-      if (!is_head(*n)) media::visit(body_.medium, *n);
+      if (!is_head(*n)) media::annotate_read(body_.medium, *n);
       node* start = n;
       if (is_marked(n->next.load(std::memory_order_acquire))) start = &before(n->key.load(std::memory_order_acquire));
       return value_at(body_.list.first_from(*start, key), key);
@@ -344,7 +344,7 @@ class skip_list {
   [[nodiscard]] node* entry_of(key_type key) const {
     node& n = towers_.floor(key);
     if (!is_head(n)) {
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       if (n.key.load(std::memory_order_acquire) == key && !is_marked(n.next.load(std::memory_order_acquire))) return &n;
     }
     const place at = place_of(key);
@@ -408,7 +408,7 @@ class skip_list {
     node* made = nullptr;
     for (node* start = &towers_.floor(key);;) {
       if (!is_head(*start)) {
-        media::visit(body_.medium, *start);
+        media::annotate_read(body_.medium, *start);
         if (start->key.load(std::memory_order_acquire) == key &&
             !is_marked(start->next.load(std::memory_order_acquire))) {
           if (const auto answer = on_existing(*start)) return give_up(made, *answer);

@@ -391,9 +391,9 @@ class string_index {
     if constexpr (Values::in_blocks) {
       if (stored == 0) return {};
       const bytes_block& block = bytes_at(stored);
-      media::visit(medium_, block);
+      media::annotate_read(medium_, block);
       const std::string_view text = block.text();
-      medium_.visit(text.data(), text.size());
+      medium_.annotate_read(text.data(), text.size());
       return value_type(text);
     } else {
       return stored;

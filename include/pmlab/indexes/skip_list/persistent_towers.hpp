@@ -246,7 +246,7 @@ class persistent_towers {
     ascent keys;
     for (link_word link = from.next.load(std::memory_order_acquire); body_.list.can_follow(link);) {
       node& n = *body_.list.unchecked_target(link);
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       link = n.next.load(std::memory_order_acquire);
       const key_type here = n.key.load(std::memory_order_acquire);
       if (here > key || !keys.goes_to(here)) break;

@@ -533,9 +533,9 @@ class digital : private parts<Medium, Index> {
     if (l.skip == 0) return {};
     const std::uint64_t block = words.find(l.word(prefix_code)).value_or(0);
     const auto& prefix = prefix_at(block);
-    media::visit(medium, prefix);
+    media::annotate_read(medium, prefix);
     const std::string_view text = prefix.text();
-    medium.visit(text.data(), text.size());
+    medium.annotate_read(text.data(), text.size());
     return text.substr(text.size() - l.skip);
   }
 
