@@ -34,7 +34,7 @@
 //
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
 // deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
-// each step. Persistent towers are not arrays behind the node but stones, nodes of lists of their own: all nodes have
+// each step. Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes have
 // one size, none spans two lines, and every level is kept by the one list algorithm. Recovery follows the list by
 // thousands of walks at once instead of sorting what the slabs hold. Unlinking is not flushed by the operation that
 // does it, but before the node is used again, many at a time: erase costs one flush and one fence.
@@ -47,7 +47,7 @@
 //       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
 //       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
 //       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
-//   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
+//   K4  A node of a slab is in the list, in a list of tower nodes, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
 //       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
 //       most one for each thread and crash.
@@ -433,9 +433,9 @@ class skip_list {
       }
       if (body_.list.link(at, *made)) break;
     }
-    auto stones = towers_.prepare(key, *made, [this] { return allocate(); });
-    build_tower(key, *made, stones);
-    towers_.put_away(stones);
+    auto tower_nodes = towers_.prepare(key, *made, [this] { return allocate(); });
+    build_tower(key, *made, tower_nodes);
+    towers_.put_away(tower_nodes);
     return outcome::inserted;
   }
 
@@ -472,7 +472,7 @@ class skip_list {
     node* const made = body_.nodes.allocate_known();
     if (made == nullptr) return false;
     body_.nodes.sign(*made, detail::skip_list::level_of_entries);
-    auto stones = towers_.prepare(key, *made, [this] { return body_.nodes.allocate_known(); });
+    auto tower_nodes = towers_.prepare(key, *made, [this] { return body_.nodes.allocate_known(); });
     bool is_ours = false;
     bool is_moved = false;
     {
@@ -485,13 +485,13 @@ class skip_list {
       }
     }
     if (is_moved) {
-      build_tower(key, *made, stones);
+      build_tower(key, *made, tower_nodes);
       node& before = snip(key);
       if (is_ours) body_.retire(old, before);
     } else {
       body_.nodes.give_back(*made);
     }
-    towers_.put_away(stones);
+    towers_.put_away(tower_nodes);
     return true;
   }
 
@@ -499,22 +499,22 @@ class skip_list {
   bool move_tower(key_type key) {
     node* const n = entry_of(key);
     if (n == nullptr) return true;
-    auto stones = towers_.prepare(key, *n, [this] { return body_.nodes.allocate_known(); });
+    auto tower_nodes = towers_.prepare(key, *n, [this] { return body_.nodes.allocate_known(); });
     bool is_done = true;
     {
       const std::scoped_lock lock(body_.lock_of(*n));
-      if (!is_marked(n->next.load(std::memory_order_acquire))) is_done = towers_.renew(key, *n, stones);
+      if (!is_marked(n->next.load(std::memory_order_acquire))) is_done = towers_.renew(key, *n, tower_nodes);
     }
-    towers_.put_away(stones);
+    towers_.put_away(tower_nodes);
     return is_done;
   }
 
   // The tower of an entry that was linked a moment ago.
-  template <class Stones>
-  void build_tower(key_type key, node& made, Stones& stones) {
+  template <class TowerNodes>
+  void build_tower(key_type key, node& made, TowerNodes& tower_nodes) {
     // A thread that has erased or moved the entry meanwhile has had this lock, and found no tower.
     const std::scoped_lock lock(body_.lock_of(made));
-    if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, stones);
+    if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, tower_nodes);
   }
 
   [[nodiscard]] auto judge_of_slabs() {
