@@ -444,7 +444,7 @@ class skip_list {
     return answer;
   }
 
-  node* allocate() { return body_.nodes.allocate(judge_of_slabs()); }
+  node* allocate() { return body_.nodes.allocate(slab_recovery()); }
 
   // ---- moving: `n` is a node of a slab that is to be emptied ----
 
@@ -454,7 +454,7 @@ class skip_list {
       towers_.shrink(body_.nodes.used());
     };
     body_.compact.step(
-        body_.nodes, body_.epochs, judge_of_slabs(), [this](node& n) { return move_away(n); }, shrink);
+        body_.nodes, body_.epochs, slab_recovery(), [this](node& n) { return move_away(n); }, shrink);
   }
 
   // Moves what `n` is in a list, if it is in one. False: there is no node to move it to.
@@ -517,10 +517,10 @@ class skip_list {
     if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, tower_nodes);
   }
 
-  [[nodiscard]] auto judge_of_slabs() {
+  [[nodiscard]] auto slab_recovery() {
     return [this](auto& slab, auto& found) {
       const auto guard = body_.epochs.pin();
-      towers_.judge(slab, found);
+      towers_.recover_slab(slab, found);
     };
   }
 

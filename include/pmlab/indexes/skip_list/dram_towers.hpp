@@ -86,7 +86,7 @@ class dram_towers {
   }
   static void put_away(tower_nodes& /*made*/) noexcept {}
   template <class Slab>
-  static void judge(Slab& /*s*/, std::vector<node*>& /*found*/) noexcept {}
+  static void recover_slab(Slab& /*s*/, std::vector<node*>& /*found*/) noexcept {}
 
   // With the lock of `n` held; put: `n` is not marked. Without memory nothing happens: it is a hint.
   void put(key_type key, node& n, tower_nodes& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }

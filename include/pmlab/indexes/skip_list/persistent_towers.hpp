@@ -33,7 +33,7 @@ namespace pmlab::indexes::detail::skip_list {
 //       he looked, or at an entry, which may be marked but is not given back before its tower nodes are marked.
 //   W3  So it is after a crash: tower nodes may be missing, or lead to an entry that is marked; none that is not marked
 //       leads to a node that is used for something else. Entry and tower nodes of what was being erased are taken out when
-//       the slab of the entry is judged.
+//       the slab of the entry is recovered.
 //   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
 //   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over tower nodes
 //       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
@@ -59,9 +59,9 @@ class persistent_towers {
       : body_(b),
         old_(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire))),
         claimed_((old_.slabs().size() * slab_type::capacity + 63) / 64),
-        judged_(old_.slabs().size()) {
+        recovered_(old_.slabs().size()) {
     // The newest slab, where most of the free nodes are, comes first.
-    b.nodes.leave_unjudged(old_.slabs());
+    b.nodes.leave_unrecovered(old_.slabs());
   }
 
   // A node at or below `key`, which may be marked; or the head.
@@ -152,24 +152,24 @@ class persistent_towers {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }
 
-  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not judged yet, the judge may be the one.
+  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not recovered yet, the judge may be the one.
   bool claim(const node& n) {
     const std::size_t number = old_.number_of(&n);
-    if (number == old_.none || judged_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
+    if (number == old_.none || recovered_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
     const std::uint64_t bit = std::uint64_t{1} << number % 64;
     return (claimed_[number / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
   }
 
   // Adds the free nodes of a slab to `found`, and takes out what a crash left half erased. Under a guard, without
   // locks.
-  void judge(slab_type& s, std::vector<node*>& found) {
+  void recover_slab(slab_type& s, std::vector<node*>& found) {
     for (node& n : s.nodes) {
       const std::uint64_t level = level_of(n);
       if (level > levels_in_medium) continue;
-      const bool is_free = level == 0 ? claim(n) : level == 1 ? judge_entry(n) : judge_node(n, level - 1);
+      const bool is_free = level == 0 ? claim(n) : level == 1 ? recover_entry(n) : recover_node(n, level - 1);
       if (is_free) keep(found, n);
     }
-    judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
+    recovered_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
 
   // Its nodes go with the entries.
@@ -181,7 +181,7 @@ class persistent_towers {
     return level;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return claimed_.size() * sizeof claimed_[0] + judged_.size() + old_.slabs().size() * 3 * sizeof(void*);
+    return claimed_.size() * sizeof claimed_[0] + recovered_.size() + old_.slabs().size() * 3 * sizeof(void*);
   }
 
   // C1 of every level; every tower node leads to one of its key below it.
@@ -308,7 +308,7 @@ class persistent_towers {
     return (claimed_[number / 64].load(std::memory_order_acquire) >> number % 64 & 1) != 0;
   }
 
-  bool judge_entry(node& n) {
+  bool recover_entry(node& n) {
     const key_type key = n.key.load(std::memory_order_acquire);
     bool was_deleted = false;
     {
@@ -331,7 +331,7 @@ class persistent_towers {
     return false;
   }
 
-  bool judge_node(node& n, std::size_t level) {
+  bool recover_node(node& n, std::size_t level) {
     const key_type key = n.key.load(std::memory_order_acquire);
     if (is_claimed(n) || place_of(level, key).right == &n || !claim(n)) return false;
     if (!is_marked(n.next.load(std::memory_order_acquire))) return true;
@@ -342,7 +342,7 @@ class persistent_towers {
   body_type& body_;
   node_table<slab_type> old_;
   std::vector<std::atomic<std::uint64_t>> claimed_;  // nodes of `old_` that somebody retires or has found free
-  std::vector<std::atomic<bool>> judged_;            // slabs of `old_`
+  std::vector<std::atomic<bool>> recovered_;         // slabs of `old_`
 };
 
 }  // namespace pmlab::indexes::detail::skip_list
