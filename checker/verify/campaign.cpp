@@ -109,7 +109,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   // Twelve operations from just before a split.
   if (seed % 16 == 5) {
     round.grown = true;
-    round.full = seed / 16 % (subject.open_copy_on_image != nullptr ? 2 : 3) == 1;
+    round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }

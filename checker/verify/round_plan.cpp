@@ -84,8 +84,8 @@ class planner {
   // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
   [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
     // Of an index and its copy, either one is about to split.
-    const bool of_copy = kind_.open_copy_on_image != nullptr && source_.one_in(2);
-    const auto open = of_copy ? kind_.open_copy_on_image : kind_.open_image;
+    const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
+    const auto open = of_replica ? kind_.open_replica_on_image : kind_.open_image;
     if (open == nullptr) return keys.size() / 2;
     image_medium medium(trial_bytes);
     medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);

@@ -91,7 +91,7 @@ const subject& combine(const std::string& text, const spec& given) {
   whole.image_is_ordered = parts.front()->image_is_ordered;
   whole.key_of_hash = parts.front()->key_of_hash;
   whole.open_image = parts.front()->open_image;
-  if (parts.size() > 1) whole.open_copy_on_image = parts[1]->open_image;
+  if (parts.size() > 1) whole.open_replica_on_image = parts[1]->open_image;
   whole.open_durable_part =
       parts.front()->open_durable_part ? parts.front()->open_durable_part : parts.front()->open_simulated;
   whole.has_threads = true;

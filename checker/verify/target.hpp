@@ -133,7 +133,7 @@ struct subject {
 
   // Of a combination with a copy of its data: the copy's index on an image, so that it can be brought to the end of its
   // space as well. Or nullptr.
-  std::unique_ptr<target> (*open_copy_on_image)(image_medium& medium) = nullptr;
+  std::unique_ptr<target> (*open_replica_on_image)(image_medium& medium) = nullptr;
 };
 
 // What an index is made into: a cache in front of it, or several of them side by side. Its specification,
