@@ -42,7 +42,7 @@ class any_medium {
   virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
   virtual void fence() noexcept = 0;
   virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;
-  virtual void visit(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void annotate_read(const void* start, std::size_t bytes) noexcept = 0;
   virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
   virtual media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) = 0;
   [[nodiscard]] virtual media::usage used() const = 0;
@@ -90,7 +90,7 @@ class erased_medium final : public any_medium {
   void copy(void* target, const void* source, std::size_t bytes) noexcept override {
     medium_.copy(target, source, bytes);
   }
-  void visit(const void* start, std::size_t bytes) noexcept override { medium_.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept override { medium_.annotate_read(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept override {
     if constexpr (Medium::parts.prefetches) medium_.prefetch(start, bytes);
   }
@@ -153,7 +153,7 @@ class attached_medium {
   void flush(const void* start, std::size_t bytes) noexcept { behind_.flush(start, bytes); }
   void fence() noexcept { behind_.fence(); }
   void copy(void* target, const void* source, std::size_t bytes) noexcept { behind_.copy(target, source, bytes); }
-  void visit(const void* start, std::size_t bytes) noexcept { behind_.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept { behind_.annotate_read(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept { behind_.prefetch(start, bytes); }
   media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     return behind_.named_root(name, layout, version);

@@ -1,5 +1,5 @@
 // What the threads of a run were promised so far.
-#include "checker/verify/promises.hpp"
+#include "checker/verify/history_model.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -22,27 +22,27 @@ key_state state_in(std::span<const indexes::entry> entries, std::uint64_t key) {
 
 }  // namespace
 
-promises::promises(std::vector<std::uint64_t> keys) : keys_(std::move(keys)), states_(keys_.size()) {}
+history_model::history_model(std::vector<std::uint64_t> keys) : keys_(std::move(keys)), states_(keys_.size()) {}
 
-promises::key_history& promises::of(std::uint64_t key) {
+history_model::key_history& history_model::of(std::uint64_t key) {
   return states_[static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin())];
 }
 
-void promises::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
+void history_model::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
 
-void promises::add_operation(key_history& k, unsigned thread, const step& s) {
+void history_model::add_operation(key_history& k, unsigned thread, const step& s) {
   k.under_way.push_back({thread, s});
   k.reachable.clear();
 }
 
-promises::taken_effect promises::taken_effect::with(const answer& a) noexcept {
+history_model::taken_effect history_model::taken_effect::with(const answer& a) noexcept {
   constexpr std::uint16_t first_outcome = 3;
   if (a.changed) return {0, static_cast<std::uint16_t>(first_outcome + static_cast<std::uint16_t>(*a.changed))};
   return a.found ? taken_effect{*a.found, 2} : taken_effect{0, 1};
 }
 
 // The last ones first: what is there already was mostly added a moment ago. Beyond `operations`, effects are empty.
-void promises::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
+void history_model::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
   for (std::size_t i = courses.size(); i > 0; --i) {
     const course& known = courses[i - 1];
     if (known.state == c.state &&
@@ -55,8 +55,8 @@ void promises::add_if_new(std::vector<course>& courses, std::size_t operations, 
 
 // Lets operations under way take effect in `courses`, in every order; of operation `last` only what comes up to it
 // (none: all of them).
-void promises::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
-                          std::optional<std::size_t> last) {
+void history_model::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
+                               std::optional<std::size_t> last) {
   for (std::size_t i = 0; i < courses.size(); ++i) {
     if (last && courses[i].effects[*last]) continue;
     for (std::size_t which = 0; which < under_way.size(); ++which) {
@@ -69,7 +69,7 @@ void promises::let_happen(std::vector<course>& courses, const std::vector<operat
 }
 
 // The operation is over. Courses that differed in it only are one now.
-void promises::drop(key_history& k, std::size_t which) {
+void history_model::drop(key_history& k, std::size_t which) {
   const std::size_t count = k.under_way.size();
   std::vector<course> left;
   for (course& c : k.courses) {
@@ -83,21 +83,21 @@ void promises::drop(key_history& k, std::size_t which) {
   if (is_settled(k)) k.told.clear();
 }
 
-void promises::begin(key_history& k, unsigned thread, const step& s) {
+void history_model::begin(key_history& k, unsigned thread, const step& s) {
   if (is_settled(k))
     for (const active_scan& scan : scans_)
       if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
   add_operation(k, thread, s);
 }
 
-std::optional<std::size_t> promises::place_of(const key_history& k, unsigned thread) {
+std::optional<std::size_t> history_model::place_of(const key_history& k, unsigned thread) {
   for (std::size_t i = 0; i < k.under_way.size(); ++i)
     if (k.under_way[i].thread == thread) return i;
   return std::nullopt;
 }
 
 // What is known of the key since it was settled, a line for each operation; `blame`: the last answer is the wrong one.
-std::string promises::story(const key_history& k, bool blame) {
+std::string history_model::story(const key_history& k, bool blame) {
   std::string text;
   const auto add = [&text](const operation& o, const std::string& end, bool blamed = false) {
     text.append(blamed ? "\n  > thread " : "\n    thread ").append(std::to_string(o.thread)).append(": ");
@@ -109,7 +109,7 @@ std::string promises::story(const key_history& k, bool blame) {
   return text;
 }
 
-std::string promises::end(key_history& k, std::size_t which, const answer& got) {
+std::string history_model::end(key_history& k, std::size_t which, const answer& got) {
   // It found no space: right in any state, and it changed nothing.
   const bool full = got.changed == indexes::outcome::full;
   if (!full) let_happen(k.courses, k.under_way, which);
@@ -129,35 +129,35 @@ std::string promises::end(key_history& k, std::size_t which, const answer& got) 
   return {};
 }
 
-void promises::set_running(unsigned thread, std::string words) {
+void history_model::set_running(unsigned thread, std::string words) {
   if (running_.size() <= thread) running_.resize(thread + 1);
   running_[thread] = {true, std::move(words)};
   ++clock_;
 }
 
-void promises::set_ended(unsigned thread) {
+void history_model::set_ended(unsigned thread) {
   running_[thread].on = false;
   ++clock_;
 }
 
-void promises::called(unsigned thread, const step& s) {
+void history_model::called(unsigned thread, const step& s) {
   set_running(thread, to_string(s));
   begin(of(s.key), thread, s);
 }
 
-std::string promises::returned(unsigned thread, const step& s, const answer& got) {
+std::string history_model::returned(unsigned thread, const step& s, const answer& got) {
   set_ended(thread);
   key_history& k = of(s.key);
   return end(k, *place_of(k, thread), got);
 }
 
-void promises::batch_called(unsigned thread, std::span<const std::uint64_t> keys) {
+void history_model::batch_called(unsigned thread, std::span<const std::uint64_t> keys) {
   set_running(thread, "find_batch of " + std::to_string(keys.size()) + " keys");
   for (const std::uint64_t key : keys) begin(of(key), thread, {action::find, key, 0});
 }
 
-std::string promises::batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
-                                     std::span<const std::optional<std::uint64_t>> got) {
+std::string history_model::batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
+                                          std::span<const std::optional<std::uint64_t>> got) {
   set_ended(thread);
   std::string wrong;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -169,13 +169,13 @@ std::string promises::batch_returned(unsigned thread, std::span<const std::uint6
   return wrong;
 }
 
-void promises::load_called(unsigned thread, std::span<const indexes::entry> ascending) {
+void history_model::load_called(unsigned thread, std::span<const indexes::entry> ascending) {
   set_running(thread, "load of " + std::to_string(ascending.size()) + " entries");
   loads_.push_back({thread, {ascending.begin(), ascending.end()}});
   for (const indexes::entry& e : ascending) begin(of(e.key), thread, {action::load, e.key, e.value});
 }
 
-std::string promises::load_returned(unsigned thread, std::size_t done) {
+std::string history_model::load_returned(unsigned thread, std::size_t done) {
   set_ended(thread);
   const auto mine = std::find_if(loads_.begin(), loads_.end(), [&](const auto& l) { return l.thread == thread; });
   std::string wrong;
@@ -191,15 +191,15 @@ std::string promises::load_returned(unsigned thread, std::size_t done) {
   return wrong;
 }
 
-void promises::scan_called(unsigned thread, std::uint64_t from) {
+void history_model::scan_called(unsigned thread, std::uint64_t from) {
   set_running(thread, "scan(" + std::to_string(from) + ")");
   scans_.push_back({thread, from});
   for (std::size_t i = 0; i < keys_.size(); ++i)
     if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
 }
 
-std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
-                                    std::span<const indexes::entry> got) {
+std::string history_model::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
+                                         std::span<const indexes::entry> got) {
   const std::string what = "scan(" + std::to_string(from) + ", " + std::to_string(wanted) + ")";
   set_ended(thread);
   std::string wrong;
@@ -232,7 +232,7 @@ std::string promises::scan_returned(unsigned thread, std::uint64_t from, std::si
   return wrong;
 }
 
-bool promises::allows(key_history& k, const key_state& found) {
+bool history_model::allows(key_history& k, const key_state& found) {
   if (is_settled(k)) return k.courses.front().state == found;
   if (k.reachable.empty()) {
     std::vector<course> courses = k.courses;
@@ -244,14 +244,14 @@ bool promises::allows(key_history& k, const key_state& found) {
   return std::find(k.reachable.begin(), k.reachable.end(), found) != k.reachable.end();
 }
 
-std::string promises::why_not(const key_history& k, std::uint64_t key, const key_state& found) {
+std::string history_model::why_not(const key_history& k, std::uint64_t key, const key_state& found) {
   std::string text = "key " + std::to_string(key) + " is " + in_words(found) + ", and can only be";
   const std::vector<key_state> possible = is_settled(k) ? std::vector<key_state>{k.courses.front().state} : k.reachable;
   for (std::size_t i = 0; i < possible.size(); ++i) text.append(i == 0 ? " " : " or ").append(in_words(possible[i]));
   return text + story(k, false);
 }
 
-std::string promises::judge(std::span<const indexes::entry> entries) {
+std::string history_model::judge(std::span<const indexes::entry> entries) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     key_state found;
@@ -271,7 +271,7 @@ std::string promises::judge(std::span<const indexes::entry> entries) {
 }
 
 // Some first part of it is there. Keys that others have worked on meanwhile say nothing.
-std::string promises::judge_load(const active_load& l, std::span<const indexes::entry> entries) {
+std::string history_model::judge_load(const active_load& l, std::span<const indexes::entry> entries) {
   const indexes::entry* missing = nullptr;
   for (const indexes::entry& e : l.ascending) {
     const key_history& k = of(e.key);
@@ -285,7 +285,7 @@ std::string promises::judge_load(const active_load& l, std::span<const indexes::
   return {};
 }
 
-std::string promises::under_way() const {
+std::string history_model::under_way() const {
   std::string text;
   for (std::size_t t = 0; t < running_.size(); ++t) {
     const running_operation& r = running_[t];

@@ -54,7 +54,7 @@
 namespace pmlab::strings::detail {
 
 template <media::medium Medium, class Index, class Hash>
-class digital : private parts<Medium, Index> {
+class trie : private parts<Medium, Index> {
   using base = parts<Medium, Index>;
   using publication = typename Medium::publication;
   using outcome = indexes::outcome;
@@ -69,9 +69,9 @@ class digital : private parts<Medium, Index> {
   using base::words;
 
  public:
-  static constexpr std::string_view name = digital_words;
+  static constexpr std::string_view name = trie_words;
 
-  explicit digital(const base& all)
+  explicit trie(const base& all)
       : base(all), numbers_(all.medium, all.stored.numbers_end), gates_(sync::lock_stripes<Medium>(usual_gates)) {}
 
   // Where a key is, or would be. While it exists, its word is locked.
@@ -533,9 +533,9 @@ class digital : private parts<Medium, Index> {
     if (l.skip == 0) return {};
     const std::uint64_t block = words.find(l.word(prefix_code)).value_or(0);
     const auto& prefix = prefix_at(block);
-    media::visit(medium, prefix);
+    media::annotate_read(medium, prefix);
     const std::string_view text = prefix.text();
-    medium.visit(text.data(), text.size());
+    medium.annotate_read(text.data(), text.size());
     return text.substr(text.size() - l.skip);
   }
 

@@ -1,5 +1,5 @@
 // What promises allow, and what they do not: histories with known verdicts.
-#include "checker/verify/promises.hpp"
+#include "checker/verify/history_model.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -27,10 +27,10 @@ const step update_3{action::update, 7, 3};
 const step erase_it{action::erase, 7, 0};
 const step find_it{action::find, 7, 0};
 
-bool allowed(promises& p, const std::vector<entry>& entries) { return p.judge(entries).empty(); }
+bool allowed(history_model& p, const std::vector<entry>& entries) { return p.judge(entries).empty(); }
 
-TEST(promises, one_thread_is_held_to_the_order_of_its_operations) {
-  promises p({7, 9});
+TEST(history_model, one_thread_is_held_to_the_order_of_its_operations) {
+  history_model p({7, 9});
   p.called(0, insert_1);
   EXPECT_TRUE(allowed(p, {}));
   EXPECT_TRUE(allowed(p, {{7, 1}})) << "under way: wholly or not at all";
@@ -44,8 +44,8 @@ TEST(promises, one_thread_is_held_to_the_order_of_its_operations) {
   EXPECT_NE(p.returned(0, insert_2, inserted), "") << "it was there";
 }
 
-TEST(promises, overlapping_operations_may_have_any_order) {
-  promises p({7});
+TEST(history_model, overlapping_operations_may_have_any_order) {
+  history_model p({7});
   p.called(0, insert_1);
   p.called(1, insert_2);
   EXPECT_EQ(p.returned(1, insert_2, exists), "") << "the other one came first";
@@ -55,8 +55,8 @@ TEST(promises, overlapping_operations_may_have_any_order) {
   EXPECT_FALSE(allowed(p, {{7, 2}}));
 }
 
-TEST(promises, two_inserts_of_one_key_do_not_both_succeed) {
-  promises p({7});
+TEST(history_model, two_inserts_of_one_key_do_not_both_succeed) {
+  history_model p({7});
   p.called(0, insert_1);
   p.called(1, insert_2);
   EXPECT_EQ(p.returned(1, insert_2, inserted), "");
@@ -65,8 +65,8 @@ TEST(promises, two_inserts_of_one_key_do_not_both_succeed) {
   EXPECT_NE(wrong.find("insert(7, 2)"), std::string::npos) << wrong;
 }
 
-TEST(promises, a_read_that_was_answered_stays_true_after_a_crash) {
-  promises p({7});
+TEST(history_model, a_read_that_was_answered_stays_true_after_a_crash) {
+  history_model p({7});
   p.called(0, insert_1);
   p.called(1, find_it);
   EXPECT_TRUE(allowed(p, {}));
@@ -75,8 +75,8 @@ TEST(promises, a_read_that_was_answered_stays_true_after_a_crash) {
   EXPECT_TRUE(allowed(p, {{7, 1}}));
 }
 
-TEST(promises, a_read_is_not_older_than_its_call) {
-  promises p({7});
+TEST(history_model, a_read_is_not_older_than_its_call) {
+  history_model p({7});
   p.called(0, insert_1);
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");
   p.called(0, update_3);
@@ -88,8 +88,8 @@ TEST(promises, a_read_is_not_older_than_its_call) {
   EXPECT_NE(p.returned(2, find_it, found(1)), "") << "it was called after the update had returned";
 }
 
-TEST(promises, reads_do_not_go_back_in_time) {
-  promises p({7});
+TEST(history_model, reads_do_not_go_back_in_time) {
+  history_model p({7});
   p.called(0, insert_1);
   p.called(1, find_it);
   EXPECT_EQ(p.returned(1, find_it, found(1)), "");
@@ -97,8 +97,8 @@ TEST(promises, reads_do_not_go_back_in_time) {
   EXPECT_NE(p.returned(1, find_it, not_found), "");
 }
 
-TEST(promises, an_erase_under_way_may_leave_either) {
-  promises p({7});
+TEST(history_model, an_erase_under_way_may_leave_either) {
+  history_model p({7});
   p.there_before({7, 5});
   p.called(0, erase_it);
   p.called(1, update_3);
@@ -112,14 +112,14 @@ TEST(promises, an_erase_under_way_may_leave_either) {
   EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update came first, or it would have answered absent";
 }
 
-TEST(promises, a_scan_reads_every_key_of_its_range) {
-  promises p({3, 7, 9});
+TEST(history_model, a_scan_reads_every_key_of_its_range) {
+  history_model p({3, 7, 9});
   p.there_before({3, 30});
   p.there_before({9, 90});
   p.scan_called(1, 3);
   p.called(0, insert_1);
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");
-  promises other = p;
+  history_model other = p;
   EXPECT_EQ(p.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {9, 90}}), "") << "before the insert";
   EXPECT_EQ(other.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {7, 1}, {9, 90}}), "") << "or after it";
   p.scan_called(1, 3);
@@ -134,14 +134,14 @@ TEST(promises, a_scan_reads_every_key_of_its_range) {
 
 using values = std::vector<std::optional<std::uint64_t>>;
 
-TEST(promises, each_key_of_a_batch_is_found_for_itself) {
-  promises p({3, 7, 9});
+TEST(history_model, each_key_of_a_batch_is_found_for_itself) {
+  history_model p({3, 7, 9});
   p.there_before({3, 30});
   const std::vector<std::uint64_t> keys = {9, 7, 3, 7};
   p.batch_called(1, keys);
   p.called(0, insert_1);
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");
-  promises other = p;
+  history_model other = p;
   EXPECT_EQ(p.batch_returned(1, keys, values{{}, {}, 30, 1}), "") << "before the insert, and after it";
   const std::string wrong = other.batch_returned(1, keys, values{{}, 2, 30, {}});
   EXPECT_NE(wrong.find("key 2 of 4"), std::string::npos) << wrong;
@@ -151,8 +151,8 @@ TEST(promises, each_key_of_a_batch_is_found_for_itself) {
 
 const std::vector<entry> loaded = {{3, 31}, {7, 71}, {9, 91}};
 
-TEST(promises, a_load_adds_what_is_not_there) {
-  promises p({3, 7, 9});
+TEST(history_model, a_load_adds_what_is_not_there) {
+  history_model p({3, 7, 9});
   p.there_before({7, 70});
   p.load_called(0, loaded);
   EXPECT_EQ(p.load_returned(0, 3), "");
@@ -160,8 +160,8 @@ TEST(promises, a_load_adds_what_is_not_there) {
   EXPECT_FALSE(allowed(p, {{3, 31}, {7, 71}, {9, 91}})) << "it had a value";
 }
 
-TEST(promises, a_load_that_found_no_space_has_added_a_first_part) {
-  promises p({3, 7, 9});
+TEST(history_model, a_load_that_found_no_space_has_added_a_first_part) {
+  history_model p({3, 7, 9});
   p.load_called(0, loaded);
   EXPECT_EQ(p.load_returned(0, 2), "");
   EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
@@ -169,8 +169,8 @@ TEST(promises, a_load_that_found_no_space_has_added_a_first_part) {
   EXPECT_FALSE(allowed(p, {{3, 31}}));
 }
 
-TEST(promises, a_load_that_is_cut_off_leaves_a_first_part) {
-  promises p({3, 7, 9});
+TEST(history_model, a_load_that_is_cut_off_leaves_a_first_part) {
+  history_model p({3, 7, 9});
   p.load_called(0, loaded);
   EXPECT_TRUE(allowed(p, {}));
   EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
@@ -181,8 +181,8 @@ TEST(promises, a_load_that_is_cut_off_leaves_a_first_part) {
   EXPECT_TRUE(allowed(p, {{3, 31}, {9, 91}})) << "7 may be erased already";
 }
 
-TEST(promises, what_is_wrong_is_said_with_key_and_values) {
-  promises p({3, 7});
+TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
+  history_model p({3, 7});
   p.there_before({3, 30});
   EXPECT_NE(p.judge(std::vector<entry>{{3, 31}}).find("key 3 is found 31, and can only be found 30"),
             std::string::npos);

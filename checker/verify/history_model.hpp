@@ -24,12 +24,12 @@
 namespace pmlab::verify {
 
 // Thread safety: none.
-class promises {
+class history_model {
  public:
   static constexpr std::size_t most_threads = 16;
 
   // `keys`: all that the run will use, ascending. None of them is in the index.
-  explicit promises(std::vector<std::uint64_t> keys);
+  explicit history_model(std::vector<std::uint64_t> keys);
 
   // In the index before anything else happens.
   void there_before(const indexes::entry& e);
