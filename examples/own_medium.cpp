@@ -33,7 +33,7 @@ class fence_counter : public pmlab::media::wrapper<Inner> {
 
   void flush(const void* start, std::size_t bytes) noexcept { this->inner().flush(start, bytes); }
   void copy(void* target, const void* source, std::size_t bytes) noexcept { this->inner().copy(target, source, bytes); }
-  void visit(const void* start, std::size_t bytes) noexcept { this->inner().visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept { this->inner().annotate_read(start, bytes); }
   void fence() noexcept {
     fences_.fetch_add(1, std::memory_order_relaxed);
     this->inner().fence();
