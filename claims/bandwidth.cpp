@@ -1,5 +1,5 @@
 // M12 to M18: bandwidth by size, order, threads and fences.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <fmt/format.h>
 

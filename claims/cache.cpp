@@ -1,5 +1,5 @@
 // I5 to I10: an asynchronous cache in front of an index. From experiments cache and cache_parallel.
-#include <pmlab/claims/indexes.hpp>
+#include "claims/indexes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Another program, run to its end.
-#include <pmlab/claims/child.hpp>
+#include "claims/child.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,6 +1,6 @@
 // Judging a claim.
-#include <pmlab/bench/quantity.hpp>
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
+#include "tools/support/quantity.hpp"
 
 #include <cmath>
 #include <set>

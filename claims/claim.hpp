@@ -4,8 +4,8 @@
 // a reader sees, the cases that must be measured and the judgement all come from that one place.
 #pragma once
 
-#include <pmlab/claims/evidence.hpp>
-#include <pmlab/claims/quantity.hpp>
+#include "claims/evidence.hpp"
+#include "claims/quantity.hpp"
 
 #include <cstdint>
 #include <limits>

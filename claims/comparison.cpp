@@ -1,5 +1,5 @@
 // M19 to M22: against DRAM, and against a solid-state drive.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // A solid-state drive beside the memory, measured by fio.
+#include "claims/drive.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/claims/child.hpp>
-#include <pmlab/claims/drive.hpp>
+#include "claims/child.hpp"
 
 #include <cstdlib>
 #include <filesystem>

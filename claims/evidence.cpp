@@ -1,6 +1,6 @@
 // What was measured, as judges see it.
+#include "claims/evidence.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/claims/evidence.hpp>
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // M6, M11, M26: which sizes of access suit the memory.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // I1 to I4: a hash and a tree over the same data, and which of them belongs into persistent memory. I11: choosing at run
 // time. From experiments hybrid, hybrid_restart and adaptive_*.
-#include <pmlab/claims/indexes.hpp>
+#include "claims/indexes.hpp"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // All claims about indexes, and the quantities that several of them use.
-#include <pmlab/claims/indexes.hpp>
-#include <pmlab/claims/result_set.hpp>
+#include "claims/indexes.hpp"
+#include "claims/result_set.hpp"
 
 #include <algorithm>
 #include <iterator>

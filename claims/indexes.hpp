@@ -7,7 +7,7 @@
 //   "threads=most"                   the most threads that the result set has: 16 on simulated media
 #pragma once
 
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
 
 #include <string_view>
 #include <vector>

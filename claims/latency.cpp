@@ -1,5 +1,5 @@
 // M1 to M5: latency of one access at a time, by size and order.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 namespace pmlab::claims {
 namespace {

@@ -1,5 +1,5 @@
 // All claims about memory, and the cases that several of them use.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <algorithm>
 #include <iterator>

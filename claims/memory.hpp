@@ -7,7 +7,7 @@
 //   "about 7", "about 2"                         what rounds to it
 #pragma once
 
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 // M23 to M25: readers beside writers, 256 B each.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <fmt/format.h>
 

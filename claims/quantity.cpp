@@ -1,5 +1,5 @@
 // What judges compare.
-#include <pmlab/claims/quantity.hpp>
+#include "claims/quantity.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // are never listed a second time; and it can be taken of what was measured as well as of what was published.
 #pragma once
 
-#include <pmlab/claims/evidence.hpp>
+#include "claims/evidence.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 // Verdicts as a table and as JSON.
-#include <pmlab/claims/report.hpp>
+#include "claims/report.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Verdicts as a table for people and as JSON, and the rules as a table for the documentation.
 #pragma once
 
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // Results of `pmlab run` as evidence.
+#include "claims/result_set.hpp"
+#include "tools/bench/summary.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/summary.hpp>
-#include <pmlab/claims/result_set.hpp>
 
 #include <algorithm>
 #include <fstream>

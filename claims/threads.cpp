@@ -1,5 +1,5 @@
 // M7 to M10: what more threads do to the latency of one access.
-#include <pmlab/claims/memory.hpp>
+#include "claims/memory.hpp"
 
 #include <fmt/format.h>
 

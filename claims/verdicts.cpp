@@ -1,12 +1,12 @@
 // All claims, judged from the results of a folder.
+#include "claims/verdicts.hpp"
+#include "tools/bench/results_json.hpp"
+#include "tools/support/file_form.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/file_form.hpp>
-#include <pmlab/bench/results_json.hpp>
-#include <pmlab/claims/indexes.hpp>
-#include <pmlab/claims/memory.hpp>
-#include <pmlab/claims/report.hpp>
-#include <pmlab/claims/result_set.hpp>
-#include <pmlab/claims/verdicts.hpp>
+#include "claims/indexes.hpp"
+#include "claims/memory.hpp"
+#include "claims/report.hpp"
+#include "claims/result_set.hpp"
 
 #include <algorithm>
 #include <map>

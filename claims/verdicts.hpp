@@ -1,7 +1,7 @@
 // All claims, judged from all that `pmlab run` left in a folder.
 #pragma once
 
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
 
 #include <filesystem>
 #include <string>

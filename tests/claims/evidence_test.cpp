@@ -2,8 +2,8 @@
 #include "world.hpp"
 
 #include <pmlab/base/error.hpp>
-#include <pmlab/claims/claim.hpp>
-#include <pmlab/claims/drive.hpp>
+#include "claims/claim.hpp"
+#include "claims/drive.hpp"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 // conditions can fail.
 #include "judging.hpp"
 
-#include <pmlab/claims/indexes.hpp>
+#include "claims/indexes.hpp"
 
 #include <map>
 #include <regex>

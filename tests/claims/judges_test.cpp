@@ -2,8 +2,8 @@
 #include "judging.hpp"
 #include "world.hpp"
 
-#include <pmlab/claims/memory.hpp>
-#include <pmlab/microbench/suite.hpp>
+#include "tools/microbench/suite.hpp"
+#include "claims/memory.hpp"
 
 #include <algorithm>
 #include <map>

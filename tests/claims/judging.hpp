@@ -2,7 +2,7 @@
 // `multiply(cases, factor, path)`, `cases` by their names, and `found()`, which are its figures as evidence.
 #pragma once
 
-#include <pmlab/claims/claim.hpp>
+#include "claims/claim.hpp"
 
 #include <algorithm>
 #include <cstddef>

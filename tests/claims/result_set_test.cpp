@@ -2,10 +2,10 @@
 #include "support/temporary_folder.hpp"
 
 #include <pmlab/base/error.hpp>
-#include <pmlab/claims/evidence.hpp>
-#include <pmlab/claims/indexes.hpp>
-#include <pmlab/claims/result_set.hpp>
-#include <pmlab/claims/verdicts.hpp>
+#include "claims/evidence.hpp"
+#include "claims/indexes.hpp"
+#include "claims/result_set.hpp"
+#include "claims/verdicts.hpp"
 
 #include <filesystem>
 #include <fstream>

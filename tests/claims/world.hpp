@@ -1,7 +1,7 @@
 // An invented memory that is just as the paper claims, as the results of a run on it: every claim holds there.
 #pragma once
 
-#include <pmlab/claims/evidence.hpp>
+#include "claims/evidence.hpp"
 
 #include <functional>
 #include <map>

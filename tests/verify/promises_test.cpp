@@ -1,5 +1,5 @@
 // What promises allow, and what they do not: histories with known verdicts.
-#include <pmlab/verify/promises.hpp>
+#include "checker/verify/promises.hpp"
 
 #include <cstdint>
 #include <optional>
