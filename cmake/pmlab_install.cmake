@@ -3,10 +3,7 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/pmlab)
-foreach(folder IN LISTS PMLAB_HEADER_FOLDERS)
-  install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pmlab/${folder} COMPONENT headers
-          FILES_MATCHING PATTERN "*.hpp")
-endforeach()
+install(DIRECTORY include/pmlab DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers FILES_MATCHING PATTERN "*.hpp")
 install(TARGETS pmlab EXPORT pmlab)
 install(EXPORT pmlab NAMESPACE pmlab:: FILE pmlabTargets.cmake DESTINATION ${config_folder} COMPONENT headers)
 

@@ -4,7 +4,7 @@
 #   pmlab_hosts_simulated(target)  an executable that loads simulated libraries: it holds the machine and exports it
 #
 # Both need the static library `pmlab_machine` by the time that CMake generates.
-set(PMLAB_INSTRUMENT_FOLDER ${CMAKE_CURRENT_LIST_DIR}/../simulator/instrument)
+set(PMLAB_INSTRUMENT_FOLDER ${CMAKE_CURRENT_LIST_DIR}/../checker/simulator/instrument)
 cmake_path(NORMAL_PATH PMLAB_INSTRUMENT_FOLDER)
 
 # The flags that are needed `when` (first word of a line of flags.txt).

@@ -1,10 +1,10 @@
 // How well the cache keeps what is read again.
+#include "tools/workload/random.hpp"
+#include "tools/workload/zipfian.hpp"
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/dram.hpp>
-#include <pmlab/workload/random.hpp>
-#include <pmlab/workload/zipfian.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,12 @@
 """Plans: which calls an experiment stands for, and that those which come with pmlab feed every claim."""
+import collections
+import itertools
 import sys
 import unittest
 
 from package import HEAD, OPTIONS
+from pmlab.claims.catalogue import every_claim
+from pmlab.claims.index_cases import case_name
 from pmlab.errors import Failure
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
@@ -40,6 +44,29 @@ class Plan(unittest.TestCase):
             plan(read('[arguments]\nindex = "a"\n[matrix]\nmedium = ["a:b", "a-b"]\n'), "quick")
 
 
+def cases_of(cell):
+    """The cases that results of this cell become (claims/result_set.py)."""
+    more = "".join(f"/{key}={value}" for key, value in sorted(cell.values.items())
+                   if key not in ("medium", "index", "threads"))
+
+    def listed(option):
+        return [one for value in cell.all_values(option) for one in split_list(value)]
+    for index, phase, threads in itertools.product(listed("--index"), listed("--phases") + listed("--workload"),
+                                                   (listed("--threads") or ["1"]) + ["most"]):
+        yield case_name(cell.experiment + more, index, threads, phase)
+
+
+def split_list(text):
+    """At commas that are in no bracket."""
+    parts = [""]
+    for c in text:
+        if c == "," and parts[-1].count("(") == parts[-1].count(")"):
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
 class Experiments(unittest.TestCase):
     def test_all_that_come_with_pmlab_have_a_plan_at_every_scale(self):
         self.assertGreater(len(experiment_names()), 15)
@@ -48,6 +75,26 @@ class Experiments(unittest.TestCase):
             for scale in SCALES:
                 self.assertTrue(plan(e, scale), name)
             self.assertTrue(e.kind == "microbench" or name in ("answers", "trace") or e.charts, name)
+
+    def test_feed_every_claim_about_indexes_on_one_medium_at_least(self):
+        for scale in ("quick", "full"):
+            # A claim is fed by one medium alone, or by several: then each may be whole.
+            by_medium, fed_by = collections.defaultdict(set), collections.defaultdict(set)
+            for e in (load_experiment(name, OPTIONS) for name in experiment_names()):
+                for claim in e.claims:
+                    fed_by[claim].add(e.name)
+                if e.kind == "bench":
+                    for cell in plan(e, scale):
+                        by_medium[cell.medium].update(cases_of(cell))
+            about_indexes = [claim for claim in every_claim() if not claim.of_memory]
+            self.assertGreater(len(about_indexes), 10)
+            for claim in about_indexes:
+                needed = set(claim.cases)
+                self.assertTrue(needed, claim.id)
+                self.assertTrue(any(needed <= cases for cases in by_medium.values()), f"{claim.id} at scale {scale}")
+                for name in needed:
+                    self.assertIn(name.split("/")[0], fed_by[claim.id], f"{name} does not name {claim.id}, which it feeds")
+            self.assertLessEqual({f"M{m}" for m in range(1, 27)}, fed_by.keys())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // Prefetcher switches, on files that stand for the registers: what was changed is put back, whatever ends the run.
+#include "tools/microbench/prefetchers.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/microbench/prefetchers.hpp>
 
 #include <csignal>
 #include <cstdint>

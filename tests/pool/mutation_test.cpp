@@ -1,9 +1,9 @@
 // Pools with a few damaged bytes in an index: opened with all their entries, or refused; never a fault, a hang, or a part
 // of the entries that is called sound. What was not overwritten comes back by a repair.
+#include "tools/pool/entries.hpp"
+#include "tools/pool/inspect.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
-#include <pmlab/pool/entries.hpp>
-#include <pmlab/pool/inspect.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,8 @@
 // Pools as they are found: sound ones, those of killed processes, those that somebody broke.
+#include "tools/pool/entries.hpp"
+#include "tools/pool/inspect.hpp"
+#include "tools/pool/new_pool.hpp"
+#include "tools/pool/repair.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -6,10 +10,6 @@
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/pmem.hpp>
-#include <pmlab/pool/entries.hpp>
-#include <pmlab/pool/inspect.hpp>
-#include <pmlab/pool/new_pool.hpp>
-#include <pmlab/pool/repair.hpp>
 
 #include <algorithm>
 #include <atomic>

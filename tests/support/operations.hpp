@@ -1,8 +1,8 @@
 // The operations of verify/, by their short names.
 #pragma once
 
-#include <pmlab/verify/operations.hpp>
-#include <pmlab/verify/random.hpp>
+#include "checker/verify/operations.hpp"
+#include "checker/verify/random.hpp"
 
 namespace pmlab::tests {
 

@@ -1,5 +1,5 @@
 // Files that a program writes: whole or not at all, and written through where they cannot be replaced.
-#include <pmlab/base/write_file.hpp>
+#include "tools/support/write_file.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 from .. import arguments, errors, processes, programs
+from ..claims.catalogue import every_claim
+from ..claims.verdicts import judge_folder
 from ..errors import Failure
 from ..program_facts import facts
 from ..spelling import nearest, shell_form
-from . import verdicts
 from .experiment import SCALES, experiment_names, load_experiment
 from .plan import plan
 from .runner import Runner, RunSettings
@@ -52,9 +53,7 @@ def _chosen_experiments(names, known):
 
 def _check_claims(experiments):
     """A misspelt name is refused before anything is run."""
-    if not any(e.claims for e in experiments):
-        return
-    known = verdicts.every_claim()
+    known = [claim.id for claim in every_claim()]
     for e in experiments:
         for claim in e.claims:
             if claim not in known:
@@ -121,13 +120,13 @@ def main(words):
         raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to see what would be run")
     folder, pools = Path(given.out), _pools_folder(given.pools)
     _check_pools(pools, cells)
-    machine = told["machine"]
+    machine, command = told["machine"], shell_form(["run", *words])
     runner = Runner(experiments, cells, RunSettings(
         program=programs.pmlab(), folder=folder, pools=pools, source=programs.source(), scale=given.scale,
-        command=shell_form(["run", *words]), machine=machine, resume=given.resume, quiet=given.quiet,
+        command=command, machine=machine, resume=given.resume, quiet=given.quiet,
         jobs=machine["cores"]))
     summary = runner.run()
-    if summary.done + summary.kept and runner.manifest.claims:
-        verdicts.judge(folder, runner.manifest.claims)
+    if summary.done + summary.kept:
+        judge_folder(folder, command)
     processes.run([programs.pmlab(), "doctor"], output=folder / "doctor.txt")
     return _tell(summary, folder)

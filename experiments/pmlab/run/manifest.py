@@ -2,11 +2,11 @@
 
 import dataclasses
 import json
-import os
 import time
 from dataclasses import dataclass
 
 from ..errors import Failure
+from ..json_files import write_json
 from ..spelling import shell_form
 
 _SCHEMA = 1
@@ -22,19 +22,6 @@ class Ending:
     seconds: float = 0
     load: float | None = None
     other_cpus: float | None = None
-
-
-def _write(path, text):
-    """The file has its old content or the new one, whenever the machine stops."""
-    beside = f"{path}.new"
-    try:
-        with open(beside, "w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(beside, path)
-    except OSError as problem:
-        raise Failure(f"cannot write {path}: {problem.strerror}", "make room, or check the folder's permissions") from None
 
 
 class Manifest:
@@ -79,11 +66,6 @@ class Manifest:
                              "claims": e.claims, "charts": [dataclasses.asdict(c) for c in e.charts]}
         self._document["experiments"] = list(known.values())
 
-    @property
-    def claims(self):
-        """The claims that experiments of this folder are evidence for, of this run and of those before."""
-        return {claim for e in self._document["experiments"] for claim in e["claims"]}
-
     def has(self, cell):
         """Whether the cell was run with these words by this build of pmlab, ended well, and left its results."""
         for run in self._document["runs"]:
@@ -114,4 +96,4 @@ class Manifest:
 
     def write(self):
         """Replaces the file as a whole. Raises Failure."""
-        _write(self._folder / "manifest.json", json.dumps(self._document, indent=2, ensure_ascii=False) + "\n")
+        write_json(str(self._folder / "manifest.json"), self._document)
