@@ -197,8 +197,10 @@ class Run(ProgramTest):
                 self.assertIn("2 cells ran, 2 were there", done.stdout)
 
     def test_a_manifest_that_cannot_be_written_ends_the_run_with_an_error(self):
-        # Cells on simulated media run side by side, on threads of the runner.
-        slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "")
+        # Cells on simulated media run side by side; one of them goes on for seconds after the other has ended.
+        slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "").replace(
+            'operations = "20k"', "").replace("[matrix]", '[matrix]\noperations = ["1k", "200k"]').replace(
+            ', "simulated:classic"', "")
         with subprocess.Popen([PMLAB, "run", self.experiment(slow), "--out", self.file("out"),
                                "--pools", self.folder], stderr=subprocess.PIPE, text=True) as running:
             for line in running.stderr:
