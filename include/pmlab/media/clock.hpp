@@ -35,8 +35,8 @@ class fast_clock {
 
 #else
 
-// Picoseconds since the first use in this process. Reads the CPU's time-stamp counter where that runs at a constant
-// rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; elsewhere reads steady_clock.
+// Picoseconds since the first use in this process. Reads the CPU's time-stamp counter if that runs at a constant rate
+// in every power state ("invariant"), calibrated against std::chrono::steady_clock; otherwise reads steady_clock.
 // Thread-safe. The first use takes 20 ms.
 class fast_clock {
  public:

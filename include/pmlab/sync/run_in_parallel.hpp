@@ -10,7 +10,7 @@
 
 namespace pmlab::sync {
 
-// How many threads an index may use to recover, unless its user says otherwise.
+// Threads that an index may use to recover, by default.
 [[nodiscard]] inline unsigned recovery_threads() noexcept {
 #if defined(PMLAB_SIMULATED)
   // Not as many as this machine has cores: figures are to repeat on any other.
@@ -31,7 +31,7 @@ inline void run_on_threads(std::size_t threads, void (*work)(void*), void* conte
     helpers.reserve(threads);
     while (helpers.size() + 1 < threads) helpers.emplace_back(work, context);
   } catch (const std::system_error&) {
-    // Those that there are do it.
+    // The threads started so far do the work.
   } catch (const std::bad_alloc&) {
   }
   work(context);
@@ -40,8 +40,8 @@ inline void run_on_threads(std::size_t threads, void (*work)(void*), void* conte
 
 }  // namespace detail
 
-// Calls body(i) for every i < count, from up to `threads` threads, this one among them; fewer where the system gives no
-// more. `body` must not throw. Threads take `grain` turns at a time, in ascending order.
+// Calls body(i) for every i < count, from up to `threads` threads including the caller; fewer if the system provides no
+// more. `body` must not throw. Threads take `grain` iterations at a time, in ascending order.
 template <class Body>
 void run_in_parallel(unsigned threads, std::size_t count, std::size_t grain, Body&& body) {
   std::atomic<std::size_t> next{0};
