@@ -111,7 +111,7 @@ class erased_medium final : public any_medium {
 };
 
 // The same as a medium by itself. `durable`, whatever stands behind it: what is flushed in vain costs nothing in DRAM.
-// How few locks and shards a medium of verification wants (`lock_stripes`, `shards`) is no part of it: nothing is verified
+// How few locks and shards a medium of verification wants (`sizes`, `shards`) is no part of it: nothing is verified
 // through virtual calls.
 class attached_medium {
  public:

@@ -60,16 +60,6 @@ class version_lock {
   std::atomic<std::uint64_t> word_{0};
 };
 
-// How many version locks an index on `Medium` should have: `usual`, unless the medium knows better
-// (`Medium::lock_stripes`, a power of two). A power of two.
-template <class Medium>
-[[nodiscard]] constexpr std::size_t lock_stripes(std::size_t usual) noexcept {
-  if constexpr (requires { Medium::lock_stripes; })
-    return Medium::lock_stripes;
-  else
-    return usual;
-}
-
 // A fixed number of version locks that all objects of an index share.
 class version_lock_table {
  public:

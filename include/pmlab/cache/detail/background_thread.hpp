@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/platform.hpp>
 
 #include <cstddef>
 #include <system_error>
@@ -9,10 +10,8 @@
 #include <utility>
 #include <vector>
 
-#if !defined(PMLAB_SIMULATED)
 #include <pthread.h>
 #include <sched.h>
-#endif
 
 namespace pmlab::cache::detail {
 
@@ -42,19 +41,16 @@ class background_threads {
   }
 
  private:
-#if defined(PMLAB_SIMULATED)
-  // Simulated cores are nobody's to bind to.
-  void bind(std::thread& /*thread*/, std::size_t /*number*/) const noexcept {}
-#else
   void bind(std::thread& thread, std::size_t number) const noexcept {
-    if (cpus_.empty()) return;
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    CPU_SET(static_cast<std::size_t>(cpus_[number % cpus_.size()]), &mine);
-    // Refused only if there is no such CPU: the thread then runs wherever the kernel likes.
-    pthread_setaffinity_np(thread.native_handle(), sizeof mine, &mine);
+    if constexpr (platform::binds_threads) {
+      if (cpus_.empty()) return;
+      cpu_set_t mine;
+      CPU_ZERO(&mine);
+      CPU_SET(static_cast<std::size_t>(cpus_[number % cpus_.size()]), &mine);
+      // Refused only if there is no such CPU: the thread then runs wherever the kernel likes.
+      pthread_setaffinity_np(thread.native_handle(), sizeof mine, &mine);
+    }
   }
-#endif
 
   std::vector<int> cpus_;
   std::vector<std::thread> threads_;
