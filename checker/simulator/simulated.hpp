@@ -117,7 +117,7 @@ class simulated {
       copy_line(static_cast<char*>(target) + line, static_cast<const char*>(source) + line);
     }
   }
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   void begin_operation() noexcept { pmlab_machine_begin_timing(); }
   void end_operation() noexcept { pmlab_machine_end_timing(); }

@@ -86,12 +86,12 @@ class counted : public wrapper<Inner> {
   // The operation ends. Counts nothing.
   void end_operation() { this->inner_end_operation(); }
 
-  void visit(const void* start, std::size_t bytes) noexcept {
+  void annotate_read(const void* start, std::size_t bytes) noexcept {
     count_read(start, bytes);
-    this->inner().visit(start, bytes);
+    this->inner().annotate_read(start, bytes);
   }
 
-  // A read that will be waited for by a later visit. Counts as that visit.
+  // A read that a later annotate_read waits for. It is counted once.
   void prefetch(const void* start, std::size_t bytes) noexcept {
     count_read(start, bytes);
     this->inner_prefetch(start, bytes);

@@ -108,7 +108,7 @@ class basic_dram {
   void flush(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
   void fence() noexcept {}
   void copy(void* target, const void* source, std::size_t bytes) noexcept { std::memcpy(target, source, bytes); }
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   [[nodiscard]] root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     const std::scoped_lock lock(roots_mutex_);

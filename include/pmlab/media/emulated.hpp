@@ -4,17 +4,18 @@
 // (media/device/model.hpp) says how long each access of the index would take, and the thread waits for what is left.
 // docs/device-profiles.md tells what the figures mean, and what they cannot mean.
 //
-// How a visit is charged. The lines that the modelled CPU cache does not hold are asked of the model, all at once. The
-// thread really reads them too, and looks at the clock when they are there. If the model says later, the difference is
-// the thread's debt. So the machine's own memory is taken off as it was, access by access: nothing is assumed about it.
-// A thread is at the time of the clock plus its debt; debt is waited for when it exceeds a microsecond, at fences, and
-// at the ends of operations. A machine that is slower than the device cannot be hurried: a negative debt (at most a
-// microsecond is carried on) means that the thread runs late; `late_ns` counts what could not be made good. Let
-// tools/devices/calibration.hpp find a scale at which that does not happen.
+// How an annotated read is charged. The model returns when the lines that its CPU cache does not hold would arrive, all
+// requested at once. The thread also reads the real lines and reads the clock when they have arrived. If the model's
+// time is later, the difference is added to the thread's debt. The real latency is therefore subtracted access by
+// access, and the model needs no assumption about the machine's own memory. A thread's virtual time is the clock plus
+// its debt; the thread waits its debt out when it exceeds a microsecond, at fences, and at the end of an operation. A
+// machine that is slower than the device accumulates negative debt (at most one microsecond is carried on): the thread
+// runs late, and `late_ns` counts the time that could not be recovered. tools/devices/calibration.hpp finds a scale at
+// which that does not happen.
 //
-// Charged: visit, prefetch, flush, copy, fence. Where a profile reads like DRAM (dram, classic), reads are left to the
-// machine. Not charged: what the allocator does inside a publication beyond what the inner medium itself takes, and
-// accesses of which an index says nothing.
+// Charged: annotate_read, prefetch, flush, copy, fence. If a profile's reads cost as much as DRAM's (dram, classic),
+// reads are not charged. Not charged: the allocator's work inside a publication beyond the inner medium's own time, and
+// accesses that an index does not annotate.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>
@@ -107,13 +108,13 @@ class emulated : public wrapper<Inner> {
     this->inner_end_operation();
   }
 
-  // The lines of one visit are read at once; the next visit is taken to depend on this one.
-  void visit(const void* start, std::size_t bytes) noexcept {
-    this->inner().visit(start, bytes);
-    if (charges_reads_) charge_visit(model_, block(), start, bytes);
+  // The lines of one call are read in parallel; the next call is assumed to depend on this one.
+  void annotate_read(const void* start, std::size_t bytes) noexcept {
+    this->inner().annotate_read(start, bytes);
+    if (charges_reads_) charge_read(model_, block(), start, bytes);
   }
 
-  // Independent reads begin now: the caller goes on, and the next visit of the same bytes waits only for what is left.
+  // Independent reads begin now: the caller goes on, and the next annotated read of these bytes waits only for the rest.
   // The caller prefetches the real bytes itself.
   void prefetch(const void* start, std::size_t bytes) noexcept {
     this->inner_prefetch(start, bytes);
@@ -219,7 +220,7 @@ class emulated : public wrapper<Inner> {
     return mine.writes_until;
   }
 
-  void charge_visit(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
+  void charge_read(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
     charge charged(*this, mine);
     for_each_line(start, bytes, [&](std::uintptr_t line) {
       if (model.cached(mine.state, line, mine.known_time)) return;
@@ -256,7 +257,7 @@ class emulated : public wrapper<Inner> {
 
   void measure_unseen() {
     unseen_visit_ = unseen_by(
-        [this](device_model& model, thread_block& thread, std::byte* line) { charge_visit(model, thread, line, 1); });
+        [this](device_model& model, thread_block& thread, std::byte* line) { charge_read(model, thread, line, 1); });
     unseen_write_ = unseen_by([this](device_model& model, thread_block& thread, std::byte* line) {
       charge_flush(model, thread, line, 1, [] {});
       charge_fence(model, thread);

@@ -171,7 +171,7 @@ concept medium = requires(M& m, const M& cm, const void* address, void* target, 
   { m.copy(target, address, bytes) }
   noexcept;
   // Says that the caller is about to read these bytes: empty, except where reads are counted or charged.
-  { m.visit(address, bytes) }
+  { m.annotate_read(address, bytes) }
   noexcept;
   // Finds, or adds, the root `name` (at most root_name_limit characters) of an index whose layout is `layout` (say
   // "cceh") in `version`. Throws pmlab::error if the name belongs to another layout or version or the table is full.
@@ -204,8 +204,8 @@ void persist(M& m, const T& object) noexcept {
 
 // Says that the caller is about to read `object`.
 template <medium M, detail::flushable_object T>
-void visit(M& m, const T& object) noexcept {
-  m.visit(std::addressof(object), sizeof(T));
+void annotate_read(M& m, const T& object) noexcept {
+  m.annotate_read(std::addressof(object), sizeof(T));
 }
 
 // Says that an operation of this thread begins on `m`, which is a medium or stands for one. For callers that measure, and

@@ -180,7 +180,7 @@ class pmem {
   void copy(void* target, const void* source, std::size_t bytes) noexcept {
     pmem_memcpy(target, source, bytes, PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN);
   }
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   [[nodiscard]] root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     const std::scoped_lock lock(mutex_);

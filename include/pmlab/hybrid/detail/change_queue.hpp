@@ -1,7 +1,7 @@
 // A bounded queue of changes: many writers, one reader at a time.
 //
-// A writer takes its place before it changes the truth, and fills it in afterwards. So whoever has seen a change in the
-// truth, by whatever way, finds its place already taken: `reserved` then says how far the copy has to come.
+// A writer takes its place before it changes the primary, and fills it in afterwards. So whoever has seen a change in the
+// primary, by whatever way, finds its place already taken: `reserved` then says how far the replica has to come.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -15,7 +15,7 @@
 
 namespace pmlab::hybrid::detail {
 
-// What the copy is to do. Not how the truth came to it: an insert, an update and an upsert are all a put.
+// What the replica is to do. Not how the primary came to it: an insert, an update and an upsert are all a put.
 struct change {
   enum class kind : std::uint8_t { nothing, put, remove };
   kind what = kind::nothing;

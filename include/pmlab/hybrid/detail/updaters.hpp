@@ -1,7 +1,7 @@
-// The way of a change from its writer to the copy: queues, and the threads that empty them in batches.
+// The way of a change from its writer to the replica: queues, and the threads that empty them in batches.
 //
 // All changes of a stripe go through one queue, and places are taken while the stripe is held. So changes of one key are
-// applied in the order in which the truth made them; of those in one batch, the last one alone.
+// applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
 // Nobody waits idly for an updater: a writer whose queue is full, and a scan that wants to see all, take batches out
 // themselves. Nothing is ever dropped while the index is open.
@@ -33,7 +33,7 @@ class updaters {
   struct lane;
 
  public:
-  // `apply(change, last)`: makes the change, which is a put or a remove, in the copy if `last` is true, and counts it
+  // `apply(change, last)`: makes the change, which is a put or a remove, in the replica if `last` is true, and counts it
   // as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of it
   // will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
@@ -128,7 +128,7 @@ class updaters {
   struct alignas(64) lane {
     explicit lane(const options& o) : queue(o.queue), batch(std::max<std::size_t>(o.batch, 1)) {}
     change_queue queue;
-    std::atomic<std::uint64_t> applied{0};  // places whose changes are in the copy
+    std::atomic<std::uint64_t> applied{0};  // places whose changes are in the replica
     std::atomic<std::uint64_t> writer_waits{0};
     mutable std::mutex draining;  // guards what follows
     std::vector<change> batch;

@@ -37,7 +37,7 @@ inline constexpr link_word flag_bits = 31;
 //   0     8       16     24      32
 //   | key | value | next | level |        two nodes to a line, none in two lines (S4)
 //
-// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a stone of a persistent tower, in the list of
+// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a tower node of a persistent tower, in the list of
 // level n, whose value is the word of what is below it; 0 was never used, or taken back.
 struct alignas(32) node {
   std::atomic<key_type> key;

@@ -255,7 +255,7 @@ class chain_walks {
       return false;
     }
     node& n = *w.at;
-    media::visit(medium_, n);
+    media::annotate_read(medium_, n);
     const key_type key = n.key.load(std::memory_order_acquire);
     const link_word link = n.next.load(std::memory_order_acquire);
     if (is_marked(link)) {

@@ -24,10 +24,10 @@ struct slab_record {
   slab_record* newer = nullptr;
   slab_record* next = nullptr;  // of the same class, see slab_directory
   slab_record* previous = nullptr;
-  std::size_t free = 0;  // bits of `free_nodes` that are set
-  bool judged = true;    // false: an earlier run left it, and its free nodes are not all known
-  bool closed = false;   // its free nodes are not handed out: it is being emptied
-  bool stays = false;    // some nodes of it do not come back: it is not worth emptying
+  std::size_t free = 0;   // bits of `free_nodes` that are set
+  bool recovered = true;  // false: an earlier run left it, and its free nodes are not all known
+  bool closed = false;    // its free nodes are not handed out: it is being emptied
+  bool stays = false;     // some nodes of it do not come back: it is not worth emptying
   std::array<std::uint64_t, (Slab::capacity + word_bits - 1) / word_bits> free_nodes{};
 
   [[nodiscard]] bool is_empty() const noexcept { return free == Slab::capacity; }

@@ -88,7 +88,7 @@ class ledger {
     page_state* last = nullptr;
     for (std::uint64_t at = first_.load(std::memory_order_acquire); at != 0;) {
       page_type* const p = medium_.resolve(media::pointer<page_type>(at));
-      media::visit(medium_, *p);
+      media::annotate_read(medium_, *p);
       std::uint64_t free = 0;
       for (std::size_t i = 0; i < items_per_page; ++i)
         if (p->items[i].what.load(std::memory_order_acquire) == waits_for::nothing) free |= std::uint64_t{1} << i;

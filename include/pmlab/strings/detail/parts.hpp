@@ -54,9 +54,9 @@ struct parts {
 
   // The record's head and its key are about to be read.
   [[nodiscard]] std::string_view key_of(const record& r) const noexcept {
-    media::visit(medium, r);
+    media::annotate_read(medium, r);
     const std::string_view key = r.key();
-    medium.visit(key.data(), key.size());
+    medium.annotate_read(key.data(), key.size());
     return key;
   }
 };
