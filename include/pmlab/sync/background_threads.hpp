@@ -1,10 +1,11 @@
-// Threads that a cache has of its own.
+// Threads that an object has of its own.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/platform.hpp>
 
 #include <cstddef>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -13,28 +14,29 @@
 #include <pthread.h>
 #include <sched.h>
 
-namespace pmlab::cache::detail {
+namespace pmlab::sync {
 
-// Starts threads one after the other and binds them to `cpus` in turn.
+// Starts threads one after the other and binds them to `cpus` in turn; without any, they run on every CPU. Thread safety:
+// none.
 class background_threads {
  public:
-  explicit background_threads(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+  explicit background_threads(std::vector<int> cpus = {}) : cpus_(std::move(cpus)) {}
   background_threads(const background_threads&) = delete;
   background_threads& operator=(const background_threads&) = delete;
   ~background_threads() { join(); }
 
-  // Throws pmlab::error: the system gives no more threads.
+  // `what`: "a thread of the cache". Throws pmlab::error, whose remedy is `remedy`: the system gives no more threads.
   template <class Work>
-  void start(Work&& work) {
+  void start(const char* what, const char* remedy, Work&& work) {
     try {
       threads_.emplace_back(std::forward<Work>(work));
     } catch (const std::system_error& e) {
-      throw error(std::string("cannot start a thread of the cache: ") + e.what(), "ask for fewer fillers and helpers");
+      throw error(std::string("cannot start ") + what + ": " + e.what(), remedy);
     }
     bind(threads_.back(), threads_.size() - 1);
   }
 
-  // Waits for the end of all of them; whoever calls has told them.
+  // Waits until all of them have ended. REQUIRES: they were told to.
   void join() {
     for (std::thread& t : threads_) t.join();
     threads_.clear();
@@ -56,4 +58,4 @@ class background_threads {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace pmlab::cache::detail
+}  // namespace pmlab::sync
