@@ -72,9 +72,10 @@ struct root {
 // What of a medium is optional. Each medium says which of these it has, and its concept checks that this is so: a class
 // that stands in between and forgets to pass one on does not compile. A search for the function alone would fall silent.
 struct optional_parts {
-  bool operations = false;     // begin_operation(), end_operation(): told of each operation of a thread
-  bool prefetches = false;     // prefetch(start, bytes): told of reads that begin now
-  bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
+  bool operations = false;          // begin_operation(), end_operation(): told of each operation of a thread
+  bool prefetches = false;          // prefetch(start, bytes): told of reads that begin now
+  bool pointer_bound = false;       // pointer_bound(): one past the greatest word of a pointer
+  bool varying_durability = false;  // is_durable(): only some objects of this class are; `durable` is then true
 };
 
 namespace detail {
@@ -95,6 +96,10 @@ template <class M>
 concept has_pointer_bound = requires(const M& m) {
   m.pointer_bound();
 };
+template <class M>
+concept tells_durability = requires(const M& m) {
+  m.is_durable();
+};
 
 }  // namespace detail
 
@@ -106,6 +111,7 @@ concept declares_its_parts = requires {
   requires M::parts.operations == detail::ends_operations<M>;
   requires M::parts.prefetches == detail::hears_prefetches<M>;
   requires M::parts.pointer_bound == detail::has_pointer_bound<M>;
+  requires M::parts.varying_durability == detail::tells_durability<M>;
 };
 
 template <class M>
@@ -176,6 +182,15 @@ void begin_operation(M& m) {
 template <declares_its_parts M>
 void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
+}
+
+// True if what is flushed and fenced in `m` survives the process.
+template <medium M>
+[[nodiscard]] constexpr bool is_durable(const M& m) noexcept {
+  if constexpr (M::parts.varying_durability)
+    return m.is_durable();
+  else
+    return M::durable;
 }
 
 // Asks for bytes that the caller will read soon: they come while it does something else. Media that count or charge
