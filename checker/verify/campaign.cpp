@@ -70,7 +70,7 @@ void shorten(const subject& kind, violation& found, double seconds) {
 // What distinguishes a part of the rounds: of sixteen, seven have nothing of it.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
-  const bool ours = !kind.modest && kind.open_image != nullptr;
+  const bool ours = !kind.reserves_sentinels && kind.open_image != nullptr;
   if (!ours || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
@@ -109,7 +109,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   // Twelve operations from just before a split.
   if (seed % 16 == 5) {
     round.grown = true;
-    round.full = seed / 16 % (subject.open_copy_on_image != nullptr ? 2 : 3) == 1;
+    round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }

@@ -4,6 +4,7 @@
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/crashed_process.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -134,10 +135,10 @@ crash_explorer::crash_explorer(const subject& kind, simulator::persistent_memory
 }
 crash_explorer::~crash_explorer() = default;
 
-void crash_explorer::begin(promises* p, std::uint64_t seed, const crash_options& options) {
+void crash_explorer::begin(history_model* p, std::uint64_t seed, const crash_options& options) {
   options_ = options;
-  promises_ = p;
-  random_ = random(seed * 7919 + 1);
+  history_ = p;
+  random_ = splitmix64(seed * 7919 + 1);
   seen_.clear();
   kept_ = {};
   could_be_kept_ = 0;
@@ -218,7 +219,7 @@ std::vector<indexes::entry> crash_explorer::entries_of_kept() {
   image_.begin(kept_.bytes.size(), kept_.blocks, allocated);
   std::vector<indexes::entry> entries;
   const std::unique_ptr<target> index = kind_.open_image(image_);
-  index->know_keys(promises_->keys());
+  index->know_keys(history_->keys());
   index->entries(entries);
   return entries;
 }
@@ -230,7 +231,7 @@ void crash_explorer::visit(const std::vector<std::uint32_t>& choice) {
     std::uint64_t hash = memory_.durable_hash();
     for (std::size_t i = 0; i < choice.size(); ++i)
       if (choice[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.uncertain()[i]), choice[i]);
-    hash ^= (promises_->version() + 1) * 0x9e3779b97f4a7c15U ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
+    hash ^= (history_->version() + 1) * golden_ratio ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
     if (!seen_.insert(hash)) return;
   }
   const bool crash_recovery = recovery_ != nullptr && random_.one_in(options_.crash_recovery_one_in);
@@ -242,7 +243,7 @@ std::string crash_explorer::examine(const std::vector<std::uint32_t>& choice, bo
   if (kind_.open_recovered != nullptr)
     return in_crashed_process(memory_, choice, [this] {
       const std::unique_ptr<target> index = kind_.open_recovered();
-      index->know_keys(promises_->keys());
+      index->know_keys(history_->keys());
       return judge(*index, nullptr);
     });
   memory_.write_image(image_.area(), choice);
@@ -272,12 +273,12 @@ std::string crash_explorer::open_and_judge(image_medium& image) {
 
 std::string crash_explorer::judge(target& index, image_medium* medium) {
   if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
-  if (std::string wrong = promises_->judge(entries_); !wrong.empty()) return wrong;
+  if (std::string wrong = history_->judge(entries_); !wrong.empty()) return wrong;
   if (std::string wrong = judge_blocks(index, medium); !wrong.empty()) return wrong;
   return sampled() && !random_.one_in(sample) ? std::string() : work_on(index, medium);
 }
 
-bool crash_explorer::sampled() const { return promises_->keys().size() > many_keys; }
+bool crash_explorer::sampled() const { return history_->keys().size() > many_keys; }
 
 // Every way of reading agrees: `entries_` is what they say.
 std::string crash_explorer::read_back(target& index) {
@@ -302,7 +303,7 @@ std::string crash_explorer::read_back(target& index) {
 
 // One key after the other, or many at once.
 std::string crash_explorer::search_for_all(target& index) {
-  const std::vector<std::uint64_t>& all = promises_->keys();
+  const std::vector<std::uint64_t>& all = history_->keys();
   std::span<const std::uint64_t> keys = all;
   if (sampled()) {
     searched_.clear();
@@ -332,7 +333,7 @@ std::string crash_explorer::work_on(target& index, image_medium* medium) {
   if (operations == 0) return {};
   model_.clear();
   std::size_t at = 0;
-  for (const std::uint64_t key : promises_->keys()) {
+  for (const std::uint64_t key : history_->keys()) {
     while (at < entries_.size() && entries_[at].key < key) ++at;
     model_.emplace_back(key,
                         at < entries_.size() && entries_[at].key == key ? key_state(entries_[at].value) : std::nullopt);
@@ -347,7 +348,7 @@ std::string crash_explorer::work_on(target& index, image_medium* medium) {
   for (std::size_t i = 0; i < operations; ++i) {
     std::size_t which = random_.below(known);
     step s{random_action(random_, {}), model_[which].first, random_.next()};
-    if (kind_.modest && s.what == action::upsert) s.what = action::update;
+    if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
     if (is_long && !random_.one_in(4)) {
       // Beside a known key, where no key of the run is.
       const std::uint64_t fresh = model_[which].first ^ (random_.next() >> 20);
@@ -429,7 +430,7 @@ void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what)
     }
   }
   std::string text = what + "\n  crash ";
-  const std::string under_way = promises_->under_way();
+  const std::string under_way = history_->under_way();
   text += under_way.empty() ? "between operations" : "during " + under_way;
   bool lost = false;
   for (std::size_t i = 0; i < choice.size(); ++i) {

@@ -11,11 +11,11 @@
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/verify/history_model.hpp"
 #include "checker/verify/image_medium.hpp"
-#include "checker/verify/promises.hpp"
-#include "checker/verify/random.hpp"
 #include "checker/verify/seen_images.hpp"
 #include "checker/verify/target.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ class crash_explorer final : public simulator::persistence_observer {
   ~crash_explorer() override;
 
   // A run begins: what is promised is kept in `p`, and `seed` decides what is sampled.
-  void begin(promises* p, std::uint64_t seed, const crash_options& options);
+  void begin(history_model* p, std::uint64_t seed, const crash_options& options);
   // Everything that a crash may leave now, because a promise was made.
   void promised();
 
@@ -99,10 +99,10 @@ class crash_explorer final : public simulator::persistence_observer {
   crash_options options_;
   crash_counts& counts_;
   std::function<void(const std::string&)> violated_;
-  promises* promises_ = nullptr;
+  history_model* history_ = nullptr;
   image_medium image_;
   std::unique_ptr<recovery_crasher> recovery_;
-  random random_{1};
+  splitmix64 random_{1};
   seen_images seen_;
   std::vector<std::uint32_t> choice_;
   std::vector<indexes::entry> entries_;

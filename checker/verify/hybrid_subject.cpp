@@ -1,7 +1,7 @@
 // hybrid(hash=...,tree=...,...) under verification: built by pmlab_simulate, over any two subjects' instrumented halves.
 //
 // Small wherever an option is not given, so that short histories fill queues, share stripes and change their minds. A
-// hybrid whose truth is the tree makes its hash anew again and again, while the operations run.
+// hybrid whose primary is the tree makes its hash anew again and again, while the operations run.
 #include "checker/verify/index_of_target.hpp"
 #include "checker/verify/register_subject.hpp"
 #include <pmlab/hybrid/hybrid_index.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 hybrid::description small_description(const spec& given) {
   hybrid::description d = hybrid::parse_description(given);
-  if (d.durable().in_dram || !d.copy().in_dram)
+  if (d.durable().in_dram || !d.replica().in_dram)
     throw error("only a hybrid index with one half in pmem and one in dram can be verified",
                 "write hybrid(hash=INDEX@pmem,tree=INDEX@dram), or the other way round");
   if (!given.option("stripes")) d.how.stripes = 4;
@@ -37,16 +37,16 @@ hybrid::description small_description(const spec& given) {
   return d;
 }
 
-template <hybrid::truth Truth>
+template <hybrid::primary Primary>
 class hybrid_target final : public target {
-  using index = hybrid::hybrid_index<index_of_target, index_of_target, Truth>;
-  static constexpr bool can_rebuild = Truth == hybrid::truth::tree;
+  using index = hybrid::hybrid_index<index_of_target, index_of_target, Primary>;
+  static constexpr bool can_rebuild = Primary == hybrid::primary::tree;
 
  public:
-  hybrid_target(const hybrid::options& o, std::unique_ptr<target> truth, std::unique_ptr<target> copy)
-      : truth_(std::move(truth)),
-        copy_(std::move(copy)),
-        index_(index::open(can_rebuild ? *copy_ : *truth_, can_rebuild ? *truth_ : *copy_, o)) {}
+  hybrid_target(const hybrid::options& o, std::unique_ptr<target> primary, std::unique_ptr<target> replica)
+      : primary_(std::move(primary)),
+        replica_(std::move(replica)),
+        index_(index::open(can_rebuild ? *replica_ : *primary_, can_rebuild ? *primary_ : *replica_, o)) {}
 
   answer perform(const step& s) override {
     rebuild_sometimes();
@@ -57,21 +57,22 @@ class hybrid_target final : public target {
     index_.find_batch(keys, values);
   }
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override { return index_.scan(from, out); }
-  void entries(std::vector<indexes::entry>& out) override { truth_->entries(out); }
+  void entries(std::vector<indexes::entry>& out) override { primary_->entries(out); }
   void know_keys(const std::vector<std::uint64_t>& keys) override {
     // To go through thousands of keys takes a round's time.
     operations_per_rebuild_ = keys.size() < few_keys ? 7 : seldom;
-    truth_->know_keys(keys);
-    copy_->know_keys(keys);
+    primary_->know_keys(keys);
+    replica_->know_keys(keys);
   }
   std::string check() override {
     const indexes::check_report report = index_.check();
     if (!report.ok()) return report.violations.front();
-    // A copy that was refused space is incomplete until it is made anew.
-    return index_.is_complete() || index_.hybrid_statistics().refused_by_copy != 0 ? ""
-                                                                                   : "the copy never became complete";
+    // A replica that was refused space is incomplete until it is made anew.
+    return index_.is_complete() || index_.hybrid_statistics().refused_by_replica != 0
+               ? ""
+               : "the replica never became complete";
   }
-  std::optional<std::uint64_t> held_bytes() override { return truth_->held_bytes(); }
+  std::optional<std::uint64_t> held_bytes() override { return primary_->held_bytes(); }
 
  private:
   static constexpr std::size_t few_keys = 500;
@@ -88,25 +89,25 @@ class hybrid_target final : public target {
     }
   }
 
-  std::unique_ptr<target> truth_;
-  std::unique_ptr<target> copy_;
+  std::unique_ptr<target> primary_;
+  std::unique_ptr<target> replica_;
   std::uint64_t operations_per_rebuild_ = 7;
   std::atomic<std::uint64_t> operations_{0};
   std::mutex rebuilding_;
   index index_;
 };
 
-// The truth first: it is all that a crash leaves.
+// The primary first: it is all that a crash leaves.
 std::vector<std::string> parts(const spec& given) {
   const hybrid::description d = small_description(given);
-  return {d.durable().index, d.copy().index + "@dram"};
+  return {d.durable().index, d.replica().index + "@dram"};
 }
 
 std::unique_ptr<target> combine(const spec& given, std::vector<std::unique_ptr<target>> halves) {
   const hybrid::description d = small_description(given);
-  if (d.which == hybrid::truth::hash)
-    return std::make_unique<hybrid_target<hybrid::truth::hash>>(d.how, std::move(halves[0]), std::move(halves[1]));
-  return std::make_unique<hybrid_target<hybrid::truth::tree>>(d.how, std::move(halves[0]), std::move(halves[1]));
+  if (d.which == hybrid::primary::hash)
+    return std::make_unique<hybrid_target<hybrid::primary::hash>>(d.how, std::move(halves[0]), std::move(halves[1]));
+  return std::make_unique<hybrid_target<hybrid::primary::tree>>(d.how, std::move(halves[0]), std::move(halves[1]));
 }
 
 const bool registered = [] {

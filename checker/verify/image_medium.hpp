@@ -31,7 +31,7 @@ class image_medium {
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{.pointer_bound = true};
   // Images are opened by the thousand: as few locks as there can be.
-  static constexpr std::size_t lock_stripes = 16;
+  static constexpr media::index_sizes sizes = media::sizes_for_short_histories(16);
 
   explicit image_medium(std::size_t bytes) : area_(bytes) {}
   image_medium(const image_medium&) = delete;
@@ -109,7 +109,7 @@ class image_medium {
   void flush(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
   void fence() noexcept {}
   void copy(void* target, const void* source, std::size_t bytes) noexcept { std::memcpy(target, source, bytes); }
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   [[nodiscard]] media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     auto& table = *reinterpret_cast<media::root_table*>(area_.start() + simulator::persistent_memory::roots_at);

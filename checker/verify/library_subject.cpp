@@ -135,7 +135,7 @@ const subject& load_library(const std::string& path, bool scans) {
   static_cast<void>(served_path());  // this process's
   kind.name = std::filesystem::path(path).filename().string();
   kind.ordered = kind.image_is_ordered = scans;
-  kind.modest = true;
+  kind.reserves_sentinels = true;
   kind.open_simulated = open_running;
   kind.open_recovered = open_recovered;
   kind.after_run = close_running;

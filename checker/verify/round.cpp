@@ -34,7 +34,7 @@ std::unique_ptr<simulator::schedule> round_runner::make_schedule(const round_opt
   if (number < length * others)
     return std::make_unique<bounded_schedule>(
         0, std::vector<preemption>{{number / others + 1, static_cast<unsigned>(number % others) + 1}});
-  random source(options.schedule_seed);
+  splitmix64 source(options.schedule_seed);
   std::vector<preemption> two(2);
   for (preemption& p : two) p = {source.below(length) + 1, static_cast<unsigned>(source.below(others)) + 1};
   std::sort(two.begin(), two.end(), [](const auto& a, const auto& b) { return a.access < b.access; });
@@ -58,35 +58,35 @@ std::string round_runner::perform(unsigned thread, const planned_step& s, std::v
   const std::uint64_t refused = refusals();
   if (s.scan_length != 0) {
     const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
-    machine.quietly([&] { promises_->scan_called(thread, s.what.key); });
+    machine.quietly([&] { history_->scan_called(thread, s.what.key); });
     const std::size_t count = index_->scan(s.what.key, out);
-    machine.quietly([&] { wrong = promises_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
+    machine.quietly([&] { wrong = history_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
   } else if (!s.batch.empty()) {
     std::vector<std::optional<std::uint64_t>> found;
     machine.quietly([&] {
       found.resize(s.batch.size());
-      promises_->batch_called(thread, s.batch);
+      history_->batch_called(thread, s.batch);
     });
     index_->find_batch(s.batch, found);
     machine.quietly([&] {
-      wrong = promises_->batch_returned(thread, s.batch, found);
+      wrong = history_->batch_returned(thread, s.batch, found);
       std::vector<std::optional<std::uint64_t>>().swap(found);
     });
   } else if (!s.load.empty()) {
-    machine.quietly([&] { promises_->load_called(thread, s.load); });
+    machine.quietly([&] { history_->load_called(thread, s.load); });
     const std::size_t done = index_->load(s.load);
     machine.quietly([&] {
-      wrong = promises_->load_returned(thread, done);
+      wrong = history_->load_returned(thread, done);
       if (wrong.empty() && done != s.load.size())
         if (const std::string why = has_no_right_to_be_full(refused); !why.empty())
           wrong =
               "load goes through " + std::to_string(done) + " of " + std::to_string(s.load.size()) + " entries" + why;
     });
   } else {
-    machine.quietly([&] { promises_->called(thread, s.what); });
+    machine.quietly([&] { history_->called(thread, s.what); });
     const answer got = index_->perform(s.what);
     machine.quietly([&] {
-      wrong = promises_->returned(thread, s.what, got);
+      wrong = history_->returned(thread, s.what, got);
       if (wrong.empty() && got.changed == indexes::outcome::full)
         if (const std::string why = has_no_right_to_be_full(refused); !why.empty())
           wrong = to_string(s.what) + " answers full" + why;
@@ -99,7 +99,7 @@ void round_runner::drive(unsigned thread, const round_plan::thread_steps& steps)
   simulator::machine& machine = simulator::the_machine();
   // Made and filled unwatched: they are the driver's, not the index's.
   std::vector<indexes::entry> scanned;
-  machine.quietly([&] { scanned.resize(promises_->keys().size() + 4); });
+  machine.quietly([&] { scanned.resize(history_->keys().size() + 4); });
   for (const planned_step& s : steps) {
     std::string wrong = perform(thread, s, scanned);
     machine.quietly([&] {
@@ -117,7 +117,7 @@ void round_runner::check_live(target& index) {
   if (std::string wrong = memory_.audit(); !wrong.empty()) violated_(wrong);
   if (std::string wrong = index.check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
   index.entries(entries);
-  if (std::string wrong = promises_->judge(entries); !wrong.empty()) violated_("at the end of the run, " + wrong);
+  if (std::string wrong = history_->judge(entries); !wrong.empty()) violated_("at the end of the run, " + wrong);
   const auto held = index.held_bytes();
   if (held && *held != memory_.blocks().live_bytes())
     violated_("at the end of the run, the index holds " + std::to_string(*held) + " bytes, and " +
@@ -147,15 +147,15 @@ void round_runner::begin_explorer(const round_options& options, bool last) {
     how.states_per_point = how.states_per_promise = 3;
     how.only_keep_one = true;
   }
-  explorer_->begin(promises_.get(), options.seed ^ options.schedule_seed << 32, how);
+  explorer_->begin(history_.get(), options.seed ^ options.schedule_seed << 32, how);
   memory_.observe(explorer_.get());
 }
 
 void round_runner::run_until_crash(const round_options& options, const round_plan& plan, std::size_t phase) {
   simulator::machine& machine = simulator::the_machine();
   const round_plan::phase& todo = plan.phases[phase];
-  promises_ = std::make_unique<promises>(plan.keys);
-  for (const indexes::entry& e : known_) promises_->there_before(e);
+  history_ = std::make_unique<history_model>(plan.keys);
+  for (const indexes::entry& e : known_) history_->there_before(e);
   const std::unique_ptr<simulator::schedule> schedule = make_schedule(options);
   simulator::machine_options how;
   how.who = schedule.get();
@@ -171,9 +171,9 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
     const std::unique_ptr<target> index = kind_.open_simulated();
     index_ = index.get();
     machine.quietly([&] {
-      index->know_keys(promises_->keys());
+      index->know_keys(history_->keys());
       if (phase == 0)
-        for (const auto& [key, value] : plan.before) promises_->there_before({key, value});
+        for (const auto& [key, value] : plan.before) history_->there_before({key, value});
     });
     if (phase == 0) prepare(plan);
     if (options.threads == 1) {

@@ -3,8 +3,8 @@
 
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/crash_explorer.hpp"
+#include "checker/verify/history_model.hpp"
 #include "checker/verify/operations.hpp"
-#include "checker/verify/promises.hpp"
 #include "checker/verify/round_plan.hpp"
 #include "checker/verify/schedules.hpp"
 #include "checker/verify/target.hpp"
@@ -54,7 +54,7 @@ class round_runner {
   std::function<void(const std::string&)> violated_;
   simulator::persistent_memory memory_;
   std::unique_ptr<crash_explorer> explorer_;
-  std::unique_ptr<promises> promises_;
+  std::unique_ptr<history_model> history_;
   target* index_ = nullptr;
   bool exploring_ = false;
   bool alone_ = true;                  // one thread, and none of the index's own

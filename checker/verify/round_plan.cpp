@@ -1,7 +1,7 @@
 // What a round does.
 #include "checker/verify/round_plan.hpp"
 #include "checker/verify/image_medium.hpp"
-#include "checker/verify/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -49,13 +49,13 @@ class planner {
   // ---- keys, in the order in which they are hard ----
 
   [[nodiscard]] key_list usual_keys(std::size_t count) {
-    random source(options_.seed * 31 + 7);
+    splitmix64 source(options_.seed * 31 + 7);
     // Dense keys share nodes and lines; the others spread over the whole range.
     constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
-    return make_keys(kind_.modest && !tame ? key_set::dense : keys, count, source);
+    return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
   }
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
@@ -84,8 +84,8 @@ class planner {
   // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
   [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
     // Of an index and its copy, either one is about to split.
-    const bool of_copy = kind_.open_copy_on_image != nullptr && source_.one_in(2);
-    const auto open = of_copy ? kind_.open_copy_on_image : kind_.open_image;
+    const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
+    const auto open = of_replica ? kind_.open_replica_on_image : kind_.open_image;
     if (open == nullptr) return keys.size() / 2;
     image_medium medium(trial_bytes);
     medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);
@@ -156,8 +156,8 @@ class planner {
         for (std::size_t i = 0; i < options_.operations; ++i) {
           planned_step s;
           s.what = {random_action(source_, mix_of(i)), plan_.keys[source_.below(plan_.keys.size())],
-                    source_.one_in(4) && !kind_.modest ? source_.below(3) : ++unique_};
-          if (kind_.modest && s.what.what == action::upsert) s.what.what = action::insert;
+                    source_.one_in(4) && !kind_.reserves_sentinels ? source_.below(3) : ++unique_};
+          if (kind_.reserves_sentinels && s.what.what == action::upsert) s.what.what = action::insert;
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
@@ -356,7 +356,7 @@ class planner {
 
   const subject& kind_;
   const round_options& options_;
-  random source_;
+  splitmix64 source_;
   round_plan plan_;
   key_list fresh_;
   key_list ascending_;  // the keys that operations are about

@@ -91,11 +91,12 @@ const subject& combine(const std::string& text, const spec& given) {
   whole.image_is_ordered = parts.front()->image_is_ordered;
   whole.key_of_hash = parts.front()->key_of_hash;
   whole.open_image = parts.front()->open_image;
-  if (parts.size() > 1) whole.open_copy_on_image = parts[1]->open_image;
+  if (parts.size() > 1) whole.open_replica_on_image = parts[1]->open_image;
   whole.open_durable_part =
       parts.front()->open_durable_part ? parts.front()->open_durable_part : parts.front()->open_simulated;
   whole.has_threads = true;
-  whole.modest = std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->modest; });
+  whole.reserves_sentinels =
+      std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->reserves_sentinels; });
   whole.open_simulated = [parts, in_dram, given, combine = made.combine] {
     std::vector<std::unique_ptr<target>> open;
     for (std::size_t i = 0; i < parts.size(); ++i)

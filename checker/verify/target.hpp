@@ -129,11 +129,11 @@ struct subject {
   std::unique_ptr<target> (*open_recovered)() = nullptr;
   void (*after_run)() = nullptr;
   // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
-  bool modest = false;
+  bool reserves_sentinels = false;
 
   // Of a combination with a copy of its data: the copy's index on an image, so that it can be brought to the end of its
   // space as well. Or nullptr.
-  std::unique_ptr<target> (*open_copy_on_image)(image_medium& medium) = nullptr;
+  std::unique_ptr<target> (*open_replica_on_image)(image_medium& medium) = nullptr;
 };
 
 // What an index is made into: a cache in front of it, or several of them side by side. Its specification,

@@ -260,7 +260,7 @@ TEST(pibench_options, name_the_interface_of_later_versions) {
   EXPECT_NE(message_of([] { tree("fast_fair", {}); }).find("PMLAB_PIBENCH 'bulk'"), std::string::npos);
 }
 
-// A cache is in front of the same pool as its index; a hybrid's truth is an index.
+// A cache is in front of the same pool as its index; a hybrid's primary is an index.
 TEST(pibench_pools, are_those_of_the_index_itself) {
   const temporary_folder folder;
   const tree_options_t options = pool_at(folder.file("pool"));

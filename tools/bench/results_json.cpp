@@ -136,7 +136,7 @@ json hybrid_to_json(const phase_result& r) {
           {"merged", h.merged},
           {"writer_waits", h.writer_waits},
           {"scan_waits", h.scan_waits},
-          {"refused_by_copy", h.refused_by_copy},
+          {"refused_by_copy", h.refused_by_replica},
           {"mode_switches", h.switches},
           {"mode", h.asynchronous ? "async" : "sync"},
           {"waiting", h.waiting},

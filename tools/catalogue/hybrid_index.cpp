@@ -15,11 +15,11 @@
 namespace pmlab::bench {
 namespace {
 
-using hybrid::truth;
+using hybrid::primary;
 
-template <truth Truth>
+template <primary Primary>
 class hybrid_subject final : public subject {
-  using index_type = hybrid::hybrid_index<erased::attached_index, erased::attached_index, Truth>;
+  using index_type = hybrid::hybrid_index<erased::attached_index, erased::attached_index, Primary>;
 
  public:
   hybrid_subject(std::unique_ptr<subject> hash, std::unique_ptr<subject> tree, const hybrid::options& o)
@@ -27,8 +27,8 @@ class hybrid_subject final : public subject {
     open();
   }
 
-  [[nodiscard]] std::string medium() const override { return the_truth().medium(); }
-  [[nodiscard]] bool durable() const override { return the_truth().durable(); }
+  [[nodiscard]] std::string medium() const override { return the_primary().medium(); }
+  [[nodiscard]] bool durable() const override { return the_primary().durable(); }
 
   work_done run(const work& w) override {
     erased::any_medium& hash = hash_->index()->medium();
@@ -40,33 +40,33 @@ class hybrid_subject final : public subject {
   space_used space() override {
     open_->index.wait_until_complete();
     open_->index.settle();
-    space_used sum = the_truth().space();
-    const space_used of_copy = the_copy().space();
-    sum.pm_bytes += of_copy.pm_bytes;
-    sum.dram_bytes += of_copy.dram_bytes + open_->index.own_bytes();
+    space_used sum = the_primary().space();
+    const space_used of_replica = the_replica().space();
+    sum.pm_bytes += of_replica.pm_bytes;
+    sum.dram_bytes += of_replica.dram_bytes + open_->index.own_bytes();
     return sum;
   }
   std::optional<access_sums> accesses() override { return std::nullopt; }
   void reset_accesses() override {}
   std::optional<emulation_sums> emulation() override {
-    const auto of_truth = the_truth().emulation();
-    const auto of_copy = the_copy().emulation();
-    if (!of_truth || !of_copy) return of_truth;
-    return emulation_sums{of_truth->waited_ns + of_copy->waited_ns, of_truth->late_ns + of_copy->late_ns};
+    const auto of_primary = the_primary().emulation();
+    const auto of_replica = the_replica().emulation();
+    if (!of_primary || !of_replica) return of_primary;
+    return emulation_sums{of_primary->waited_ns + of_replica->waited_ns, of_primary->late_ns + of_replica->late_ns};
   }
 
   layer_statistics layer() override { return open_->index.hybrid_statistics(); }
 
   // A medium of the other half that wants to know of operations would not hear of them.
   [[nodiscard]] erased::any_index* index() override {
-    return the_copy().index()->medium().wants_hooks() ? nullptr : &open_->shown;
+    return the_replica().index()->medium().wants_hooks() ? nullptr : &open_->shown;
   }
 
   void reopen() override {
     open_.reset();
-    the_truth().reopen();
+    the_primary().reopen();
     // What is in DRAM is lost, or compared.
-    the_copy().reopen();
+    the_replica().reopen();
     open();
   }
 
@@ -86,13 +86,13 @@ class hybrid_subject final : public subject {
 
   struct opened {
     opened(erased::any_index& hash, erased::any_index& tree, const hybrid::options& o)
-        : index(index_type::open(hash, tree, o)), shown(index, (Truth == truth::hash ? hash : tree).medium()) {}
+        : index(index_type::open(hash, tree, o)), shown(index, (Primary == primary::hash ? hash : tree).medium()) {}
     index_type index;
     erased::erased_layer<index_type> shown;
   };
 
-  [[nodiscard]] subject& the_truth() const noexcept { return Truth == truth::hash ? *hash_ : *tree_; }
-  [[nodiscard]] subject& the_copy() const noexcept { return Truth == truth::hash ? *tree_ : *hash_; }
+  [[nodiscard]] subject& the_primary() const noexcept { return Primary == primary::hash ? *hash_ : *tree_; }
+  [[nodiscard]] subject& the_replica() const noexcept { return Primary == primary::hash ? *tree_ : *hash_; }
 
   void open() { open_.emplace(*hash_->index(), *tree_->index(), options_); }
 
@@ -122,9 +122,9 @@ std::unique_ptr<subject> make(const hybrid::description& d, const subject_setup&
   };
   std::unique_ptr<subject> hash = make_half(d.hash);
   std::unique_ptr<subject> tree = make_half(d.tree);
-  if (d.which == truth::hash)
-    return std::make_unique<hybrid_subject<truth::hash>>(std::move(hash), std::move(tree), d.how);
-  return std::make_unique<hybrid_subject<truth::tree>>(std::move(hash), std::move(tree), d.how);
+  if (d.which == primary::hash)
+    return std::make_unique<hybrid_subject<primary::hash>>(std::move(hash), std::move(tree), d.how);
+  return std::make_unique<hybrid_subject<primary::tree>>(std::move(hash), std::move(tree), d.how);
 }
 
 index_description description_of(const hybrid::description& d, std::string what) {
@@ -148,7 +148,7 @@ index_description describe(const spec& given) {
   if (!tree.ordered) throw error(tree.name + " has no order to scan", "name a tree or a list as tree=...");
   index_description made =
       description_of(d, "a hash and a tree over the same data: " + hash.name + " and " + tree.name);
-  const index_description& lasting = d.which == truth::hash ? hash : tree;
+  const index_description& lasting = d.which == primary::hash ? hash : tree;
   made.root_name = lasting.root_name;
   made.pool_bytes_per_entry = lasting.pool_bytes_per_entry;
   return made;

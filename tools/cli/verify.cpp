@@ -13,7 +13,7 @@
 namespace pmlab::cli {
 namespace {
 
-constexpr unsigned most_threads = 16;  // verify::promises::most_threads
+constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
 
 void check(const verify_request& r) {
   if (r.indexes.empty() && r.subject.empty() && r.library.empty())

@@ -94,7 +94,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
 }
 
 // As many as the command line takes.
-static_assert(verify::promises::most_threads >= 16);
+static_assert(verify::history_model::most_threads >= 16);
 
 // True: no violation.
 bool verify_one(const verify_request& request, const verify::subject& kind) {

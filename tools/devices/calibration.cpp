@@ -147,7 +147,7 @@ class raw_memory {
     if constexpr (RealFlushes) store_fence();
   }
   void copy(void* target, const void* source, std::size_t bytes) noexcept { std::memcpy(target, source, bytes); }
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
  private:
   flush_instruction instruction_ = best_flush_instruction();
@@ -165,7 +165,7 @@ class virtual_medium {
  public:
   explicit virtual_medium(const device_profile& profile) : model_(profile), thread_(profile) {}
 
-  void visit(const void* start, std::size_t bytes) noexcept {
+  void annotate_read(const void* start, std::size_t bytes) noexcept {
     picoseconds end = now_;
     for_each_line(start, bytes, [&](std::uintptr_t line) { end = std::max(end, model_.read(thread_, line, now_)); });
     now_ = end;
@@ -203,7 +203,7 @@ struct test_operations {
       const std::uint64_t from = now();
       for (int i = 0; i < calls; ++i) {
         const unsigned char* const at = walk.next(read);
-        medium.visit(at, block);
+        medium.annotate_read(at, block);
         read = load(at);
       }
       medium.end_operation();
@@ -219,7 +219,7 @@ struct test_operations {
       const std::uint64_t from = now();
       for (int i = 0; i < calls; ++i) {
         unsigned char* const line = walk.next(read);
-        medium.visit(line, cache_line_bytes);
+        medium.annotate_read(line, cache_line_bytes);
         read = load(line);
         store_line(line);
         medium.flush(line, cache_line_bytes);
@@ -292,7 +292,7 @@ std::vector<calibration_row> compare(const device_profile& profile, const memory
 double model_cost_ns(const device_profile& profile, const memory_region& region) {
   virtual_medium medium(profile);
   random_walk walk(region, cache_line_bytes);
-  return median_ns(90000, [&] { medium.visit(walk.next(0), cache_line_bytes); });
+  return median_ns(90000, [&] { medium.annotate_read(walk.next(0), cache_line_bytes); });
 }
 
 std::string whole(double value) {

@@ -54,7 +54,7 @@ class charged_kernels final : public kernels {
 
   void chase(walk& way, std::uint64_t count) override {
     for (; count != 0; --count) {
-      medium_.visit(way.base, way.bytes);
+      medium_.annotate_read(way.base, way.bytes);
       native_chase(way, 1);
     }
   }
@@ -109,12 +109,12 @@ class charged_kernels final : public kernels {
   }
 
   void load_range(std::byte* place, std::uint64_t bytes) {
-    medium_.visit(place, bytes);
+    medium_.annotate_read(place, bytes);
     load_(place, bytes);
   }
   // A piece of an access, which the loop for the size of the whole cannot read.
   void load_part(const std::byte* at, std::uint64_t bytes) {
-    medium_.visit(at, bytes);
+    medium_.annotate_read(at, bytes);
     for (std::uint64_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
       std::uint64_t word;
       asm volatile("movq (%1), %0" : "=r"(word) : "r"(at + i) : "memory");

@@ -47,7 +47,7 @@ std::optional<std::string> words_root_of(std::string_view name, std::string_view
 std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name) {
   const std::string_view form = layout.substr(strings::layout_prefix.size());
   const std::size_t underscore = std::min(form.find('_'), form.size());
-  if (form.substr(0, underscore) != (words_are_ordered ? strings::digital_words : strings::hashed_words))
+  if (form.substr(0, underscore) != (words_are_ordered ? strings::trie_words : strings::hashed_words))
     throw error("strings of layout " + std::string(layout) + " are over another kind of index than root '" +
                     std::string(name) + "' is of",
                 "restore the pool from a copy");

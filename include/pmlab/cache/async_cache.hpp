@@ -123,7 +123,7 @@ class async_cache {
     const mode how = mode_.load(std::memory_order_relaxed);
     if (how == mode::bypass) return index_.find(key);
     const std::uint64_t number = store_.number_of(key);
-    if (how == mode::adaptive) return chooser_.goes_round(number) ? index_.find(key) : find_as_chosen(number, key);
+    if (how == mode::adaptive) return chooser_.bypasses_all(number) ? index_.find(key) : find_as_chosen(number, key);
     bool hit = false;
     return find_in(how, this_lane(), number, key, hit);
   }

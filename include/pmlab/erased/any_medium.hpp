@@ -1,5 +1,5 @@
-// The medium of an index that is open, behind virtual calls: for what keeps blocks of its own beside the index, in the same
-// medium, without being compiled for each of them.
+// The medium of an open index, behind virtual calls: for a layer that keeps blocks of its own beside the index, in the
+// same medium, and is not compiled for each of them.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -34,6 +34,7 @@ class any_medium {
   any_medium& operator=(const any_medium&) = delete;
   virtual ~any_medium() = default;
 
+  // Begins a publication.
   [[nodiscard]] virtual std::unique_ptr<change> begin() = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual void* resolve(std::uint64_t word) const noexcept = 0;
@@ -41,14 +42,14 @@ class any_medium {
   virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
   virtual void fence() noexcept = 0;
   virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;
-  virtual void visit(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void annotate_read(const void* start, std::size_t bytes) noexcept = 0;
   virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
   virtual media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) = 0;
   [[nodiscard]] virtual media::usage used() const = 0;
   // The greatest of all words, if the medium knows no bound.
   [[nodiscard]] virtual std::uint64_t pointer_bound() const noexcept = 0;
 
-  // Around each operation, if the medium wants to know.
+  // Called around each operation, if the medium has these hooks.
   [[nodiscard]] virtual bool wants_hooks() const = 0;
   virtual void begin_operation() = 0;
   virtual void end_operation() = 0;
@@ -72,8 +73,10 @@ class erased_medium final : public any_medium {
   };
 
  public:
+  // Operations of `medium`.
   explicit erased_medium(Medium& medium) : medium_(medium) {}
 
+  // Begins a publication of the medium.
   [[nodiscard]] std::unique_ptr<change> begin() override { return std::make_unique<own_change>(medium_); }
   [[nodiscard]] std::string name() const override { return medium_.name(); }
   [[nodiscard]] void* resolve(std::uint64_t word) const noexcept override {
@@ -87,7 +90,7 @@ class erased_medium final : public any_medium {
   void copy(void* target, const void* source, std::size_t bytes) noexcept override {
     medium_.copy(target, source, bytes);
   }
-  void visit(const void* start, std::size_t bytes) noexcept override { medium_.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept override { medium_.annotate_read(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept override {
     if constexpr (Medium::parts.prefetches) medium_.prefetch(start, bytes);
   }
@@ -110,19 +113,22 @@ class erased_medium final : public any_medium {
   Medium& medium_;
 };
 
-// The same as a medium by itself. `durable`, whatever stands behind it: what is flushed in vain costs nothing in DRAM.
-// How few locks and shards a medium of verification wants (`lock_stripes`, `shards`) is no part of it: nothing is verified
-// through virtual calls.
+// The same as a medium by itself. Always `durable`: superfluous flushes cost nothing in DRAM. The small numbers of
+// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use virtual
+// calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{.operations = true, .prefetches = true, .pointer_bound = true};
 
+  // Operations of `behind`, which outlives this.
   explicit attached_medium(any_medium& behind) : behind_(behind) {}
+  // The medium that this one stands for.
   [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
 
   class publication {
    public:
+    // Begins a publication of the medium behind.
     explicit publication(attached_medium& medium) : change_(medium.behind_.begin()) {}
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
       return change_->allocate(bytes, alignment);
@@ -147,7 +153,7 @@ class attached_medium {
   void flush(const void* start, std::size_t bytes) noexcept { behind_.flush(start, bytes); }
   void fence() noexcept { behind_.fence(); }
   void copy(void* target, const void* source, std::size_t bytes) noexcept { behind_.copy(target, source, bytes); }
-  void visit(const void* start, std::size_t bytes) noexcept { behind_.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept { behind_.annotate_read(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept { behind_.prefetch(start, bytes); }
   media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
     return behind_.named_root(name, layout, version);

@@ -1,25 +1,25 @@
 // Two indexes over the same data: a hash for its points and a tree for its ranges, after [HIKV] and [Han21].
 //
-//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>, hybrid::truth::tree>;
+//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>, hybrid::primary::tree>;
 //   auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
 //
-// One half is the truth: it lives in persistent memory, decides every operation and makes it durable. The other half is a
-// copy, most likely in DRAM, and is made anew by `open`.
+// One half is the primary: it lives in persistent memory, decides every operation and makes it durable. The other half is a
+// replica, most likely in DRAM, and is made anew by `open`.
 //
-//   truth::hash  HybridIndex: points from the truth, ranges from the copy
-//   truth::tree  HybridIndex+: ranges from the truth, points from the copy, and from the truth where that is behind
+//   primary::hash  HybridIndex: points from the primary, ranges from the replica
+//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, and from the primary where that is behind
 //
 // Use it where a load has both point and range queries, and DRAM for a second index. HybridIndex+ is the one for devices
 // whose reads are slow, and for reads; HybridIndex is the one for writes. A load of points alone wants the hash alone.
 //
-// How the copy is updated is an option, not a type: adaptive indexes have both ways at once.
+// How the replica is updated is an option, not a type: adaptive indexes have both ways at once.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: writers exclude each other by stripe of keys, and wait when a queue is full. Point reads wait for nobody,
-// but for a writer of the same stripe where the hash is the truth and updates are not asynchronous. Scans of a copy wait
+// but for a writer of the same stripe where the hash is the primary and updates are not asynchronous. Scans of a replica wait
 // until what was queued before is in it, and help with that.
 //
-// Durability: the truth's. Whatever is answered, from either half, the truth has made durable before.
+// Durability: the primary's. Whatever is answered, from either half, the primary has made durable before.
 //
 // Difference from the paper: HybridIndex+ may be asynchronous too, since a read of a key whose change is still queued
 // goes to the tree instead of waiting; scans of HybridIndex see all that was answered before; either way of updating can
@@ -28,17 +28,17 @@
 // Of both halves: erase needs no space, and so never answers `full`.
 //
 // Invariants (S1-S3: detail/stripes.hpp; E1, E2: detail/rebuild.hpp; O1: detail/overlay.hpp):
-//   H1  A writer holds the stripe of its key from before the truth changes until the copy has changed or the change
-//       counts as queued. So the changes of a key come to the copy in the truth's order, and the truth alone decides
+//   H1  A writer holds the stripe of its key from before the primary changes until the replica has changed or the change
+//       counts as queued. So the changes of a key come to the replica in the primary's order, and the primary alone decides
 //       what an insert, update or erase does.
-//   H2  The copy changes after the truth has answered: it shows nothing that a crash can take back.
-//   H3  A queue's place is taken before the truth changes, and nobody changes the copy directly while something is
+//   H2  The replica changes after the primary has answered: it shows nothing that a crash can take back.
+//   H3  A queue's place is taken before the primary changes, and nobody changes the replica directly while something is
 //       queued for the stripe. So whoever has seen a change, and then waits until all places taken are applied, finds
-//       it in the copy.
+//       it in the replica.
 //   H4  (tree) A point read answers from the hash only if its stripe is settled before and unchanged after; a miss counts
 //       only if the hash is complete.
 //   H5  (hash) A point read that may meet a direct change waits until both halves have it.
-//   H6  If the copy has no space: (tree) the hash loses the key and stops being complete, so that finds go on to the
+//   H6  If the replica has no space: (tree) the hash loses the key and stops being complete, so that finds go on to the
 //       tree; (hash) the entry goes to the overlay, and new keys are refused, with nothing changed, as long as the tree
 //       does not take what is there.
 #pragma once
@@ -91,19 +91,19 @@ concept scannable = indexes::point_index<Index> && requires(Index& index, key_ty
 };
 
 // Both halves as one ordered index. Point operations cost what the hash's do, scans what the tree's do; changes cost
-// what the truth's do, and with synchronous updates the copy's besides.
-template <indexes::point_index Hash, scannable Tree, truth Truth>
+// what the primary's do, and with synchronous updates the replica's besides.
+template <indexes::point_index Hash, scannable Tree, primary Primary>
 class hybrid_index {
-  static constexpr bool hash_is_truth = Truth == truth::hash;
+  static constexpr bool hash_is_primary = Primary == primary::hash;
 
  public:
-  static constexpr std::string_view layout_name = hash_is_truth ? "hybrid_index" : "hybrid_index_plus";
-  // What is in the medium is the truth's own, and can be opened by itself.
-  static constexpr std::uint64_t layout_version = hash_is_truth ? Hash::layout_version : Tree::layout_version;
+  static constexpr std::string_view layout_name = hash_is_primary ? "hybrid_index" : "hybrid_index_plus";
+  // What is in the medium is the primary's own, and can be opened by itself.
+  static constexpr std::uint64_t layout_version = hash_is_primary ? Hash::layout_version : Tree::layout_version;
 
-  // Opens the truth, or makes it, and begins to make the copy anew in the background. Until that is done (`wait_until_
-  // complete`): with the tree as truth everything is served, points from the tree; with the hash as truth points are
-  // served, while writes and scans wait. A copy in a durable medium is compared with the truth first, which takes a walk
+  // Opens the primary, or makes it, and begins to make the replica anew in the background. Until that is done (`wait_until_
+  // complete`): with the tree as primary everything is served, points from the tree; with the hash as primary points are
+  // served, while writes and scans wait. A replica in a durable medium is compared with the primary first, which takes a walk
   // of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads. The media outlive the index.
   template <class HashMedium, class TreeMedium>
   static hybrid_index open(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o = {}) {
@@ -112,34 +112,34 @@ class hybrid_index {
 
   hybrid_index(const hybrid_index&) = delete;
   hybrid_index& operator=(const hybrid_index&) = delete;
-  // What is queued is dropped: the next `open` makes the copy anew.
+  // What is queued is dropped: the next `open` makes the replica anew.
   ~hybrid_index() {
     stop_.store(true, std::memory_order_relaxed);
     if (rebuilder_.joinable()) rebuilder_.join();
     updaters_.close();
   }
 
-  // ---- operations: outcomes and durability are the truth's ----
+  // ---- operations: outcomes and durability are the primary's ----
 
-  // Besides, `full` if the copy is a tree that has no space for a new key; nothing has changed then.
+  // Besides, `full` if the replica is a tree that has no space for a new key; nothing has changed then.
   outcome insert(key_type key, value_type value) {
-    return write({detail::change::kind::put, key, value}, true, [&] { return the_truth().insert(key, value); });
+    return write({detail::change::kind::put, key, value}, true, [&] { return the_primary().insert(key, value); });
   }
   outcome update(key_type key, value_type value) {
-    return write({detail::change::kind::put, key, value}, false, [&] { return the_truth().update(key, value); });
+    return write({detail::change::kind::put, key, value}, false, [&] { return the_primary().update(key, value); });
   }
   outcome upsert(key_type key, value_type value) {
-    return write({detail::change::kind::put, key, value}, true, [&] { return the_truth().upsert(key, value); });
+    return write({detail::change::kind::put, key, value}, true, [&] { return the_primary().upsert(key, value); });
   }
   outcome erase(key_type key) {
-    return write({detail::change::kind::remove, key, 0}, false, [&] { return the_truth().erase(key); });
+    return write({detail::change::kind::remove, key, 0}, false, [&] { return the_primary().erase(key); });
   }
 
   std::optional<value_type> find(key_type key) {
-    if constexpr (hash_is_truth)
-      return find_in_truth(key);
+    if constexpr (hash_is_primary)
+      return find_in_primary(key);
     else
-      return find_in_copy(key);
+      return find_in_replica(key);
   }
 
   // values[i] := find(keys[i]). The searches overlap, but for those whose keys are being changed.
@@ -153,7 +153,7 @@ class hybrid_index {
 
   // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. See options::scan.
   std::size_t scan(key_type from, std::span<indexes::entry> out) {
-    if constexpr (!hash_is_truth) {
+    if constexpr (!hash_is_primary) {
       return tree_.scan(from, out);
     } else {
       watch_.note_reads();
@@ -173,18 +173,18 @@ class hybrid_index {
     indexes::detail::for_each_in_by_scan(*this, first, last, function);
   }
 
-  // The truth's, in its order.
+  // The primary's, in its order.
   template <class Function>
   void for_each(Function&& function) const {
-    the_truth().for_each(std::forward<Function>(function));
+    the_primary().for_each(std::forward<Function>(function));
   }
-  [[nodiscard]] std::uint64_t size() const { return the_truth().size(); }
+  [[nodiscard]] std::uint64_t size() const { return the_primary().size(); }
 
-  // The truth's; all that the copy takes counts as DRAM.
+  // The primary's; all that the replica takes counts as DRAM.
   [[nodiscard]] indexes::index_stats stats() const {
-    indexes::index_stats shape = the_truth().stats();
-    const indexes::index_stats of_copy = the_copy().stats();
-    shape.dram_bytes += of_copy.medium_bytes + of_copy.dram_bytes + own_bytes();
+    indexes::index_stats shape = the_primary().stats();
+    const indexes::index_stats of_replica = the_replica().stats();
+    shape.dram_bytes += of_replica.medium_bytes + of_replica.dram_bytes + own_bytes();
     return shape;
   }
   // Bytes of DRAM beside both halves: stripes and queues.
@@ -192,12 +192,12 @@ class hybrid_index {
     return stripes_.bytes() + erasures_.bytes() + updaters_.bytes();
   }
 
-  // The invariants of both halves, and that the copy holds what the truth holds. Waits until all of it may be expected.
+  // The invariants of both halves, and that the replica holds what the primary holds. Waits until all of it may be expected.
   [[nodiscard]] indexes::check_report check() const;
 
   // ---- the hybrid itself ----
 
-  // True: the copy holds all that the truth holds, but for what is queued.
+  // True: the replica holds all that the primary holds, but for what is queued.
   [[nodiscard]] bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
   // Returns when the rebuild is over. Throws pmlab::error if there was no memory for it.
   void wait_until_complete() const {
@@ -205,15 +205,15 @@ class hybrid_index {
       return;
     std::unique_lock lock(mutex_);
     rebuilt_.wait(lock, [this] { return !is_rebuilding_; });
-    if (hash_is_truth && !is_complete())
+    if (hash_is_primary && !is_complete())
       throw error("there was no memory to build the tree of the hybrid index", "free some, and open it again");
   }
-  // Waits until every change that was queued before is in the copy.
+  // Waits until every change that was queued before is in the replica.
   void settle() const { updaters_.settle(); }
 
   // Makes the hash anew from the tree in the background, after it was incomplete (H6) and there is memory again. With
   // `empty_first` it loses all entries before. Reads and writes go on. Not while another call of it runs.
-  void rebuild(bool empty_first = false) requires(!hash_is_truth) {
+  void rebuild(bool empty_first = false) requires(!hash_is_primary) {
     wait_until_complete();
     if (rebuilder_.joinable()) rebuilder_.join();
     complete_.store(false, std::memory_order_release);
@@ -228,7 +228,7 @@ class hybrid_index {
     s.switches = watch_.switches();
     s.asynchronous = watch_.is_asynchronous();
     s.complete = is_complete();
-    s.refused_by_copy = refused_.load(std::memory_order_relaxed);
+    s.refused_by_replica = refused_.load(std::memory_order_relaxed);
     s.ready_ns = ready_ns_;
     const std::scoped_lock lock(mutex_);
     s.rebuilt = rebuilt_entries_;
@@ -245,24 +245,24 @@ class hybrid_index {
   template <class HashMedium, class TreeMedium>
   hybrid_index(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o, clock::time_point opened)
       : options_(checked(o)),
-        hash_(Hash::open(hash_medium, root_of(o, Hash::layout_name, hash_is_truth))),
-        tree_(Tree::open(tree_medium, root_of(o, Tree::layout_name, !hash_is_truth))),
+        hash_(Hash::open(hash_medium, root_of(o, Hash::layout_name, hash_is_primary))),
+        tree_(Tree::open(tree_medium, root_of(o, Tree::layout_name, !hash_is_primary))),
         begin_([&hash_medium, &tree_medium] {
           media::begin_operation(hash_medium);
           media::begin_operation(tree_medium);
         }),
         watch_(o),
         stripes_(o.stripes),
-        erasures_(hash_is_truth ? 0 : o.stripes),
+        erasures_(hash_is_primary ? 0 : o.stripes),
         updaters_(
             o,
             [this](const change& c, bool last) {
-              if (last) change_copy(c);
+              if (last) change_replica(c);
               stripes_[stripes_.number_of(c.key)].applied();
             },
-            [this](key_type key) { prefetch_copy(key); }, begin_),
-        overlay_(hash_is_truth ? updaters_.places() + most_threads : 0) {
-    drop_what_the_truth_lacks();
+            [this](key_type key) { prefetch_replica(key); }, begin_),
+        overlay_(hash_is_primary ? updaters_.places() + most_threads : 0) {
+    drop_entries_missing_in_primary();
     start_rebuild(false);
     if (o.rebuilders == 0) wait_until_complete();
     ready_ns_ = nanoseconds_since(opened);
@@ -273,9 +273,9 @@ class hybrid_index {
         std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
   }
 
-  static std::string root_of(const options& o, std::string_view layout, bool is_truth) {
+  static std::string root_of(const options& o, std::string_view layout, bool is_primary) {
     if (o.name.empty()) return std::string(layout);
-    return std::string(o.name) + (is_truth ? "" : ":c");
+    return std::string(o.name) + (is_primary ? "" : ":c");
   }
 
   // Threads that may be in the middle of a direct change at a time.
@@ -290,14 +290,14 @@ class hybrid_index {
     return o;
   }
 
-  [[nodiscard]] auto& the_truth() const noexcept {
-    if constexpr (hash_is_truth)
+  [[nodiscard]] auto& the_primary() const noexcept {
+    if constexpr (hash_is_primary)
       return hash_;
     else
       return tree_;
   }
-  [[nodiscard]] auto& the_copy() const noexcept {
-    if constexpr (hash_is_truth)
+  [[nodiscard]] auto& the_replica() const noexcept {
+    if constexpr (hash_is_primary)
       return tree_;
     else
       return hash_;
@@ -305,7 +305,7 @@ class hybrid_index {
 
   // ---- reading ----
 
-  [[nodiscard]] std::optional<value_type> find_in_truth(key_type key) {
+  [[nodiscard]] std::optional<value_type> find_in_primary(key_type key) {
     // With a place in the queue taken for every change, a point read needs no stripe (H3).
     if (options_.how == update::asynchronous) return hash_.find(key);
     const detail::stripe& s = stripes_[stripes_.number_of(key)];
@@ -317,7 +317,7 @@ class hybrid_index {
     }
   }
 
-  [[nodiscard]] std::optional<value_type> find_in_copy(key_type key) {
+  [[nodiscard]] std::optional<value_type> find_in_replica(key_type key) {
     watch_.note_reads();
     const detail::stripe& s = stripes_[stripes_.number_of(key)];
     const std::uint64_t word = s.word();
@@ -331,18 +331,18 @@ class hybrid_index {
   }
 
   void find_some(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    if (hash_is_truth && options_.how == update::asynchronous) return hash_.find_batch(keys, values);
+    if (hash_is_primary && options_.how == update::asynchronous) return hash_.find_batch(keys, values);
     std::array<std::uint64_t, batch_width> words;
     const auto stripe_of = [&](std::size_t i) -> const detail::stripe& {
       return stripes_[stripes_.number_of(keys[i])];
     };
     for (std::size_t i = 0; i < keys.size(); ++i) words[i] = stripe_of(i).word();
     const bool complete = is_complete();
-    if (!hash_is_truth) watch_.note_reads(static_cast<std::uint32_t>(keys.size()));
+    if (!hash_is_primary) watch_.note_reads(static_cast<std::uint32_t>(keys.size()));
     hash_.find_batch(keys, values);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      const bool usable = hash_is_truth ? !detail::stripe::is_held(words[i])
-                                        : detail::stripe::is_settled(words[i]) && (values[i] || complete);
+      const bool usable = hash_is_primary ? !detail::stripe::is_held(words[i])
+                                          : detail::stripe::is_settled(words[i]) && (values[i] || complete);
       if (!usable || !stripe_of(i).stands(words[i])) values[i] = find(keys[i]);
     }
   }
@@ -353,19 +353,20 @@ class hybrid_index {
     return o == outcome::inserted || o == outcome::updated || o == outcome::erased;
   }
 
-  // `adds`: the operation may bring a new key. `operation`: on the truth.
+  // `adds`: the operation may bring a new key. `operation`: on the primary.
   template <class Operation>
   outcome write(const change& c, bool adds, Operation&& operation) {
-    if constexpr (hash_is_truth) wait_until_complete();
+    if constexpr (hash_is_primary) wait_until_complete();
     watch_.note_write();
     const std::size_t number = stripes_.number_of(c.key);
     detail::stripe& s = stripes_[number];
-    detail::held_stripe held(s);                                                                               // H1
-    if (adds && overlay_.count() != 0 && !copy_has_space() && !the_truth().find(c.key)) return outcome::full;  // H6
+    detail::held_stripe held(s);  // H1
+    if (adds && overlay_.count() != 0 && !replica_has_space() && !the_primary().find(c.key))
+      return outcome::full;  // H6
     if (!watch_.is_asynchronous() && !s.has_queued()) {
-      prefetch_copy(c.key);
+      prefetch_replica(c.key);
       const outcome answer = operation();
-      if (has_changed(answer)) change_copy_at_last(c);  // H2
+      if (has_changed(answer)) change_replica_at_last(c);  // H2
       if (answer == outcome::erased) note_erased(number);
       return answer;
     }
@@ -378,36 +379,36 @@ class hybrid_index {
     return answer;
   }
 
-  // What the change of the copy will need first comes while the truth is at work.
-  void prefetch_copy([[maybe_unused]] key_type key) {
-    if constexpr (!hash_is_truth && requires { hash_.prefetch_find(key); }) hash_.prefetch_find(key);
+  // What the change of the replica will need first comes while the primary is at work.
+  void prefetch_replica([[maybe_unused]] key_type key) {
+    if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); }) hash_.prefetch_find(key);
   }
 
   void note_erased([[maybe_unused]] std::size_t stripe) noexcept {
-    if constexpr (!hash_is_truth) erasures_.note(stripe);  // E1
+    if constexpr (!hash_is_primary) erasures_.note(stripe);  // E1
   }
 
   // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue. Throws
   // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call of
-  // the copy.
-  void change_copy(const change& c) {
-    if constexpr (hash_is_truth)
+  // the replica.
+  void change_replica(const change& c) {
+    if constexpr (hash_is_primary)
       change_tree(c);
     else
       change_hash(c);
   }
 
-  // The truth has changed already: the copy must. An erasure waits until there is memory for it.
-  void change_copy_at_last(const change& c) {
+  // The primary has changed already: the replica must. An erasure waits until there is memory for it.
+  void change_replica_at_last(const change& c) {
     for (sync::backoff wait;; wait.pause()) {
       try {
-        return change_copy(c);
+        return change_replica(c);
       } catch (const std::bad_alloc&) {
       }
     }
   }
 
-  // Without memory for the change, the copy has no space for it (H6).
+  // Without memory for the change, the replica has no space for it (H6).
   template <class Half>
   static bool put_in(Half& half, key_type key, value_type value) {
     try {
@@ -428,7 +429,7 @@ class hybrid_index {
     else
       overlay_.remove(c.key, [&] { tree_.erase(c.key); });
   }
-  bool copy_has_space() {
+  bool replica_has_space() {
     // What is queued may make some. Whoever has a place in a queue waits for no stripe.
     updaters_.settle();
     return overlay_.retry([&](const indexes::entry& e) { return put_in_tree(e.key, e.value); });
@@ -453,13 +454,13 @@ class hybrid_index {
 
   // ---- rebuilding ----
 
-  // What an earlier run left in a copy that is durable.
-  void drop_what_the_truth_lacks() {
+  // What an earlier run left in a replica that is durable.
+  void drop_entries_missing_in_primary() {
     std::vector<key_type> wrong;
-    the_copy().for_each([&](key_type key, value_type value) {
-      if (the_truth().find(key) != value) wrong.push_back(key);
+    the_replica().for_each([&](key_type key, value_type value) {
+      if (the_primary().find(key) != value) wrong.push_back(key);
     });
-    for (const key_type key : wrong) the_copy().erase(key);
+    for (const key_type key : wrong) the_replica().erase(key);
   }
 
   void start_rebuild(bool empty_first) {
@@ -468,7 +469,7 @@ class hybrid_index {
       is_rebuilding_ = true;
       has_lost_space_ = false;
     }
-    const auto work = [this, empty_first] { rebuild_copy(empty_first); };
+    const auto work = [this, empty_first] { rebuild_replica(empty_first); };
     if (options_.rebuilders == 0) return work();
     try {
       rebuilder_ = std::thread(work);
@@ -479,12 +480,12 @@ class hybrid_index {
     }
   }
 
-  void rebuild_copy(bool empty_first) {
+  void rebuild_replica(bool empty_first) {
     const clock::time_point start = clock::now();
     std::uint64_t entries = 0;
     try {
       begin_();
-      if constexpr (hash_is_truth) {
+      if constexpr (hash_is_primary) {
         // What a durable tree holds already, it holds with the hash's value.
         entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {
           begin_();
@@ -515,12 +516,12 @@ class hybrid_index {
     begin_();
     constexpr std::size_t ahead = 8;  // entries whose places in the hash are on their way
     for (std::size_t i = 0; i < chunk.size() && !stop_.load(std::memory_order_relaxed); ++i) {
-      if (i + ahead < chunk.size()) prefetch_copy(chunk[i + ahead].key);
+      if (i + ahead < chunk.size()) prefetch_replica(chunk[i + ahead].key);
       const indexes::entry& e = chunk[i];
       const std::size_t number = stripes_.number_of(e.key);
       const detail::held_stripe held(stripes_[number]);
       std::optional<value_type> value = e.value;
-      // Something queued comes to the copy after this, or has come already: what the truth says now agrees with both.
+      // Something queued comes to the replica after this, or has come already: what the primary says now agrees with both.
       if (erasures_.any_since(time, number) || stripes_[number].has_queued()) value = tree_.find(e.key);  // E2
       // What is there already is at least as new.
       if (value && hash_.insert(e.key, *value) == outcome::full) lose_space();
@@ -567,33 +568,33 @@ class hybrid_index {
   std::thread rebuilder_;
 };
 
-template <indexes::point_index Hash, scannable Tree, truth Truth>
-indexes::check_report hybrid_index<Hash, Tree, Truth>::check() const {
+template <indexes::point_index Hash, scannable Tree, primary Primary>
+indexes::check_report hybrid_index<Hash, Tree, Primary>::check() const {
   wait_until_complete();
   settle();
   indexes::check_report report = hash_.check();
   for (const std::string& violation : tree_.check().violations) report.add(violation);
-  std::uint64_t in_copy = 0;
-  std::uint64_t in_truth = 0;
+  std::uint64_t in_replica = 0;
+  std::uint64_t in_primary = 0;
   const std::vector<indexes::entry> above = overlay_.from(0, overlay_.count());
   const auto differs = [&](key_type key, const std::string& how) {
-    report.add("key " + std::to_string(key) + " of the " + (hash_is_truth ? "tree" : "hash") + " " + how);
+    report.add("key " + std::to_string(key) + " of the " + (hash_is_primary ? "tree" : "hash") + " " + how);
   };
-  the_copy().for_each([&](key_type key, value_type value) {
-    ++in_copy;
-    const std::optional<value_type> held = the_truth().find(key);
+  the_replica().for_each([&](key_type key, value_type value) {
+    ++in_replica;
+    const std::optional<value_type> held = the_primary().find(key);
     const bool is_above = std::any_of(above.begin(), above.end(), [&](const auto& e) { return e.key == key; });
     if (!held) differs(key, "is not in the other half");
     if (held && *held != value && !is_above) differs(key, "has another value in the other half");
-    in_copy -= is_above ? 1 : 0;
+    in_replica -= is_above ? 1 : 0;
   });
   for (const indexes::entry& e : above)
-    if (the_truth().find(e.key) != e.value) differs(e.key, "waits for space with a value that is not the hash's");
-  the_truth().for_each([&](key_type, value_type) { ++in_truth; });
-  if (is_complete() && in_copy + above.size() != in_truth)
-    report.add("the truth holds " + std::to_string(in_truth) + " entries, its copy " +
-               std::to_string(in_copy + above.size()));
-  report.entries = in_truth;
+    if (the_primary().find(e.key) != e.value) differs(e.key, "waits for space with a value that is not the hash's");
+  the_primary().for_each([&](key_type, value_type) { ++in_primary; });
+  if (is_complete() && in_replica + above.size() != in_primary)
+    report.add("the primary holds " + std::to_string(in_primary) + " entries, its replica " +
+               std::to_string(in_replica + above.size()));
+  report.entries = in_primary;
   return report;
 }
 

@@ -27,15 +27,15 @@ struct half {
 
 // What a specification says.
 struct description {
-  half hash;                  // for points
-  half tree;                  // for ranges
-  truth which = truth::hash;  // which of them is the truth
-  options how;                // all else
+  half hash;                      // for points
+  half tree;                      // for ranges
+  primary which = primary::hash;  // which of them is the primary
+  options how;                    // all else
 
-  // The half that is the truth.
-  [[nodiscard]] const half& durable() const noexcept { return which == truth::hash ? hash : tree; }
+  // The half that is the primary.
+  [[nodiscard]] const half& durable() const noexcept { return which == primary::hash ? hash : tree; }
   // The other one.
-  [[nodiscard]] const half& copy() const noexcept { return which == truth::hash ? tree : hash; }
+  [[nodiscard]] const half& replica() const noexcept { return which == primary::hash ? tree : hash; }
 };
 
 // The two of the paper have names.
@@ -100,12 +100,12 @@ void read_count(const spec& given, std::string_view key, std::uint64_t least, st
 
 }  // namespace detail
 
-// What is not given is as in `hybrid_index`; the half in pmem is the truth, or the hash if both are in the same place.
-// Throws pmlab::error: an unknown key or value, the truth in DRAM while the copy is not.
+// What is not given is as in `hybrid_index`; the half in pmem is the primary, or the hash if both are in the same place.
+// Throws pmlab::error: an unknown key or value, the primary in DRAM while the replica is not.
 [[nodiscard]] inline description parse_description(const spec& given) {
-  constexpr std::array<std::string_view, 12> known = {"hash",     "tree",   "truth",       "update",
-                                                      "updaters", "queues", "queue",       "batch",
-                                                      "stripes",  "scan",   "stale_bound", "rebuilders"};
+  constexpr std::array<std::string_view, 13> known = {"hash",     "primary",     "tree",      "truth", "update",
+                                                      "updaters", "queues",      "queue",     "batch", "stripes",
+                                                      "scan",     "stale_bound", "rebuilders"};
   constexpr std::array<std::string_view, 2> halves = {"hash", "tree"};
   constexpr std::array<spec::synonym, 3> synonyms = {{{"mode", "update"}, {"threads", "updaters"}, {"scans", "scan"}}};
   given.allow(known, synonyms);
@@ -115,11 +115,12 @@ void read_count(const spec& given, std::string_view key, std::uint64_t least, st
   description d;
   d.hash = parse_half(given.option("hash").value_or("cceh@pmem"));
   d.tree = parse_half(given.option("tree").value_or(d.hash.in_dram ? "fast_fair@pmem" : "fast_fair@dram"));
+  const std::string_view key_of_primary = given.option("primary") ? "primary" : "truth";  // `truth`: its older name
   const bool tree_alone = d.hash.in_dram && !d.tree.in_dram;
-  d.which = static_cast<truth>(detail::choice(given, "truth", halves, tree_alone ? 1 : 0));
-  if (d.durable().in_dram && !d.copy().in_dram)
-    throw error("the truth of this hybrid index is in DRAM, and its copy in pmem", "leave truth=... out");
-  const auto usual = d.which == truth::hash ? update::asynchronous : update::synchronous;
+  d.which = static_cast<primary>(detail::choice(given, key_of_primary, halves, tree_alone ? 1 : 0));
+  if (d.durable().in_dram && !d.replica().in_dram)
+    throw error("the primary of this hybrid index is in DRAM, and its replica in pmem", "leave primary=... out");
+  const auto usual = d.which == primary::hash ? update::asynchronous : update::synchronous;
   d.how.how = static_cast<update>(detail::choice(given, "update", update_names, static_cast<std::size_t>(usual)));
   d.how.scan = static_cast<scans>(detail::choice(given, "scan", scan_names, 0));
   constexpr std::uint64_t most_threads = 64;

@@ -208,7 +208,7 @@ class cceh {
 
  private:
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 14);
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 14);
   static constexpr unsigned initial_global_depth = detail::cceh::initial_global_depth;
   static constexpr unsigned greatest_global_depth = detail::cceh::greatest_global_depth;
   // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means that somebody chose keys with
@@ -265,7 +265,7 @@ class cceh {
     segment& s = *segment_of(entry);
     const std::scoped_lock guard(lock_of(&s));
     if (current_entry(hash) != entry) return;
-    media::visit(medium_, s);
+    media::annotate_read(medium_, s);
     detail::cceh::find_overflow(s, hash, entry.local_depth());
     const std::scoped_lock directory_guard(directory_mutex_);
     const cached_directory& cache = *directory_.load(std::memory_order_relaxed);
@@ -279,7 +279,7 @@ class cceh {
       const sync::version_lock& lock = lock_of(&s);
       const std::uint64_t version = lock.read_begin();
       const slot found =
-          detail::cceh::find_in_segment(s, hash, [this](const entry_line& l) { media::visit(medium_, l); });
+          detail::cceh::find_in_segment(s, hash, [this](const entry_line& l) { media::annotate_read(medium_, l); });
       const value_type value = found ? found.value().load(std::memory_order_acquire) : 0;
       // The entry is looked up again under the version (C6): a split between the two would have moved the key.
       if (current_entry(hash) == entry && lock.read_validate(version)) [[likely]]
@@ -304,7 +304,7 @@ class cceh {
       // The segment may have been split before it was locked (C6, C11).
       if (current_entry(hash) != entry) continue;
       const slot found =
-          detail::cceh::find_in_segment(*at.s, hash, [this](const entry_line& l) { media::visit(medium_, l); });
+          detail::cceh::find_in_segment(*at.s, hash, [this](const entry_line& l) { media::annotate_read(medium_, l); });
       const step result = operation(at, found);
       if (!result.must_split) return result.answer;
       if (!split(at)) return outcome::full;
@@ -471,7 +471,7 @@ class cceh {
     const unsigned local_depth = at.entry.local_depth();
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
     if (moved == nullptr) return nullptr;
-    media::visit(medium_, *at.s);
+    media::annotate_read(medium_, *at.s);
     bool all_placed = true;
     detail::cceh::for_each_entry(*at.s, at.hash, local_depth, [&](std::uint64_t hash, const position& from) {
       if ((hash & next_bit(local_depth)) == 0) return;
@@ -599,7 +599,7 @@ check_report cceh<Medium>::check() const {
   });
   if (damaged != 0)
     violated("I4: " + std::to_string(damaged) + " slots in " + std::to_string(segments) +
-             " segments hold what cannot be there: they were overwritten");
+             " segments hold impossible words: they were overwritten");
   return report;
 }
 

@@ -193,7 +193,7 @@ class fast_fair {
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
       if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
-      media::visit(medium_, *leaf);
+      media::annotate_read(medium_, *leaf);
       const key_type high = leaf->high_key.load(std::memory_order_acquire);
       const std::size_t in_leaf = copy_entries(*leaf, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
@@ -252,7 +252,7 @@ class fast_fair {
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
   static constexpr std::uint64_t most_levels = 64;
-  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 16);
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
 
   // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
   struct unannounced {
@@ -266,7 +266,7 @@ class fast_fair {
         locks_(lock_stripes),
         root_(medium.named_root(name, layout_name, layout_version).word),
         retired_(medium),
-        epochs_(sync::reclaim_batch<Medium>()) {
+        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
     if (root_->load(std::memory_order_acquire) == 0) create();
     retired_.begin(leftmost_leaf());
   }
@@ -357,7 +357,7 @@ class fast_fair {
     for (;;) {
       const sync::version_lock& lock = parts.lock_of(n);
       const std::uint64_t version = lock.read_begin();
-      media::visit(*parts.medium, *n);
+      media::annotate_read(*parts.medium, *n);
       node_pointer next;
       bool is_leaf = false;
       bool is_beyond = false;
@@ -389,7 +389,7 @@ class fast_fair {
     for (std::uint8_t descents = 0;;) {
       const sync::version_lock& lock = lock_of(n);
       const std::uint64_t version = lock.read_begin();
-      media::visit(medium_, *n);
+      media::annotate_read(medium_, *n);
       const std::uint64_t at_level = n->level.load(std::memory_order_acquire);
       const bool beyond = n->is_beyond(key);
       if (!beyond && at_level == level) return n;
@@ -684,8 +684,8 @@ class fast_fair {
     node& left = *medium_.resolve(left_at);
     node& right = *medium_.resolve(right_at);
     node* const before = before_at ? medium_.resolve(before_at) : nullptr;
-    media::visit(medium_, left);
-    media::visit(medium_, right);
+    media::annotate_read(medium_, left);
+    media::annotate_read(medium_, right);
     if (!detail::fast_fair::should_join(left, right)) return false;  // the usual answer, without a lock
     bool left_goes = false;
     {

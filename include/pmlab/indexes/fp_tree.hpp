@@ -404,7 +404,7 @@ class fp_tree {
                                                       slot_set among) const noexcept {
     for (; among != 0; among &= among - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(among));
-      media::visit(medium_, d.home->slots[i]);
+      media::annotate_read(medium_, d.home->slots[i]);
       if (d.home->slots[i].key.load(std::memory_order_acquire) == key) return i;
     }
     return std::nullopt;
@@ -415,7 +415,7 @@ class fp_tree {
   }
 
   descriptor& visited(descriptor& d) const noexcept {
-    media::visit(medium_, *d.home);
+    media::annotate_read(medium_, *d.home);
     return d;
   }
 

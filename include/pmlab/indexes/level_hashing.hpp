@@ -266,7 +266,7 @@ class level_hashing {
 
   [[nodiscard]] position search(level top, level bottom, const wanted& w) const {
     if (top.none() || bottom.none()) return {};
-    const auto visit = [this](const auto& object) { media::visit(medium_, object); };
+    const auto visit = [this](const auto& object) { media::annotate_read(medium_, object); };
     if (const position found = detail::level_hashing::search(top, w, visit)) return found;
     prefetch(bottom, w);
     return detail::level_hashing::search(bottom, w, visit);
@@ -333,7 +333,7 @@ class level_hashing {
   position move_one(level l, std::uint64_t number) {
     bucket& from = l[number];
     std::array<std::uint64_t, detail::level_hashing::slots_per_bucket> others;
-    media::visit(medium_, from);
+    media::annotate_read(medium_, from);
     for (unsigned i = 0; i < others.size(); ++i) {
       const candidates at(detail::hash_of_key(from.slots[i].key.load(std::memory_order_relaxed)));
       const std::uint64_t first = at.number(0, l.log2());
@@ -343,7 +343,7 @@ class level_hashing {
     for (unsigned i = 0; i < others.size(); ++i) {
       bucket& to = l[others[i]];
       if (&to == &from) continue;
-      media::visit(medium_, to.word);
+      media::annotate_read(medium_, to.word);
       if (to.load().full()) continue;
       move({&from, i}, {&to, to.load().free_slot()});
       return {&from, i};
@@ -415,7 +415,7 @@ class level_hashing {
     const level old_bottom = s.bottom_level();
     if (old_top.log2() == candidates::greatest_log2) return false;
     const unsigned log2 = old_top.log2() + 1;
-    medium_.visit(&old_bottom[0], old_bottom.bytes());
+    medium_.annotate_read(&old_bottom[0], old_bottom.bytes());
     const std::unique_ptr<bucket[]> filled = detail::level_hashing::new_top_of(old_bottom, log2);
     if (filled == nullptr) return false;
     {
@@ -550,7 +550,7 @@ class level_hashing {
     for (std::size_t i = 0; i < shard_count(); ++i)
       for (const level l : {shards_[i].top_level(), shards_[i].bottom_level()}) {
         if (l.none()) continue;
-        medium_.visit(&l[0], l.bytes());
+        medium_.annotate_read(&l[0], l.bytes());
         for (std::uint64_t n = 0; n < l.size(); ++n)
           for (unsigned valid = l[n].load().valid(); valid != 0; valid &= valid - 1)
             function(i, l, n, l[n], static_cast<unsigned>(std::countr_zero(valid)));

@@ -34,7 +34,7 @@
 //
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
 // deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
-// each step. Persistent towers are not arrays behind the node but stones, nodes of lists of their own: all nodes have
+// each step. Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes have
 // one size, none spans two lines, and every level is kept by the one list algorithm. Recovery follows the list by
 // thousands of walks at once instead of sorting what the slabs hold. Unlinking is not flushed by the operation that
 // does it, but before the node is used again, many at a time: erase costs one flush and one fence.
@@ -47,7 +47,7 @@
 //       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
 //       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
 //       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
-//   K4  A node of a slab is in the list, in a list of stones, free, or on its way to be free (retired). A crash may
+//   K4  A node of a slab is in the list, in a list of tower nodes, free, or on its way to be free (retired). A crash may
 //       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
 //       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
 //       most one for each thread and crash.
@@ -287,7 +287,7 @@ class skip_list {
     while (key > 0) {
       node& n = towers_.floor(key - 1);
       if (is_head(n)) break;
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       if (!is_marked(n.next.load(std::memory_order_acquire))) return n;
       key = n.key.load(std::memory_order_acquire);
     }
@@ -299,7 +299,7 @@ class skip_list {
     const sync::version_lock& lock = body_.lock_of(n);
     for (;;) {
       const std::uint64_t version = lock.read_begin();
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       const reading r{body_.list.settled(n), n.value.load(std::memory_order_acquire)};
       if (lock.read_validate(version)) [[likely]]
         return r;
@@ -310,7 +310,7 @@ class skip_list {
   [[nodiscard]] std::optional<value_type> find_from(node& at, key_type key) const {
     node* n = &at;
     if (is_head(*n) || n->key.load(std::memory_order_acquire) != key) {
-      if (!is_head(*n)) media::visit(body_.medium, *n);
+      if (!is_head(*n)) media::annotate_read(body_.medium, *n);
       node* start = n;
       if (is_marked(n->next.load(std::memory_order_acquire))) start = &before(n->key.load(std::memory_order_acquire));
       return value_at(body_.list.first_from(*start, key), key);
@@ -344,7 +344,7 @@ class skip_list {
   [[nodiscard]] node* entry_of(key_type key) const {
     node& n = towers_.floor(key);
     if (!is_head(n)) {
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       if (n.key.load(std::memory_order_acquire) == key && !is_marked(n.next.load(std::memory_order_acquire))) return &n;
     }
     const place at = place_of(key);
@@ -408,7 +408,7 @@ class skip_list {
     node* made = nullptr;
     for (node* start = &towers_.floor(key);;) {
       if (!is_head(*start)) {
-        media::visit(body_.medium, *start);
+        media::annotate_read(body_.medium, *start);
         if (start->key.load(std::memory_order_acquire) == key &&
             !is_marked(start->next.load(std::memory_order_acquire))) {
           if (const auto answer = on_existing(*start)) return give_up(made, *answer);
@@ -433,9 +433,9 @@ class skip_list {
       }
       if (body_.list.link(at, *made)) break;
     }
-    auto stones = towers_.prepare(key, *made, [this] { return allocate(); });
-    build_tower(key, *made, stones);
-    towers_.put_away(stones);
+    auto tower_nodes = towers_.prepare(key, *made, [this] { return allocate(); });
+    build_tower(key, *made, tower_nodes);
+    towers_.put_away(tower_nodes);
     return outcome::inserted;
   }
 
@@ -444,7 +444,7 @@ class skip_list {
     return answer;
   }
 
-  node* allocate() { return body_.nodes.allocate(judge_of_slabs()); }
+  node* allocate() { return body_.nodes.allocate(slab_recovery()); }
 
   // ---- moving: `n` is a node of a slab that is to be emptied ----
 
@@ -454,7 +454,7 @@ class skip_list {
       towers_.shrink(body_.nodes.used());
     };
     body_.compact.step(
-        body_.nodes, body_.epochs, judge_of_slabs(), [this](node& n) { return move_away(n); }, shrink);
+        body_.nodes, body_.epochs, slab_recovery(), [this](node& n) { return move_away(n); }, shrink);
   }
 
   // Moves what `n` is in a list, if it is in one. False: there is no node to move it to.
@@ -472,7 +472,7 @@ class skip_list {
     node* const made = body_.nodes.allocate_known();
     if (made == nullptr) return false;
     body_.nodes.sign(*made, detail::skip_list::level_of_entries);
-    auto stones = towers_.prepare(key, *made, [this] { return body_.nodes.allocate_known(); });
+    auto tower_nodes = towers_.prepare(key, *made, [this] { return body_.nodes.allocate_known(); });
     bool is_ours = false;
     bool is_moved = false;
     {
@@ -485,13 +485,13 @@ class skip_list {
       }
     }
     if (is_moved) {
-      build_tower(key, *made, stones);
+      build_tower(key, *made, tower_nodes);
       node& before = snip(key);
       if (is_ours) body_.retire(old, before);
     } else {
       body_.nodes.give_back(*made);
     }
-    towers_.put_away(stones);
+    towers_.put_away(tower_nodes);
     return true;
   }
 
@@ -499,28 +499,28 @@ class skip_list {
   bool move_tower(key_type key) {
     node* const n = entry_of(key);
     if (n == nullptr) return true;
-    auto stones = towers_.prepare(key, *n, [this] { return body_.nodes.allocate_known(); });
+    auto tower_nodes = towers_.prepare(key, *n, [this] { return body_.nodes.allocate_known(); });
     bool is_done = true;
     {
       const std::scoped_lock lock(body_.lock_of(*n));
-      if (!is_marked(n->next.load(std::memory_order_acquire))) is_done = towers_.renew(key, *n, stones);
+      if (!is_marked(n->next.load(std::memory_order_acquire))) is_done = towers_.renew(key, *n, tower_nodes);
     }
-    towers_.put_away(stones);
+    towers_.put_away(tower_nodes);
     return is_done;
   }
 
   // The tower of an entry that was linked a moment ago.
-  template <class Stones>
-  void build_tower(key_type key, node& made, Stones& stones) {
+  template <class TowerNodes>
+  void build_tower(key_type key, node& made, TowerNodes& tower_nodes) {
     // A thread that has erased or moved the entry meanwhile has had this lock, and found no tower.
     const std::scoped_lock lock(body_.lock_of(made));
-    if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, stones);
+    if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, tower_nodes);
   }
 
-  [[nodiscard]] auto judge_of_slabs() {
+  [[nodiscard]] auto slab_recovery() {
     return [this](auto& slab, auto& found) {
       const auto guard = body_.epochs.pin();
-      towers_.judge(slab, found);
+      towers_.recover_slab(slab, found);
     };
   }
 

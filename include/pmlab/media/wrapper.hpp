@@ -1,4 +1,4 @@
-// What every medium around another medium has in common.
+// Base of media that wrap another medium.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -11,8 +11,8 @@
 
 namespace pmlab::media {
 
-// Owns the inner medium and passes on what a wrapper has no business with. Derived classes add flush, fence, copy,
-// visit and their publication.
+// Owns the inner medium and forwards to it. Derived classes add flush, fence, copy, annotate_read and their
+// publication.
 template <class Inner>
 class wrapper {
  public:

@@ -10,10 +10,10 @@ namespace pmlab::strings {
 inline constexpr std::string_view state_suffix = ":s";
 // That root's layout begins so.
 inline constexpr std::string_view layout_prefix = "strings_";
-// What the words of a hash table are.
+// Kind of the words of a hash table.
 inline constexpr std::string_view hashed_words = "hashed";
-// What the words of an ordered index are.
-inline constexpr std::string_view digital_words = "digital";
+// Kind of the words of an ordered index; "digital" is part of the layout names of existing pools.
+inline constexpr std::string_view trie_words = "digital";
 
 // Behind the name of a typed index: the root whose layout tells the types of keys and values.
 inline constexpr std::string_view types_suffix = ":t";

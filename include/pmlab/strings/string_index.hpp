@@ -8,7 +8,7 @@
 // a hybrid index.
 //
 // Each key is stored once, in a record of its own. The index below holds words that lead to records: of a hash table, the
-// hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/digital.hpp), in their order, so
+// hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order, so
 // that scans give keys back in byte order. Nearly all comparisons are of words: a search reads the one key that it finds.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
@@ -26,10 +26,10 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
-#include <pmlab/strings/detail/digital.hpp>
 #include <pmlab/strings/detail/hashed.hpp>
 #include <pmlab/strings/detail/ledger.hpp>
 #include <pmlab/strings/detail/parts.hpp>
+#include <pmlab/strings/detail/trie.hpp>
 #include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/values.hpp>
 #include <pmlab/sync/epoch.hpp>
@@ -61,7 +61,7 @@ inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
 template <media::medium Medium, indexes::point_index Index, class Values = word_values, class Hash = detail::key_hash>
 class string_index {
   static constexpr bool is_ordered = indexes::ordered_index<Index>;
-  using where = std::conditional_t<is_ordered, detail::digital<Medium, Index, Hash>,  //
+  using where = std::conditional_t<is_ordered, detail::trie<Medium, Index, Hash>,  //
                                    detail::hashed<Medium, Index, Hash>>;
   using place = typename where::place;
   using ledger = detail::ledger<Medium>;
@@ -226,11 +226,11 @@ class string_index {
       : medium_(medium),
         words_(open_words()),
         state_(open_state(medium, name)),
-        locks_(sync::lock_stripes<Medium>(usual_stripes)),
-        value_locks_(sync::lock_stripes<Medium>(usual_stripes)),
+        locks_(media::lock_stripes_on<Medium>(usual_stripes)),
+        value_locks_(media::lock_stripes_on<Medium>(usual_stripes)),
         ledger_(medium, state_.first_page),
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
-        epochs_(std::min(sync::reclaim_batch<Medium>(), batch)) {
+        epochs_(media::reclaim_batch_on<Medium>(batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
     // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
     std::vector<typename ledger::place> erased;
@@ -391,9 +391,9 @@ class string_index {
     if constexpr (Values::in_blocks) {
       if (stored == 0) return {};
       const bytes_block& block = bytes_at(stored);
-      media::visit(medium_, block);
+      media::annotate_read(medium_, block);
       const std::string_view text = block.text();
-      medium_.visit(text.data(), text.size());
+      medium_.annotate_read(text.data(), text.size());
       return value_type(text);
     } else {
       return stored;

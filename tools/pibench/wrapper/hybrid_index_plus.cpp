@@ -6,6 +6,6 @@
 
 extern "C" __attribute__((visibility("default"))) tree_api* create_tree(const tree_options_t& options) {
   namespace indexes = pmlab::indexes;
-  using recipe = pmlab::pibench::of_halves<pmlab::hybrid::truth::tree, indexes::cceh, indexes::fast_fair>;
+  using recipe = pmlab::pibench::of_halves<pmlab::hybrid::primary::tree, indexes::cceh, indexes::fast_fair>;
   return pmlab::pibench::create<recipe>("hybrid_index_plus", options);
 }

@@ -58,7 +58,7 @@ class chooser {
   };
 
   // True: all shards bypass, and no lookup in set `number` is sampled. Nothing has to be counted then.
-  [[nodiscard]] bool goes_round(std::uint64_t number) const noexcept {
+  [[nodiscard]] bool bypasses_all(std::uint64_t number) const noexcept {
     return number % leader_period != 0 && all_bypass_.load(std::memory_order_relaxed);
   }
 

@@ -1,6 +1,6 @@
 // Whether changes should be queued, from the operations that come: the paper's proposal for load that changes.
 //
-// What queueing costs is paid by those who read the copy, what it saves by those who write. So the share of writes among
+// What queueing costs is paid by those who read the replica, what it saves by those who write. So the share of writes among
 // both decides. Between the two bounds nothing changes, or a load at a bound would have it switch all the time.
 #pragma once
 
@@ -33,7 +33,7 @@ class load_watch {
   void note_write() {
     if (is_adaptive()) note(1);
   }
-  // `count` reads of the copy.
+  // `count` reads of the replica.
   void note_reads(std::uint32_t count = 1) {
     if (is_adaptive()) note(std::uint64_t{count} << 32);
   }

@@ -1,4 +1,4 @@
-// What the tree had no space for: entries that belong into a tree that is the copy, kept beside it.
+// What the tree had no space for: entries that belong into a tree that is the replica, kept beside it.
 //
 // Scans merge them in, so that nothing that was answered is missing; new keys are refused as long as there are some. So
 // there are never more than changes were on their way when the space ran out.

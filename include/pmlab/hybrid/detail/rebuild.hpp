@@ -16,14 +16,14 @@
 
 namespace pmlab::hybrid::detail {
 
-// When keys of a stripe were last erased, so that whoever has read the truth before does not put an erased key, or an old
-// value, into the copy.
+// When keys of a stripe were last erased, so that whoever has read the primary before does not put an erased key, or an old
+// value, into the replica.
 //
-//   E1  An eraser takes its stamp after the truth has changed and before it lets go of the stripe; so does, before its
-//       change counts as applied, who had to take a key out of the copy alone.
-//   E2  Whoever rebuilds looks at the clock before it reads the truth. If, with the stripe held, nothing is queued for it
+//   E1  An eraser takes its stamp after the primary has changed and before it lets go of the stripe; so does, before its
+//       change counts as applied, who had to take a key out of the replica alone.
+//   E2  Whoever rebuilds looks at the clock before it reads the primary. If, with the stripe held, nothing is queued for it
 //       and its stamp is not later than that, no key of it was erased since: what was read is there, or something newer
-//       is in the copy.
+//       is in the replica.
 class erasures {
  public:
   // `stripes`: 0 if nobody will ask.

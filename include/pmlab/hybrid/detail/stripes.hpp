@@ -1,17 +1,18 @@
 // Stripes: what a hybrid index knows of the keys that share a hash, in one word each.
 //
-// A writer holds its key's stripe while it changes the truth and while it changes the copy, or queues that change. A
-// reader of the copy takes the word before, and asks afterwards whether it still stands:
+// A writer holds its key's stripe while it changes the primary and while it changes the replica, or queues that change. A
+// reader of the replica takes the word before, and asks afterwards whether it still stands:
 //
 //   63             21 20               1  0
 //   | version        | queued changes    | held |
 //
-//   S1  Not held, nothing queued: of these keys, the copy holds what the truth holds, and that is durable.
+//   S1  Not held, nothing queued: of these keys, the replica holds what the primary holds, and that is durable.
 //   S2  Whatever a writer changes, it changes after the word says "held" and before the version grows. So a reader whose
 //       word still stands saw nothing of any writer that came after its first look.
 //   S3  A change counts as queued from the moment that its writer lets go of the stripe to the moment that it is applied.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/sync/relax.hpp>
 
@@ -67,7 +68,6 @@ class stripe_table {
       : shift_(64U - static_cast<unsigned>(std::countr_zero(count))), stripes_(new stripe[count]), count_(count) {}
 
   [[nodiscard]] std::size_t number_of(indexes::key_type key) const noexcept {
-    constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
     return (key ^ key >> 32) * golden_ratio >> shift_;
   }
   [[nodiscard]] stripe& operator[](std::size_t number) const noexcept { return stripes_[number]; }

@@ -1,15 +1,15 @@
-// The way of a change from its writer to the copy: queues, and the threads that empty them in batches.
+// The way of a change from its writer to the replica: queues, and the threads that empty them in batches.
 //
 // All changes of a stripe go through one queue, and places are taken while the stripe is held. So changes of one key are
-// applied in the order in which the truth made them; of those in one batch, the last one alone.
+// applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
 // Nobody waits idly for an updater: a writer whose queue is full, and a scan that wants to see all, take batches out
 // themselves. Nothing is ever dropped while the index is open.
 #pragma once
 
-#include <pmlab/base/error.hpp>
-#include <pmlab/hybrid/detail/change_queue.hpp>
+#include <pmlab/hybrid/detail/change.hpp>
 #include <pmlab/hybrid/options.hpp>
+#include <pmlab/sync/background_threads.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -21,8 +21,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,7 +31,7 @@ class updaters {
   struct lane;
 
  public:
-  // `apply(change, last)`: makes the change, which is a put or a remove, in the copy if `last` is true, and counts it
+  // `apply(change, last)`: makes the change, which is a put or a remove, in the replica if `last` is true, and counts it
   // as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of it
   // will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
@@ -42,11 +40,9 @@ class updaters {
     for (unsigned i = 0; i < std::max(o.queues, 1U); ++i) lanes_.push_back(std::make_unique<lane>(o));
     try {
       const unsigned threads = o.how == update::synchronous ? 0 : o.updaters;
-      threads_.reserve(threads);
-      for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this, i, threads] { serve(i, threads); });
-    } catch (const std::system_error& e) {
-      close();
-      throw error(std::string("cannot start an updater of the hybrid index: ") + e.what(), "ask for fewer updaters");
+      for (unsigned i = 0; i < threads; ++i)
+        threads_.start("an updater of the hybrid index", "ask for fewer updaters",
+                       [this, i, threads] { serve(i, threads); });
     } catch (...) {
       close();
       throw;
@@ -97,8 +93,7 @@ class updaters {
   // Ends the threads. What is queued stays there.
   void close() noexcept {
     closing_.store(true, std::memory_order_release);
-    for (std::thread& t : threads_) t.join();
-    threads_.clear();
+    threads_.join();
   }
 
   void add_to(statistics& s) const {
@@ -128,7 +123,7 @@ class updaters {
   struct alignas(64) lane {
     explicit lane(const options& o) : queue(o.queue), batch(std::max<std::size_t>(o.batch, 1)) {}
     change_queue queue;
-    std::atomic<std::uint64_t> applied{0};  // places whose changes are in the copy
+    std::atomic<std::uint64_t> applied{0};  // places whose changes are in the replica
     std::atomic<std::uint64_t> writer_waits{0};
     mutable std::mutex draining;  // guards what follows
     std::vector<change> batch;
@@ -229,7 +224,7 @@ class updaters {
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<lane>> lanes_;
-  std::vector<std::thread> threads_;
+  sync::background_threads threads_;
 };
 
 }  // namespace pmlab::hybrid::detail

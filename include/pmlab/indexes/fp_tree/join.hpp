@@ -43,7 +43,7 @@ template <media::medium Medium>
 void take_in(Medium& medium, const leaf_store<Medium>& store, descriptor& left, descriptor& right) noexcept {
   leaf& to = *left.home;
   leaf& from = *right.home;
-  media::visit(medium, from);
+  media::annotate_read(medium, from);
   const slot_set old = left.read_marks().used();
   slot_set moved = 0;
   for_each_slot(right.read_marks().used(), [&](std::size_t i) {

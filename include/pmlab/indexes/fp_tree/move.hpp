@@ -21,7 +21,7 @@ void move_leaf(Medium& medium, const leaf_store<Medium>& store, descriptor& left
   leaf& before = *left.home;
   leaf& source = *from.home;
   leaf& target = *to.home;
-  media::visit(medium, source);
+  media::annotate_read(medium, source);
   const slot_set used = from.read_marks().used();
   target.next.store(source.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
   for_each_slot(used, [&](std::size_t i) {

@@ -92,7 +92,7 @@ class recovery {
   facts read(position p) noexcept {
     descriptor& d = store_.at(p);
     const leaf& l = *d.home;
-    media::visit(medium_, l.bitmap);
+    media::annotate_read(medium_, l.bitmap);
     const std::uint64_t bitmap = l.bitmap.load(std::memory_order_acquire);
     const media::pointer<leaf> next = l.next.load(std::memory_order_acquire);
     const slot_set used = slots_in(bitmap);
@@ -105,7 +105,7 @@ class recovery {
                  .is_listed = false};
     result.leads_nowhere = next && result.next == no_leaf;
     if (used == 0) return result;
-    media::visit(medium_, l);
+    media::annotate_read(medium_, l);
     std::array<std::uint64_t, mark_words> bytes{};
     for_each_slot(used, [&](std::size_t i) {
       const key_type key = l.slots[i].key.load(std::memory_order_acquire);

@@ -100,7 +100,7 @@ class chain {
       at.right = target(at.link);
       ascent keys;
       while (at.right != nullptr) {
-        media::visit(medium_, *at.right);
+        media::annotate_read(medium_, *at.right);
         const link_word next = settled(*at.right);
         const key_type here = at.right->key.load(std::memory_order_acquire);
         if (!keys.goes_to(here)) [[unlikely]]
@@ -126,7 +126,7 @@ class chain {
   [[nodiscard]] node* first_from(node& start, key_type key) const {
     ascent keys;
     for (node* n = target(settled(start)); n != nullptr; n = target(settled(*n))) {
-      media::visit(medium_, *n);
+      media::annotate_read(medium_, *n);
       const key_type here = n->key.load(std::memory_order_acquire);
       if (!keys.goes_to(here)) [[unlikely]]
         throw corrupt("its keys do not ascend");

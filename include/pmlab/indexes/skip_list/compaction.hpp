@@ -26,17 +26,17 @@ class compaction {
   using record = typename Slabs::record;
 
  public:
-  // Does a part of the work, if there is any. REQUIRES: this thread has no guard. `judge` as for Slabs::allocate;
+  // Does a part of the work, if there is any. REQUIRES: this thread has no guard. `recover` as for Slabs::allocate;
   // move(node) moves what is in a list: false if there is no node to move it to; shrink() does other work of that kind.
   // If the list is damaged, work ends.
-  template <class Judge, class Move, class Shrink>
-  void step(Slabs& nodes, sync::epochs& epochs, Judge&& judge, Move&& move, Shrink&& shrink) noexcept {
+  template <class Recover, class Move, class Shrink>
+  void step(Slabs& nodes, sync::epochs& epochs, Recover&& recover, Move&& move, Shrink&& shrink) noexcept {
     const std::unique_lock alone(mutex_, std::try_to_lock);
     if (!alone.owns_lock() || has_failed_) return;
     try {
-      if (++steps_ % steps_for_a_slab == 0) nodes.learn_of_one(judge);
+      if (++steps_ % steps_for_a_slab == 0) nodes.learn_of_one(recover);
       if (waiting_ > 0) finish(nodes, epochs);
-      work(nodes, judge, move);
+      work(nodes, recover, move);
       shrink();
     } catch (const std::bad_alloc&) {
       // Another time.
@@ -84,11 +84,11 @@ class compaction {
     }
   }
 
-  template <class Judge, class Move>
-  void work(Slabs& nodes, Judge& judge, Move& move) {
+  template <class Recover, class Move>
+  void work(Slabs& nodes, Recover& recover, Move& move) {
     std::size_t moves = moves_of_a_step;
     for (std::size_t words = words_of_a_step; words > 0; --words) {
-      if (current_.slab == nullptr && !choose(nodes, judge)) return;
+      if (current_.slab == nullptr && !choose(nodes, recover)) return;
       const std::size_t first = next_ - next_ % record::word_bits;
       std::uint64_t used = nodes.used_among(*current_.slab, first) >> next_ % record::word_bits
                                                                           << next_ % record::word_bits;
@@ -106,8 +106,8 @@ class compaction {
   }
 
   // Sets `current_`. False: no slab is to be emptied now.
-  template <class Judge>
-  bool choose(Slabs& nodes, Judge& judge) {
+  template <class Recover>
+  bool choose(Slabs& nodes, Recover& recover) {
     next_ = 0;
     for (std::size_t i = 0; i < waiting_; ++i) {
       if (slabs_[i].steps < 2 * patience) continue;
@@ -122,7 +122,7 @@ class compaction {
       return true;
     }
     if (waiting_ == most_waiting) return false;
-    record* const found = nodes.close_emptiest(judge);
+    record* const found = nodes.close_emptiest(recover);
     // One that had been opened while it waited, perhaps.
     for (std::size_t i = 0; i < waiting_; ++i)
       if (slabs_[i].slab == found) slabs_[i--] = slabs_[--waiting_];

@@ -79,23 +79,23 @@ class dram_towers {
   static constexpr std::size_t most_ahead = 128;
 
   // Persistent towers are made of nodes; these are not.
-  struct stones {};
+  struct tower_nodes {};
   template <class Allocate>
-  [[nodiscard]] static stones prepare(key_type /*key*/, const node& /*n*/, Allocate&& /*allocate*/) noexcept {
+  [[nodiscard]] static tower_nodes prepare(key_type /*key*/, const node& /*n*/, Allocate&& /*allocate*/) noexcept {
     return {};
   }
-  static void put_away(stones& /*made*/) noexcept {}
+  static void put_away(tower_nodes& /*made*/) noexcept {}
   template <class Slab>
-  static void judge(Slab& /*s*/, std::vector<node*>& /*found*/) noexcept {}
+  static void recover_slab(Slab& /*s*/, std::vector<node*>& /*found*/) noexcept {}
 
   // With the lock of `n` held; put: `n` is not marked. Without memory nothing happens: it is a hint.
-  void put(key_type key, node& n, stones& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }
+  void put(key_type key, node& n, tower_nodes& /*made*/) { layer_.put(key, reinterpret_cast<std::uint64_t>(&n)); }
   void remove(key_type key, node& n) { layer_.remove(key, reinterpret_cast<std::uint64_t>(&n)); }
 
   // All nodes of slabs are entries.
   static constexpr std::uint64_t level_of(const node& /*n*/) noexcept { return level_of_entries; }
   static constexpr bool is_in_list(const node& /*n*/, std::uint64_t /*level*/) noexcept { return false; }
-  static constexpr bool renew(key_type /*key*/, node& /*n*/, stones& /*made*/) noexcept { return false; }
+  static constexpr bool renew(key_type /*key*/, node& /*n*/, tower_nodes& /*made*/) noexcept { return false; }
 
   // Only nodes of slabs whose free nodes are not known yet need this.
   static constexpr bool claim(const node& /*n*/) noexcept { return true; }
@@ -119,14 +119,11 @@ class dram_towers {
   }
 
  private:
-  // Of towers that may shrink: all on media that want collisions (sync::reclaim_batch).
-  static constexpr std::uint64_t least_bytes = slabs<Medium>::batch == 1 ? 0 : std::uint64_t{32} << 10;
+  // Of towers that may shrink: all where memory is reclaimed at once.
+  static constexpr std::uint64_t least_bytes = media::sizes_on<Medium>.reclaims_at_once ? 0 : std::uint64_t{32} << 10;
 
   [[nodiscard]] static unsigned threads() noexcept {
-    if constexpr (requires { Medium::lock_stripes; })
-      return 1;
-    else
-      return sync::recovery_threads();
+    return media::sizes_on<Medium>.recovers_in_parallel ? sync::recovery_threads() : 1;
   }
 
   // What inserts left that a crash cut off: they count as never written from now on, so that they do not pile up.

@@ -69,8 +69,8 @@ class outside_search {
         (look == looks::old ? old : entries).push_back(const_cast<node*>(&n));
       }
     });
-    if (!entries_.empty()) judge_by_turn(threads);
-    if (!old_.empty()) judge_by_links(is_in);
+    if (!entries_.empty()) recover_by_turn(threads);
+    if (!old_.empty()) recover_by_links(is_in);
   }
 
   [[nodiscard]] const outside_nodes& found() const noexcept { return found_; }
@@ -105,7 +105,7 @@ class outside_search {
   }
 
   // Reads all nodes once more: the last turn of each writer that has nodes outside.
-  void judge_by_turn(unsigned threads) {
+  void recover_by_turn(unsigned threads) {
     std::vector<std::uint64_t> writers;
     for (const node* const n : entries_)
       if (const std::uint64_t writer = origin_at(*n).writer; writers.empty() || writers.back() != writer)
@@ -137,7 +137,7 @@ class outside_search {
   // Of nodes that are not signed those are lost that lead to another one outside, behind them in the order of keys. A
   // few of that kind are left by the inserts of earlier versions.
   template <class IsIn>
-  void judge_by_links(IsIn&& is_in) {
+  void recover_by_links(IsIn&& is_in) {
     std::vector<node*> sorted = old_;
     std::sort(sorted.begin(), sorted.end());
     std::vector<node*> leading;

@@ -1,6 +1,7 @@
-// Towers in the medium: every level is a list of stones, each of which leads one level down.
+// Towers in the medium: every level is a list of tower nodes, each of which leads one level down.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list/body.hpp>
 #include <pmlab/indexes/skip_list/outside.hpp>
@@ -22,20 +23,20 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// One node in four has a stone in level 1, one in sixteen another one in level 2, and so on. A stone is a node like any
+// One node in four has a tower node in level 1, one in sixteen another one in level 2, and so on. A tower node is a node like any
 // other: its lists are chains (skip_list_chain.hpp), it comes from the same slabs, and it is retired in the same way.
 //
 // Invariants:
-//   W1  A stone is linked when what is below it is linked, durably; what is below it is marked only when the stone is
+//   W1  A tower node is linked when what is below it is linked, durably; what is below it is marked only when the tower node is
 //       marked, durably: with the entry itself excepted, which is marked first. (The tower of an entry that stays may go
-//       alone: then its stones are moved, by another tower in its place.)
-//   W2  Nobody goes down from a stone that is marked. So whoever goes down arrives at a stone that was not retired when
-//       he looked, or at an entry, which may be marked but is not given back before its stones are marked.
-//   W3  So it is after a crash: stones may be missing, or lead to an entry that is marked; none that is not marked
-//       leads to a node that is used for something else. Entry and stones of what was being erased are taken out when
-//       the slab of the entry is judged.
+//       alone: then its tower nodes are moved, by another tower in its place.)
+//   W2  Nobody goes down from a tower node that is marked. So whoever goes down arrives at a tower node that was not retired when
+//       he looked, or at an entry, which may be marked but is not given back before its tower nodes are marked.
+//   W3  So it is after a crash: tower nodes may be missing, or lead to an entry that is marked; none that is not marked
+//       leads to a node that is used for something else. Entry and tower nodes of what was being erased are taken out when
+//       the slab of the entry is recovered.
 //   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
-//   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over stones
+//   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over tower nodes
 //       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
 //       key; it goes on at the head of that level.
 //
@@ -59,9 +60,9 @@ class persistent_towers {
       : body_(b),
         old_(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire))),
         claimed_((old_.slabs().size() * slab_type::capacity + 63) / 64),
-        judged_(old_.slabs().size()) {
+        recovered_(old_.slabs().size()) {
     // The newest slab, where most of the free nodes are, comes first.
-    b.nodes.leave_unjudged(old_.slabs());
+    b.nodes.leave_unrecovered(old_.slabs());
   }
 
   // A node at or below `key`, which may be marked; or the head.
@@ -78,16 +79,16 @@ class persistent_towers {
   static constexpr std::size_t most_ahead = 128;
   void look_ahead(key_type /*key*/, std::size_t /*count*/) const noexcept {}
 
-  // The stones of a tower that is to be built, not part of any list yet.
-  struct stones {
+  // The tower nodes of a tower that is to be built, not part of any list yet.
+  struct tower_nodes {
     std::size_t height = 0;
     std::array<node*, top> of_level{};
   };
 
   // Without a lock: allocation may judge slabs. No space: the tower is lower than it could be.
   template <class Allocate>
-  [[nodiscard]] stones prepare(key_type key, const node& n, Allocate&& allocate) const {
-    stones made;
+  [[nodiscard]] tower_nodes prepare(key_type key, const node& n, Allocate&& allocate) const {
+    tower_nodes made;
     for (const std::size_t height = height_of(key, n); made.height < height; ++made.height) {
       made.of_level[made.height] = allocate();
       if (made.of_level[made.height] == nullptr) break;
@@ -96,25 +97,25 @@ class persistent_towers {
   }
 
   // With the lock of `n` held, which is not marked.
-  void put(key_type key, node& n, stones& made) {
+  void put(key_type key, node& n, tower_nodes& made) {
     node* below_it = &n;
     std::size_t level = 1;
     for (; level <= made.height; ++level) {
-      node& stone = *made.of_level[level - 1];
-      body_.nodes.sign(stone, level + 1);
-      stone.key.store(key, std::memory_order_relaxed);
-      stone.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
+      node& tower_node = *made.of_level[level - 1];
+      body_.nodes.sign(tower_node, level + 1);
+      tower_node.key.store(key, std::memory_order_relaxed);
+      tower_node.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
       place at = place_of(level, key);
-      while (!is_at(at, key) && !body_.list.link(at, stone)) at = place_of(level, key);
+      while (!is_at(at, key) && !body_.list.link(at, tower_node)) at = place_of(level, key);
       // That of another node of this key, which is being erased.
       if (is_at(at, key)) break;
-      below_it = &stone;
+      below_it = &tower_node;
     }
     used(made, level - 1);
   }
 
   // Gives back what `put` has not used.
-  void put_away(stones& made) {
+  void put_away(tower_nodes& made) {
     for (std::size_t i = 0; i < made.height; ++i)
       if (made.of_level[i] != nullptr) body_.nodes.give_back(*made.of_level[i]);
   }
@@ -124,26 +125,27 @@ class persistent_towers {
     for (std::size_t level = height_of(key, n); level > 0; --level) {
       const place at = place_of(level, key);
       if (!is_at(at, key) || !leads_to(*at.right, level, n)) continue;
-      node& stone = *at.right;
-      const bool is_ours = claim(stone);
-      body_.list.mark_deleted(stone);
+      node& tower_node = *at.right;
+      const bool is_ours = claim(tower_node);
+      body_.list.mark_deleted(tower_node);
       node& before = *place_of(level, key).left;
-      if (is_ours) body_.retire(stone, before);
+      if (is_ours) body_.retire(tower_node, before);
     }
   }
 
-  // With the lock of `of` held, which is not marked: gives it a tower of other stones. False: not enough of them; nothing
+  // With the lock of `of` held, which is not marked: gives it a tower of other tower nodes. False: not enough of them; nothing
   // has changed. A crash may leave a part of either tower (W3).
-  bool renew(key_type key, node& of, stones& made) {
+  bool renew(key_type key, node& of, tower_nodes& made) {
     if (made.height < height_of(key, of)) return false;
     remove(key, of);
     put(key, of, made);
     return true;
   }
 
-  // True if `stone`, whose level this is, is in its list and not marked.
-  [[nodiscard]] bool is_in_list(const node& stone, std::uint64_t level) const {
-    return level <= levels_in_medium && place_of(level - 1, stone.key.load(std::memory_order_acquire)).right == &stone;
+  // True if `tower_node`, whose level this is, is in its list and not marked.
+  [[nodiscard]] bool is_in_list(const node& tower_node, std::uint64_t level) const {
+    return level <= levels_in_medium &&
+           place_of(level - 1, tower_node.key.load(std::memory_order_acquire)).right == &tower_node;
   }
 
   // 1: an entry. Of a node in no list it may be any.
@@ -151,24 +153,24 @@ class persistent_towers {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }
 
-  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not judged yet, the judge may be the one.
+  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not recovered yet, the judge may be the one.
   bool claim(const node& n) {
     const std::size_t number = old_.number_of(&n);
-    if (number == old_.none || judged_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
+    if (number == old_.none || recovered_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
     const std::uint64_t bit = std::uint64_t{1} << number % 64;
     return (claimed_[number / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
   }
 
   // Adds the free nodes of a slab to `found`, and takes out what a crash left half erased. Under a guard, without
   // locks.
-  void judge(slab_type& s, std::vector<node*>& found) {
+  void recover_slab(slab_type& s, std::vector<node*>& found) {
     for (node& n : s.nodes) {
       const std::uint64_t level = level_of(n);
       if (level > levels_in_medium) continue;
-      const bool is_free = level == 0 ? claim(n) : level == 1 ? judge_entry(n) : judge_node(n, level - 1);
+      const bool is_free = level == 0 ? claim(n) : level == 1 ? recover_entry(n) : recover_node(n, level - 1);
       if (is_free) keep(found, n);
     }
-    judged_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
+    recovered_[old_.number_of(s.nodes.data()) / slab_type::capacity].store(true, std::memory_order_release);
   }
 
   // Its nodes go with the entries.
@@ -180,10 +182,10 @@ class persistent_towers {
     return level;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return claimed_.size() * sizeof claimed_[0] + judged_.size() + old_.slabs().size() * 3 * sizeof(void*);
+    return claimed_.size() * sizeof claimed_[0] + recovered_.size() + old_.slabs().size() * 3 * sizeof(void*);
   }
 
-  // C1 of every level; every stone leads to one of its key below it.
+  // C1 of every level; every tower node leads to one of its key below it.
   template <class Table>
   void check(const Table& table, check_report& report) const {
     for (std::size_t level = 1; level <= top; ++level) {
@@ -191,25 +193,26 @@ class persistent_towers {
       bool first = true;
       key_type last = 0;
       for (link_word link = body_.root->heads[level].next.load(std::memory_order_acquire); target_of(link) != 0;) {
-        const node* const stone = body_.list.unchecked_target(link);
+        const node* const tower_node = body_.list.unchecked_target(link);
         const auto wrong = [&](const std::string& what) { report.add(what + " in level " + std::to_string(level)); };
-        if (table.number_of(stone) == Table::none) return wrong("C1: a link leads to no node");
-        link = stone->next.load(std::memory_order_acquire);
+        if (table.number_of(tower_node) == Table::none) return wrong("C1: a link leads to no node");
+        link = tower_node->next.load(std::memory_order_acquire);
         if (is_marked(link)) {
-          if (++deleted > table.slabs().size() * slab_type::capacity) return wrong("C1: a circle of deleted stones");
+          if (++deleted > table.slabs().size() * slab_type::capacity)
+            return wrong("C1: a circle of deleted tower nodes");
           continue;
         }
-        const key_type key = stone->key.load(std::memory_order_acquire);
+        const key_type key = tower_node->key.load(std::memory_order_acquire);
         if (!first && key <= last) return wrong("C1: keys do not ascend");
         first = false;
         last = key;
-        const node* const below_it = body_.list.unchecked_target(stone->value.load(std::memory_order_acquire));
-        if (table.number_of(below_it) == Table::none) return wrong("W1: a stone leads to no node");
-        if (level_of(*stone) != level + 1 || level_of(*below_it) != level ||
+        const node* const below_it = body_.list.unchecked_target(tower_node->value.load(std::memory_order_acquire));
+        if (table.number_of(below_it) == Table::none) return wrong("W1: a tower node leads to no node");
+        if (level_of(*tower_node) != level + 1 || level_of(*below_it) != level ||
             below_it->key.load(std::memory_order_acquire) != key)
-          return wrong("W1: a stone leads to another's");
+          return wrong("W1: a tower node leads to another's");
         if (level > 1 && is_marked(below_it->next.load(std::memory_order_acquire)))
-          return wrong("W1: a stone leads to a deleted one");
+          return wrong("W1: a tower node leads to a deleted one");
       }
     }
   }
@@ -225,7 +228,7 @@ class persistent_towers {
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
     // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides alone.
     const std::uint64_t of_place = media::is_durable(body_.medium) ? body_.list.word_of(&n) : 0;
-    std::uint64_t mix = (key ^ of_place) * 0x9e3779b97f4a7c15U;
+    std::uint64_t mix = (key ^ of_place) * golden_ratio;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
     return std::min(top, static_cast<std::size_t>(std::countr_zero(mix ^ mix >> 32)) / 2);
   }
@@ -246,7 +249,7 @@ class persistent_towers {
     ascent keys;
     for (link_word link = from.next.load(std::memory_order_acquire); body_.list.can_follow(link);) {
       node& n = *body_.list.unchecked_target(link);
-      media::visit(body_.medium, n);
+      media::annotate_read(body_.medium, n);
       link = n.next.load(std::memory_order_acquire);
       const key_type here = n.key.load(std::memory_order_acquire);
       if (here > key || !keys.goes_to(here)) break;
@@ -255,13 +258,13 @@ class persistent_towers {
     return *last;
   }
 
-  // One level down from a stone in the list of `level`. nullptr: the tower is damaged (W5).
-  [[nodiscard]] node* below(const node& stone, std::size_t level) const noexcept {
-    const link_word down = stone.value.load(std::memory_order_acquire);
+  // One level down from a tower node in the list of `level`. nullptr: the tower is damaged (W5).
+  [[nodiscard]] node* below(const node& tower_node, std::size_t level) const noexcept {
+    const link_word down = tower_node.value.load(std::memory_order_acquire);
     if (target_of(down) != down || !body_.list.can_follow(down)) return nullptr;
     node* const n = body_.list.unchecked_target(down);
-    const bool is_of_it =
-        level_of(*n) == level && n->key.load(std::memory_order_acquire) == stone.key.load(std::memory_order_acquire);
+    const bool is_of_it = level_of(*n) == level &&
+                          n->key.load(std::memory_order_acquire) == tower_node.key.load(std::memory_order_acquire);
     return is_of_it ? n : nullptr;
   }
 
@@ -283,13 +286,15 @@ class persistent_towers {
     return at;
   }
 
-  [[nodiscard]] bool leads_to(const node& stone, std::size_t level, const node& n) const noexcept {
-    const node* at = &stone;
+  [[nodiscard]] bool leads_to(const node& tower_node, std::size_t level, const node& n) const noexcept {
+    const node* at = &tower_node;
     for (; level > 0 && at != nullptr; --level) at = below(*at, level);
     return at == &n;
   }
 
-  static void used(stones& made, std::size_t count) noexcept { std::fill_n(made.of_level.begin(), count, nullptr); }
+  static void used(tower_nodes& made, std::size_t count) noexcept {
+    std::fill_n(made.of_level.begin(), count, nullptr);
+  }
 
   // Without memory the node is lost until the next open: this may stand in an insert that has linked its entry already.
   static void keep(std::vector<node*>& found, node& n) noexcept {
@@ -304,7 +309,7 @@ class persistent_towers {
     return (claimed_[number / 64].load(std::memory_order_acquire) >> number % 64 & 1) != 0;
   }
 
-  bool judge_entry(node& n) {
+  bool recover_entry(node& n) {
     const key_type key = n.key.load(std::memory_order_acquire);
     bool was_deleted = false;
     {
@@ -327,7 +332,7 @@ class persistent_towers {
     return false;
   }
 
-  bool judge_node(node& n, std::size_t level) {
+  bool recover_node(node& n, std::size_t level) {
     const key_type key = n.key.load(std::memory_order_acquire);
     if (is_claimed(n) || place_of(level, key).right == &n || !claim(n)) return false;
     if (!is_marked(n.next.load(std::memory_order_acquire))) return true;
@@ -338,7 +343,7 @@ class persistent_towers {
   body_type& body_;
   node_table<slab_type> old_;
   std::vector<std::atomic<std::uint64_t>> claimed_;  // nodes of `old_` that somebody retires or has found free
-  std::vector<std::atomic<bool>> judged_;            // slabs of `old_`
+  std::vector<std::atomic<bool>> recovered_;         // slabs of `old_`
 };
 
 }  // namespace pmlab::indexes::detail::skip_list

@@ -91,7 +91,7 @@ class salvage_reader {
       } else {
         if (reached_[number]) return note("its list has no end");
         if (!is_entry) note("a link leads to no entry");
-        if (is_stone(from) || (!is_entry && is_blank(n))) return;
+        if (is_tower_node(from) || (!is_entry && is_blank(n))) return;
         reached_[number] = true;
       }
       if (is_entry) greatest_writer_ = std::max(greatest_writer_, from.writer);
@@ -114,7 +114,7 @@ class salvage_reader {
   }
 
   // What is undecodable is the word of an entry, more likely.
-  [[nodiscard]] bool is_stone(const origin& from) const noexcept {
+  [[nodiscard]] bool is_tower_node(const origin& from) const noexcept {
     return from.level > level_of_entries && from.level <= most_levels_of_a_tower &&
            from.writer <= writers_of(root_.writers);
   }
@@ -128,7 +128,7 @@ class salvage_reader {
       node* const next = medium_.resolve(at);
       if (table_.number_of(next) == table_.none) continue;
       const origin from = origin::of(next->level.load(std::memory_order_acquire), at.word());
-      if (reached_[table_.number_of(next)] || from.level == level_of_entries || is_stone(from) || is_blank(*next))
+      if (reached_[table_.number_of(next)] || from.level == level_of_entries || is_tower_node(from) || is_blank(*next))
         continue;
       found.push_back(next);
     }

@@ -1,6 +1,7 @@
 // Where the nodes of a skip list come from, and where they go.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/thread_blocks.hpp>
 #include <pmlab/indexes/skip_list/node.hpp>
 #include <pmlab/indexes/skip_list/slab_directory.hpp>
@@ -48,7 +49,7 @@ class slabs {
   using slab_type = slab<slab_bytes<Medium>()>;
   using publication = typename Medium::publication;
   using record = slab_record<slab_type>;
-  static constexpr std::size_t batch = sync::reclaim_batch<Medium>();
+  static constexpr std::size_t batch = media::reclaim_batch_on<Medium>(sync::epochs::usual_batch);
 
   // `first`: where the list of slabs begins, in the medium. `zeroed`: nodes that were never used have level 0.
   slabs(Medium& medium, bool zeroed) : medium_(medium), zeroed_(zeroed) {}
@@ -93,19 +94,19 @@ class slabs {
     heads_ = heads;
   }
 
-  // A node that nobody else has. nullptr: no space. `judge(slab, found)` adds to `found` the free nodes of a slab that
-  // an earlier run left (see leave_unjudged).
-  template <class Judge>
-  [[nodiscard]] node* allocate(Judge&& judge) {
+  // A node that nobody else has. nullptr: no space. `recover(slab, found)` adds to `found` the free nodes of a slab that
+  // an earlier run left (see leave_unrecovered).
+  template <class Recover>
+  [[nodiscard]] node* allocate(Recover&& recover) {
     thread_state& mine = this_thread();
-    for (bool judged_one = false, is_full = false;;) {
+    for (bool recovered_one = false, is_full = false;;) {
       if (node* const n = take_own(mine); n != nullptr) return n;
       if (take_shared(mine)) continue;
       // One for each slab that is taken: an open of a full index costs the first insert no walk over all of it.
-      if (!judged_one || is_full) {
-        if (record* const left = next_unjudged(); left != nullptr) {
-          judged_one = true;
-          learn(*left, judge);
+      if (!recovered_one || is_full) {
+        if (record* const left = next_unrecovered(); left != nullptr) {
+          recovered_one = true;
+          learn(*left, recover);
           continue;
         }
       }
@@ -173,20 +174,20 @@ class slabs {
     }
   }
   // Slabs whose free nodes are not known yet, the newest one first. They are looked at one by one, when nodes are needed.
-  void leave_unjudged(const std::vector<slab_type*>& found) {
+  void leave_unrecovered(const std::vector<slab_type*>& found) {
     for (std::size_t i = found.size(); i-- > 0;) {
       record& r = directory_.add(*found[i]);
-      r.judged = false;
-      unjudged_.push_back(&r);
+      r.recovered = false;
+      unrecovered_.push_back(&r);
     }
   }
 
   // ---- emptying slabs ----
 
   // Looks at a slab that an earlier run left, if there is one: its free nodes are to count, too.
-  template <class Judge>
-  void learn_of_one(Judge&& judge) {
-    if (record* const left = next_unjudged(); left != nullptr) learn(*left, judge);
+  template <class Recover>
+  void learn_of_one(Recover&& recover) {
+    if (record* const left = next_unrecovered(); left != nullptr) learn(*left, recover);
   }
 
   // True once after nodes have come back: then it may be time to empty a slab.
@@ -197,8 +198,8 @@ class slabs {
   // The slab that is best emptied, if too many nodes are free: more than a third of them, and half a slab. Its nodes are
   // not handed out from now on. If what an earlier run left of it is not known yet, that is found out, by judge(slab,
   // found). nullptr: there is none.
-  template <class Judge>
-  [[nodiscard]] record* close_emptiest(Judge&& judge) {
+  template <class Recover>
+  [[nodiscard]] record* close_emptiest(Recover&& recover) {
     std::size_t threads = 0;
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) ++threads;
     // Nearly always it is clear without a look at the threads' lists.
@@ -210,24 +211,24 @@ class slabs {
     }
     if (!is_sparse(free_elsewhere)) return nullptr;
     record* found = nullptr;
-    bool is_judged = true;
+    bool is_recovered = true;
     {
       const std::scoped_lock guard(mutex_);
       found = directory_.emptiest();
       if (found == nullptr) return nullptr;
-      is_judged = found->judged;
-      if (is_judged) {
+      is_recovered = found->recovered;
+      if (is_recovered) {
         directory_.close(*found);
         closed_.fetch_add(1, std::memory_order_acq_rel);
       } else {
         // Another thread is at it already.
-        const auto left = std::find(unjudged_.begin(), unjudged_.end(), found);
-        if (left == unjudged_.end()) return nullptr;
-        unjudged_.erase(left);
+        const auto left = std::find(unrecovered_.begin(), unrecovered_.end(), found);
+        if (left == unrecovered_.end()) return nullptr;
+        unrecovered_.erase(left);
       }
     }
-    if (!is_judged) {
-      learn(*found, judge);
+    if (!is_recovered) {
+      learn(*found, recover);
       return nullptr;
     }
     collect(*found);
@@ -303,7 +304,7 @@ class slabs {
 
   // DRAM for what is known of free nodes, roughly.
   [[nodiscard]] std::uint64_t dram_bytes() const {
-    std::uint64_t bytes = directory_.bytes() + bytes_of(unjudged_);
+    std::uint64_t bytes = directory_.bytes() + bytes_of(unrecovered_);
     threads_.for_each([&](const thread_state& t) { bytes += sizeof t + bytes_of(t.free) + bytes_of(t.snipped); });
     return bytes;
   }
@@ -491,21 +492,21 @@ class slabs {
     return true;
   }
 
-  record* next_unjudged() {
+  record* next_unrecovered() {
     const std::scoped_lock guard(mutex_);
-    if (unjudged_.empty()) return nullptr;
-    record* const found = unjudged_.back();
-    unjudged_.pop_back();
+    if (unrecovered_.empty()) return nullptr;
+    record* const found = unrecovered_.back();
+    unrecovered_.pop_back();
     return found;
   }
 
-  template <class Judge>
-  void learn(record& r, Judge&& judge) {
+  template <class Recover>
+  void learn(record& r, Recover&& recover) {
     std::vector<node*> found;
-    judge(*r.slab, found);
+    recover(*r.slab, found);
     const std::scoped_lock guard(mutex_);
     for (const node* const n : found) directory_.put(r, *n);
-    r.judged = true;
+    r.recovered = true;
   }
 
   // False: none is closed.
@@ -546,7 +547,7 @@ class slabs {
   std::span<const node> heads_;
   std::mutex mutex_;
   slab_directory<slab_type> directory_;
-  std::vector<record*> unjudged_;
+  std::vector<record*> unrecovered_;
   bool any_released_ = false;
   std::atomic<std::size_t> closed_{0};  // slabs
   std::atomic<bool> may_be_sparse_{false};
@@ -597,7 +598,7 @@ class node_table {
   static constexpr std::uint32_t empty = ~std::uint32_t{0};
 
   [[nodiscard]] std::size_t hash(std::uintptr_t page) const noexcept {
-    return (page * 0x9e3779b97f4a7c15U >> 20) & (places_.size() - 1);
+    return (page * golden_ratio >> 20) & (places_.size() - 1);
   }
   void add(std::uintptr_t page, std::size_t i) {
     std::size_t at = hash(page);

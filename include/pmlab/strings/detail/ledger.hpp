@@ -55,13 +55,7 @@ struct alignas(media::cache_line_bytes) page {
 // Thread safety: `take`, `enter_record` and `clear` from any thread; the rest while there is one.
 template <media::medium Medium>
 class ledger {
-  // On a medium that wants collisions, few: more pages are made and used again.
-  static constexpr std::size_t items_per_page = [] {
-    if constexpr (requires { Medium::lock_stripes; })
-      return std::size_t{7};
-    else
-      return std::size_t{63};
-  }();
+  static constexpr std::size_t items_per_page = media::sizes_on<Medium>.small_slabs ? 7 : 63;
   using page_type = page<items_per_page>;
 
   struct thread_state;
@@ -94,7 +88,7 @@ class ledger {
     page_state* last = nullptr;
     for (std::uint64_t at = first_.load(std::memory_order_acquire); at != 0;) {
       page_type* const p = medium_.resolve(media::pointer<page_type>(at));
-      media::visit(medium_, *p);
+      media::annotate_read(medium_, *p);
       std::uint64_t free = 0;
       for (std::size_t i = 0; i < items_per_page; ++i)
         if (p->items[i].what.load(std::memory_order_acquire) == waits_for::nothing) free |= std::uint64_t{1} << i;

@@ -1,6 +1,7 @@
 // What the parts of a string index share.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
@@ -31,8 +32,7 @@ struct parts {
   state& stored;
 
   [[nodiscard]] sync::version_lock& lock_of(std::uint64_t word) const noexcept {
-    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;
-    return locks[(word * spread) >> 32];
+    return locks[(word * golden_ratio) >> 32];
   }
   [[nodiscard]] record& record_at(std::uint64_t place) const noexcept {
     return *medium.resolve(media::pointer<record>(place));
@@ -54,9 +54,9 @@ struct parts {
 
   // The record's head and its key are about to be read.
   [[nodiscard]] std::string_view key_of(const record& r) const noexcept {
-    media::visit(medium, r);
+    media::annotate_read(medium, r);
     const std::string_view key = r.key();
-    medium.visit(key.data(), key.size());
+    medium.annotate_read(key.data(), key.size());
     return key;
   }
 };
