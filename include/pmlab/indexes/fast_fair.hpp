@@ -291,7 +291,7 @@ class fast_fair {
   void create() {
     publication change(medium_);
     auto* const leaf = media::create<node>(change);
-    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "take a larger pool");
+    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "use a larger pool");
     media::persist(medium_, *leaf);                     // (M1)
     change.store(*root_, medium_.locate(leaf).word());  // (M2)
     // (M1) < (M2): the root never names what is not durable.

@@ -763,7 +763,7 @@ check_report fp_tree<Medium, Transactions>::check() const {
       const key_type key = entries[i].key;
       if (key < low || key > last) report.add("D2: key " + std::to_string(key) + " is not in the range of " + where());
       for (std::size_t k = 0; k < i; ++k)
-        if (entries[k].key == key) report.add("L1: key " + std::to_string(key) + " is there twice");
+        if (entries[k].key == key) report.add("L1: key " + std::to_string(key) + " is present twice");
     }
     detail::fp_tree::for_each_slot(used, [&](std::size_t i) {
       const key_type key = l.slots[i].key.load(std::memory_order_acquire);

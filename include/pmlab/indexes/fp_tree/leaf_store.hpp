@@ -47,7 +47,7 @@ class leaf_store {
   // pmlab::error, corruption, std::bad_alloc.
   leaf_store(Medium& medium, std::atomic<std::uint64_t>& root) : medium_(medium), root_(root) {
     if (root_.load(std::memory_order_acquire) == 0 && !add_group(true))
-      throw error("no space for an empty FP-tree", "take a larger pool");
+      throw error("no space for an empty FP-tree", "use a larger pool");
     find_groups();
   }
   leaf_store(const leaf_store&) = delete;

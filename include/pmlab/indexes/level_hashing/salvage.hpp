@@ -1,4 +1,4 @@
-// What can be read of a Level hashing table that does not open: every level that its word can still be trusted to name.
+// Reads the entries of a Level hashing table that does not open: of every level whose word is still valid.
 #pragma once
 
 #include <pmlab/base/error.hpp>

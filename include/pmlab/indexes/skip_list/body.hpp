@@ -66,7 +66,7 @@ struct body {
     publication change(medium);
     auto* const made = media::create<root_type>(change);
     auto* const first = made == nullptr ? nullptr : nodes.make(change, 0);
-    if (first == nullptr) throw error("no space for an empty skip list", "take a larger pool");
+    if (first == nullptr) throw error("no space for an empty skip list", "use a larger pool");
     made->magic.store(root_type::right_magic, std::memory_order_relaxed);
     made->slabs.store(medium.locate(first).word(), std::memory_order_relaxed);
     made->writers.store(0, std::memory_order_relaxed);

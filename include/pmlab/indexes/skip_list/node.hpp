@@ -13,7 +13,7 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies what can still be read";
+inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies the readable entries";
 [[nodiscard]] inline error corrupt(const std::string& what) {
   return {"this skip list is corrupt: " + what, remedy_of_corrupt};
 }

@@ -158,7 +158,7 @@ class salvage_reader {
            n.level.load(std::memory_order_acquire) == 0;
   }
 
-  // Adds nodes whose keys were not added yet: an entry that was being moved is there twice. Returns how many these are.
+  // Adds nodes whose keys were not added yet: an entry that was being moved is present twice. Returns how many these are.
   template <class Function>
   std::size_t add(const std::vector<node*>& nodes, Function&& function) {
     std::vector<key_type> added;
