@@ -1,4 +1,6 @@
 // The program pmlab: hands simulated runs over to pmlab-simulated, which lies beside it.
+#include "tools/cli/facts.hpp"
+#include "tools/cli/python.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/pool/inspect.hpp"
 #include <pmlab/base/error.hpp>
@@ -38,7 +40,12 @@ bool switch_randomisation_off() {
 
 void start_program(char** /*values*/) {}
 
-std::vector<command> own_commands(CLI::App& program) { return {add_pool(program)}; }
+std::vector<command> own_commands(CLI::App& program, const arguments& given) {
+  std::vector<command> commands = add_python_commands(program, given);
+  commands.push_back(add_pool(program));
+  commands.push_back(add_facts(program));
+  return commands;
+}
 
 void hand_over(const arguments& given) {
   if (!is_there())

@@ -4,7 +4,6 @@
 #include "tools/support/build_info.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include "claims/child.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -68,6 +67,8 @@ named_command command_of(const arguments& given, const CLI::App& program) {
 // An argument that looks like a misspelt option, or command, gets the nearest one as a remedy.
 void reject_unknown_names(const arguments& given, const CLI::App& program) {
   const named_command named = command_of(given, program);
+  // Python knows its options, and refuses misspelt ones itself.
+  if (named.app->get_prefix_command()) return;
   std::vector<std::string> names;
   for (const CLI::Option* o : named.app->get_options()) {
     for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
@@ -100,10 +101,8 @@ int run(const arguments& typed) {
   program.require_subcommand(1);
   std::vector<command> commands = {add_doctor(program),           add_list(program),
                                    add_bench(program, given),     add_microbench(program, given),
-                                   add_calibrate(program, given), add_claims(program, given),
-                                   add_run(program, given),       add_report(program),
-                                   add_verify(program, given)};
-  for (command& more : own_commands(program)) commands.push_back(std::move(more));
+                                   add_calibrate(program, given), add_verify(program, given)};
+  for (command& more : own_commands(program, given)) commands.push_back(std::move(more));
   try {
     reject_unknown_names(given, program);
     // CLI11 takes its arguments from the back.
@@ -115,9 +114,6 @@ int run(const arguments& typed) {
     return program.exit(asked);
   } catch (const CLI::ParseError& e) {
     return complain(fmt::format("{}; try `{} --help`", e.what(), command_of(given, program).typed), bad_input);
-  } catch (const claims::interrupted& e) {
-    constexpr int ended_by = 128;  // as shells say it
-    return complain(e.what(), ended_by + e.signal());
   } catch (const error& e) {
     return complain(e.what(), bad_input);
   }

@@ -51,7 +51,7 @@ void start_program(char** values) {
   load_indexes();
 }
 
-std::vector<command> own_commands(CLI::App& /*program*/) { return {}; }
+std::vector<command> own_commands(CLI::App& /*program*/, const arguments& /*given*/) { return {}; }
 
 void hand_over(const arguments& /*given*/) {}
 

@@ -19,7 +19,7 @@ void start_program(char** values);
 void hand_over(const arguments& given);
 
 // Commands that only pmlab has; none in pmlab-simulated.
-[[nodiscard]] std::vector<command> own_commands(CLI::App& program);
+[[nodiscard]] std::vector<command> own_commands(CLI::App& program, const arguments& given);
 
 // Why a simulated run may not repeat to the digit here; empty: it does.
 [[nodiscard]] std::string doubt_about_simulation();

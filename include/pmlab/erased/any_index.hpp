@@ -36,6 +36,7 @@ class any_index {
   virtual std::optional<indexes::value_type> find(indexes::key_type key) = 0;
   virtual void find_batch(std::span<const indexes::key_type> keys,
                           std::span<std::optional<indexes::value_type>> values) = 0;
+  // Whether prefetch_find does anything.
   [[nodiscard]] virtual bool offers_prefetch() const = 0;
   // Nothing, if the index does not offer it.
   virtual void prefetch_find(indexes::key_type key) = 0;
@@ -55,6 +56,7 @@ class any_index {
 template <indexes::point_index Index>
 class erased_operations : public any_index {
  public:
+  // Operations of `index`.
   explicit erased_operations(Index& index) : index_(index) {}
 
   indexes::outcome insert(indexes::key_type key, indexes::value_type value) override {
@@ -72,6 +74,7 @@ class erased_operations : public any_index {
                   std::span<std::optional<indexes::value_type>> values) override {
     index_.find_batch(keys, values);
   }
+  // Whether the index has prefetch_find.
   [[nodiscard]] bool offers_prefetch() const override {
     return requires(Index & index, indexes::key_type key) { index.prefetch_find(key); };
   }
@@ -99,6 +102,7 @@ class erased_operations : public any_index {
 template <indexes::point_index Index, class Medium>
 class erased_index final : public erased_operations<Index> {
  public:
+  // Operations of `index`, on `medium`.
   erased_index(Index& index, Medium& medium) : erased_operations<Index>(index), medium_(medium) {}
   [[nodiscard]] any_medium& medium() override { return medium_; }
 
@@ -110,6 +114,7 @@ class erased_index final : public erased_operations<Index> {
 template <indexes::point_index Index>
 class erased_layer final : public erased_operations<Index> {
  public:
+  // Operations of `index`; a crash leaves `medium`.
   erased_layer(Index& index, any_medium& medium) : erased_operations<Index>(index), medium_(medium) {}
   [[nodiscard]] any_medium& medium() override { return medium_; }
 
@@ -123,6 +128,7 @@ class attached_index {
   static constexpr std::string_view layout_name = "attached";
   static constexpr std::uint64_t layout_version = 1;
 
+  // Attaches to `index`, which is open already.
   static attached_index open(any_index& index, std::string_view /*name*/ = layout_name) {
     return attached_index(index);
   }
@@ -135,7 +141,9 @@ class attached_index {
   void find_batch(std::span<const indexes::key_type> keys, std::span<std::optional<indexes::value_type>> values) {
     index_->find_batch(keys, values);
   }
+  // Whether prefetch_find does anything.
   [[nodiscard]] bool offers_prefetch() const { return index_->offers_prefetch(); }
+  // Asks for the lines that a find of `key` reads first.
   void prefetch_find(indexes::key_type key) { index_->prefetch_find(key); }
   std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) { return index_->scan(from, out); }
   std::size_t load(std::span<const indexes::entry> ascending) { return index_->load(ascending); }
@@ -148,6 +156,7 @@ class attached_index {
   [[nodiscard]] indexes::check_report check() const { return index_->check(); }
 
  protected:
+  // Attaches to `index`.
   explicit attached_index(any_index& index) : index_(&index) {}
 
  private:
@@ -157,6 +166,7 @@ class attached_index {
 // And with that of an ordered one.
 class attached_ordered_index : public attached_index {
  public:
+  // Attaches to `index`, which is open already and has an order.
   static attached_ordered_index open(any_index& index, std::string_view /*name*/ = layout_name) {
     return attached_ordered_index(index);
   }

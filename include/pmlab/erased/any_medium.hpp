@@ -34,6 +34,7 @@ class any_medium {
   any_medium& operator=(const any_medium&) = delete;
   virtual ~any_medium() = default;
 
+  // Begins a publication.
   [[nodiscard]] virtual std::unique_ptr<change> begin() = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual void* resolve(std::uint64_t word) const noexcept = 0;
@@ -72,8 +73,10 @@ class erased_medium final : public any_medium {
   };
 
  public:
+  // Operations of `medium`.
   explicit erased_medium(Medium& medium) : medium_(medium) {}
 
+  // Begins a publication of the medium.
   [[nodiscard]] std::unique_ptr<change> begin() override { return std::make_unique<own_change>(medium_); }
   [[nodiscard]] std::string name() const override { return medium_.name(); }
   [[nodiscard]] void* resolve(std::uint64_t word) const noexcept override {
@@ -118,11 +121,14 @@ class attached_medium {
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{.operations = true, .prefetches = true, .pointer_bound = true};
 
+  // Operations of `behind`, which outlives this.
   explicit attached_medium(any_medium& behind) : behind_(behind) {}
+  // The medium that this one stands for.
   [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
 
   class publication {
    public:
+    // Begins a publication of the medium behind.
     explicit publication(attached_medium& medium) : change_(medium.behind_.begin()) {}
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
       return change_->allocate(bytes, alignment);

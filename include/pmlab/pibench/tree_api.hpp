@@ -7,14 +7,16 @@
 #include <cstddef>
 #include <string>
 
+// How a tree is opened.
 struct tree_options_t {
-  std::size_t key_size = 8;    // bytes
-  std::size_t value_size = 8;  // bytes
-  std::string pool_path{};     // where persistent memory is; empty: in DRAM
-  std::size_t pool_size = 0;   // bytes
-  std::size_t num_threads = 1;
+  std::size_t key_size = 8;     // bytes
+  std::size_t value_size = 8;   // bytes
+  std::string pool_path{};      // where persistent memory is; empty: in DRAM
+  std::size_t pool_size = 0;    // bytes
+  std::size_t num_threads = 1;  // that call the tree
 };
 
+// An index with keys and values of fixed sizes. Thread safety: the library's.
 class tree_api {
  public:
   virtual ~tree_api() = default;
@@ -24,6 +26,7 @@ class tree_api {
   virtual bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
   // False: the key was not there.
   virtual bool update(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
+  // False: the key was not there.
   virtual bool remove(const char* key, std::size_t key_size) = 0;
   // Points `values_out` at key-value records in ascending order of keys, from the first one at or after `key` on, and
   // returns how many there are, at most `scan_size`. They are the library's, and safe from other threads.
