@@ -1,22 +1,24 @@
 // The asynchronous cache: a small hash table in DRAM in front of a persistent index [ASYNCCACHE].
 //
-//   auto index = cache::async_cache<indexes::fast_fair<media::pmem>>::open(pool, "orders", {.size = capacity::share(0.1)});
+//   auto index = cache::async_cache<indexes::fast_fair<media::pmem>>::open(pool, "orders", {.size =
+//   capacity::share(0.1)});
 //
-// Use it where reads go for some keys much more than for others, and a search in the index costs a good deal more than a
-// look into DRAM. Not in front of an index that is in DRAM, nor for reads that are spread evenly (or in mode adaptive).
+// Use it where reads go for some keys much more than for others, and a search in the index costs a good deal more than
+// a look into DRAM. Not in front of an index that is in DRAM, nor for reads that are spread evenly (or in mode
+// adaptive).
 //
 // It is an index itself, ordered if the inner one is: whatever the inner one promises of durability and order holds
 // through the cache, which answers from DRAM only what the index would answer.
 //
-// Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache. A
-// full queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader puts in what it found
+// Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache.
+// A full queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader puts in what it found
 // itself, if no other fill has the set.) Updates and deletes change both, the index first: what it
 // has made durable is what may be served. Inserts do not touch the cache. Scans and walks go to the index.
 //
-// Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
-// of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
-// the caller would search itself; lock-free where callers fill); update, upsert and erase wait besides for a fill that is
-// being put into the key's set, a few stores long. No lock is held while the index is called.
+// Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other
+// call of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only
+// where the caller would search itself; lock-free where callers fill); update, upsert and erase wait besides for a fill
+// that is being put into the key's set, a few stores long. No lock is held while the index is called.
 //
 // Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
 // that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so

@@ -136,8 +136,8 @@ template <std::size_t Count>
   return capacity::entries(parse_count(text, "capacity"));
 }
 
-// The options of a specification cache(INDEX,KEY=VALUE,...); what is not given is 10 % of the index, serial, s3_fifo and
-// one filler. Throws pmlab::error: an unknown key or value, no index or more than one, fillers where callers fill.
+// The options of a specification cache(INDEX,KEY=VALUE,...); what is not given is 10 % of the index, serial, s3_fifo
+// and one filler. Throws pmlab::error: an unknown key or value, no index or more than one, fillers where callers fill.
 [[nodiscard]] inline options parse_options(const spec& given) {
   constexpr std::array<std::string_view, 9> known = {"mode",  "capacity", "eviction", "fills", "fillers",
                                                      "queue", "rest_us",  "helpers",  "shards"};

@@ -20,7 +20,8 @@ struct statistics {
       0;  // fills that were refused since a write of their set came in between, or another caller's fill
   std::uint64_t switches = 0;  // of a shard's mode
   std::uint64_t helped = 0;    // misses that a helper answered
-  // Lookups in each mode, by its number; of bypassing ones, those that were sampled or of a batch: others leave no trace.
+  // Lookups in each mode, by its number; of bypassing ones, those that were sampled or of a batch: others leave no
+  // trace.
   std::array<std::uint64_t, mode_names.size()> lookups{};
   std::uint64_t capacity = 0;  // entries
   std::uint64_t bytes = 0;     // of DRAM: entries, queues and counters

@@ -26,16 +26,16 @@
 // the towers (detail/skip_list_dram_towers.hpp), or what is not known yet about slabs of earlier runs
 // (detail/skip_list_persistent_towers.hpp).
 //
-// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move what stands in
-// the emptiest slabs to others, and give these slabs back (detail/skip_list_compaction.hpp): one erase in a hundred or
-// so does a part of that work, some 250 moves at most, each of which costs what an insert and an erase cost. Towers in
-// DRAM are built anew then, when they take more than twice what they need. What no erase has come to yet, and what
+// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move what stands
+// in the emptiest slabs to others, and give these slabs back (detail/skip_list_compaction.hpp): one erase in a hundred
+// or so does a part of that work, some 250 moves at most, each of which costs what an insert and an erase cost. Towers
+// in DRAM are built anew then, when they take more than twice what they need. What no erase has come to yet, and what
 // readers hold back, stays until other erases come.
 //
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
 // deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
-// each step. Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes have
-// one size, none spans two lines, and every level is kept by the one list algorithm. Recovery follows the list by
+// each step. Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes
+// have one size, none spans two lines, and every level is kept by the one list algorithm. Recovery follows the list by
 // thousands of walks at once instead of sorting what the slabs hold. Unlinking is not flushed by the operation that
 // does it, but before the node is used again, many at a time: erase costs one flush and one fence.
 //
@@ -47,17 +47,17 @@
 //       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
 //       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
 //       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
-//   K4  A node of a slab is in the list, in a list of tower nodes, free, or on its way to be free (retired). A crash may
-//       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
-//       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
-//       most one for each thread and crash.
+//   K4  A node of a slab is in the list, in a list of tower nodes, free, or on its way to be free (retired). A crash
+//       may forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
+//       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was:
+//       at most one for each thread and crash.
 //   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
 //       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
-//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread, and
-//       the next open of `skip_list` takes it back. Any
-//       other was cut off from the list by a link that is lost. The signature is in the line of the node that the insert
-//       flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its list
-//       when it opens: `check` finds them, and until then no node is used again that may be one of them.
+//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread,
+//       and the next open of `skip_list` takes it back. Any
+//       other was cut off from the list by a link that is lost. The signature is in the line of the node that the
+//       insert flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its
+//       list when it opens: `check` finds them, and until then no node is used again that may be one of them.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -166,8 +166,8 @@ class skip_list {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The node is used again when no reader
-  // can be at it; it costs another flush then. Where many were erased it may also do a part of the work that gives space
-  // back (see Space, above).
+  // can be at it; it costs another flush then. Where many were erased it may also do a part of the work that gives
+  // space back (see Space, above).
   outcome erase(key_type key) {
     const outcome answer = take_out(key);
     // Without a guard: what was retired may come back meanwhile.
@@ -388,7 +388,7 @@ class skip_list {
     if (is_marked(n.next.load(std::memory_order_acquire))) return false;
     n.value.store(value, std::memory_order_release);  // (U1) commit
     media::persist(body_.medium, n.value);            // (U2)
-    // (U1) < (U2) < unlock: what a reader returns is durable.
+    // (U1) < (U2) < unlock: the value that a reader returns is durable.
     return true;
   }
 

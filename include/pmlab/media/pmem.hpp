@@ -50,8 +50,8 @@ namespace pmlab::media {
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
   bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
-  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into a
-  // hole of a full file system would end the process with SIGBUS. False: the file is not touched.
+  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into
+  // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
   // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes

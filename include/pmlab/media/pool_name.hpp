@@ -55,8 +55,8 @@ class folder_lock {
   descriptor folder_;
 };
 
-// Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file, or
-// it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
+// Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
+// or it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
 // pmlab::error: a process has the unfinished file open, or the device fails.
 template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {

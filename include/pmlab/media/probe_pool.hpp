@@ -4,8 +4,8 @@
 // or never return. An index checks the words that it follows when it is opened, but no check detects every damage. So a
 // program that must survive a damaged file opens it in a child process first:
 //
-//   media::probe_pool(path, media::time_to_probe(path), [](media::pmem& pool) { indexes::cceh<media::pmem>::open(pool); });
-//   media::pmem pool(path);
+//   media::probe_pool(path, media::time_to_probe(path), [](media::pmem& pool) { indexes::cceh<media::pmem>::open(pool);
+//   }); media::pmem pool(path);
 #pragma once
 
 #include <pmlab/base/child_process.hpp>

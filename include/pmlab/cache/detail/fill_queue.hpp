@@ -2,15 +2,16 @@
 //
 // Use it where a full queue is a reason to drop, never to wait.
 //
-// Progress: `push` is lock-free. `pop` is called by one thread at a time, and finds nothing behind a place that a pushing
-// thread has taken and not filled yet.
+// Progress: `push` is lock-free. `pop` is called by one thread at a time, and finds nothing behind a place that a
+// pushing thread has taken and not filled yet.
 //
 // Order:
-//   Q1  A place's turn is `position + 1` from when it is filled for that position; before, it is that of an earlier round.
+//   Q1  A place's turn is `position + 1` from when it is filled for that position; before, it is that of an earlier
+//       round.
 //   Q2  The turn is stored (release) after the fill's words; `pop` loads it (acquire) before it touches them.
-//   Q3  The head is stored (release) after the words are read. A position is taken only by a thread that knows (acquire)
-//       the head to have passed the same place's position of the round before. So `pop` writes to no place: a reader that
-//       pushes does not wait for a line from the filler's core.
+//   Q3  The head is stored (release) after the words are read. A position is taken only by a thread that knows
+//       (acquire) the head to have passed the same place's position of the round before. So `pop` writes to no place: a
+//       reader that pushes does not wait for a line from the filler's core.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

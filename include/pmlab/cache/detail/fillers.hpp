@@ -29,16 +29,16 @@ struct fill_counts {
   std::uint64_t dropped_at_close = 0;
 };
 
-// Fillers and their queues; without threads, the queues of one, which `run` empties. A filler has several queues, so that
-// callers do not take the end of one from each other at every miss.
+// Fillers and their queues; without threads, the queues of one, which `run` empties. A filler has several queues, so
+// that callers do not take the end of one from each other at every miss.
 //
 // Thread safety: `offer` from any number of threads; `run` and `settle` too, `close` once. Progress: `offer` is
 // lock-free, unless it has to wake a filler.
 //
 // Order:
-//   W1  A filler says that it rests (locked instruction) before it looks at its queue for the last time. A reader that is
-//       to wake fillers puts its fill in before it asks (locked instruction) whether one rests. So one of the two sees
-//       the other.
+//   W1  A filler says that it rests (locked instruction) before it looks at its queue for the last time. A reader that
+//       is to wake fillers puts its fill in before it asks (locked instruction) whether one rests. So one of the two
+//       sees the other.
 template <class Store>
 class fillers {
   struct way_in;

@@ -10,14 +10,15 @@
 // look at the set, and the version fourteen years of one fill's wait.
 //
 // Readers take no lock. Order:
-//   S1  A reader loads the shape, then entries in use, then the shape again. Before a fill changes the words of an entry,
-//       its way goes out of use and the changes go up by one, in one compare-and-swap; the words are stored (release;
-//       readers acquire), and then the way comes into use. So a reader that saw any word of a change, in a way that was
-//       in use at first, sees a raised count at last, and answers nothing from the set.
+//   S1  A reader loads the shape, then entries in use, then the shape again. Before a fill changes the words of an
+//       entry, its way goes out of use and the changes go up by one, in one compare-and-swap; the words are stored
+//       (release; readers acquire), and then the way comes into use. So a reader that saw any word of a change, in a
+//       way that was in use at first, sees a raised count at last, and answers nothing from the set.
 //   S2  The gate is locked only by a fill, and only while there are no writers; no writer begins while it is locked. So
-//       the holder alone takes ways into use and changes keys. Writers take ways out of use, and store the value of a way
-//       in use: the key that it belongs to stays, so that a reader gets the old value or the new one. Readers that hit
-//       change the policy's word alone, by a compare-and-swap of the shape that gives up when anything else has changed.
+//       the holder alone takes ways into use and changes keys. Writers take ways out of use, and store the value of a
+//       way in use: the key that it belongs to stays, so that a reader gets the old value or the new one. Readers that
+//       hit change the policy's word alone, by a compare-and-swap of the shape that gives up when anything else has
+//       changed.
 #pragma once
 
 #include <pmlab/cache/eviction/eviction.hpp>
@@ -106,8 +107,8 @@ struct alignas(128) entry_set {
   // `before`: the gate that was locked. Nothing else changes a locked gate (S2).
   void unlock(std::uint64_t before) noexcept { gate.store(before, std::memory_order_release); }
 
-  // Counts one more writer. Waits for a fill, a few stores long; for another writer only if there are too many to count.
-  // Returns the gate as it is then.
+  // Counts one more writer. Waits for a fill, a few stores long; for another writer only if there are too many to
+  // count. Returns the gate as it is then.
   std::uint64_t begin_write() noexcept {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t seen = gate.load(std::memory_order_relaxed);

@@ -1,22 +1,23 @@
 // The cache's entries in DRAM: sets of seven, found by the key's hash.
 //
 // Thread safety: everything from any number of threads, but `check`. Progress: `find` and the end of a write wait for
-// nobody; a write that begins and a fill wait for a fill that is being installed, a few stores long. No lock is held while
-// the index is called.
+// nobody; a write that begins and a fill wait for a fill that is being installed, a few stores long. No lock is held
+// while the index is called.
 //
 // What keeps a value from being served that the index does not have (any more):
 //   V1  An entry (key, value) that a reader can hit is what the index holds for the key, durably.
 //   V2  Whoever is to change or remove a key in the index begins a write: one locked instruction counts one more writer
-//       of the set and gives it another version. While there are writers no entry of the set can be hit. The write ends,
-//       and counts itself out, when the index has answered and the key's entry has what V4 says, or has gone.
+//       of the set and gives it another version. While there are writers no entry of the set can be hit. The write
+//       ends, and counts itself out, when the index has answered and the key's entry has what V4 says, or has gone.
 //   V3  A fill brings what the index answered a reader, and the set's gate from before the index was asked. That gate
-//       had no writer in it. It is installed only if the gate is the same: no write of a key of the set began since then,
-//       so none was under way while the index was asked, nor is now.
-//   V4  A write puts its value into the key's entry if it began as the only writer of the set; otherwise the entry goes.
-//       So the last change of the key in the index is its own, or that of a write which began meanwhile, was not the only
-//       one, and takes the entry out before it counts itself out. No fill brings it back before both have ended (V3).
-//   V5  A key that the index does not hold is in no entry, and inserting does not change a key that it holds. So an insert
-//       has nothing to do here; a fill from before the key was erased and inserted again falls to V3.
+//       had no writer in it. It is installed only if the gate is the same: no write of a key of the set began since
+//       then, so none was under way while the index was asked, nor is now.
+//   V4  A write puts its value into the key's entry if it began as the only writer of the set; otherwise the entry
+//       goes. So the last change of the key in the index is its own, or that of a write which began meanwhile, was not
+//       the only one, and takes the entry out before it counts itself out. No fill brings it back before both have
+//       ended (V3).
+//   V5  A key that the index does not hold is in no entry, and inserting does not change a key that it holds. So an
+//       insert has nothing to do here; a fill from before the key was erased and inserted again falls to V3.
 //   V6  A write that ends by an exception, or changes nothing, takes the entry out.
 #pragma once
 
@@ -116,7 +117,8 @@ class set_store {
     return token_of(sets_[number].gate.load(std::memory_order_acquire));
   }
 
-  // Installs what a fill brings, if nothing speaks against it (V3). Waits for another fill of the set, a few stores long.
+  // Installs what a fill brings, if nothing speaks against it (V3). Waits for another fill of the set, a few stores
+  // long.
   fill_result fill(key_type key, value_type value, std::uint64_t gate) noexcept {
     const std::uint64_t number = number_of(key);
     return sets_[number].lock_if(gate) ? fill_locked(number, key, value, gate) : fill_result::stale;

@@ -1,7 +1,7 @@
 // What an eviction policy is: it says, set by set, which entry makes room for a new one.
 //
-// A policy keeps a word of 21 bits in each set, which readers change when they hit (one compare-and-swap, and none where
-// nothing changes), and a set of side words, which only the holder of the set's lock reads and writes.
+// A policy keeps a word of 21 bits in each set, which readers change when they hit (one compare-and-swap, and none
+// where nothing changes), and a set of side words, which only the holder of the set's lock reads and writes.
 #pragma once
 
 #include <array>

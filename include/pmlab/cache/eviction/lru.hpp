@@ -1,7 +1,7 @@
 // Least recently used: the policy of the paper [ASYNCCACHE].
 //
-// Hits on the three most recently used entries of a set change nothing: a set's favourites are read by many threads at a
-// time, which would otherwise take its line from each other at every hit.
+// Hits on the three most recently used entries of a set change nothing: a set's favourites are read by many threads at
+// a time, which would otherwise take its line from each other at every hit.
 //
 // Use it to compare with the paper, or where reads of late say most about the next ones. Otherwise s3_fifo hits more.
 #pragma once

@@ -1,4 +1,5 @@
-// S3-FIFO: three queues keep what is read once from pushing out what is read again, after Yang et al., SOSP'23 [S3FIFO].
+// S3-FIFO: three queues keep what is read once from pushing out what is read again, after Yang et al., SOSP'23
+// [S3FIFO].
 //
 // Use it unless you know better: where few keys are read often, and above all where scans and one-time reads mix with a
 // working set.

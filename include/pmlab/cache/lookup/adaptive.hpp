@@ -1,19 +1,19 @@
 // Chooses how to look keys up, by what lookups are seen to take.
 //
-// The cache is divided into shards, each of which has a mode. Some lookups have their time taken; some of these are made
-// in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 16 of its sets goes
-// on being used: how often these hit says what the cache would be worth. Only their lookups are sampled then, in all
-// modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would make
-// a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in eight:
-// what adaptive adds to a search while all shards bypass is the hash of the key and a look at one word that hardly ever
-// changes: such a lookup writes nothing.
+// The cache is divided into shards, each of which has a mode. Some lookups have their time taken; some of these are
+// made in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 16 of its sets
+// goes on being used: how often these hit says what the cache would be worth. Only their lookups are sampled then, in
+// all modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would
+// make a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in
+// eight: what adaptive adds to a search while all shards bypass is the hash of the key and a look at one word that
+// hardly ever changes: such a lookup writes nothing.
 //
 // A mode's cost is (share of hits) x (mean time of its hits) + (share of misses) x (mean time of its misses); bypassing
 // costs the mean time of a search in the index. Times of hits and of misses each spread little, so that a few hundred
 // samples say it within a few percent, which the plain mean of all lookups would not.
 //
-// Hysteresis: a mode is left for one that was cheaper by the margin in two windows in a row. Leaving the cache aside takes
-// a margin of 1 %, everything else 5 %: a shard that is not sure bypasses.
+// Hysteresis: a mode is left for one that was cheaper by the margin in two windows in a row. Leaving the cache aside
+// takes a margin of 1 %, everything else 5 %: a shard that is not sure bypasses.
 //
 // Thread safety: everything from any number of threads, wait-free. What threads record at the same moment as another
 // one decides may be lost.

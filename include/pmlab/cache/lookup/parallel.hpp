@@ -8,10 +8,11 @@
 //
 // Order:
 //   H1  A caller numbers its questions. It stores the key before the number (locked instruction); the helper stores its
-//       answer before the same number as `answered` (release). The caller takes no other number for its answer: one that
-//       comes late meets nobody. It asks again only when the last question was answered, and so waits for no other.
-//   H2  A helper says that it sleeps (locked instruction) before it looks for a question for the last time; a caller asks
-//       (locked instruction) before it looks whether the helper sleeps.
+//       answer before the same number as `answered` (release). The caller takes no other number for its answer: one
+//       that comes late meets nobody. It asks again only when the last question was answered, and so waits for no
+//       other.
+//   H2  A helper says that it sleeps (locked instruction) before it looks for a question for the last time; a caller
+//       asks (locked instruction) before it looks whether the helper sleeps.
 //   H3  A helper that ends says so after its last look. A caller that waits sees that, and searches by itself.
 #pragma once
 

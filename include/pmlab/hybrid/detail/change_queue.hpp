@@ -1,7 +1,7 @@
 // A bounded queue of changes: many writers, one reader at a time.
 //
-// A writer takes its place before it changes the primary, and fills it in afterwards. So whoever has seen a change in the
-// primary, by whatever way, finds its place already taken: `reserved` then says how far the replica has to come.
+// A writer takes its place before it changes the primary, and fills it in afterwards. So whoever has seen a change in
+// the primary, by whatever way, finds its place already taken: `reserved` then says how far the replica has to come.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

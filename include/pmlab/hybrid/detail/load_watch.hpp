@@ -1,7 +1,7 @@
 // Whether changes should be queued, from the operations that come: the paper's proposal for load that changes.
 //
-// What queueing costs is paid by those who read the replica, what it saves by those who write. So the share of writes among
-// both decides. Between the two bounds nothing changes, or a load at a bound would have it switch all the time.
+// What queueing costs is paid by those who read the replica, what it saves by those who write. So the share of writes
+// among both decides. Between the two bounds nothing changes, or a load at a bound would have it switch all the time.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>

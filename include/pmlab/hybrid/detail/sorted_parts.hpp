@@ -135,8 +135,8 @@ template <class PartOf>
   });
 }
 
-// Sorts one part after the other. Where keys are spread evenly, the place of an entry is nearly known from its key: they go
-// into small buckets by the upper bits, and these are sorted.
+// Sorts one part after the other. Where keys are spread evenly, the place of an entry is nearly known from its key:
+// they go into small buckets by the upper bits, and these are sorted.
 class part_sorter {
  public:
   // `largest`: entries of the largest part. May throw std::bad_alloc; sorting does not.
@@ -169,10 +169,10 @@ class part_sorter {
   std::vector<std::size_t> ends_;  // of the buckets
 };
 
-// Calls load(entries) with all entries of `hash`, which nobody changes meanwhile, in parts: ascending within each, and no
-// two parts' keys between one another; from up to `threads` threads. Takes 32 bytes of DRAM per entry while it works.
-// Returns how many entries there were; stops early when `stop` says so. May throw std::bad_alloc, before the first call, or
-// when all threads have ended, if `load` did.
+// Calls load(entries) with all entries of `hash`, which nobody changes meanwhile, in parts: ascending within each, and
+// no two parts' keys between one another; from up to `threads` threads. Takes 32 bytes of DRAM per entry while it
+// works. Returns how many entries there were; stops early when `stop` says so. May throw std::bad_alloc, before the
+// first call, or when all threads have ended, if `load` did.
 template <class Hash, class Load>
 std::uint64_t for_each_sorted_part(const Hash& hash, unsigned threads, const std::atomic<bool>& stop, Load&& load) {
   constexpr std::size_t entries_per_part = std::size_t{1} << 14;

@@ -70,7 +70,8 @@ inline constexpr std::size_t displacements = 4;  // 0 = at home, and three neigh
 }
 
 // The local depth that a segment was made with. A split makes the half whose next hash bit is 1, and leaves the half of
-// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a hash.
+// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a
+// hash.
 [[nodiscard]] constexpr unsigned depth_when_made(std::uint64_t prefix, unsigned local_depth) noexcept {
   const std::uint64_t bits = prefix >> (64 - local_depth);
   return bits == 0 ? 1 : local_depth - static_cast<unsigned>(std::countr_zero(bits));
@@ -79,9 +80,9 @@ static_assert(depth_when_made(std::uint64_t{0b101} << 61, 3) == 3 &&
               depth_when_made(std::uint64_t{0b100} << 61, 3) == 1);
 static_assert(depth_when_made(0, 4) == 1 && depth_when_made(std::uint64_t{0b0110} << 60, 4) == 3);
 
-// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an entry
-// has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a split
-// has left it behind.
+// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an
+// entry has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a
+// split has left it behind.
 [[nodiscard]] constexpr bool can_hold(slot_word word, std::uint64_t prefix, unsigned made) noexcept {
   return (word & live_bit) == 0 ? (word & ~overflow_mask) == 0 : (word ^ prefix) >> (64 - made) == 0;
 }

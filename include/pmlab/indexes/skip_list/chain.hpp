@@ -45,10 +45,10 @@ class ascent {
 //       between two nodes that the walk finds side by side it may say: absent at some moment since then.
 //   C5  Snipping need not be durable before the nodes are reused: until then a crash brings back marked nodes at most,
 //       whose marks are durable (C3) and whose links still lead to where they led.
-//   C6  A node is moved by one store: the link of the old one, marked, leads to the new one, a copy of it. Before it the
-//       entry is the old node, after it the new one, in a crash image, too. Values of a node change only with its lock
-//       held, and so does its place: no update is lost on the way. A marked node is a deleted entry if the node behind
-//       it has another key, and was moved if it has the same one.
+//   C6  A node is moved by one store: the link of the old one, marked, leads to the new one, a copy of it. Before it
+//       the entry is the old node, after it the new one, in a crash image, too. Values of a node change only with its
+//       lock held, and so does its place: no update is lost on the way. A marked node is a deleted entry if the node
+//       behind it has another key, and was moved if it has the same one.
 //
 // Opening a list with persistent towers does not walk it, so it may be damaged: no walk leaves the medium, nor goes on
 // where keys descend; it throws pmlab::error then. (It does not ask whether a link that stays in the medium leads to a
@@ -90,8 +90,8 @@ class chain {
     return settle(n, link);
   }
 
-  // Finds where a node with `key` belongs, and snips off the marked nodes of the key. `start`: a node below the key that
-  // was unmarked since the operation began. False: start is marked now.
+  // Finds where a node with `key` belongs, and snips off the marked nodes of the key. `start`: a node below the key
+  // that was unmarked since the operation began. False: start is marked now.
   [[nodiscard]] bool find_place(node& start, key_type key, place& at) const {
     for (;;) {
       at.left = &start;

@@ -14,13 +14,13 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A slab that is to go is closed: its free nodes are not handed out. A pass looks at each of its nodes that is in use, and
-// moves what it finds in a list. Then the slab waits until all its nodes have come back: those that were moved or erased
-// when no guard is left that may lead there, those that an insert had in its hands when it gives up. What such an insert
-// has linked meanwhile is moved by another pass.
+// A slab that is to go is closed: its free nodes are not handed out. A pass looks at each of its nodes that is in use,
+// and moves what it finds in a list. Then the slab waits until all its nodes have come back: those that were moved or
+// erased when no guard is left that may lead there, those that an insert had in its hands when it gives up. What such
+// an insert has linked meanwhile is moved by another pass.
 //
-// Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds nothing
-// that one waits for but the locks of single nodes.
+// Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds
+// nothing that one waits for but the locks of single nodes.
 template <class Slabs>
 class compaction {
   using record = typename Slabs::record;

@@ -35,8 +35,8 @@ inline constexpr link_word flag_bits = 31;
 //   0     8       16     24      32
 //   | key | value | next | level |        two nodes to a line, none in two lines (S4)
 //
-// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a tower node of a persistent tower, in the list of
-// level n, whose value is the word of what is below it; 0 was never used, or taken back.
+// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a tower node of a persistent tower, in the
+// list of level n, whose value is the word of what is below it; 0 was never used, or taken back.
 struct alignas(32) node {
   std::atomic<key_type> key;
   std::atomic<value_type> value;
@@ -52,7 +52,8 @@ static_assert(sizeof(node) == flag_bits + 1);
 //   0       8        36     64
 //   | level | writer | turn |       all of it xor'ed with a number that follows from the node's place
 //
-// So what a block held before it was a slab is not taken for an origin, nor is a word that was copied from another node.
+// So what a block held before it was a slab is not taken for an origin, nor is a word that was copied from another
+// node.
 struct origin {
   std::uint64_t level = 0;
   std::uint64_t writer = 0;

@@ -22,18 +22,20 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// One node in four has a tower node in level 1, one in sixteen another one in level 2, and so on. A tower node is a node like any
-// other: its lists are chains (skip_list_chain.hpp), it comes from the same slabs, and it is retired in the same way.
+// One node in four has a tower node in level 1, one in sixteen another one in level 2, and so on. A tower node is a
+// node like any other: its lists are chains (skip_list_chain.hpp), it comes from the same slabs, and it is retired in
+// the same way.
 //
 // Invariants:
-//   W1  A tower node is linked when what is below it is linked, durably; what is below it is marked only when the tower node is
-//       marked, durably: with the entry itself excepted, which is marked first. (The tower of an entry that stays may go
-//       alone: then its tower nodes are moved, by another tower in its place.)
-//   W2  Nobody goes down from a tower node that is marked. So whoever goes down arrives at a tower node that was not retired when
-//       he looked, or at an entry, which may be marked but is not given back before its tower nodes are marked.
+//   W1  A tower node is linked when what is below it is linked, durably; what is below it is marked only when the tower
+//       node is marked, durably: with the entry itself excepted, which is marked first. (The tower of an entry that
+//       stays may go alone: then its tower nodes are moved, by another tower in its place.)
+//   W2  Nobody goes down from a tower node that is marked. So whoever goes down arrives at a tower node that was not
+//       retired when he looked, or at an entry, which may be marked but is not given back before its tower nodes are
+//       marked.
 //   W3  So it is after a crash: tower nodes may be missing, or lead to an entry that is marked; none that is not marked
-//       leads to a node that is used for something else. Entry and tower nodes of what was being erased are taken out when
-//       the slab of the entry is recovered.
+//       leads to a node that is used for something else. Entry and tower nodes of what was being erased are taken out
+//       when the slab of the entry is recovered.
 //   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
 //   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over tower nodes
 //       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
@@ -132,8 +134,8 @@ class persistent_towers {
     }
   }
 
-  // With the lock of `of` held, which is not marked: gives it a tower of other tower nodes. False: not enough of them; nothing
-  // has changed. A crash may leave a part of either tower (W3).
+  // With the lock of `of` held, which is not marked: gives it a tower of other tower nodes. False: not enough of them;
+  // nothing has changed. A crash may leave a part of either tower (W3).
   bool renew(key_type key, node& of, tower_nodes& made) {
     if (made.height < height_of(key, of)) return false;
     remove(key, of);
@@ -152,7 +154,8 @@ class persistent_towers {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }
 
-  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not recovered yet, the judge may be the one.
+  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not recovered yet, the judge may be the
+  // one.
   bool claim(const node& n) {
     const std::size_t number = old_.number_of(&n);
     if (number == old_.none || recovered_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
@@ -225,7 +228,8 @@ class persistent_towers {
   }
 
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
-    // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides alone.
+    // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides
+    // alone.
     const std::uint64_t of_place = Medium::durable ? body_.list.word_of(&n) : 0;
     std::uint64_t mix = (key ^ of_place) * 0x9e3779b97f4a7c15U;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
@@ -319,7 +323,8 @@ class persistent_towers {
       if (at.right == &n) return false;
       const link_word link = n.next.load(std::memory_order_acquire);
       was_deleted = is_marked(link);
-      // Between these two neighbours it would be linked, or another of its key has been linked since: it never was (K5).
+      // Between these two neighbours it would be linked, or another of its key has been linked since: it never was
+      // (K5).
       const bool was_cut_off =
           at.right != nullptr && (is_at(at, key) || target_of(link) == body_.list.word_of(at.right));
       if ((!was_deleted && !was_cut_off) || !claim(n)) return false;

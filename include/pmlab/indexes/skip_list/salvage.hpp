@@ -1,5 +1,5 @@
-// What can be read of a skip list that is not sound: its list, as far as the links lead, whatever its keys are; and what
-// is in the slabs without being in the list.
+// What can be read of a skip list that is not sound: its list, as far as the links lead, whatever its keys are; and
+// what is in the slabs without being in the list.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -135,8 +135,8 @@ class salvage_reader {
     return found;
   }
 
-  // The links of deleted nodes lead to their neighbours. Where one leads back, or a lost entry belongs in between, the link
-  // with its mark is another node's.
+  // The links of deleted nodes lead to their neighbours. Where one leads back, or a lost entry belongs in between, the
+  // link with its mark is another node's.
   [[nodiscard]] std::vector<node*> falsely_deleted(const std::vector<node*>& lost) const {
     std::vector<key_type> keys;
     for (const node* const n : lost) keys.push_back(n->key.load(std::memory_order_acquire));
@@ -158,7 +158,8 @@ class salvage_reader {
            n.level.load(std::memory_order_acquire) == 0;
   }
 
-  // Adds nodes whose keys were not added yet: an entry that was being moved is present twice. Returns how many these are.
+  // Adds nodes whose keys were not added yet: an entry that was being moved is present twice. Returns how many these
+  // are.
   template <class Function>
   std::size_t add(const std::vector<node*>& nodes, Function&& function) {
     std::vector<key_type> added;

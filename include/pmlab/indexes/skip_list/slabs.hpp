@@ -31,17 +31,18 @@ struct node_run {
 // known in DRAM only: an open finds out again, from what the lists lead to.
 //
 // Thread safety: any operation from any number of threads, `adopt` and the walks over slabs excepted; one thread at a
-// time may empty slabs. Each thread has free nodes of its own; what it has too many of, others can have; when the medium
-// is full, half of what it has, too.
+// time may empty slabs. Each thread has free nodes of its own; what it has too many of, others can have; when the
+// medium is full, half of what it has, too.
 //
 // Invariants:
-//   B1  A node is in use (in a list, on its way there, or retired), or free in one thread's lists, or free in the record
-//       of its slab. So a slab all of whose nodes are free in its record is no thread's, and no reader's: a node that
-//       was in a list is free only when no guard is left that may lead to it (K3), and when no link that a crash may
-//       bring back leads to it (Q1 < Q2).
+//   B1  A node is in use (in a list, on its way there, or retired), or free in one thread's lists, or free in the
+//       record of its slab. So a slab all of whose nodes are free in its record is no thread's, and no reader's: a node
+//       that was in a list is free only when no guard is left that may lead to it (K3), and when no link that a crash
+//       may bring back leads to it (Q1 < Q2).
 //   B2  A slab leaves the list of slabs and goes back to the medium by one publication: a crash finds it in the list or
 //       free, never both, and never neither.
-//   B3  The nodes of a closed slab are not handed out, while others are to be had. When there is no space, it is opened.
+//   B3  The nodes of a closed slab are not handed out, while others are to be had. When there is no space, it is
+//       opened.
 template <class Medium>
 class slabs {
  public:
@@ -68,8 +69,8 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would be
-      // taken for one that a lost link cut off.
+      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would
+      // be taken for one that a lost link cut off.
       bool was_used = false;
       for (node& n : made->nodes) {
         if (n.level.load(std::memory_order_relaxed) == 0) continue;
@@ -79,8 +80,8 @@ class slabs {
       if (was_used) media::flush(medium_, *made);  // (A4)
       media::persist(medium_, made->next);         // (A2) `kind` is in this line, too.
     }
-    // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose unused
-    // nodes would be taken for used ones.
+    // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose
+    // unused nodes would be taken for used ones.
     return made;
   }
 
@@ -93,8 +94,8 @@ class slabs {
     heads_ = heads;
   }
 
-  // A node that nobody else has. nullptr: no space. `recover(slab, found)` adds to `found` the free nodes of a slab that
-  // an earlier run left (see leave_unrecovered).
+  // A node that nobody else has. nullptr: no space. `recover(slab, found)` adds to `found` the free nodes of a slab
+  // that an earlier run left (see leave_unrecovered).
   template <class Recover>
   [[nodiscard]] node* allocate(Recover&& recover) {
     thread_state& mine = this_thread();
@@ -172,7 +173,8 @@ class slabs {
         if (is_used[i * slab_type::capacity + n] == 0) directory_.put(r, found[i]->nodes[n]);
     }
   }
-  // Slabs whose free nodes are not known yet, the newest one first. They are looked at one by one, when nodes are needed.
+  // Slabs whose free nodes are not known yet, the newest one first. They are looked at one by one, when nodes are
+  // needed.
   void leave_unrecovered(const std::vector<slab_type*>& found) {
     for (std::size_t i = found.size(); i-- > 0;) {
       record& r = directory_.add(*found[i]);
@@ -194,9 +196,9 @@ class slabs {
     return may_be_sparse_.load(std::memory_order_relaxed) && may_be_sparse_.exchange(false, std::memory_order_relaxed);
   }
 
-  // The slab that is best emptied, if too many nodes are free: more than a third of them, and half a slab. Its nodes are
-  // not handed out from now on. If what an earlier run left of it is not known yet, that is found out, by judge(slab,
-  // found). nullptr: there is none.
+  // The slab that is best emptied, if too many nodes are free: more than a third of them, and half a slab. Its nodes
+  // are not handed out from now on. If what an earlier run left of it is not known yet, that is found out, by
+  // judge(slab, found). nullptr: there is none.
   template <class Recover>
   [[nodiscard]] record* close_emptiest(Recover&& recover) {
     std::size_t threads = 0;
