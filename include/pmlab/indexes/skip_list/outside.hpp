@@ -1,4 +1,4 @@
-// Nodes of a skip list's slabs that look like entries and are in no list: lost, or never answered.
+// Nodes of a skip list's slabs that look like entries and are in no list: lost, or of an insert that never returned.
 #pragma once
 
 #include <pmlab/indexes/skip_list/node.hpp>
@@ -27,8 +27,8 @@ struct outside_nodes {
   std::vector<node*> unanswered;
 };
 
-// What a node is, by itself: `entry`: of an entry, not deleted, and its link leads on; `old`: so, but it does not say
-// who wrote it.
+// The kind of a node, by itself: `entry`: of an entry, not deleted, with a valid link; `old`: the same, without an
+// origin.
 enum class looks : std::uint8_t { free, entry, old };
 
 template <class Medium, class Slab>
