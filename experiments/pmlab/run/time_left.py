@@ -1,7 +1,7 @@
 """The time that is left of a run.
 
-The seconds of a cell are guessed from its operations and from times on one machine. Cells of its kind that have ended in
-this run correct the guess: by the ratio of their times to their guesses."""
+The seconds of a cell are guessed from its operations and from times on one machine. Cells of its kind that have ended
+in this run correct the guess: by the ratio of their times to their guesses."""
 
 import re
 
