@@ -1,10 +1,11 @@
 // DRAM as a medium: nothing survives the process, flush and fence cost nothing.
 //
-// Use it for indexes that live in DRAM, and as the ground that `emulated` and `counted` stand on. `dram` takes its blocks
-// from the kernel, in huge pages (media/mapped_blocks.hpp); media/jemalloc_dram.hpp has the same medium on jemalloc, which
-// can bind it to a NUMA node.
+// Use it for indexes that live in DRAM, and as the inner medium of `emulated` and `counted`. `dram` allocates from the
+// kernel, in huge pages (media/mapped_blocks.hpp); media/jemalloc_dram.hpp has the same medium on jemalloc, which can
+// bind it to a NUMA node.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
 #include <pmlab/media/dram_options.hpp>
 #include <pmlab/media/mapped_blocks.hpp>
 #include <pmlab/media/medium.hpp>
@@ -20,12 +21,13 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 
 namespace pmlab::media {
 
-// Where the blocks of a DRAM medium come from. `allocate` returns nullptr when there is no memory; `size_of` says how
-// much a block really takes. All of them thread-safe. Destroying the source frees every block.
+// The allocator of a DRAM medium. `allocate` returns nullptr if there is no memory; `size_of` returns the size of a
+// block. All of them thread-safe. Destroying the source frees every block.
 template <class B>
 concept block_source = std::constructible_from<B, const dram_options&> &&
     requires(B& b, const B& cb, void* block, std::size_t bytes, std::size_t alignment) {
@@ -41,7 +43,7 @@ class basic_dram {
   static constexpr bool durable = false;
   static constexpr optional_parts parts{};
 
-  // Throws what Blocks throws.
+  // Throws the exceptions of Blocks.
   explicit basic_dram(dram_options options = {}) : options_(options), blocks_(options) {}
   basic_dram(const basic_dram&) = delete;
   basic_dram& operator=(const basic_dram&) = delete;
@@ -140,8 +142,8 @@ class basic_dram {
   root_table roots_;
 };
 
-// Blocks from the standard library's aligned operator new, each an allocation of its own. A sanitizer and the simulated
-// machine notice an access to a block that was given back; of blocks in chunks they would know nothing.
+// Blocks from the standard library's aligned operator new, each an allocation of its own. An instrument that watches the
+// heap detects an access to a freed block; it could not for blocks in chunks.
 class standard_blocks {
  public:
   // No option matters here.
@@ -180,22 +182,8 @@ class standard_blocks {
   std::unordered_map<void*, std::align_val_t> live_;
 };
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PMLAB_BLOCKS_ARE_WATCHED
-#endif
-#endif
-#if defined(PMLAB_SIMULATED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PMLAB_BLOCKS_ARE_WATCHED
-#endif
-
-#if defined(PMLAB_BLOCKS_ARE_WATCHED)
-using dram = basic_dram<standard_blocks>;
-#else
-// DRAM from the kernel, in huge pages.
-using dram = basic_dram<mapped_blocks>;
-#endif
-#undef PMLAB_BLOCKS_ARE_WATCHED
+// DRAM from the kernel, in huge pages; where the heap is watched, from the heap.
+using dram = basic_dram<std::conditional_t<platform::watches_heap, standard_blocks, mapped_blocks>>;
 static_assert(medium<dram>);
 
 }  // namespace pmlab::media

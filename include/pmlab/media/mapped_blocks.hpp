@@ -7,12 +7,14 @@
 // A chunk holds blocks of one size. The address of a block, rounded down to 2 MB, is the address of its chunk's header:
 // `deallocate` finds size and owner there. Blocks beyond `largest_small_bytes` have a mapping of their own.
 //
-//   M1  A chunk belongs to one shelf, which its mutex guards. Threads take blocks from the shelf of their number, so two
-//       threads meet at a mutex only where one gives back a block that the other took, or beyond `shelf_count` threads.
+//   M1  A chunk belongs to one shelf, which its mutex guards. Threads allocate from the shelf of their number, so two
+//       threads contend for a mutex only if one frees a block that the other allocated, or beyond `shelf_count`
+//       threads.
 //   M2  A chunk is in its shelf's list of its size if and only if it has a free block.
-//   M3  A chunk without a live block goes back to the kernel, except for the last one of its size in the list.
+//   M3  A chunk without a live block is returned to the kernel, except for the last one of its size in the list.
 #pragma once
 
+#include <pmlab/base/linked.hpp>
 #include <pmlab/media/dram_options.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
@@ -61,7 +63,7 @@ class mapped_blocks {
       if (chunk == nullptr) return nullptr;
     }
     void* const block = chunk->take();
-    if (!chunk->has_room()) mine.leave_list(*chunk);
+    if (!chunk->has_room()) room_list::remove(mine.with_room[size_class], *chunk);
     return block;
   }
 
@@ -71,20 +73,21 @@ class mapped_blocks {
     const std::scoped_lock lock(owner.mutex);
     if (chunk.block_bytes == 0) return owner.drop(chunk);
     const bool was_full = !chunk.has_room();
+    header*& list = owner.with_room[chunk.size_class];
     chunk.put(block);
-    if (was_full) owner.enter_list(chunk);
+    if (was_full) room_list::push(list, chunk);
     const bool others = chunk.next_with_room != nullptr || chunk.previous_with_room != nullptr;
     if (chunk.live == 0 && others) {
-      owner.leave_list(chunk);
+      room_list::remove(list, chunk);
       owner.drop(chunk);
     }
   }
 
-  // What `used()` counts: the bytes that were asked for, as the index counts them. Nodes and segments take just that;
-  // `room_of` has the rounding of odd sizes in it, an eighth at most.
+  // The sum behind `used()`: the bytes that were requested, as the index counts them. Nodes and segments take exactly
+  // that; `room_of` includes the rounding of odd sizes, an eighth at most.
   [[nodiscard]] std::size_t size_of(const void* /*block*/, std::size_t bytes) const noexcept { return bytes; }
 
-  // Bytes that `block` really takes.
+  // Bytes that `block` occupies.
   [[nodiscard]] std::size_t room_of(const void* block) const noexcept {
     const header& chunk = header_of(block);
     return chunk.block_bytes != 0 ? chunk.block_bytes : chunk.mapped_bytes - page_bytes;
@@ -114,7 +117,7 @@ class mapped_blocks {
     std::size_t size_class = 0;
     std::size_t live = 0;
     std::size_t touched = 0;  // blocks that were handed out at least once: the first ones of the chunk
-    void* free = nullptr;     // blocks that came back; each one's first word leads to the next
+    void* free = nullptr;     // freed blocks; the first word of each points to the next
     header* next_with_room = nullptr;
     header* previous_with_room = nullptr;
     header* next_of_all = nullptr;
@@ -137,6 +140,8 @@ class mapped_blocks {
     }
   };
   static_assert(sizeof(header) <= page_bytes);
+  using room_list = linked<&header::previous_with_room, &header::next_with_room>;
+  using chunk_list = linked<&header::previous_of_all, &header::next_of_all>;
 
   struct alignas(64) shelf {
     std::mutex mutex;
@@ -146,28 +151,12 @@ class mapped_blocks {
 
     void add(header& h) noexcept {
       h.owner = this;
-      h.next_of_all = all;
-      if (all != nullptr) all->previous_of_all = &h;
-      all = &h;
+      chunk_list::push(all, h);
     }
     // Gives the mapping back to the kernel.
     void drop(header& h) noexcept {
-      if (h.next_of_all != nullptr) h.next_of_all->previous_of_all = h.previous_of_all;
-      (h.previous_of_all != nullptr ? h.previous_of_all->next_of_all : all) = h.next_of_all;
+      chunk_list::remove(all, h);
       ::munmap(&h, h.mapped_bytes);
-    }
-    void enter_list(header& h) noexcept {
-      header*& first = with_room[h.size_class];
-      h.next_with_room = first;
-      h.previous_with_room = nullptr;
-      if (first != nullptr) first->previous_with_room = &h;
-      first = &h;
-    }
-    void leave_list(header& h) noexcept {
-      if (h.next_with_room != nullptr) h.next_with_room->previous_with_room = h.previous_with_room;
-      (h.previous_with_room != nullptr ? h.previous_with_room->next_with_room : with_room[h.size_class]) =
-          h.next_with_room;
-      h.next_with_room = h.previous_with_room = nullptr;
     }
   };
 
@@ -224,7 +213,7 @@ class mapped_blocks {
     chunk->mapped_bytes = chunk_bytes;
     chunk->size_class = size_class;
     mine.add(*chunk);
-    mine.enter_list(*chunk);
+    room_list::push(mine.with_room[size_class], *chunk);
     return chunk;
   }
 

@@ -1,4 +1,4 @@
-// The four keys of a line, read and compared at once. One path for every x86-64: it takes nothing but SSE2, and is as fast
+// Four words of a line, the keys of entries say, read and compared at once. One path for every x86-64: it takes nothing but SSE2, and is as fast
 // as vectors of 32 bytes.
 #pragma once
 
@@ -20,6 +20,9 @@ namespace pmlab::indexes::detail {
 // that needs that validates a version afterwards.)
 class four_words {
  public:
+  // Two of the words.
+  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+
   // The vector instruction does not exist in the C++ memory model, where it would be a data race. On x86 an aligned
   // vector load reads each 8-byte word whole and has acquire order; the signal fence keeps the compiler to that.
   // Instruments that watch atomics (ThreadSanitizer, the simulated machine) get four atomic loads instead.
@@ -66,9 +69,11 @@ class four_words {
 #endif
   }
 
- private:
-  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+  // Words 0 and 1, and words 2 and 3.
+  [[nodiscard]] const half& low() const noexcept { return low_; }
+  [[nodiscard]] const half& high() const noexcept { return high_; }
 
+ private:
   half low_;
   half high_;
 };

@@ -1,5 +1,7 @@
-// Lines that wait for a DIMM to take them, and chance that repeats.
+// Lines that wait for a DIMM to accept them.
 #pragma once
+
+#include <pmlab/base/random.hpp>
 
 #include <array>
 #include <cstddef>
@@ -7,30 +9,13 @@
 
 namespace pmlab::media {
 
-// Numbers that look random and are the same at every run. Not thread-safe.
-class repeatable_chance {
- public:
-  [[nodiscard]] std::uint64_t next() noexcept {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return state_;
-  }
-
-  // At least 0, below 1.
-  [[nodiscard]] double unit() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_ = 1;
-};
-
 // Lines that are on their way from cores to the DIMM. As many leave as have waited their time, but which of them is
 // chance, among the older ones: mesh, controller and link keep no order between lines. All operations O(1). Not thread-safe.
 class line_queue {
  public:
   [[nodiscard]] bool full() const noexcept { return size_ == capacity; }
 
-  // `due`: when the DIMM can take a line. Not when full.
+  // `due`: when the DIMM can accept a line. REQUIRES: not full.
   void add(std::uint64_t line, std::uint64_t due) noexcept {
     lines_[(first_ + size_) % capacity] = line;
     dues_[(first_ + size_) % capacity] = due;
@@ -40,10 +25,10 @@ class line_queue {
   // True if a line can be taken at `now`.
   [[nodiscard]] bool due(std::uint64_t now) const noexcept { return size_ != 0 && dues_[first_] <= now; }
 
-  // When the DIMM takes the next one. Not when empty.
+  // When the DIMM accepts the next one. REQUIRES: not empty.
   [[nodiscard]] std::uint64_t next_due() const noexcept { return dues_[first_]; }
 
-  // Takes one of them. Not when empty.
+  // Removes one of them. REQUIRES: not empty.
   [[nodiscard]] std::uint64_t take_any() noexcept {
     std::uint64_t& chosen = lines_[(first_ + chance_.next() % (size_ * older_of_32 / 32 + 1)) % capacity];
     const std::uint64_t line = chosen;
@@ -63,7 +48,7 @@ class line_queue {
   std::array<std::uint64_t, capacity> dues_{};
   std::size_t first_ = 0;
   std::size_t size_ = 0;
-  repeatable_chance chance_;
+  xorshift64 chance_;
 };
 
 }  // namespace pmlab::media

@@ -1,6 +1,8 @@
 // A set-associative cache of names without contents: CPU cache, translation buffer.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,7 +22,7 @@ class tag_cache {
   // `entries` 0: nothing is ever in it, nor evicted from it.
   explicit tag_cache(std::uint64_t entries) : sets_((entries + ways - 1) / ways), words_(sets_ * ways) {}
 
-  // Puts `key` (< 2^62) first; adds it if it is not there.
+  // Moves `key` (< 2^62) to the front; adds it if it is absent.
   touched touch(std::uint64_t key, bool dirty) noexcept {
     if (sets_ == 0) return {false, false, 0};
     std::uint64_t* const set = set_of(key);
@@ -38,7 +40,7 @@ class tag_cache {
     return {false, (moved & dirty_bit) != 0, key_of(moved)};
   }
 
-  // Puts `key` first if it is there; changes nothing if it is not.
+  // Moves `key` to the front if it is present; otherwise changes nothing.
   bool touch_if_present(std::uint64_t key) noexcept {
     if (sets_ == 0) return false;
     std::uint64_t* const set = set_of(key);
@@ -53,7 +55,7 @@ class tag_cache {
     return false;
   }
 
-  // Makes `key` clean; takes it out if `drop`.
+  // Makes `key` clean; removes it if `drop`.
   void clean(std::uint64_t key, bool drop) noexcept {
     if (sets_ == 0) return;
     std::uint64_t* const set = set_of(key);
@@ -70,7 +72,7 @@ class tag_cache {
   [[nodiscard]] static std::uint64_t key_of(std::uint64_t word) noexcept { return (word >> 1) - 1; }
 
   [[nodiscard]] std::uint64_t* set_of(std::uint64_t key) noexcept {
-    const std::uint64_t hash = (key * 0x9e3779b97f4a7c15U) >> 32;
+    const std::uint64_t hash = (key * golden_ratio) >> 32;
     return &words_[((hash * sets_) >> 32) * ways];
   }
 
