@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from statistics import median
 
-# A single repeat on a real clock says nothing of its spread. It is taken to lie within this part of the figure: 10 %, about
-# as much as two runs of the same cell differ by on a machine that does nothing else.
+# A single repeat on a real clock says nothing of its spread. It is taken to lie within this part of the figure: 10 %, the
+# distance that seven of ten repeats of a cell keep from their median (results of scale quick, a quiet machine of two CPUs).
 MARGIN_OF_ONE = 0.1
 
 
