@@ -2,8 +2,8 @@
 # both of them.
 #
 #   NAME            for pmlab itself
-#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED): its clock is virtual. Built only if
-#                   needed.
+#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED, and the platform's header of the
+#                   library): its clock is virtual. Built only if needed.
 #
 # SOURCES are compiled once. DIFFERS are compiled for each of the two: what reads a clock, pins
 # threads or asks the CPU. Where a library of PUBLIC or PRIVATE comes for both, each of the two links its own.
@@ -14,6 +14,7 @@ function(pmlab_add_tool_library name)
 
   add_library(${name} STATIC $<TARGET_OBJECTS:${name}_objects> ${given_DIFFERS})
   target_link_libraries(${name} PUBLIC ${given_PUBLIC} PRIVATE ${given_PRIVATE} pmlab_options)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
 
   add_library(${name}_simulated STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${name}_objects> ${given_DIFFERS})
   foreach(visibility PUBLIC PRIVATE)
@@ -25,5 +26,7 @@ function(pmlab_add_tool_library name)
     endforeach()
   endforeach()
   target_link_libraries(${name}_simulated PRIVATE pmlab_options)
-  target_compile_definitions(${name}_simulated PUBLIC PMLAB_SIMULATED=1)
+  target_include_directories(${name}_simulated PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name}_simulated PUBLIC
+    PMLAB_SIMULATED=1 "PMLAB_PLATFORM_HEADER=\"checker/simulator/platform.hpp\"")
 endfunction()

@@ -1,6 +1,6 @@
-# pmlab_builtin_texts(RESULT FILES... HEADER NAME.hpp FUNCTION NAMESPACE::NAME): TOML files as strings of a program.
+# pmlab_builtin_texts(RESULT FILES... HEADER PATH.hpp FUNCTION NAMESPACE::NAME): TOML files as strings of a program.
 #
-# Writes a source and sets RESULT to its path. It defines FUNCTION, which HEADER (below pmlab/) declares:
+# Writes a source and sets RESULT to its path. It defines FUNCTION, which HEADER, a path of the repository, declares:
 #
 #   std::span<const pmlab::named_text> NAME() noexcept;    the files without folder and ending, in alphabetical order
 #

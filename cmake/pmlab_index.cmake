@@ -1,4 +1,4 @@
-# The indexes that the programs, the simulated machine and the tests offer: indexes/offered.cmake.
+# The indexes that the programs, the simulated machine and the tests offer: tools/catalogue/indexes.cmake.
 #
 #   pmlab_index(NAME WHAT [HEADER HEADER] [KEEPS_NOTHING])
 #     NAME   pmlab::indexes::NAME in <pmlab/indexes/NAME.hpp>, whose layout_name is NAME

@@ -4,7 +4,7 @@
 #   pmlab_hosts_simulated(target)  an executable that loads simulated libraries: it holds the machine and exports it
 #
 # Both need the static library `pmlab_machine` by the time that CMake generates.
-set(PMLAB_INSTRUMENT_FOLDER ${CMAKE_CURRENT_LIST_DIR}/../simulator/instrument)
+set(PMLAB_INSTRUMENT_FOLDER ${CMAKE_CURRENT_LIST_DIR}/../checker/simulator/instrument)
 cmake_path(NORMAL_PATH PMLAB_INSTRUMENT_FOLDER)
 
 # The flags that are needed `when` (first word of a line of flags.txt).
@@ -46,6 +46,7 @@ function(pmlab_simulate target)
   pmlab_instrument_state(state)
   # One string each: CMake would take the second `-mllvm` for a repetition of the first.
   string(JOIN " " flags ${compile_flags} ${compiler_flags})
+  string(REPLACE "\"" "\\\"" flags "${flags}")
   target_compile_options(${target} PRIVATE "SHELL:${flags}" -DPMLAB_INSTRUMENT_STATE=${state})
   set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
 

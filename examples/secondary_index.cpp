@@ -61,7 +61,7 @@ class articles {
  private:
   using primary = pmlab::indexes::cceh<pmem>;
   using secondary = pmlab::hybrid::hybrid_index<pmlab::indexes::cceh<dram>, pmlab::indexes::fast_fair<pmem>,
-                                                pmlab::hybrid::truth::tree>;
+                                                pmlab::hybrid::primary::tree>;
 
   // Articles of one price differ in the lower half.
   static std::uint64_t key_of(std::uint64_t price, std::uint64_t number) { return price << bits | number; }

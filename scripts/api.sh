@@ -17,9 +17,9 @@ command -v doxygen >/dev/null || die "there is no doxygen; scripts/setup.sh --wi
 
 mkdir -p "$root/build/api"
 cd "$root/build/api"
-# Headers are named as programs include them.
-ln -sfn "$root" pmlab
-trap 'rm pmlab' EXIT
+# Headers are named as programs include them; the link stands for a path that the configuration can name.
+ln -sfn "$root" source
+trap 'rm source' EXIT
 rm -rf html
-doxygen pmlab/docs/Doxyfile || exit 1
+doxygen source/docs/Doxyfile || exit 1
 say "api: build/api/html/index.html"

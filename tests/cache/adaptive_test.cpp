@@ -82,7 +82,7 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
     cached_lookups = 0;
     for (std::uint64_t i = 0; i < lookups; ++i) {
       const std::uint64_t number = source_.below(4096);
-      if (chooser.goes_round(number)) continue;
+      if (chooser.bypasses_all(number)) continue;
       const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
       cached_lookups += p.how != mode::bypass ? 1 : 0;
       if (!p.timed) continue;
@@ -115,7 +115,7 @@ TEST_F(adaptive, compares_modes_on_the_same_keys) {
   const auto run = [&](std::uint64_t hits_of_ten) {
     for (std::uint64_t i = 0; i < 2'000'000; ++i) {
       const std::uint64_t number = source_.one_in(2) ? popular : source_.below(4096);
-      if (chooser.goes_round(number)) continue;
+      if (chooser.bypasses_all(number)) continue;
       const cache::chooser::plan p = chooser.next(number, ++tick_of_thread);
       if (!p.timed) continue;
       const bool hit = source_.below(10) < hits_of_ten || (number == popular && hits_of_ten != 0);
@@ -139,8 +139,8 @@ TEST_F(adaptive, goes_round_with_all_but_the_leaders_once_every_shard_bypasses) 
     bool all = true;
     for (std::uint64_t number = 0; number < 4096; ++number) {
       const bool leads = number % cache::chooser::leader_period == 0;
-      EXPECT_FALSE(leads && chooser.goes_round(number)) << number;
-      all = all && (leads || chooser.goes_round(number));
+      EXPECT_FALSE(leads && chooser.bypasses_all(number)) << number;
+      all = all && (leads || chooser.bypasses_all(number));
     }
     return all;
   };

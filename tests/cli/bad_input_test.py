@@ -134,7 +134,7 @@ class BadInput(ProgramTest):
         self.bad(["did you mean cceh"], "--index", "hybrid(hash=ceh)")
         self.bad(["level_hashing has no order"], "--index", "hybrid(tree=level_hashing@dram)")
         self.bad(["std_map", "index of pmlab"], "--index", "hybrid(tree=std_map@dram)")
-        self.bad(["leave truth"], "--index", "hybrid(hash=cceh@dram,tree=fast_fair@pmem,truth=hash)")
+        self.bad(["leave primary"], "--index", "hybrid(hash=cceh@dram,tree=fast_fair@pmem,primary=hash)")
         self.bad(["counted", "its halves"], "--index", "hybrid_index", "--medium", "counted:dram")
 
 

@@ -1,8 +1,8 @@
 // The order in which things are measured, and what is made of the figures.
+#include "tools/bench/summary.hpp"
+#include "tools/bench/table.hpp"
+#include "tools/support/time_left.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/summary.hpp>
-#include <pmlab/bench/table.hpp>
-#include <pmlab/bench/time_left.hpp>
 
 #include "run_small.hpp"
 #include "small_map.hpp"

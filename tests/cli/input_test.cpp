@@ -1,9 +1,9 @@
 // What the command line's words mean.
+#include "tools/bench/phase.hpp"
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/catalogue/operation_loop.hpp"
+#include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/bench/medium_spec.hpp>
-#include <pmlab/bench/operation_loop.hpp>
-#include <pmlab/bench/phase.hpp>
-#include <pmlab/bench/quantity.hpp>
 
 #include <string>
 

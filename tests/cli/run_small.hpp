@@ -1,11 +1,11 @@
 // Runs the benchmark engine on containers of a test.
 #pragma once
 
-#include <pmlab/bench/engine.hpp>
-#include <pmlab/bench/options.hpp>
-#include <pmlab/bench/phase.hpp>
-#include <pmlab/bench/progress.hpp>
-#include <pmlab/bench/registry.hpp>
+#include "tools/bench/engine.hpp"
+#include "tools/bench/options.hpp"
+#include "tools/bench/phase.hpp"
+#include "tools/catalogue/registry.hpp"
+#include "tools/support/progress.hpp"
 
 #include <string>
 #include <utility>

@@ -6,7 +6,9 @@ usage: examples_test.py FOLDER [unittest arguments], with the programs example_N
 """
 
 import os
+import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import time
 import unittest
 
 FOLDER = sys.argv[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = "The pool, the index: THE pool.\nNaïve pools; pooling 42 times!\n"
 
 
@@ -128,6 +131,24 @@ class SessionStore(Example):
         self.assert_refuses("is not a pool", self.file("text", b"no pool"), "get", "alice")
         self.assert_refuses("check that the folder exists", os.path.join(self.folder, "no/pool"), "get", "alice")
         self.assert_shows_usage()
+
+
+class OwnMedium(Example):
+    name = "own_medium"
+
+    def test_counts_the_fences_of_inserts(self):
+        lines = self.answer().splitlines()
+        self.assertEqual(lines[0], "cceh       1.00 fences per insert")
+        of_a_tree = re.fullmatch(r"fast_fair  (\d\.\d\d) fences per insert", lines[1])
+        # One for each insert, and those of splits and shifts across lines.
+        self.assertGreater(float(of_a_tree[1]), 1)
+        self.assertLess(float(of_a_tree[1]), 3)
+
+    def test_the_page_shows_the_example(self):
+        source = (ROOT / "examples" / "own_medium.cpp").read_text()
+        shown = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "adding-a-medium.md").read_text(), re.S)
+        self.assertEqual(shown, [re.search(rf"// \[{part}\]\n(.*?)// \[{part}\]", source, re.S)[1]
+                                 for part in ("medium", "use")])
 
 
 class SecondaryIndex(Example):

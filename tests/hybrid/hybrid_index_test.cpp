@@ -19,7 +19,7 @@ namespace {
 
 using namespace pmlab;
 using hybrid::options;
-using hybrid::truth;
+using hybrid::primary;
 using hybrid::update;
 using indexes::entry;
 using indexes::outcome;
@@ -27,8 +27,8 @@ using media::dram;
 
 using hash = indexes::cceh<dram>;
 using tree = indexes::fast_fair<dram>;
-using hash_first = hybrid::hybrid_index<hash, tree, truth::hash>;
-using tree_first = hybrid::hybrid_index<hash, tree, truth::tree>;
+using hash_first = hybrid::hybrid_index<hash, tree, primary::hash>;
+using tree_first = hybrid::hybrid_index<hash, tree, primary::tree>;
 static_assert(indexes::ordered_index<hash_first> && indexes::ordered_index<tree_first>);
 
 // Neither ascending nor dense.
@@ -93,24 +93,24 @@ TYPED_TEST(hybrid_index, does_what_an_ordered_index_does) {
   }
 }
 
-TYPED_TEST(hybrid_index, makes_its_copy_anew) {
+TYPED_TEST(hybrid_index, makes_its_replica_anew) {
   dram of_hash;
   dram of_tree;
   std::map<std::uint64_t, std::uint64_t> expected;
-  constexpr bool hash_is_truth = std::is_same_v<TypeParam, hash_first>;
+  constexpr bool hash_is_primary = std::is_same_v<TypeParam, hash_first>;
   // More than one part of the sorted load.
   for (std::uint64_t i = 0; i < 100'000; ++i) expected[key_of(i)] = i;
   {
     hash h = hash::open(of_hash);
     tree t = tree::open(of_tree);
-    for (const auto& [key, value] : expected) hash_is_truth ? h.insert(key, value) : t.insert(key, value);
-    // What a copy that outlived a crash may be: behind, ahead, and another value.
-    const auto in_copy = [&](std::uint64_t key, std::uint64_t value) {
-      hash_is_truth ? t.insert(key, value) : h.insert(key, value);
+    for (const auto& [key, value] : expected) hash_is_primary ? h.insert(key, value) : t.insert(key, value);
+    // What a replica that outlived a crash may be: behind, ahead, and another value.
+    const auto in_replica = [&](std::uint64_t key, std::uint64_t value) {
+      hash_is_primary ? t.insert(key, value) : h.insert(key, value);
     };
-    in_copy(key_of(1), 1);
-    in_copy(key_of(2), 77);
-    in_copy(12345, 5);
+    in_replica(key_of(1), 1);
+    in_replica(key_of(2), 77);
+    in_replica(12345, 5);
   }
   for (const unsigned threads : {0U, 1U, 3U}) {
     options o = with(update::synchronous);
@@ -260,7 +260,7 @@ TEST(hybrid_index_space, a_hash_without_space_sends_finds_to_the_tree) {
   }
 }
 
-TEST(hybrid_index_space, a_truth_without_space_changes_nothing) {
+TEST(hybrid_index_space, a_primary_without_space_changes_nothing) {
   dram of_hash(media::dram_options{.capacity_bytes = 256 << 10});
   dram of_tree;
   auto index = hash_first::open(of_hash, of_tree);
@@ -310,7 +310,7 @@ TEST(hybrid_index_queue, a_scan_that_may_be_stale_misses_no_more_than_it_may) {
   EXPECT_EQ(index.scan(0, found), 20U);
 }
 
-TEST(hybrid_index_queue, the_load_decides_how_the_copy_is_updated) {
+TEST(hybrid_index_queue, the_load_decides_how_the_replica_is_updated) {
   dram of_hash;
   dram of_tree;
   options o = with(update::adaptive);

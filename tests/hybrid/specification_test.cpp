@@ -8,7 +8,7 @@
 namespace {
 
 using namespace pmlab;
-using hybrid::truth;
+using hybrid::primary;
 using hybrid::update;
 
 hybrid::description described(const std::string& text) {
@@ -17,22 +17,23 @@ hybrid::description described(const std::string& text) {
 
 TEST(specification, the_names_are_those_of_the_paper) {
   const hybrid::description first = described("hybrid_index");
-  EXPECT_EQ(first.which, truth::hash);
+  EXPECT_EQ(first.which, primary::hash);
   EXPECT_FALSE(first.hash.in_dram);
   EXPECT_TRUE(first.tree.in_dram);
   EXPECT_EQ(first.how.how, update::asynchronous);
   const hybrid::description second = described("hybrid_index_plus");
-  EXPECT_EQ(second.which, truth::tree);
+  EXPECT_EQ(second.which, primary::tree);
   EXPECT_TRUE(second.hash.in_dram);
   EXPECT_FALSE(second.tree.in_dram);
   EXPECT_EQ(second.how.how, update::synchronous);
 }
 
-TEST(specification, the_half_in_pmem_is_the_truth) {
-  EXPECT_EQ(described("hybrid(hash=cceh@dram)").which, truth::tree);
-  EXPECT_EQ(described("hybrid(hash=level_hashing)").which, truth::hash);
-  EXPECT_EQ(described("hybrid(hash=cceh@pmem,tree=fp_tree@pmem,truth=tree)").which, truth::tree);
-  EXPECT_EQ(described("hybrid(hash=cceh@dram,tree=fp_tree@dram)").which, truth::hash);
+TEST(specification, the_half_in_pmem_is_the_primary) {
+  EXPECT_EQ(described("hybrid(hash=cceh@dram)").which, primary::tree);
+  EXPECT_EQ(described("hybrid(hash=level_hashing)").which, primary::hash);
+  EXPECT_EQ(described("hybrid(hash=cceh@pmem,tree=fp_tree@pmem,primary=tree)").which, primary::tree);
+  EXPECT_EQ(described("hybrid(hash=cceh@pmem,tree=fp_tree@pmem,truth=tree)").which, primary::tree) << "the older name";
+  EXPECT_EQ(described("hybrid(hash=cceh@dram,tree=fp_tree@dram)").which, primary::hash);
 }
 
 TEST(specification, options_are_read) {
@@ -48,7 +49,7 @@ TEST(specification, options_are_read) {
 TEST(specification, what_cannot_be_is_refused) {
   for (const char* const text :
        {"hybrid(cceh)", "hybrid(hash=cceh@disk)", "hybrid(hash=@dram)", "hybrid(update=often)", "hybrid(colour=red)",
-        "hybrid(hash=cceh@dram,tree=fast_fair@pmem,truth=hash)", "hybrid(queue=0)", "hybrid(updaters=1000)"})
+        "hybrid(hash=cceh@dram,tree=fast_fair@pmem,primary=hash)", "hybrid(queue=0)", "hybrid(updaters=1000)"})
     EXPECT_THROW(described(text), error) << text;
 }
 

@@ -155,22 +155,22 @@ struct cached {
   }
 };
 
-template <hybrid::truth Truth, hybrid::update How>
+template <hybrid::primary Primary, hybrid::update How>
 struct two_halves {
-  using type = hybrid::hybrid_index<indexes::cceh<dram>, indexes::fast_fair<dram>, Truth>;
+  using type = hybrid::hybrid_index<indexes::cceh<dram>, indexes::fast_fair<dram>, Primary>;
   dram medium;
-  std::unique_ptr<dram> of_copy;
+  std::unique_ptr<dram> of_replica;
   std::unique_ptr<type> index;
   void open() {
     index.reset();
-    of_copy = std::make_unique<dram>();
+    of_replica = std::make_unique<dram>();
     hybrid::options o;
     o.how = How;
     o.queue = 64;
     o.rebuilders = 2;
-    constexpr bool is_hash = Truth == hybrid::truth::hash;
+    constexpr bool is_hash = Primary == hybrid::primary::hash;
     auto opened =
-        std::unique_ptr<type>(new type(type::open(is_hash ? medium : *of_copy, is_hash ? *of_copy : medium, o)));
+        std::unique_ptr<type>(new type(type::open(is_hash ? medium : *of_replica, is_hash ? *of_replica : medium, o)));
     opened->wait_until_complete();  // throws pmlab::error if there was no memory for it
     index = std::move(opened);
   }
@@ -179,7 +179,7 @@ struct two_halves {
 template <class Words, class Values>
 using strings_of = strings::numbered<dram, Words, Values>;
 
-// Without memory for the copy, a hybrid serves its truth; it may be made anew afterwards.
+// Without memory for the replica, a hybrid serves its primary; it may be made anew afterwards.
 template <class Index>
 void recover(Index& index) {
   if constexpr (requires { index.rebuild(true); }) {
@@ -315,10 +315,10 @@ class allocation_failure : public testing::Test {
 using all_under =
     testing::Types<plain<indexes::cceh<dram>>, plain<indexes::level_hashing<dram>>, plain<indexes::fast_fair<dram>>,
                    plain<indexes::fp_tree<dram>>, plain<indexes::skip_list<dram>>, plain<indexes::skip_list_pm<dram>>,
-                   cached<indexes::cceh<dram>>, two_halves<hybrid::truth::hash, hybrid::update::synchronous>,
-                   two_halves<hybrid::truth::hash, hybrid::update::asynchronous>,
-                   two_halves<hybrid::truth::tree, hybrid::update::synchronous>,
-                   two_halves<hybrid::truth::tree, hybrid::update::asynchronous>,
+                   cached<indexes::cceh<dram>>, two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
+                   two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
+                   two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
+                   two_halves<hybrid::primary::tree, hybrid::update::asynchronous>,
                    plain<strings_of<indexes::cceh<dram>, strings::blob_values>>,
                    plain<strings_of<indexes::fast_fair<dram>, strings::word_values>>>;
 

@@ -38,7 +38,7 @@ TYPED_TEST(counted_skip_list, changes_flush_and_fence_at_the_floor) {
   const auto erases = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
   const auto absent = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
   std::printf("  inserts:%s\n  erases:%s\n", to_string(inserts).c_str(), to_string(erases).c_str());
-  // A tower in the medium costs two more of each for each of its stones: for three entries in four there is none.
+  // A tower in the medium costs two more of each for each of its tower nodes: for three entries in four there is none.
   EXPECT_GE(inserts.at({2, 2}), in_dram ? 0.999 : 0.74) << to_string(inserts);
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
   EXPECT_NEAR(upserts.at({1, 1}), 1.0, 1e-9) << to_string(upserts);

@@ -23,7 +23,7 @@ constexpr std::size_t key = 8;
 // The stores of an insert, with all that makes them durable.
 extern "C" void stores_persisted_on_dram(pmlab::media::dram& medium, two_lines& entry, std::uint64_t new_key,
                                          std::uint64_t new_value) {
-  pmlab::media::visit(medium, entry);
+  pmlab::media::annotate_read(medium, entry);
   entry.words[value].store(new_value, std::memory_order_release);
   pmlab::media::flush(medium, entry);
   medium.fence();

@@ -140,9 +140,9 @@ TYPED_TEST(full_medium, what_an_idle_thread_erased_makes_room_at_once) {
       inserted += fits ? 1 : 0;
       if (!fits) this->model_.erase(keys[i]);
     }
-    // Towers in the medium: some of the space may become stones.
-    constexpr bool has_stones = std::is_same_v<typename TypeParam::kind, kind<indexes::skip_list_pm>>;
-    EXPECT_GE(inserted, has_stones ? count / 2 : count);
+    // Towers in the medium: some of the space may become tower nodes.
+    constexpr bool has_tower_nodes = std::is_same_v<typename TypeParam::kind, kind<indexes::skip_list_pm>>;
+    EXPECT_GE(inserted, has_tower_nodes ? count / 2 : count);
   };
   std::thread([&] { erase(0, by_ended); }).join();
   insert(0, by_ended);

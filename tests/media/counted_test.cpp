@@ -52,18 +52,18 @@ TEST(Counted, ReadsEachLineOncePerOperation) {
   counted<dram> m;
   const page p;
   m.begin_operation();
-  m.visit(p.at(0), 8);        // line 0
-  m.visit(p.at(8), 8);        // line 0 again
-  m.visit(p.at(60), 8);       // lines 0 and 1: one more line, same device line
-  m.visit(p.at(250), 10);     // lines 3 and 4: two device lines
-  m.visit(p.at(1024), 0);     // nothing
-  m.prefetch(p.at(2048), 1);  // a device line of its own
-  m.visit(p.at(2048), 64);    // that read, waited for
+  m.annotate_read(p.at(0), 8);      // line 0
+  m.annotate_read(p.at(8), 8);      // line 0 again
+  m.annotate_read(p.at(60), 8);     // lines 0 and 1: one more line, same device line
+  m.annotate_read(p.at(250), 10);   // lines 3 and 4: two device lines
+  m.annotate_read(p.at(1024), 0);   // nothing
+  m.prefetch(p.at(2048), 1);        // a device line of its own
+  m.annotate_read(p.at(2048), 64);  // that read, waited for
   counts expected{.operations = 1, .lines_read = 5, .device_lines_read = 3};
   EXPECT_EQ(m.total(), expected);
 
   m.begin_operation();
-  m.visit(p.at(0), 256);
+  m.annotate_read(p.at(0), 256);
   expected = {.operations = 2, .lines_read = 9, .device_lines_read = 4};
   EXPECT_EQ(m.total(), expected);
 }
@@ -108,7 +108,7 @@ TEST(Counted, KnowsManyLinesOfOneOperation) {
   const std::vector<page> pages(100);
   m.begin_operation();
   for (int twice = 0; twice < 2; ++twice)
-    for (const page& p : pages) m.visit(p.at(0), sizeof p);
+    for (const page& p : pages) m.annotate_read(p.at(0), sizeof p);
   EXPECT_EQ(m.total(), (counts{.operations = 1, .lines_read = 6400, .device_lines_read = 1600}));
 }
 
@@ -124,7 +124,7 @@ TEST(Counted, SumsOverThreadsThatEnded) {
       running.emplace_back([&] {
         for (std::uint64_t i = 0; i < operations; ++i) {
           m.begin_operation();
-          m.visit(p.at(0), 512);  // all threads the same lines: each counts its own
+          m.annotate_read(p.at(0), 512);  // all threads the same lines: each counts its own
           m.flush(p.at(0), 64);
           m.fence();
         }
@@ -164,7 +164,7 @@ TEST(Counted, OuterAndInnerCountTheSame) {
   counted<counted<dram>> m;
   const page p;
   m.begin_operation();
-  m.visit(p.at(0), 300);
+  m.annotate_read(p.at(0), 300);
   m.flush(p.at(0), 300);
   m.fence();
   EXPECT_EQ(m.total(), m.inner().total());

@@ -1,7 +1,8 @@
 // emulated: time passes as the profile says. Ratios within one run and wide tolerances, so that other work on the
 // machine cannot fail a test, and a medium that charges nothing cannot pass one.
+#include "tools/devices/calibration.hpp"
+#include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/media/calibration.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
@@ -66,7 +67,7 @@ double best_ns(Medium& m, Operation&& operation) {
 
 template <class Medium>
 double visit_ns(Medium& m, lines& memory) {
-  return best_ns(m, [&](std::size_t i) { m.visit(memory[i], 64); });
+  return best_ns(m, [&](std::size_t i) { m.annotate_read(memory[i], 64); });
 }
 
 template <class Medium>
@@ -109,7 +110,7 @@ TEST(Emulated, LinesOfOneVisitOverlap) {
   lines memory;
   emulated<dram> m(slow("aep"));
   const double one = visit_ns(m, memory);
-  const double four = best_ns(m, [&](std::size_t i) { m.visit(memory[i / 4 * 4], 256); });
+  const double four = best_ns(m, [&](std::size_t i) { m.annotate_read(memory[i / 4 * 4], 256); });
   EXPECT_LT(four, 2 * one);
 }
 
@@ -120,7 +121,7 @@ TEST(Emulated, PrefetchedReadsOverlap) {
     return best_ns(m, [&](std::size_t i) {
       if (prefetch)
         for (std::size_t k = 0; k < 8; ++k) m.prefetch(memory[i + k * 1001], 8);
-      for (std::size_t k = 0; k < 8; ++k) m.visit(memory[i + k * 1001], 8);
+      for (std::size_t k = 0; k < 8; ++k) m.annotate_read(memory[i + k * 1001], 8);
     });
   };
   const double together = eight(true);
@@ -132,11 +133,11 @@ TEST(Emulated, PrefetchedReadsOverlap) {
 TEST(Emulated, WhatTheCacheHoldsIsNotCharged) {
   lines memory;
   emulated<dram> m(slow("aep"));
-  m.visit(memory[0], 64);
+  m.annotate_read(memory[0], 64);
   const std::uint64_t charged = m.emulation().charged;
   EXPECT_EQ(charged, 1U);
   m.end_operation();
-  for (int i = 0; i < 100; ++i) m.visit(memory[0], 64);
+  for (int i = 0; i < 100; ++i) m.annotate_read(memory[0], 64);
   EXPECT_LE(m.emulation().charged, charged + 1);
 }
 
@@ -154,7 +155,7 @@ TEST(Emulated, WritesTakeWhatTheProfileSays) {
 TEST(Emulated, ReadsOfAProfileThatReadsLikeDramAreTheMachinesOwn) {
   lines memory;
   emulated<dram> m(slow("classic"));
-  for (std::size_t i = 0; i < 1000; ++i) m.visit(memory[i * 37], 64);
+  for (std::size_t i = 0; i < 1000; ++i) m.annotate_read(memory[i * 37], 64);
   EXPECT_EQ(m.emulation().charged, 0U);
 }
 
@@ -179,7 +180,7 @@ TEST(Emulated, DebtIsPaidWhenAnOperationEnds) {
   emulated<dram> m(scaled(load_profile("aep"), 2));
   const auto from = std::chrono::steady_clock::now();
   m.begin_operation();
-  m.visit(memory[0], 64);
+  m.annotate_read(memory[0], 64);
   m.end_operation();
   EXPECT_GE(std::chrono::steady_clock::now() - from, std::chrono::nanoseconds(500));
 }
@@ -193,7 +194,7 @@ TEST(Emulated, ComposesWithCounted) {
   EXPECT_EQ(outside.inner().inner().name(), "dram");
   const auto use = [&](auto& m) {
     m.begin_operation();
-    m.visit(memory[0], 256);
+    m.annotate_read(memory[0], 256);
     m.flush(memory[1], 64);
     m.fence();
     m.end_operation();
@@ -229,7 +230,7 @@ TEST(Emulated, WarnsOfMoreThreadsThanCores) {
     running.reserve(threads);
     for (std::size_t t = 0; t < threads; ++t)
       running.emplace_back([&, t] {
-        m.visit(memory[t * 100], 64);
+        m.annotate_read(memory[t * 100], 64);
         ++arrived;
         while (arrived < threads) std::this_thread::yield();
       });
@@ -249,7 +250,7 @@ TEST(Emulated, ThreadsShareTheDevice) {
   for (int t = 0; t < 2; ++t)
     running.emplace_back([&, t] {
       for (std::size_t i = 0; i < 2000; ++i) {
-        m.visit(memory[i * 7 + static_cast<std::size_t>(t) * 60000], 64);
+        m.annotate_read(memory[i * 7 + static_cast<std::size_t>(t) * 60000], 64);
         m.flush(memory[i % 8], 64);
         m.fence();
       }

@@ -4,8 +4,8 @@
 // The model: a name that was made, renamed or removed may be lost, alone or with others, until its folder is synced; the
 // size of a file may be lost until the file is synced. Bytes that were stored through a mapping are durable at once, as
 // on fsdax, where the size says that there are any.
+#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/write_file.hpp>
 #include <pmlab/media/pmem.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A virtual clock for tests of the device model: logical threads, of which the one that is furthest behind runs next.
 #pragma once
 
-#include <pmlab/media/device_model.hpp>
+#include <pmlab/media/device/model.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What the CPU lacks is said, with its name.
-#include <pmlab/microbench/cpu_features.hpp>
+#include "tools/microbench/cpu_features.hpp"
 
 #include <gtest/gtest.h>
 

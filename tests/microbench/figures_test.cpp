@@ -1,7 +1,7 @@
 // Figures: the rule of repetitions, percentiles, pages.
-#include <pmlab/bench/summary.hpp>
-#include <pmlab/microbench/figures.hpp>
-#include <pmlab/microbench/page_sizes.hpp>
+#include "tools/microbench/figures.hpp"
+#include "tools/bench/summary.hpp"
+#include "tools/microbench/page_sizes.hpp"
 
 #include <numeric>
 #include <sstream>

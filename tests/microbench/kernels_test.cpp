@@ -1,11 +1,11 @@
 // Kernels touch exactly the bytes that they say, flush exactly their lines, and fence exactly as often as asked.
+#include "tools/microbench/charged_kernels.hpp"
+#include "tools/microbench/cpu_features.hpp"
+#include "tools/microbench/native_kernels.hpp"
+#include "tools/microbench/region.hpp"
+#include "tools/microbench/stored_word.hpp"
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
-#include <pmlab/microbench/charged_kernels.hpp>
-#include <pmlab/microbench/cpu_features.hpp>
-#include <pmlab/microbench/native_kernels.hpp>
-#include <pmlab/microbench/region.hpp>
-#include <pmlab/microbench/stored_word.hpp>
 
 #include <cstdint>
 #include <cstring>

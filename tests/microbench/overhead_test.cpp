@@ -1,11 +1,11 @@
 // What the harness adds to a loop that somebody writes by hand. Ratios within one run, best of several tries: the
 // machine does other things too, and what it does besides only ever makes things slower.
-#include <pmlab/bench/summary.hpp>
+#include "tools/bench/summary.hpp"
+#include "tools/microbench/cpu_features.hpp"
+#include "tools/microbench/figures.hpp"
+#include "tools/microbench/native_kernels.hpp"
+#include "tools/microbench/places.hpp"
 #include <pmlab/media/clock.hpp>
-#include <pmlab/microbench/cpu_features.hpp>
-#include <pmlab/microbench/figures.hpp>
-#include <pmlab/microbench/native_kernels.hpp>
-#include <pmlab/microbench/places.hpp>
 
 #include <algorithm>
 #include <cstdint>

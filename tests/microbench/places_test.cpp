@@ -1,5 +1,5 @@
 // Orders of places: random is a permutation and no stride, chains are one cycle.
-#include <pmlab/microbench/places.hpp>
+#include "tools/microbench/places.hpp"
 
 #include <algorithm>
 #include <cstdint>

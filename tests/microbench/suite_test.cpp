@@ -1,6 +1,6 @@
 // Suites: matrices in the order of the file, and errors that name file, line, key and remedy.
+#include "tools/microbench/suite.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/microbench/suite.hpp>
 
 #include <set>
 #include <string>

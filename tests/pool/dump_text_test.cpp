@@ -1,7 +1,7 @@
 // Entries as text: what is written is read again, and what cannot be a dump is refused with file and line.
+#include "tools/pool/dump_text.hpp"
+#include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/pool/dump_text.hpp>
-#include <pmlab/pool/strings_text.hpp>
 
 #include <array>
 #include <cstdio>

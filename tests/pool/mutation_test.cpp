@@ -1,9 +1,10 @@
 // Pools with a few damaged bytes in an index: opened with all their entries, or refused; never a fault, a hang, or a part
 // of the entries that is called sound. What was not overwritten comes back by a repair.
+#include "tools/pool/entries.hpp"
+#include "tools/pool/inspect.hpp"
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
-#include <pmlab/pool/entries.hpp>
-#include <pmlab/pool/inspect.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +23,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/campaign.hpp"
@@ -62,8 +62,7 @@ void PrintTo(const subject& s, std::ostream* out) { *out << s.index; }
 class mutated_pools : public testing::TestWithParam<subject> {
  protected:
   mutated_pools() {
-    const pid_t id = ::fork();
-    if (id == 0) {
+    child_process maker = child_process::forked([&] {
       media::pmem pool(path_, {.create_bytes = pool_bytes, .huge_pages = false});
       const auto index = bench::find_index(GetParam().index).open_root(pool, "orders");
       const bool is_tree = std::string(GetParam().index) == "fast_fair";
@@ -78,10 +77,8 @@ class mutated_pools : public testing::TestWithParam<subject> {
       for (std::uint64_t i = 0; i < inserted; ++i)
         if (is_erased(i)) static_cast<void>(index->erase(key_of(i)));
       ::_exit(0);
-    }
-    int status = 0;
-    ::waitpid(id, &status, 0);
-    if (status != 0) throw std::runtime_error("no pool was made");
+    });
+    if (!maker.wait().is_success()) throw std::runtime_error("no pool was made");
     std::ifstream in(path_, std::ios::binary);
     sound_.assign(std::istreambuf_iterator<char>(in), {});
     for (std::uint64_t i = 0; i < inserted; ++i) {
@@ -226,7 +223,7 @@ TEST_P(mutated_pools, are_whole_or_refused_and_a_repair_brings_back_the_rest) {
         EXPECT_GE(back + GetParam().lost, model_.size() - hit.size()) << said << "\n" << read.problem;
         EXPECT_LE(brought_up, GetParam().brought_up + hit.size() + done.bytes.size() / word_bytes) << said << "\n"
                                                                                                    << read.problem;
-        EXPECT_EQ(read.problem.find("was ended by"), std::string::npos) << read.problem;
+        EXPECT_EQ(read.problem.find("was killed by"), std::string::npos) << read.problem;
         EXPECT_EQ(read.problem.find("no end after"), std::string::npos) << read.problem;
       }
     }

@@ -1,67 +1,102 @@
 """scripts/check_layers finds every kind of violation, and nothing in a tree that has none."""
 
+import subprocess
+import sys
+import tomllib
 import unittest
 
-from planted_tree import PlantedTree
+from planted_tree import REPOSITORY, SCRIPTS, PlantedTree
 
 
 class CheckLayers(PlantedTree):
     def setUp(self):
         super().setUp()
-        self.plant("base/error.hpp", "#pragma once\n#include <string>\n")
-        self.plant("media/medium.hpp", "#pragma once\n#include <pmlab/base/error.hpp>\n")
-        self.plant("indexes/index.hpp", "#pragma once\n")
-        self.plant("indexes/detail/hash.hpp", "#pragma once\n")
-        self.plant("indexes/detail/cceh_segment.hpp", "#pragma once\n#include <pmlab/indexes/detail/hash.hpp>\n")
-        self.plant("indexes/cceh.hpp", "#pragma once\n#include <pmlab/indexes/index.hpp>\n"
-                   "#include <pmlab/indexes/detail/cceh_segment.hpp>\n#include <pmlab/media/medium.hpp>\n")
-        self.plant("indexes/fast_fair.hpp", "#pragma once\n#include <pmlab/indexes/detail/hash.hpp>\n")
-        self.plant("workload/mix.hpp", "#pragma once\n#include <pmlab/base/error.hpp>\n")
+        self.plant("include/pmlab/base/error.hpp", "#pragma once\n#include <string>\n")
+        self.plant("include/pmlab/media/medium.hpp", "#pragma once\n#include <pmlab/base/error.hpp>\n")
+        self.plant("include/pmlab/indexes/index.hpp", "#pragma once\n")
+        self.plant("include/pmlab/indexes/detail/hash.hpp", "#pragma once\n")
+        self.plant("include/pmlab/indexes/cceh/segment.hpp", "#pragma once\n#include <pmlab/indexes/detail/hash.hpp>\n")
+        self.plant("include/pmlab/indexes/cceh.hpp", "#pragma once\n#include <pmlab/indexes/index.hpp>\n"
+                   "#include <pmlab/indexes/cceh/segment.hpp>\n#include <pmlab/media/medium.hpp>\n")
+        self.plant("include/pmlab/indexes/fast_fair.hpp", "#pragma once\n#include <pmlab/indexes/detail/hash.hpp>\n")
+        self.plant("tools/workload/mix.hpp", "#pragma once\n#include <pmlab/base/error.hpp>\n")
         self.plant("tests/indexes/a_test.cpp", '#include "support/a.hpp"\n#include <pmlab/indexes/cceh.hpp>\n')
 
     def test_sound_tree(self):
         self.assert_clean(self.run_script("check_layers"))
 
     def test_upward_include(self):
-        self.plant("media/bad.hpp", "#pragma once\n\n#include <pmlab/indexes/index.hpp>\n")
-        self.assert_found(self.run_script("check_layers"), "media/bad.hpp:3", "media/ may not include indexes/")
+        self.plant("include/pmlab/media/bad.hpp", "#pragma once\n\n#include <pmlab/indexes/index.hpp>\n")
+        self.assert_found(self.run_script("check_layers"), "include/pmlab/media/bad.hpp:3",
+                          "include/pmlab/media/ may not include include/pmlab/indexes/")
 
     def test_workload_stands_on_base_alone(self):
-        self.plant("workload/bad.hpp", "#include <pmlab/media/medium.hpp>\n")
-        self.assert_found(self.run_script("check_layers"), "workload/ may not include media/")
+        self.plant("tools/workload/bad.hpp", "#include <pmlab/media/medium.hpp>\n")
+        self.assert_found(self.run_script("check_layers"), "tools/workload/ may not include include/pmlab/media/")
 
-    def test_nobody_includes_the_program(self):
-        self.plant("cli/command.hpp", "")
-        self.plant("bench/bad.cpp", "#include <pmlab/cli/command.hpp>\n")
-        self.assert_found(self.run_script("check_layers"), "bench/ may not include cli/")
+    def test_the_program_is_on_top(self):
+        self.plant("tools/cli/command.hpp", "")
+        self.plant("tools/bench/bad.cpp", '#include "tools/cli/command.hpp"\n')
+        self.assert_found(self.run_script("check_layers"), "tools/bench/ may not include tools/cli/")
 
     def test_index_includes_index(self):
-        self.plant("indexes/fast_fair.hpp", "#include <pmlab/indexes/cceh.hpp>\n")
+        self.plant("include/pmlab/indexes/fast_fair.hpp", "#include <pmlab/indexes/cceh.hpp>\n")
         self.assert_found(self.run_script("check_layers"), "fast_fair may not include a header of index cceh")
 
     def test_index_includes_private_header_of_another(self):
-        self.plant("indexes/fast_fair.hpp", "#include <pmlab/indexes/detail/cceh_segment.hpp>\n")
+        self.plant("include/pmlab/indexes/fast_fair.hpp", "#include <pmlab/indexes/cceh/segment.hpp>\n")
         self.assert_found(self.run_script("check_layers"), "fast_fair may not include a header of index cceh")
 
     def test_shared_header_includes_index(self):
-        self.plant("indexes/detail/hash.hpp", "#include <pmlab/indexes/cceh.hpp>\n")
+        self.plant("include/pmlab/indexes/detail/hash.hpp", "#include <pmlab/indexes/cceh.hpp>\n")
         self.assert_found(self.run_script("check_layers"), "a shared header may not include a header of index cceh")
 
     def test_quoted_own_header(self):
-        self.plant("media/bad.hpp", '#include "medium.hpp"\n')
-        self.assert_found(self.run_script("check_layers"), "media/bad.hpp:1", "<pmlab/FOLDER/NAME.hpp>")
+        self.plant("include/pmlab/media/bad.hpp", '#include "medium.hpp"\n')
+        self.assert_found(self.run_script("check_layers"), "include/pmlab/media/bad.hpp:1", "<pmlab/FOLDER/NAME.hpp>")
+
+    def test_library_knows_neither_checker_nor_tools(self):
+        self.plant("checker/simulator/calls.hpp", "#pragma once\n")
+        self.plant("include/pmlab/media/bad.hpp", '#include "checker/simulator/calls.hpp"\n')
+        self.assert_found(self.run_script("check_layers"), "include/pmlab/media/ may not include checker/simulator/")
+
+    def test_library_does_not_name_the_simulated_machine(self):
+        self.plant("include/pmlab/media/bad.hpp", "#pragma once\n#if defined(PMLAB_SIMULATED)\n#endif\n")
+        self.assert_found(self.run_script("check_layers"), "include/pmlab/media/bad.hpp:2", "does not know PMLAB_SIMULATED")
+
+    def test_tools_are_quoted(self):
+        self.plant("tools/bench/bad.cpp", "#include <tools/workload/mix.hpp>\n")
+        self.assert_found(self.run_script("check_layers"), 'tools/workload/mix.hpp is included as "tools/workload/mix.hpp"')
 
     def test_missing_header(self):
-        self.plant("media/bad.hpp", "#include <pmlab/base/no_such.hpp>\n")
+        self.plant("include/pmlab/media/bad.hpp", "#include <pmlab/base/no_such.hpp>\n")
         self.assert_found(self.run_script("check_layers"), "does not exist")
 
     def test_header_that_does_not_compile_alone(self):
-        self.plant("base/bad.hpp", "#pragma once\ninline std::string text;\n")
+        self.plant("include/pmlab/base/bad.hpp", "#pragma once\ninline std::string text;\n")
         self.assert_clean(self.run_script("check_layers"))
-        self.assert_found(self.run_script("check_layers", "--compile", "library"), "base/bad.hpp: does not compile alone")
+        self.assert_found(self.run_script("check_layers", "--compile", "library"), "include/pmlab/base/bad.hpp: does not compile alone")
 
     def test_headers_compile_alone(self):
         self.assert_clean(self.run_script("check_layers", "--compile", "library"))
+
+
+class LayoutPage(unittest.TestCase):
+    def test_has_the_table_of_the_statement(self):
+        table = subprocess.run([sys.executable, SCRIPTS / "check_layers", "--table"], capture_output=True, text=True)
+        self.assertEqual(table.returncode, 0, table.stderr)
+        self.assertIn(table.stdout.strip(), (REPOSITORY / "docs/layout.md").read_text(),
+                      "docs/layout.md: put in what scripts/check_layers --table prints")
+
+    def test_names_every_folder(self):
+        """Each folder of the library, the checker and the tools is stated, and so is each one at the top."""
+        stated = tomllib.loads((REPOSITORY / "docs/layers.toml").read_text())
+        tracked = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True).stdout.split()
+        parts = [tuple(f.split("/")[:-1]) for f in tracked]
+        there = {f"{p[0]}/{p[1]}/{p[2]}" for p in parts if p[:2] == ("include", "pmlab") and len(p) > 2}
+        there |= {f"{p[0]}/{p[1]}" for p in parts if p[:1] in (("checker",), ("tools",)) and len(p) > 1}
+        there |= {p[0] for p in parts if p and not p[0].startswith(".") and p[0] not in ("include", "checker", "tools")}
+        self.assertEqual(there, set(stated["folder"]) | set(stated["other"]) | ({"experiments"} & set(stated["parts"])))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // The simulated machine runs what programs are made of: threads, locks, waits, thread-local storage, other people's
 // containers; it replays; and it notices what must not happen. This program is simulated itself.
-#include <pmlab/simulator/machine/machine.hpp>
-#include <pmlab/simulator/machine/persistent_memory.hpp>
-#include <pmlab/verify/schedules.hpp>
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/verify/schedules.hpp"
 
 #include <algorithm>
 #include <atomic>

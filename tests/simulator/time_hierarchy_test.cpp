@@ -1,7 +1,7 @@
 // The memory of a simulated machine against what its profiles say: latencies, coherence, bandwidth, repeatability.
+#include "checker/simulator/time/memory_hierarchy.hpp"
+#include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/media/device_profile.hpp>
-#include <pmlab/simulator/time/memory_hierarchy.hpp>
 
 #include <algorithm>
 #include <cmath>

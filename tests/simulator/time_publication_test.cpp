@@ -6,8 +6,8 @@
 // "allocate 1, store 2": the same with three flushes; "allocate 1, store 3": 3 lines of log and four flushes.
 // "allocate 1, release 1, store 1": two headers, 2 lines of log, three flushes. "store 1":
 //   drain | persist | flush | drain
-#include <pmlab/media/device_profile.hpp>
-#include <pmlab/simulator/time/publication_cost.hpp>
+#include "checker/simulator/time/publication_cost.hpp"
+#include "tools/devices/profile_file.hpp"
 
 #include <cstdio>
 #include <vector>

@@ -24,7 +24,7 @@ namespace pmlab::tests {
 // A tree in the medium, and a hash table in DRAM that belongs to the index.
 template <class Medium>
 class small_hybrid {
-  using index = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<Medium>, hybrid::truth::tree>;
+  using index = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<Medium>, hybrid::primary::tree>;
 
  public:
   static constexpr std::string_view layout_name = "hybrid";

@@ -180,7 +180,7 @@ class crash_medium {
     flush(target, bytes);
   }
 
-  void visit(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   [[nodiscard]] media::root named_root(std::string_view root_name, std::string_view layout, std::uint64_t version) {
     auto& table = *reinterpret_cast<media::root_table*>(working_.at(null_bytes));

@@ -211,7 +211,7 @@ class mutant_medium {
     std::memcpy(target, source, bytes);
     flush(target, bytes);
   }
-  void visit(const void* start, std::size_t bytes) noexcept { inner_.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept { inner_.annotate_read(start, bytes); }
 
   [[nodiscard]] media::root named_root(std::string_view root_name, std::string_view layout, std::uint64_t version) {
     return inner_.named_root(root_name, layout, version);

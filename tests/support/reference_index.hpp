@@ -140,7 +140,7 @@ class reference_index {
   std::optional<indexes::value_type> find_held(indexes::key_type key) const {
     const auto place = places_.find(key);
     if (place == places_.end()) return std::nullopt;
-    medium_.visit(place->second, sizeof(node));
+    medium_.annotate_read(place->second, sizeof(node));
     return place->second->value.load(std::memory_order_relaxed);
   }
 

@@ -1,7 +1,7 @@
 // Draws against exact probabilities, with fixed seeds: a test either always passes or always fails.
 #include "workload/message_of.hpp"
 
-#include <pmlab/workload/distribution.hpp>
+#include "tools/workload/distribution.hpp"
 
 #include <gtest/gtest.h>
 

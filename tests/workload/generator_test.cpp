@@ -1,7 +1,7 @@
 #include "workload/message_of.hpp"
 
-#include <pmlab/workload/generator.hpp>
-#include <pmlab/workload/keys.hpp>
+#include "tools/workload/generator.hpp"
+#include "tools/workload/keys.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include <pmlab/workload/keys.hpp>
-#include <pmlab/workload/permutation.hpp>
-#include <pmlab/workload/random.hpp>
+#include "tools/workload/keys.hpp"
+#include "tools/workload/permutation.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include <pmlab/workload/latency_histogram.hpp>
-#include <pmlab/workload/random.hpp>
+#include "tools/workload/latency_histogram.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <gtest/gtest.h>
 

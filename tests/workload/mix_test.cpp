@@ -1,6 +1,6 @@
 #include "workload/message_of.hpp"
 
-#include <pmlab/workload/mix.hpp>
+#include "tools/workload/mix.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 #include "support/temporary_folder.hpp"
 #include "workload/message_of.hpp"
 
-#include <pmlab/workload/keys.hpp>
-#include <pmlab/workload/trace.hpp>
+#include "tools/workload/keys.hpp"
+#include "tools/workload/trace.hpp"
 
 #include <gtest/gtest.h>
 

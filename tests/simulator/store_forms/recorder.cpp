@@ -2,7 +2,7 @@
 // function may change in disorder, as the machine may.
 #include "simulator/store_forms/recorder.hpp"
 
-#include <pmlab/simulator/calls.hpp>
+#include "checker/simulator/calls.hpp"
 
 #include <algorithm>
 #include <array>
@@ -84,7 +84,7 @@ bool compare_exchange(volatile T* address, T* expected, T desired, const void* c
 
 }  // namespace
 
-// The names are the compilers'; the machine's own are in simulator/machine/hooks.cpp.
+// The names are the compilers'; the machine's own are in checker/simulator/machine/hooks.cpp.
 #define PLAIN(bytes)                                                                     \
   void __tsan_read##bytes(void* a) { keep_read(a, bytes, CALLER); }                      \
   void __tsan_unaligned_read##bytes(void* a) { keep_read(a, bytes, CALLER); }            \

@@ -92,7 +92,7 @@ def plant(data, source, tree):
             place = place_of(text, original, file, mutation["name"])
             places.setdefault(file, {}).setdefault(place, []).append((number, edit["mutated"]))
     for file, choices in places.items():
-        target = tree / "pmlab" / file
+        target = tree / pathlib.Path(file).relative_to("include")
         target.parent.mkdir(parents=True, exist_ok=True)
         header, guard, rest = planted(texts[file], choices).partition("#pragma once\n")
         target.write_text(header + guard + DECLARATION + rest)

@@ -1,7 +1,7 @@
 // A toy: a lock-free stack whose head has no tag, so that a node may come back while somebody takes it.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 #include <vector>
 

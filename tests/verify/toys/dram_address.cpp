@@ -1,7 +1,7 @@
 // A toy: the address of an object in DRAM, stored in persistent memory.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 #include <vector>
 

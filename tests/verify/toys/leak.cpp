@@ -1,7 +1,7 @@
 // A toy: a block is allocated first and linked afterwards; a crash in between leaks it.
 #include "boxes.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 namespace pmlab::toys {
 namespace {

@@ -1,7 +1,7 @@
 // A toy: a lock in persistent memory, which a crash leaves held.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 #include <thread>
 

@@ -1,7 +1,7 @@
 // A toy: bits of one word, set by load and store instead of one atomic operation.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 namespace pmlab::toys {
 namespace {

@@ -1,7 +1,7 @@
 // A toy: an update that is not flushed.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 namespace pmlab::toys {
 namespace {

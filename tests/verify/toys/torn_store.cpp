@@ -1,7 +1,7 @@
 // A toy: the assignment of a 16-byte struct, taken for atomic.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 #include <new>
 

@@ -1,7 +1,7 @@
 // A toy: a reader without a lock uses an object in DRAM that a writer has deleted.
 #include "slot_map.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 #include <vector>
 

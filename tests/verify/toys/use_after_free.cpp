@@ -1,7 +1,7 @@
 // A toy: a reader without a lock uses a block that a writer has released.
 #include "boxes.hpp"
 
-#include <pmlab/verify/register_subject.hpp>
+#include "checker/verify/register_subject.hpp"
 
 namespace pmlab::toys {
 namespace {

@@ -1,0 +1,103 @@
+// malloc and its family, and operator new: what simulated code allocates lies in the machine's heap, everything else
+// where it always does. A block goes back where it came from, whoever frees it.
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/real.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+using pmlab::simulator::machine;
+using pmlab::simulator::the_machine;
+
+namespace {
+
+constexpr std::size_t natural_alignment = 16;
+
+bool simulated() noexcept { return the_machine().watching() && the_machine().on_a_fiber(); }
+
+bool is_simulated(const void* block) noexcept {
+  const machine& m = the_machine();
+  return const_cast<machine&>(m).dram() != nullptr &&
+         const_cast<machine&>(m).dram()->contains(reinterpret_cast<std::uintptr_t>(block));
+}
+
+void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (simulated()) return the_machine().dram()->allocate(bytes, alignment);
+  return alignment <= natural_alignment ? __libc_malloc(bytes) : __libc_memalign(alignment, bytes);
+}
+
+void release(void* block) noexcept {
+  if (block == nullptr) return;
+  if (!is_simulated(block)) return __libc_free(block);
+  if (!the_machine().dram()->release(block) && the_machine().running())
+    the_machine().violated("memory that is not allocated is freed: freed twice?");
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* const block = allocate(bytes, alignment);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* malloc(std::size_t bytes) noexcept { return allocate(bytes, natural_alignment); }
+void free(void* block) noexcept { release(block); }
+
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  if (!simulated()) return __libc_calloc(count, bytes);
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) return nullptr;
+  void* const block = allocate(all, natural_alignment);
+  if (block != nullptr) std::memset(block, 0, all);
+  return block;
+}
+
+void* realloc(void* block, std::size_t bytes) noexcept {
+  if (block == nullptr) return malloc(bytes);
+  if (!is_simulated(block)) return __libc_realloc(block, bytes);
+  void* const moved = malloc(bytes);
+  if (moved == nullptr) return nullptr;
+  const std::size_t before = the_machine().dram()->size_of(block);
+  std::memcpy(moved, block, before < bytes ? before : bytes);
+  release(block);
+  return moved;
+}
+
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment); }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment); }
+int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) noexcept {
+  *block = allocate(bytes, alignment);
+  return *block == nullptr ? ENOMEM : 0;
+}
+}
+
+void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment); }
+void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment); }
+void* operator new(std::size_t bytes, std::align_val_t a) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t bytes, std::align_val_t a) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(a));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, natural_alignment); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, natural_alignment); }
+void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<std::size_t>(a));
+}
+void operator delete(void* block) noexcept { release(block); }
+void operator delete[](void* block) noexcept { release(block); }
+void operator delete(void* block, std::size_t) noexcept { release(block); }
+void operator delete[](void* block, std::size_t) noexcept { release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { release(block); }
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { release(block); }

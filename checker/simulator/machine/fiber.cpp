@@ -1,0 +1,52 @@
+// Thread-local storage for fibers.
+#include "checker/simulator/machine/fiber.hpp"
+#include "checker/simulator/machine/real.hpp"
+
+#include <climits>
+#include <stdexcept>
+
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pmlab::simulator {
+namespace {
+
+void wait_while(std::uint32_t& word, std::uint32_t value) {
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value) real::syscall_futex(&word, FUTEX_WAIT_PRIVATE, value);
+}
+
+void set_and_wake(std::uint32_t& word, std::uint32_t value) {
+  __atomic_store_n(&word, value, __ATOMIC_RELEASE);
+  real::syscall_futex(&word, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+std::uint64_t this_thread_pointer() { return reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()); }
+
+}  // namespace
+
+lent_storage::lent_storage() {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, std::size_t{256} << 10);
+  const int failed = real::functions().create(&lender_, &small, lend, this);
+  pthread_attr_destroy(&small);
+  if (failed != 0) throw std::runtime_error("the simulated machine cannot make a thread");
+  wait_while(state_, 0);
+}
+
+lent_storage::~lent_storage() {
+  set_and_wake(state_, 2);
+  real::functions().join(lender_, nullptr);
+}
+
+void* lent_storage::lend(void* self) {
+  auto& storage = *static_cast<lent_storage*>(self);
+  storage.thread_pointer_ = this_thread_pointer();
+  set_and_wake(storage.state_, 1);
+  wait_while(storage.state_, 1);
+  return nullptr;
+}
+
+}  // namespace pmlab::simulator

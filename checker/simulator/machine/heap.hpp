@@ -1,0 +1,129 @@
+// The heap of simulated code: DRAM at addresses that are the same in every run, and that remembers what was freed.
+#pragma once
+
+#include "checker/simulator/machine/mapping.hpp"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace pmlab::simulator {
+
+// Thread safety: none; fibers share one kernel thread. Uses no other allocator.
+class heap {
+ public:
+  // In quarantine, freed blocks are not handed out again before `reset`, so that every access to one is noticed.
+  void quarantine(bool on) noexcept { quarantine_ = on; }
+
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept { return address - base < area_bytes; }
+
+  // nullptr: the arena is full.
+  void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes == 0) bytes = 1;  // such a block has an address of its own, too
+    const unsigned size_class = class_of(bytes + (alignment > granule ? alignment : 0));
+    const std::size_t room = bytes_of(size_class);
+    std::uintptr_t block = 0;
+    if (free_[size_class] != 0 && !quarantine_) {
+      block = free_[size_class];
+      std::memcpy(&free_[size_class], reinterpret_cast<void*>(block), sizeof(std::uintptr_t));
+    } else {
+      if (top_ + room + 2 * granule > area_bytes) return nullptr;
+      // The granule in between is nobody's: running over the end of a block is noticed.
+      block = base + top_ + granule;
+      top_ += room + 2 * granule;
+    }
+    const std::uintptr_t start = alignment > granule ? (block + alignment - 1) & ~(alignment - 1) : block;
+    header& h = header_of(start);
+    h = {block, size_class};
+    bytes_of_block(start) = bytes;
+    std::memset(state_.start() + (start - base) / granule, allocated, (bytes + granule - 1) / granule);
+    ++live_;
+    return reinterpret_cast<void*>(start);
+  }
+
+  // False: this is no live block (freed before, or never allocated).
+  bool release(void* address) noexcept {
+    const auto start = reinterpret_cast<std::uintptr_t>(address);
+    if (state(start) != allocated || header_of(start).block == 0) return false;
+    const header h = header_of(start);
+    const std::size_t bytes = bytes_of_block(start);
+    std::memset(state_.start() + (start - base) / granule, freed, (bytes + granule - 1) / granule);
+    header_of(start).block = 0;
+    --live_;
+    if (quarantine_) return true;
+    std::memcpy(reinterpret_cast<void*>(h.block), &free_[h.size_class], sizeof(std::uintptr_t));
+    free_[h.size_class] = h.block;
+    return true;
+  }
+
+  [[nodiscard]] std::size_t size_of(const void* address) noexcept {
+    return bytes_of_block(reinterpret_cast<std::uintptr_t>(address));
+  }
+
+  // True if `address`, in the arena, belongs to a block that was freed.
+  [[nodiscard]] bool is_freed(std::uintptr_t address) const noexcept { return state(address) == freed; }
+
+  // While hidden, it faults when touched.
+  void hide() const noexcept { ::mprotect(area_.start(), pages(), PROT_NONE); }
+  void show() const noexcept { ::mprotect(area_.start(), pages(), PROT_READ | PROT_WRITE); }
+
+  [[nodiscard]] std::uint64_t live_blocks() const noexcept { return live_; }
+
+  // Everything is free, and the next blocks get the addresses that the first ones had.
+  void reset() noexcept {
+    std::memset(state_.start(), 0, top_ / granule + 1);
+    std::memset(headers_.start(), 0, (top_ / granule + 1) * sizeof(header));
+    top_ = 0;
+    live_ = 0;
+    free_.fill(0);
+  }
+
+ private:
+  static constexpr std::uintptr_t base = 0x200000000000;
+  static constexpr std::size_t area_bytes = std::size_t{64} << 30;
+  static constexpr std::size_t granule = 16;
+  static constexpr std::uint8_t allocated = 1;
+  static constexpr std::uint8_t freed = 2;
+
+  struct header {
+    std::uintptr_t block;  // 0: no live block starts here
+    unsigned size_class;
+  };
+
+  [[nodiscard]] std::size_t pages() const noexcept { return (top_ + 8191) & ~std::size_t{4095}; }
+
+  // Four classes to a power of two.
+  static unsigned class_of(std::size_t bytes) noexcept {
+    if (bytes <= 4 * granule) return static_cast<unsigned>((bytes + granule - 1) / granule);
+    const auto log = static_cast<unsigned>(std::bit_width(bytes - 1) - 1);
+    return 4 * (log - 5) + static_cast<unsigned>(((bytes - 1) >> (log - 2)) & 3) + 1;
+  }
+  static std::size_t bytes_of(unsigned size_class) noexcept {
+    if (size_class <= 4) return size_class == 0 ? granule : size_class * granule;
+    const unsigned log = (size_class - 1) / 4 + 5;
+    return (std::size_t{5} + (size_class - 1) % 4) << (log - 2);
+  }
+
+  [[nodiscard]] std::uint8_t state(std::uintptr_t address) const noexcept {
+    return static_cast<std::uint8_t>(state_.start()[(address - base) / granule]);
+  }
+  [[nodiscard]] header& header_of(std::uintptr_t start) noexcept {
+    return reinterpret_cast<header*>(headers_.start())[(start - base) / granule];
+  }
+  [[nodiscard]] std::size_t& bytes_of_block(std::uintptr_t start) noexcept {
+    return reinterpret_cast<std::size_t*>(sizes_.start())[(start - base) / granule];
+  }
+
+  mapping area_{area_bytes, base};
+  mapping state_{area_bytes / granule};
+  mapping headers_{area_bytes / granule * sizeof(header)};
+  mapping sizes_{area_bytes / granule * sizeof(std::size_t)};
+  std::size_t top_ = 0;
+  std::uint64_t live_ = 0;
+  std::array<std::uintptr_t, 160> free_{};
+  bool quarantine_ = false;
+};
+
+}  // namespace pmlab::simulator

@@ -1,0 +1,516 @@
+// The simulated machine.
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/code_address.hpp"
+#include "checker/simulator/machine/fiber_stack.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include <dlfcn.h>
+#include <immintrin.h>
+
+namespace pmlab::simulator {
+namespace {
+
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+// A core goes on alone this far past the others while nobody can see what it does.
+constexpr std::uint64_t private_slack = 1'000'000;
+
+[[gnu::target("fsgsbase")]] void set_thread_pointer(std::uint64_t pointer) noexcept { _writefsbase_u64(pointer); }
+
+}  // namespace
+
+namespace detail {
+constinit machine instance{};
+}
+
+// ---- beginning and end ----
+
+void machine::begin(const machine_options& options) {
+  if (dram_ == nullptr) dram_ = new heap;
+  options_ = options;
+  limit_of_dram_ = {};
+  dram_->quarantine(options.watch_freed);
+  fibers_.push_back(std::make_unique<fiber>());
+  fiber& first = *fibers_.back();
+  first.thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  pthread_attr_t attributes;
+  void* low = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+  }
+  first.stack_low = reinterpret_cast<std::uintptr_t>(low);
+  first.stack_bytes = bytes;
+  next_number_ = 1;
+  accesses_ = 0;
+  pending_count_ = 0;
+  horizon_ = never;
+  running_ = true;
+  watching_ = false;
+  enter(&first);
+  restart_quantum();
+}
+
+void machine::end() {
+  watch(false);
+  running_ = false;
+  fibers_.clear();
+  current_ = nullptr;
+  use(nullptr);
+}
+
+void machine::use(persistent_memory* memory) noexcept {
+  memory_ = memory;
+  memory_start_ = memory == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(memory->start());
+  memory_bytes_ = memory == nullptr ? 0 : memory->bytes();
+}
+
+void machine::watch(bool on) noexcept {
+  settle();
+  watching_ = on;
+}
+
+void machine::violated(std::string what) {
+  watching_ = false;
+  if (running_) what += positions();
+  if (on_violation != nullptr) on_violation(what);
+  std::fprintf(stderr, "simulated machine: %s\n", what.c_str());
+  std::abort();
+}
+
+std::string machine::positions() const {
+  std::string text;
+  for (const auto& f : fibers_) {
+    if (f->state == fiber_state::finished) continue;
+    text += "\n  thread " + std::to_string(f->number) + " at " + code_address(f->last_caller);
+    if (f->state == fiber_state::blocked) text += ", waits for " + std::string(f->why);
+  }
+  return text;
+}
+
+machine::aside_section::aside_section(machine& m, persistent_memory& memory)
+    : machine_(m),
+      watching_(m.watching_),
+      memory_(m.memory_),
+      flushes_(std::move(m.current_->flushes)),
+      last_caller_(m.current_->last_caller),
+      left_(m.next_turn_ - m.accesses_) {
+  m.settle();
+  m.use(&memory);
+  m.current_->flushes.clear();
+  constexpr std::uint64_t patience = 50'000'000;
+  m.next_turn_ = m.accesses_ + patience;
+  m.aside_ = true;
+  m.watching_ = true;
+}
+
+machine::aside_section::~aside_section() {
+  machine_.settle();
+  machine_.watching_ = watching_;
+  machine_.aside_ = false;
+  machine_.use(memory_);
+  machine_.current_->flushes = std::move(flushes_);
+  machine_.current_->last_caller = last_caller_;
+  machine_.next_turn_ = left_ > ~machine_.accesses_ ? never : machine_.accesses_ + left_;
+}
+
+// ---- accesses ----
+
+void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller) {
+  if (pending_count_ != 0) log_pending();
+  last_was_written_range_ = false;
+  last_was_write_ = false;
+  if (address - stack_low_ < stack_bytes_) return;
+  current_->last_caller = caller;
+  ++accesses_;
+  if (options_.cost != nullptr) {
+    if (current_->timed) charge(address, bytes, kind);
+  }
+  if (accesses_ >= next_turn_) time_is_up();
+  const bool persistent = address - memory_start_ < memory_bytes_;
+  if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
+  if (kind == access_kind::write && persistent) {
+    if (pending_count_ == pending_.size()) log_pending();
+    // Not earlier: others may have run since the beginning.
+    last_was_write_ = true;
+    pending_[pending_count_++] = {address, bytes, caller, false};
+  }
+}
+
+void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind) {
+  timing& cost = *options_.cost;
+  const bool alone = cost.is_private(current_->number, address, bytes, kind);
+  if (current_->clock > horizon_ + (alone ? private_slack : 0)) take_turn(turn::time_is_up);
+  current_->clock = cost.access(current_->number, address, bytes, kind, current_->clock);
+}
+
+void machine::log_store(std::uintptr_t address, std::size_t bytes, const void* caller) {
+  watching_ = false;
+  memory_->stored(address, bytes, caller);
+  watching_ = true;
+}
+
+void machine::log_pending() {
+  const bool before = std::exchange(watching_, false);
+  const std::uint32_t count = std::exchange(pending_count_, 0);
+  if (memory_ != nullptr)
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const pending_store& p = pending_[i];
+      memory_->stored(p.address, p.bytes, p.caller);
+      if (!p.around) continue;
+      // A non-temporal store needs no flush, only the fence.
+      media::for_each_line(reinterpret_cast<const void*>(p.address), p.bytes,
+                           [&](std::uintptr_t line) { memory_->flushed(line, current_->flushes); });
+    }
+  watching_ = before;
+}
+
+bool machine::copy_may_be_under_way(std::size_t bytes) const noexcept {
+  const pending_store& last = pending_[pending_count_ - 1];
+  return last_was_write_ && !last.around && last.bytes == bytes && memory_->is_known(last.address, last.bytes);
+}
+
+void machine::check_freed(std::uintptr_t address, const void* caller) {
+  const bool persistent = address - memory_start_ < memory_bytes_;
+  if (persistent ? memory_->covers(address) : !dram_->is_freed(address)) return;
+  watching_ = false;
+  violated(std::string(persistent ? "use of persistent memory that is not allocated" : "use of freed memory") + " at " +
+           code_address(caller));
+}
+
+// Time passes for the current fiber, after that of those who are behind it.
+template <class Cost>
+void machine::take_time(Cost&& cost) {
+  if (options_.cost == nullptr || !running_ || !current_->timed) return;
+  if (current_->clock > horizon_) take_turn(turn::time_is_up);
+  current_->clock = cost(*options_.cost, current_->number, current_->clock);
+}
+
+// What is no access, but a moment like one.
+template <class Cost>
+void machine::moment(const void* caller, Cost&& cost) {
+  settle();
+  current_->last_caller = caller;
+  take_time(cost);
+  if (++accesses_ >= next_turn_) time_is_up();
+}
+
+void machine::flush(const void* address, const void* caller, bool evicts) {
+  if (!watching_) return;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, evicts, now); });
+  if (a - memory_start_ < memory_bytes_) quietly([&] { memory_->flushed(a, current_->flushes); });
+}
+
+void machine::fence(const void* caller) {
+  if (!watching_) return;
+  moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
+  if (memory_ != nullptr) quietly([&] { memory_->fenced(current_->flushes); });
+}
+
+// A locked instruction waits for the write-backs of its core, as a fence does.
+void machine::locked_instruction() {
+  if (!watching_ || memory_ == nullptr || current_->flushes.empty()) return;
+  quietly([&] { memory_->fenced(current_->flushes); });
+}
+
+void machine::store_around(void* address, std::size_t bytes, const void* caller) {
+  if (!watching_) return;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.write_around(core, a, bytes, now); });
+  if (a - memory_start_ < memory_bytes_) pending_[pending_count_++] = {a, bytes, caller, true};
+}
+
+void machine::publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller) {
+  std::string wrong;
+  const auto apply = [&] {
+    charge_publication(changes);
+    wrong = m.publish(changes, caller);
+  };
+  if (watching_) {
+    current_->last_caller = caller;
+    if (++accesses_ >= next_turn_) time_is_up();
+    quietly(apply);
+  } else {
+    apply();
+  }
+  if (!wrong.empty()) violated(wrong + " at " + code_address(caller));
+}
+
+void machine::charge_publication(std::span<const pmlab_change> changes) {
+  if (options_.cost == nullptr) return;
+  std::array<std::uintptr_t, 32> words;
+  std::size_t count = 0;
+  std::size_t blocks = 0;
+  for (const pmlab_change& c : changes) {
+    if (c.kind != 1)
+      ++blocks;
+    else if (count < words.size())
+      words[count++] = reinterpret_cast<std::uintptr_t>(c.address);
+  }
+  take_time([&](timing& t, unsigned core, std::uint64_t now) {
+    return t.publication(core, std::span(words).first(count), blocks, now);
+  });
+}
+
+// No access: nobody else sees it.
+void machine::prefetch(const void* address, std::size_t bytes) {
+  if (!watching_) return;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  take_time([=](timing& t, unsigned core, std::uint64_t now) { return t.prefetch(core, a, bytes, now); });
+}
+
+void machine::begin_timing() noexcept {
+  if (running_) current_->timed = true;
+}
+void machine::end_timing() noexcept {
+  if (!running_) return;
+  settle();
+  current_->timed = false;
+}
+
+// ---- turns ----
+
+void machine::time_is_up() {
+  if (aside_ || accesses_ >= options_.access_limit) {
+    watching_ = false;
+    violated("no end after " + std::to_string(accesses_) + " accesses: somebody waits for what never comes (livelock)");
+  }
+  take_turn(turn::time_is_up);
+}
+
+void machine::restart_quantum() {
+  std::uint64_t quantum = never;
+  if (options_.who != nullptr && fibers_.size() > 1) quantum = options_.who->quantum();
+  next_turn_ = std::min(options_.access_limit, quantum == never ? never : accesses_ + quantum);
+}
+
+std::vector<fiber*>& machine::runnable() {
+  runnable_.clear();
+  for (const auto& f : fibers_)
+    if (f->state == fiber_state::runnable) runnable_.push_back(f.get());
+  return runnable_;
+}
+
+// Of the runnable fibers; sets the horizon to the second lowest.
+fiber* machine::lowest_clock() noexcept {
+  fiber* lowest = nullptr;
+  horizon_ = never;
+  for (fiber* f : runnable_) {
+    if (lowest == nullptr || f->clock < lowest->clock) {
+      if (lowest != nullptr) horizon_ = lowest->clock;
+      lowest = f;
+    } else {
+      horizon_ = std::min(horizon_, f->clock);
+    }
+  }
+  return lowest;
+}
+
+// The fiber whose wait ends first, if it does by `clock`.
+bool machine::wake_sleeper_due_by(std::uint64_t clock) noexcept {
+  fiber* first = nullptr;
+  for (const auto& f : fibers_)
+    if (f->state == fiber_state::blocked && f->deadline != 0 && f->deadline <= clock &&
+        (first == nullptr || f->deadline < first->deadline))
+      first = f.get();
+  if (first == nullptr) return false;
+  first->clock = std::max(first->clock, first->deadline);
+  first->timed_out = true;
+  first->state = fiber_state::runnable;
+  return true;
+}
+
+void machine::take_turn(turn why) {
+  if (aside_) {
+    if (why == turn::blocked) violated("deadlock: a recovery waits for somebody");
+    return;
+  }
+  const bool watched = std::exchange(watching_, false);
+  fiber* const next = choose(why);
+  restart_quantum();
+  if (next != current_) switch_to(next);
+  watching_ = watched;
+}
+
+// Who goes on. The current fiber may have ended.
+fiber* machine::choose(turn why) {
+  for (;;) {
+    if (runnable().empty()) {
+      // Whoever waits for a time gets there when nobody else does anything.
+      if (!wake_sleeper_due_by(never)) violated("deadlock: every thread waits");
+      continue;
+    }
+    if (options_.cost != nullptr) {
+      // A sleeper whose time comes first runs first.
+      fiber* const lowest = lowest_clock();
+      if (wake_sleeper_due_by(lowest->clock)) continue;
+      return lowest;
+    }
+    if (options_.who != nullptr) return options_.who->next(runnable_, current_, why);
+    if (why == turn::time_is_up) return current_;
+    // Round robin.
+    const auto after =
+        std::find_if(runnable_.begin(), runnable_.end(), [&](const fiber* f) { return f->number > current_->number; });
+    return after != runnable_.end() ? *after : runnable_.front();
+  }
+}
+
+void machine::enter(fiber* f) noexcept {
+  current_ = f;
+  stack_low_ = f->stack_low;
+  stack_bytes_ = f->stack_bytes;
+}
+
+// All of a switch but the jump.
+void machine::leave_for(fiber* next) noexcept {
+  came_from_ = current_;
+  enter(next);
+  set_thread_pointer(next->thread_pointer);
+}
+
+void machine::switch_to(fiber* next) {
+  leave_for(next);
+  boost::context::fiber from = std::move(next->context).resume();
+  // Somebody has come back to here: it waits where it left.
+  came_from_->context = std::move(from);
+}
+
+// Those of the thread whose storage is in use, as the C library does when a thread ends: on the fiber, since they may
+// lock what other fibers hold. The storage's lender has none left to run.
+static void run_thread_local_destructors() {
+  static auto* const run = reinterpret_cast<void (*)()>(dlvsym(RTLD_DEFAULT, "__call_tls_dtors", "GLIBC_PRIVATE"));
+  if (run != nullptr) run();
+}
+
+boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context::fiber&& from) {
+  m.came_from_->context = std::move(from);
+  m.watching_ = true;
+  self->result = self->start(self->argument);
+  run_thread_local_destructors();
+  m.watch(false);
+  // A thread's end is no fence, but its flushes are nobody's any more.
+  self->flushes.clear();
+  m.take_storage_back(*self);
+  self->state = fiber_state::finished;
+  m.make_runnable(self, true);
+  fiber* const next = m.choose(turn::blocked);
+  m.restart_quantum();
+  m.leave_for(next);
+  return std::move(next->context);
+}
+
+// Its address names the thread (pthread_t): that of a thread which somebody may still join is not lent again.
+void machine::take_storage_back(fiber& self) {
+  set_thread_pointer(fibers_.front()->thread_pointer);
+  if (self.detached) self.storage.reset();
+}
+
+void machine::borrow_first_storage(bool on) noexcept {
+  set_thread_pointer(on ? fibers_.front()->thread_pointer : current_->thread_pointer);
+}
+
+void machine::borrow_watchers_storage(bool on) {
+  static const auto* const watchers = new lent_storage;
+  set_thread_pointer(on ? watchers->thread_pointer() : current_->thread_pointer);
+}
+
+// ---- threads ----
+
+fiber* machine::spawn(void* (*start)(void*), void* argument) {
+  const bool watched = std::exchange(watching_, false);
+  if (watched && pending_count_ != 0) log_pending();
+  std::erase_if(fibers_, [](const auto& f) { return f->detached && f->state == fiber_state::finished; });
+  fibers_.push_back(std::make_unique<fiber>());
+  fiber* const f = fibers_.back().get();
+  f->number = next_number_++;
+  f->start = start;
+  f->argument = argument;
+  f->clock = current_->clock;
+  // The threads that a timed operation makes are part of it.
+  f->timed = current_->timed;
+  f->storage = std::make_unique<lent_storage>();
+  f->thread_pointer = f->storage->thread_pointer();
+  fiber_stacks stacks;
+  boost::context::stack_context stack = stacks.allocate();
+  f->stack_low = reinterpret_cast<std::uintptr_t>(stack.sp) - stack.size;
+  f->stack_bytes = stack.size;
+  f->context =
+      boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), stacks,
+                            [this, f](boost::context::fiber&& from) { return run_fiber(*this, f, std::move(from)); });
+  restart_quantum();
+  if (options_.cost != nullptr) horizon_ = std::min(horizon_, f->clock);
+  watching_ = watched;
+  return f;
+}
+
+void* machine::join(fiber* which) {
+  while (which->state != fiber_state::finished) wait_for(which, "the end of a thread");
+  void* const result = which->result;
+  quietly([&] { std::erase_if(fibers_, [&](const auto& f) { return f.get() == which; }); });
+  return result;
+}
+
+fiber* machine::find(pthread_t id) const noexcept {
+  for (const auto& f : fibers_)
+    if (f->thread_pointer == static_cast<std::uint64_t>(id)) return f.get();
+  return nullptr;
+}
+
+void machine::yield() {
+  quietly([&] {
+    if (options_.cost != nullptr) {
+      // What the system call costs.
+      constexpr std::uint64_t call = 300'000;
+      current_->clock += call;
+    }
+    take_turn(turn::yields);
+  });
+}
+
+bool machine::wait_for(const void* object, std::string_view why, std::uint64_t deadline) {
+  return quietly([&] {
+    current_->state = fiber_state::blocked;
+    current_->waits_for = object;
+    current_->why = why;
+    current_->deadline = deadline;
+    current_->timed_out = false;
+    take_turn(turn::blocked);
+    current_->waits_for = nullptr;
+    return !current_->timed_out;
+  });
+}
+
+void machine::make_runnable(const void* object, bool all) {
+  for (const auto& f : fibers_) {
+    if (f->state != fiber_state::blocked || f->waits_for != object) continue;
+    f->state = fiber_state::runnable;
+    f->deadline = 0;
+    // What waking another thread costs it.
+    constexpr std::uint64_t wake_up = 5'000'000;
+    if (options_.cost != nullptr) {
+      f->clock = std::max(f->clock, current_->clock + wake_up);
+      horizon_ = std::min(horizon_, f->clock);
+    }
+    if (!all) return;
+  }
+}
+
+std::uint64_t machine::read_clock() noexcept {
+  if (options_.cost != nullptr) return current_->clock;
+  constexpr std::uint64_t look = 1'000'000;
+  for (const auto& f : fibers_) current_->clock = std::max(current_->clock, f->clock);
+  return current_->clock += look;
+}
+
+void machine::sleep_until(std::uint64_t clock) {
+  wait_for(&current_->clock, "the end of a sleep", std::max<std::uint64_t>(clock, 1));
+}
+
+}  // namespace pmlab::simulator

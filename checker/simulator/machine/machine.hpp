@@ -1,0 +1,303 @@
+// The simulated machine: what every access of instrumented code passes through.
+//
+// All logical threads are fibers on one kernel thread, so one thing happens at a time and everything can be replayed.
+// Three uses, in any combination:
+//   persistence   stores, flushes and fences to a persistent_memory are logged, and an observer sees each one
+//   schedules     a policy says after how many accesses another fiber goes on, and which
+//   time          accesses advance the clock of their fiber; the lowest clock goes on
+//
+// Only sequentially consistent interleavings come up: what a weaker order would allow besides is not explored.
+#pragma once
+
+#include "checker/simulator/calls.hpp"
+#include "checker/simulator/machine/fiber.hpp"
+#include "checker/simulator/machine/heap.hpp"
+#include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/simulator/machine/space_limit.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pmlab::simulator {
+
+enum class access_kind : std::uint8_t { read, write, atomic_read, atomic_write, read_modify_write };
+
+// Why another fiber is to go on.
+enum class turn : std::uint8_t {
+  time_is_up,  // the policy wanted it
+  yields,      // the fiber has nothing to do until another one has done something
+  blocked,     // it waits, or has ended
+};
+
+// Decides who runs. One object per run.
+class schedule {
+ public:
+  virtual ~schedule() = default;
+  // How many accesses the fiber that goes on now may make before `next` is asked; at least 1.
+  virtual std::uint64_t quantum() = 0;
+  // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
+  virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
+};
+
+// What one access costs on virtual clocks, in picoseconds.
+class timing {
+ public:
+  virtual ~timing() = default;
+  // True if nobody else can see, or be seen by, this access.
+  virtual bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) = 0;
+  virtual std::uint64_t access(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
+                               std::uint64_t now) = 0;
+  // `evicts`: by an instruction that takes the line out of all caches on every CPU.
+  virtual std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) = 0;
+  virtual std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
+  virtual std::uint64_t prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
+  virtual std::uint64_t fence(unsigned core, std::uint64_t now) = 0;
+  // A publication that stores to these words and changes `blocks` blocks.
+  virtual std::uint64_t publication(unsigned core, std::span<const std::uintptr_t> words, std::size_t blocks,
+                                    std::uint64_t now) = 0;
+};
+
+struct machine_options {
+  schedule* who = nullptr;                         // null: a fiber runs until it waits
+  timing* cost = nullptr;                          // null: no virtual time
+  std::uint64_t access_limit = ~std::uint64_t{0};  // beyond it, somebody waits for something that never comes
+  bool watch_freed = true;  // an access to freed memory is a violation, and freed memory is not used again
+};
+
+class machine {
+ public:
+  // ---- for those who run something on it ----
+
+  // The calling thread becomes fiber 0. Until `end`, threads that are made are fibers.
+  void begin(const machine_options& options);
+  // All other fibers have ended.
+  void end();
+  [[nodiscard]] bool running() const noexcept { return running_; }
+
+  // The memory whose stores are logged; null: none.
+  void use(persistent_memory* memory) noexcept;
+  [[nodiscard]] persistent_memory* memory() const noexcept { return memory_; }
+
+  // Called with what is wrong when the machine finds it (deadlock, freed memory, ...); must not return.
+  using violation_handler = void (*)(const std::string&);
+  violation_handler on_violation = nullptr;
+  // Adds the positions of all threads.
+  void violated(std::string what);
+
+  // Runs `work` unwatched.
+  template <class Work>
+  decltype(auto) quietly(Work&& work) {
+    const quiet_section section(*this);
+    return work();
+  }
+
+  // Runs `work` on another memory, watched, in the middle of a run: nobody else goes on meanwhile, and what the current
+  // fiber has flushed of its own memory stays as it is.
+  template <class Work>
+  void aside(persistent_memory& memory, Work&& work) {
+    const aside_section section(*this, memory);
+    work();
+  }
+
+  // Runs `work`, unwatched, with the thread-local storage of the thread that began: for what makes processes.
+  template <class Work>
+  void as_first_thread(Work&& work) {
+    quietly([&] {
+      borrow_first_storage(true);
+      work();
+      borrow_first_storage(false);
+    });
+  }
+
+  // Thread-local storage that no fiber has, from here on (or the fiber's own again): `thread_local` objects of what is
+  // watched are not those of who opens what it left.
+  void borrow_watchers_storage(bool on);
+
+  // From here on accesses are seen (or not). A run begins unwatched.
+  void watch(bool on) noexcept;
+
+  [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
+  [[nodiscard]] fiber* current() const noexcept { return current_; }
+  // There from the first `begin` on.
+  [[nodiscard]] heap* dram() noexcept { return dram_; }
+  // Of the media in DRAM that ask for it; none when a run begins.
+  [[nodiscard]] space_limit& limit_of_dram() noexcept { return limit_of_dram_; }
+  [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
+  // Where each fiber is and what it waits for; {code addresses} in braces.
+  [[nodiscard]] std::string positions() const;
+
+  // ---- threads (machine/threads.cpp) ----
+
+  fiber* spawn(void* (*start)(void*), void* argument);
+  // Waits for its end. Returns its result; the fiber is gone.
+  void* join(fiber* which);
+  [[nodiscard]] fiber* find(pthread_t id) const noexcept;
+  void yield();
+  // Until `wake_all(object)`; false: the deadline (0: none) came first.
+  bool wait_for(const void* object, std::string_view why, std::uint64_t deadline = 0);
+  void wake(const void* object, bool all) {
+    quietly([&] { make_runnable(object, all); });
+  }
+  void sleep_until(std::uint64_t clock);
+  // In picoseconds. Where accesses take no time, each look at the clock does, and the latest that any thread has seen
+  // is now.
+  std::uint64_t read_clock() noexcept;
+  // The caller is a fiber of this machine, and not a kernel thread that lends or gives back.
+  [[nodiscard]] bool on_a_fiber() const noexcept {
+    return running_ && reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()) == current_->thread_pointer;
+  }
+  [[nodiscard]] bool watching() const noexcept { return watching_; }
+
+  // ---- what instrumented code did (machine/hooks.cpp) ----
+
+  // Comes before the access.
+  void access(const void* address, std::size_t bytes, access_kind kind, const void* caller) {
+    if (!watching_) return;
+    saw(reinterpret_cast<std::uintptr_t>(address), bytes, kind, caller);
+  }
+  // The atomic operation on these bytes has been done.
+  void stored_atomically(const void* address, std::size_t bytes, const void* caller) {
+    if (!watching_ || memory_ == nullptr) return;
+    const auto a = reinterpret_cast<std::uintptr_t>(address);
+    if (a - memory_start_ < memory_bytes_) log_store(a, bytes, caller);
+  }
+  // g++ reports the copy of a structure as what is written, then what is read, and then copies: the read that follows a
+  // write of the same size must not be taken for the end of the write.
+  void plain_read(const void* address, std::size_t bytes, const void* caller) {
+    if (!watching_) return;
+    if (pending_count_ != 0 && copy_may_be_under_way(bytes)) return;
+    saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read, caller);
+  }
+  void read_range(const void* address, std::size_t bytes, const void* caller) {
+    if (!watching_) return;
+    if (last_was_written_range_) {
+      last_was_written_range_ = false;
+      return;
+    }
+    saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read, caller);
+  }
+  void write_range(const void* address, std::size_t bytes, const void* caller) {
+    if (!watching_) return;
+    saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::write, caller);
+    last_was_written_range_ = true;
+  }
+
+  // `evicts`: clflushopt or clflush, not clwb.
+  void flush(const void* address, const void* caller, bool evicts = false);
+  void fence(const void* caller);
+  void store_around(void* address, std::size_t bytes, const void* caller);
+  void prefetch(const void* address, std::size_t bytes);
+  void locked_instruction();
+  // `m` may be another memory than the one in use.
+  void publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller);
+  // Stores announced by plain hooks have happened by now.
+  void settle() {
+    if (pending_count_ != 0) log_pending();
+  }
+
+  void begin_timing() noexcept;
+  void end_timing() noexcept;
+
+ private:
+  class quiet_section {
+   public:
+    explicit quiet_section(machine& m) noexcept : machine_(m), before_(m.watching_) {
+      if (before_) m.settle();
+      m.watching_ = false;
+    }
+    quiet_section(const quiet_section&) = delete;
+    quiet_section& operator=(const quiet_section&) = delete;
+    ~quiet_section() { machine_.watching_ = before_; }
+
+   private:
+    machine& machine_;
+    bool before_;
+  };
+
+  class aside_section {
+   public:
+    aside_section(machine& m, persistent_memory& memory);
+    aside_section(const aside_section&) = delete;
+    aside_section& operator=(const aside_section&) = delete;
+    ~aside_section();
+
+   private:
+    machine& machine_;
+    bool watching_;
+    persistent_memory* memory_;
+    flush_list flushes_;
+    const void* last_caller_;
+    std::uint64_t left_;  // of the quantum
+  };
+
+  struct pending_store {
+    std::uintptr_t address;
+    std::size_t bytes;
+    const void* caller;
+    bool around;  // non-temporal
+  };
+
+  void saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller);
+  void charge(std::uintptr_t address, std::size_t bytes, access_kind kind);
+  template <class Cost>
+  void take_time(Cost&& cost);
+  template <class Cost>
+  void moment(const void* caller, Cost&& cost);
+  void charge_publication(std::span<const pmlab_change> changes);
+  void log_store(std::uintptr_t address, std::size_t bytes, const void* caller);
+  void log_pending();
+  void time_is_up();
+  [[nodiscard]] bool copy_may_be_under_way(std::size_t bytes) const noexcept;
+  void check_freed(std::uintptr_t address, const void* caller);
+  void take_turn(turn why);
+  void switch_to(fiber* next);
+  [[nodiscard]] std::vector<fiber*>& runnable();
+  [[nodiscard]] fiber* lowest_clock() noexcept;
+  void restart_quantum();
+  void make_runnable(const void* object, bool all);
+  void take_storage_back(fiber& self);
+  void borrow_first_storage(bool on) noexcept;
+  [[nodiscard]] fiber* choose(turn why);
+  void leave_for(fiber* next) noexcept;
+  bool wake_sleeper_due_by(std::uint64_t clock) noexcept;
+  void enter(fiber* f) noexcept;
+  static boost::context::fiber run_fiber(machine& m, fiber* self, boost::context::fiber&& from);
+
+  bool watching_ = false;
+  bool running_ = false;
+  bool last_was_written_range_ = false;
+  bool last_was_write_ = false;
+  bool aside_ = false;
+  std::uintptr_t stack_low_ = 0;  // of the current fiber: its own business
+  std::size_t stack_bytes_ = 0;
+  std::uint64_t accesses_ = 0;
+  std::uint64_t next_turn_ = ~std::uint64_t{0};  // at this many accesses
+  persistent_memory* memory_ = nullptr;
+  std::uintptr_t memory_start_ = 0;
+  std::size_t memory_bytes_ = 0;
+  std::uint32_t pending_count_ = 0;
+  std::array<pending_store, 8> pending_{};
+  fiber* current_ = nullptr;
+  fiber* came_from_ = nullptr;
+  std::uint64_t horizon_ = 0;  // lowest clock of the other runnable fibers
+  machine_options options_;
+  std::vector<std::unique_ptr<fiber>> fibers_;
+  std::vector<fiber*> runnable_;
+  unsigned next_number_ = 0;
+  heap* dram_ = nullptr;
+  space_limit limit_of_dram_;
+};
+
+namespace detail {
+extern constinit machine instance;
+}
+
+// The one machine of this process.
+[[nodiscard]] inline machine& the_machine() noexcept { return detail::instance; }
+
+}  // namespace pmlab::simulator

@@ -1,0 +1,331 @@
+// Memory of which the machine knows what is durable.
+#include "checker/simulator/machine/persistent_memory.hpp"
+#include <pmlab/base/hash.hpp>
+#include <pmlab/media/huge_pages.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace pmlab::simulator {
+namespace {
+
+// The share of one word in the hash of a content; 0 for a zero, so that memory never touched has no share.
+std::uint64_t hash_of(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept {
+  if (value == 0) return 0;
+  std::uint64_t h = value ^ ((std::uint64_t{line} * words_per_line + word + 1) * golden_ratio);
+  h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93U;
+  h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93U;
+  return h ^ (h >> 32);
+}
+
+enum class change_kind : unsigned { keep = 0, store = 1, release = 2 };
+
+// Where the next memory goes; a page that nobody has follows each. Each begins at a huge page, so that what is aligned
+// within it lies at the same distance from its start whichever memories were made before.
+std::uintptr_t take_address(std::size_t bytes) noexcept {
+  static std::uintptr_t next = persistent_memory::area_start;
+  const std::uintptr_t address = next;
+  next += (bytes + media::huge_page_bytes) & ~(media::huge_page_bytes - 1);
+  return address;
+}
+
+constexpr std::size_t round_to_line(std::size_t bytes) noexcept {
+  return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
+}
+
+}  // namespace
+
+persistent_memory::persistent_memory(std::size_t bytes)
+    : memory_(bytes, take_address(bytes)),
+      durable_(bytes),
+      table_(bytes / media::cache_line_bytes * sizeof(std::uint32_t)),
+      states_(bytes / media::cache_line_bytes),
+      id_of_line_(reinterpret_cast<std::uint32_t*>(table_.start())),
+      blocks_(first_block, bytes) {}
+
+void persistent_memory::keep_log(bool on) {
+  if (!on)
+    for (const uncertain_line& l : logs_)
+      if (!l.stores.empty()) make_durable(l.number, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
+  if (on && !logging_) std::memcpy(durable_.start(), memory_.start(), used_);
+  logging_ = on;
+}
+
+uncertain_line& persistent_memory::open_log(std::uint32_t line) {
+  if (id_of_line_[line] != 0) return logs_[id_of_line_[line] - 1];
+  std::uint32_t id;
+  if (free_logs_.empty()) {
+    id = static_cast<std::uint32_t>(logs_.size());
+    logs_.emplace_back();
+  } else {
+    id = free_logs_.back();
+    free_logs_.pop_back();
+  }
+  id_of_line_[line] = id + 1;
+  uncertain_line& l = logs_[id];
+  l.number = line;
+  l.dropped = 0;
+  l.last_flush = 0;
+  l.position = nowhere;
+  std::memcpy(l.newest.data(), durable_words(line), media::cache_line_bytes);
+  if (state_of(line) != line_state::reserved) {
+    l.position = static_cast<std::uint32_t>(uncertain_.size());
+    uncertain_.push_back(id);
+  }
+  return l;
+}
+
+void persistent_memory::store_word(std::uint32_t line, std::uint32_t word, const void* caller) {
+  const std::uint64_t value = memory_words(line)[word];
+  use_up_to((std::size_t{line} + 1) * media::cache_line_bytes);
+  if (!logging_) return;
+  const std::uint64_t known =
+      id_of_line_[line] != 0 ? logs_[id_of_line_[line] - 1].newest[word] : durable_words(line)[word];
+  if (known == value) return;
+  uncertain_line& l = open_log(line);
+  l.newest[word] = value;
+  const bool hot =
+      l.stores.size() >= longest_log && l.stores.back().word == word && l.last_flush < l.dropped + l.stores.size();
+  // A word that is written again and again without a flush (a lock) keeps its last value only: the states in between
+  // differ in nothing else.
+  if (hot)
+    l.stores.back() = {value, caller, word};
+  else
+    l.stores.push_back({value, caller, word});
+  if (observer_ != nullptr && l.position != nowhere) observer_->after_store(l);
+}
+
+void persistent_memory::stored(std::uintptr_t address, std::size_t bytes, const void* caller) {
+  const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(start());
+  const std::size_t first = offset / sizeof(std::uint64_t);
+  const std::size_t last = (offset + bytes - 1) / sizeof(std::uint64_t);
+  const auto store_nth = [&](std::size_t n) {
+    store_word(static_cast<std::uint32_t>(n / words_per_line), static_cast<std::uint32_t>(n % words_per_line), caller);
+  };
+  // No store of more than 8 bytes is atomic: its words may become durable in any order. Now this one, now that.
+  const bool backwards = first != last && (++tears_ & 1) != 0;
+  if (backwards)
+    for (std::size_t n = last + 1; n > first; --n) store_nth(n - 1);
+  else
+    for (std::size_t n = first; n <= last; ++n) store_nth(n);
+}
+
+bool persistent_memory::is_known(std::uintptr_t address, std::size_t bytes) const noexcept {
+  if (!logging_) return false;
+  const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(start());
+  for (std::size_t n = offset / sizeof(std::uint64_t); n <= (offset + bytes - 1) / sizeof(std::uint64_t); ++n) {
+    const auto line = static_cast<std::uint32_t>(n / words_per_line);
+    const std::size_t word = n % words_per_line;
+    const std::uint64_t known =
+        id_of_line_[line] != 0 ? logs_[id_of_line_[line] - 1].newest[word] : durable_words(line)[word];
+    if (known != memory_words(line)[word]) return false;
+  }
+  return true;
+}
+
+void persistent_memory::flushed(std::uintptr_t address, flush_list& by) {
+  const auto line =
+      static_cast<std::uint32_t>((address - reinterpret_cast<std::uintptr_t>(start())) / media::cache_line_bytes);
+  if (id_of_line_[line] == 0) return;
+  uncertain_line& l = logs_[id_of_line_[line] - 1];
+  l.last_flush = l.dropped + static_cast<std::uint32_t>(l.stores.size());
+  by.push_back({line, l.last_flush});
+}
+
+void persistent_memory::fenced(flush_list& by) {
+  const std::uint64_t before = durable_version_;
+  for (const flushed_line& f : by) make_durable(f.line, f.stores);
+  by.clear();
+  if (durable_version_ != before && observer_ != nullptr) observer_->after_fence();
+}
+
+std::string persistent_memory::publish(std::span<const pmlab_change> changes, const void* caller) {
+  std::string wrong;
+  for (const pmlab_change& c : changes) {
+    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(c.address) - start());
+    switch (static_cast<change_kind>(c.kind)) {
+      case change_kind::keep:
+        set_state(offset, blocks_.reserved_bytes(offset), line_state::live);
+        blocks_.keep(offset);
+        break;
+      case change_kind::store: publish_store(static_cast<std::uint64_t*>(c.address), c.value, caller); break;
+      case change_kind::release:
+        if (std::string why = blocks_.release(offset, c.value); !why.empty())
+          wrong = std::move(why);
+        else
+          set_state(offset, c.value, line_state::free);
+        break;
+    }
+  }
+  ++durable_version_;
+  if (observer_ != nullptr && wrong.empty()) observer_->after_fence();
+  return wrong;
+}
+
+void persistent_memory::set_state(std::size_t offset, std::size_t bytes, line_state state) {
+  const std::size_t first = offset / media::cache_line_bytes;
+  const std::size_t end = round_to_line(offset + bytes) / media::cache_line_bytes;
+  std::memset(states_.start() + first, static_cast<int>(state), end - first);
+  if (state != line_state::live || !logging_) return;
+  for (std::size_t line = first; line < end; ++line) {
+    if (id_of_line_[line] == 0) continue;
+    const std::uint32_t id = id_of_line_[line] - 1;
+    if (logs_[id].position != nowhere) continue;
+    logs_[id].position = static_cast<std::uint32_t>(uncertain_.size());
+    uncertain_.push_back(id);
+  }
+}
+
+void persistent_memory::restore_blocks(const block_table::extents& blocks, std::size_t top) {
+  blocks_.restore(blocks, top);
+  for (const auto& [offset, bytes] : blocks) set_state(offset, bytes, line_state::live);
+}
+
+void persistent_memory::cancel(void* block) {
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block) - start());
+  set_state(offset, blocks_.reserved_bytes(offset), line_state::free);
+  blocks_.cancel(offset);
+}
+
+// After all earlier stores to its line.
+void persistent_memory::publish_store(std::uint64_t* word, std::uint64_t value, const void* caller) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  if (!logging_) return;
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(word) - start());
+  const auto line = static_cast<std::uint32_t>(offset / media::cache_line_bytes);
+  const auto index = static_cast<std::uint32_t>(offset / sizeof(std::uint64_t) % words_per_line);
+  uncertain_line& l = open_log(line);
+  l.newest[index] = value;
+  l.stores.push_back({value, caller, index});
+  make_durable(line, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
+}
+
+void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept {
+  std::uint64_t& target = durable_words(line)[word];
+  durable_hash_ ^= hash_of(line, word, target) ^ hash_of(line, word, value);
+  target = value;
+}
+
+void persistent_memory::make_durable(std::uint32_t line, std::uint32_t stores) {
+  if (id_of_line_[line] == 0) return;
+  const std::uint32_t id = id_of_line_[line] - 1;
+  uncertain_line& l = logs_[id];
+  if (stores <= l.dropped) return;
+  const std::size_t count = std::min<std::size_t>(stores - l.dropped, l.stores.size());
+  for (std::size_t i = 0; i < count; ++i) store_durably(line, l.stores[i].word, l.stores[i].value);
+  l.stores.erase(l.stores.begin(), l.stores.begin() + static_cast<std::ptrdiff_t>(count));
+  l.dropped += static_cast<std::uint32_t>(count);
+  ++durable_version_;
+  if (!l.stores.empty()) return;
+  if (l.position != nowhere) {
+    uncertain_[l.position] = uncertain_.back();
+    logs_[uncertain_[l.position]].position = l.position;
+    uncertain_.pop_back();
+  }
+  id_of_line_[line] = 0;
+  free_logs_.push_back(id);
+}
+
+std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const uncertain_line& line,
+                                           std::size_t stores) const noexcept {
+  std::array<std::uint64_t, words_per_line> content;
+  std::memcpy(content.data(), durable_words(line.number), sizeof content);
+  for (std::size_t i = 0; i < stores; ++i) {
+    const logged_store& s = line.stores[i];
+    hash ^= hash_of(line.number, s.word, content[s.word]) ^ hash_of(line.number, s.word, s.value);
+    content[s.word] = s.value;
+  }
+  return hash;
+}
+
+void persistent_memory::write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept {
+  std::memcpy(target, durable_.start(), used_);
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const uncertain_line& l = logs_[uncertain_[i]];
+    auto* const words = reinterpret_cast<std::uint64_t*>(target) + std::size_t{l.number} * words_per_line;
+    for (std::size_t s = 0; s < choice[i]; ++s) words[l.stores[s].word] = l.stores[s].value;
+  }
+}
+
+void persistent_memory::crash(std::span<const std::uint32_t> choice) {
+  for (const uncertain_line& l : logs_) {
+    if (l.stores.empty()) continue;
+    std::uint64_t* const words = memory_words(l.number);
+    std::memcpy(words, durable_words(l.number), media::cache_line_bytes);
+    if (l.position == nowhere) continue;
+    for (std::size_t s = 0; s < choice[l.position]; ++s) words[l.stores[s].word] = l.stores[s].value;
+  }
+}
+
+void persistent_memory::restore(const std::byte* image, std::size_t used) {
+  free_logs_.clear();
+  for (std::uint32_t id = 0; id < logs_.size(); ++id) {
+    id_of_line_[logs_[id].number] = 0;
+    logs_[id].stores.clear();
+    free_logs_.push_back(id);
+  }
+  uncertain_.clear();
+  std::memset(states_.start(), 0, used_ / media::cache_line_bytes);
+  const std::size_t dirty = std::max(used, used_);
+  if (used < dirty) {
+    std::memset(memory_.start() + used, 0, dirty - used);
+    std::memset(durable_.start() + used, 0, dirty - used);
+  }
+  if (used != 0) {
+    std::memcpy(memory_.start(), image, used);
+    std::memcpy(durable_.start(), image, used);
+  }
+  used_ = std::max(used, first_block);
+  ++durable_version_;
+}
+
+void persistent_memory::reset() {
+  keep_log(true);
+  restore(nullptr, 0);
+  blocks_ = block_table(first_block, bytes());
+  blocks_.place_small_blocks_at(small_blocks_at_);
+  limit_ = {};
+  durable_hash_ = 0;
+  tears_ = 0;
+}
+
+void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
+  if (limit_.refuses(bytes, blocks_.live_bytes())) return nullptr;
+  const std::size_t offset = blocks_.reserve(bytes, alignment);
+  if (offset == 0) return nullptr;
+  const std::size_t end = round_to_line(offset + bytes);
+  // A block that was never used before holds garbage, durably: whoever forgets to write a field of a new object, or to
+  // flush it, reads that garbage after the crash.
+  auto* const memory = reinterpret_cast<std::uint64_t*>(start());
+  auto* const durable = reinterpret_cast<std::uint64_t*>(durable_.start());
+  for (std::size_t word = std::max(used_, first_block) / sizeof(std::uint64_t); word < end / sizeof(std::uint64_t);
+       ++word) {
+    const std::uint64_t garbage = (word * golden_ratio) | 1;
+    memory[word] = garbage;
+    if (!logging_) continue;
+    durable[word] = garbage;
+    durable_hash_ ^= hash_of(static_cast<std::uint32_t>(word / words_per_line),
+                             static_cast<std::uint32_t>(word % words_per_line), garbage);
+  }
+  use_up_to(end);
+  set_state(offset, bytes, line_state::reserved);
+  return start() + offset;
+}
+
+std::string persistent_memory::audit() const {
+  if (!logging_) return {};
+  const auto lines = static_cast<std::uint32_t>(used_ / media::cache_line_bytes);
+  for (std::uint32_t line = 0; line < lines; ++line) {
+    const std::uint64_t* const wanted =
+        id_of_line_[line] != 0 ? logs_[id_of_line_[line] - 1].newest.data() : durable_words(line);
+    if (std::memcmp(wanted, memory_words(line), media::cache_line_bytes) == 0) continue;
+    for (std::uint32_t word = 0; word < words_per_line; ++word)
+      if (wanted[word] != memory_words(line)[word])
+        return "a store went around the instrument: offset " +
+               std::to_string(std::size_t{line} * media::cache_line_bytes + word * sizeof(std::uint64_t)) +
+               " holds what no logged store put there";
+  }
+  return {};
+}
+
+}  // namespace pmlab::simulator

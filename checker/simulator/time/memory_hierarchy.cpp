@@ -1,0 +1,317 @@
+// The memory of a simulated machine: everything beyond a hit in the first level.
+#include "checker/simulator/time/memory_hierarchy.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <string>
+
+namespace pmlab::simulator {
+namespace {
+
+using media::cache_line_bytes;
+using media::device_model;
+using media::device_profile;
+
+constexpr std::uintptr_t lines_per_page = std::uintptr_t{1} << line_bits;
+
+// Caches are this machine's business: the device model is asked for what they miss.
+device_profile uncached(device_profile profile) {
+  profile.cpu_cache_bytes = 0;
+  return profile;
+}
+
+// A core without any cache does not exist: a profile that has none measures beyond them.
+std::uint64_t second_level_bytes(const device_profile& device, const core_costs& costs) {
+  constexpr std::uint64_t least = std::uint64_t{64} << 10;
+  return std::clamp(device.cpu_cache_bytes / 2, least, costs.second_level_bytes);
+}
+
+std::uint64_t last_level_bytes(const device_profile& device, const core_costs& costs, unsigned cores) {
+  const std::uint64_t own = second_level_bytes(device, costs);
+  return device.cpu_cache_bytes <= own ? 0 : (device.cpu_cache_bytes - own) * cores;
+}
+
+// Where the device, or DRAM, has the line.
+std::uintptr_t address_of(line_number number) { return std::uintptr_t{number & ~persistent_bit} * cache_line_bytes; }
+
+}  // namespace
+
+struct memory_hierarchy::memory {
+  memory(const device_profile& for_device, const device_profile& for_dram)
+      : device(uncached(for_device)),
+        dram(uncached(for_dram)),
+        device_evictions(uncached(for_device)),
+        dram_evictions(uncached(for_dram)) {}
+
+  device_model device;
+  device_model dram;
+  // Lines that leave the last level, in no order that a program knows.
+  device_model::thread_state device_evictions;
+  device_model::thread_state dram_evictions;
+};
+
+memory_hierarchy::core_state::core_state(const device_profile& for_device, const device_profile& for_dram,
+                                         std::uint64_t second_level_bytes)
+    : second_level(second_level_bytes),
+      prefetches(for_device.outstanding_reads),
+      stores(for_device.outstanding_stores),
+      device(uncached(for_device)),
+      dram(uncached(for_dram)) {}
+
+memory_hierarchy::memory_hierarchy(const device_profile& device, const device_profile& dram, unsigned cores,
+                                   const core_costs& costs)
+    : costs_(costs),
+      flush_drops_(device.flush_drops_cached_line),
+      flush_accept_(media::to_picoseconds(device.flush_accept_ns)),
+      last_level_(last_level_bytes(device, costs, cores)),
+      memory_(std::make_unique<memory>(device, dram)) {
+  if (cores == 0 || cores > core_set::most_cores)
+    throw error("a simulated machine of " + std::to_string(cores) + " cores",
+                "use 1 to " + std::to_string(core_set::most_cores));
+  for (unsigned i = 0; i < cores; ++i)
+    cores_.push_back(std::make_unique<core_state>(device, dram, second_level_bytes(device, costs)));
+}
+
+memory_hierarchy::~memory_hierarchy() = default;
+
+// ---- accesses of the core ----
+
+picoseconds memory_hierarchy::load_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                         picoseconds now) {
+  media::for_each_line(reinterpret_cast<const void*>(address), bytes,
+                       [&](std::uintptr_t start) { now = load_line(core, start / cache_line_bytes, persistent, now); });
+  return now;
+}
+
+picoseconds memory_hierarchy::load_line(unsigned core, std::uintptr_t line, bool persistent, picoseconds now) {
+  core_state& c = *cores_[core];
+  ++c.accesses;
+  const picoseconds soonest = now + costs_.first_level;
+  if (c.first_level.use(line, false)) {
+    if (now >= c.under_way_until) return soonest;
+    return std::max({soonest, c.prefetches.done(line, now), c.stores.done(line, now)});
+  }
+  const bool together = line - c.last_missed + costs_.nearby_lines <= 2 * costs_.nearby_lines;
+  if (!together || c.accesses > c.window_end) {
+    c.window_end = c.accesses + costs_.window;
+    c.ahead = 0;
+  }
+  c.last_missed = line;
+  const picoseconds done = std::max(soonest, bring(core, line, persistent, false, now - c.ahead).done);
+  c.ahead += done - soonest;
+  return done;
+}
+
+picoseconds memory_hierarchy::store_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                          picoseconds now) {
+  media::for_each_line(reinterpret_cast<const void*>(address), bytes, [&](std::uintptr_t start) {
+    now = store_line(core, start / cache_line_bytes, persistent, now);
+  });
+  return now;
+}
+
+picoseconds memory_hierarchy::store_line(unsigned core, std::uintptr_t line, bool persistent, picoseconds now) {
+  core_state& c = *cores_[core];
+  ++c.accesses;
+  if (c.first_level.use(line, true)) return now + costs_.instructions;
+  // A line of the core's own caches is stored to at once; the queue is for those that have to come.
+  const bool own = holds_lines(core, line, line, true);
+  const picoseconds begin = own ? now : c.stores.free_at(now);
+  const picoseconds done = bring(core, line, persistent, true, begin).done;
+  if (own) return now + costs_.instructions;
+  c.stores.add(line, done);
+  c.stored_at = std::max(c.stored_at, done);
+  c.under_way_until = std::max(c.under_way_until, done);
+  return begin + costs_.instructions;
+}
+
+picoseconds memory_hierarchy::read_modify_write(unsigned core, std::uintptr_t address, std::size_t bytes,
+                                                bool persistent, picoseconds now) {
+  core_state& c = *cores_[core];
+  ++c.accesses;
+  c.window_end = 0;
+  const std::uintptr_t last = (address + std::max<std::size_t>(bytes, 1) - 1) / cache_line_bytes;
+  picoseconds ready = std::max(now, c.stored_at);
+  for (std::uintptr_t line = address / cache_line_bytes; line <= last; ++line) {
+    if (now < c.under_way_until) ready = c.prefetches.done(line, ready);
+    if (!c.first_level.use(line, true)) ready = std::max(ready, bring(core, line, persistent, true, now).done);
+  }
+  return ready + costs_.locked_instruction;
+}
+
+picoseconds memory_hierarchy::prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                       picoseconds now) {
+  core_state& c = *cores_[core];
+  const std::uintptr_t last = (address + std::max<std::size_t>(bytes, 1) - 1) / cache_line_bytes;
+  for (std::uintptr_t line = address / cache_line_bytes; line <= last; ++line) {
+    ++c.accesses;
+    now += costs_.instructions;
+    if (c.first_level.use(line, false)) continue;
+    now = c.prefetches.free_at(now);
+    const arrival line_there = bring(core, line, persistent, false, now);
+    if (!line_there.from_afar) continue;
+    c.prefetches.add(line, line_there.done);
+    c.under_way_until = std::max(c.under_way_until, line_there.done);
+  }
+  return now;
+}
+
+picoseconds memory_hierarchy::flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts) {
+  core_state& c = *cores_[core];
+  ++c.accesses;
+  const std::uintptr_t line = address / cache_line_bytes;
+  const picoseconds end = now + costs_.instructions;
+  if (frames_.frame_if_touched(line / lines_per_page) == page_frames::none) return end;
+  const line_number number = number_of(line, false);
+  line_state& state = directory_.at(number);
+  const bool dirty = state.dirty;
+  const unsigned owner = state.owner();
+  if (flush_drops_ || evicts) {
+    drop_everywhere(number, state);
+  } else if (owner != line_state::nobody) {
+    cores_[owner]->first_level.make_read_only(line);
+  }
+  if (!dirty) return end;
+  state.dirty = false;
+  // A line that is still on its way from another core leaves when it is here.
+  picoseconds here = now < c.under_way_until ? c.stores.done(line, now) : now;
+  if (owner != core && owner != line_state::nobody) here = std::max(here, now + costs_.transfer);
+  if (here > now) c.written_at = std::max(c.written_at, here + flush_accept_);
+  const bool device = is_persistent(number);
+  return std::max(
+      end, (device ? memory_->device : memory_->dram).write_back(device ? c.device : c.dram, address_of(number), now));
+}
+
+picoseconds memory_hierarchy::write_around(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                           picoseconds now) {
+  core_state& c = *cores_[core];
+  const std::uintptr_t last = (address + std::max<std::size_t>(bytes, 1) - 1) / cache_line_bytes;
+  for (std::uintptr_t line = address / cache_line_bytes; line <= last; ++line) {
+    ++c.accesses;
+    now += costs_.instructions;
+    if (line == c.combining_line) continue;
+    c.combining_line = line;
+    const line_number number = number_of(line, persistent);
+    line_state& state = directory_.at(number);
+    drop_everywhere(number, state);
+    state.dirty = false;
+    const bool device = is_persistent(number);
+    now = (device ? memory_->device : memory_->dram).write_around(device ? c.device : c.dram, address_of(number), now);
+  }
+  return now;
+}
+
+picoseconds memory_hierarchy::fence(unsigned core, picoseconds now) {
+  core_state& c = *cores_[core];
+  ++c.accesses;
+  c.window_end = 0;
+  c.combining_line = 0;
+  return std::max({now + costs_.instructions, c.stored_at, c.written_at, memory_->device.fence(c.device, now),
+                   memory_->dram.fence(c.dram, now)});
+}
+
+bool memory_hierarchy::holds_lines(unsigned core, std::uintptr_t line, std::uintptr_t last, bool write) const noexcept {
+  for (; line <= last; ++line) {
+    const line_number first = frames_.frame_if_touched(line / lines_per_page);
+    if (first == page_frames::none) return false;
+    const line_state& state = directory_.at(first + static_cast<line_number>(line % lines_per_page));
+    if (write ? state.owner() != core : !state.holders.has(core)) return false;
+  }
+  return true;
+}
+
+device_model::media_work memory_hierarchy::device_work() const noexcept { return memory_->device.work(); }
+
+// ---- lines ----
+
+line_number memory_hierarchy::number_of(std::uintptr_t line, bool persistent) {
+  return frames_.frame(line / lines_per_page, persistent) + static_cast<line_number>(line % lines_per_page);
+}
+
+// The line comes into this core's caches, to be stored to or not.
+memory_hierarchy::arrival memory_hierarchy::bring(unsigned core, std::uintptr_t line, bool persistent, bool write,
+                                                  picoseconds now) {
+  core_state& c = *cores_[core];
+  const line_number number = number_of(line, persistent);
+  line_state& state = directory_.at(number);
+  const bool here = state.holders.has(core);
+  const bool own = here && (!write || state.owner() == core);
+  arrival result{now + costs_.second_level, !own};
+  if (here)
+    c.second_level.touch(number);
+  else
+    now = make_room(core, number, now);
+  if (!own) {
+    const picoseconds begin = std::max(now, state.free_at);
+    if (state.holders.has_others_than(core)) {
+      result.done = begin + costs_.transfer;
+      const unsigned owner = state.owner();
+      state.free_at = write || owner != line_state::nobody ? result.done : begin + costs_.shared_transfer;
+      if (write) {
+        state.holders.for_each([&](unsigned other) {
+          if (other == core) return;
+          cores_[other]->first_level.remove(line);
+          cores_[other]->second_level.remove(number);
+          state.holders.remove(other);
+        });
+      } else if (owner != line_state::nobody) {
+        cores_[owner]->first_level.make_read_only(line);
+      }
+      state.take_from_owner();
+    } else if (here || state.in_last_level) {
+      result.done = begin + costs_.last_level;
+    } else {
+      const bool device = is_persistent(number);
+      result.done = (device ? memory_->device : memory_->dram)
+                        .read(device ? c.device : c.dram, address_of(number), begin, frames_.huge_page(number));
+    }
+    if (state.in_last_level) last_level_.remove(number);
+    state.in_last_level = false;
+    state.holders.add(core);
+    if (write || !state.holders.has_others_than(core)) state.give_to(core);
+  }
+  state.dirty = state.dirty || write;
+  c.first_level.insert(line, state.dirty && state.owner() == core);
+  return result;
+}
+
+// What leaves the core's second level for `number` goes to the last level, and what leaves that to memory. Returns when
+// memory has taken it.
+picoseconds memory_hierarchy::make_room(unsigned core, line_number number, picoseconds now) {
+  core_state& c = *cores_[core];
+  line_number out = 0;
+  if (!c.second_level.insert(number, out)) return now;
+  c.first_level.remove(frames_.virtual_line(out));
+  line_state& state = directory_.at(out);
+  state.holders.remove(core);
+  if (state.owner() == core) state.take_from_owner();
+  if (!state.holders.empty()) return now;
+  if (!last_level_.has_room()) return write_out(out, now);
+  state.in_last_level = true;
+  line_number last_out = 0;
+  if (!last_level_.insert(out, last_out)) return now;
+  directory_.at(last_out).in_last_level = false;
+  return write_out(last_out, now);
+}
+
+picoseconds memory_hierarchy::write_out(line_number number, picoseconds now) {
+  line_state& state = directory_.at(number);
+  if (!state.dirty) return now;
+  state.dirty = false;
+  const bool device = is_persistent(number);
+  return (device ? memory_->device : memory_->dram)
+      .write_back(device ? memory_->device_evictions : memory_->dram_evictions, address_of(number), now);
+}
+
+void memory_hierarchy::drop_everywhere(line_number number, line_state& state) {
+  const std::uintptr_t line = frames_.virtual_line(number);
+  state.holders.for_each([&](unsigned core) {
+    cores_[core]->first_level.remove(line);
+    cores_[core]->second_level.remove(number);
+  });
+  state.holders = {};
+  state.take_from_owner();
+  if (state.in_last_level) last_level_.remove(number);
+  state.in_last_level = false;
+}
+
+}  // namespace pmlab::simulator

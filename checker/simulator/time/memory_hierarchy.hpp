@@ -1,0 +1,188 @@
+// The memory of a simulated machine with many cores: caches, coherence, DRAM and a persistent memory device.
+//
+// Given times, it answers with times, and never looks at a clock. The same calls with the same times give the same
+// answers to the picosecond, on any machine and wherever the kernel put the memory (time/page_frames.hpp).
+//
+//   core: first level (32 KiB), second level (1 MiB), loads and stores under way      time/first_level_cache.hpp
+//   all:  last level: what the profile's cpu_cache_bytes says beyond the second,      time/cache_tags.hpp
+//         as often as there are cores; takes what leaves the second levels
+//   line: who holds it, who may store to it, when it is free to move on               time/line_directory.hpp
+//   DRAM and device: media/device/model.hpp, without the cache that it would have of its own
+//
+// What follows from this, and is not put in: the price of hot locks and shared counters, of reading what was just
+// flushed, of metadata that shares a line with data.
+//
+// Two waits at the same time are the longer one, never the sum. A load waits for its data, except that loads close to
+// each other are on their way together (core_costs). Stores go to a queue, and wait only when it is full.
+//
+// Not modelled: prefetchers of the hardware, branch prediction, the distance between cores, sets of the last level that
+// fill up unevenly.
+#pragma once
+
+#include "checker/simulator/time/cache_tags.hpp"
+#include "checker/simulator/time/core_costs.hpp"
+#include "checker/simulator/time/first_level_cache.hpp"
+#include "checker/simulator/time/line_directory.hpp"
+#include "checker/simulator/time/page_frames.hpp"
+#include <pmlab/media/device/model.hpp>
+#include <pmlab/media/device/profile.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace pmlab::simulator {
+
+// Accesses are to come in the order of their times, except for private ones: only these may be ahead of other cores.
+// `now` is when an access begins; the answer is when the core goes on. Not thread-safe, and nothing allocates after
+// the constructor. `persistent` is looked at when a page is touched first.
+class memory_hierarchy {
+ public:
+  // At most core_set::most_cores. The size of caches and whether flushes empty them come from `device`. Both profiles
+  // have passed check_profile.
+  memory_hierarchy(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
+                   const core_costs& costs = {});
+  memory_hierarchy(const memory_hierarchy&) = delete;
+  memory_hierarchy& operator=(const memory_hierarchy&) = delete;
+  ~memory_hierarchy();
+
+  [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                 picoseconds now) {
+    core_state& c = *cores_[core];
+    const std::uintptr_t line = address / media::cache_line_bytes;
+    if ((address + bytes - 1) / media::cache_line_bytes == line && now >= c.under_way_until &&
+        c.first_level.use(line, false)) {
+      ++c.accesses;
+      return now + costs_.first_level;
+    }
+    return load_lines(core, address, bytes, persistent, now);
+  }
+
+  [[nodiscard]] picoseconds store(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                  picoseconds now) {
+    core_state& c = *cores_[core];
+    const std::uintptr_t line = address / media::cache_line_bytes;
+    if ((address + bytes - 1) / media::cache_line_bytes == line && c.first_level.use(line, true)) {
+      ++c.accesses;
+      return now + costs_.instructions;
+    }
+    return store_lines(core, address, bytes, persistent, now);
+  }
+
+  // A locked instruction, and a store with sequentially consistent order: waits for the line and for all stores before.
+  [[nodiscard]] picoseconds read_modify_write(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                              picoseconds now);
+
+  // clwb, clflushopt: begins to write the line back, if it is newer than memory. `evicts`: clflushopt and clflush, which
+  // empty the caches of it where clwb would not.
+  [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts = false);
+
+  // Non-temporal stores; those to one line, one after the other, go to memory together.
+  [[nodiscard]] picoseconds write_around(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                         picoseconds now);
+
+  // Waits for this core's stores, flushes and non-temporal stores.
+  [[nodiscard]] picoseconds fence(unsigned core, picoseconds now);
+
+  // A later load waits only for what is left.
+  [[nodiscard]] picoseconds prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                     picoseconds now);
+
+  // True if the core's own caches can answer, and no other core notices: its order among other cores' accesses does not
+  // matter to them. It may see a line longer than it would, so let no core run ahead with such accesses for long; a
+  // loop that waits for another core's store would never end.
+  [[nodiscard]] bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, bool write) const noexcept {
+    const std::uintptr_t line = address / media::cache_line_bytes;
+    const std::uintptr_t last = (address + bytes - 1) / media::cache_line_bytes;
+    if (line == last && cores_[core]->first_level.holds(line, write)) return true;
+    return holds_lines(core, line, last, write);
+  }
+
+  [[nodiscard]] unsigned cores() const noexcept { return static_cast<unsigned>(cores_.size()); }
+
+  // What the media of the device did so far.
+  [[nodiscard]] media::device_model::media_work device_work() const noexcept;
+
+ private:
+  struct memory;
+
+  // Requests under way, of which a core can have only so many. The oldest gives way to the next.
+  class request_queue {
+   public:
+    explicit request_queue(std::uint64_t size) : requests_(size) {}
+
+    // When the next request can begin, if the core would at `now`.
+    [[nodiscard]] picoseconds free_at(picoseconds now) const noexcept { return std::max(now, requests_[next_].done); }
+    void add(std::uintptr_t line, picoseconds done) noexcept {
+      requests_[next_] = {line, done};
+      next_ = next_ + 1 == requests_.size() ? 0 : next_ + 1;
+    }
+    [[nodiscard]] picoseconds done(std::uintptr_t line, picoseconds now) const noexcept {
+      for (const request& r : requests_)
+        if (r.line == line) now = std::max(now, r.done);
+      return now;
+    }
+
+   private:
+    struct request {
+      std::uintptr_t line = 0;
+      picoseconds done = 0;
+    };
+    std::vector<request> requests_;
+    std::size_t next_ = 0;
+  };
+
+  struct core_state {
+    core_state(const media::device_profile& device, const media::device_profile& dram,
+               std::uint64_t second_level_bytes);
+
+    first_level_cache first_level;
+    cache_tags<16> second_level;
+    std::uint64_t accesses = 0;
+    request_queue prefetches;
+    request_queue stores;
+    picoseconds under_way_until = 0;  // the latest of both queues
+    picoseconds stored_at = 0;        // the latest of the stores
+    picoseconds written_at = 0;       // fences wait at least until then
+    // Loads that are on their way together.
+    std::uintptr_t last_missed = 0;     // a line
+    std::uint64_t window_end = 0;       // in accesses
+    picoseconds ahead = 0;              // how much earlier than now the core can have issued the next load
+    std::uintptr_t combining_line = 0;  // of the last non-temporal store
+    media::device_model::thread_state device;
+    media::device_model::thread_state dram;
+  };
+
+  // How long a line takes to come, and from where.
+  struct arrival {
+    picoseconds done;
+    bool from_afar;  // not from this core's own caches
+  };
+
+  [[nodiscard]] picoseconds load_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                       picoseconds now);
+  [[nodiscard]] picoseconds store_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                        picoseconds now);
+  [[nodiscard]] bool holds_lines(unsigned core, std::uintptr_t line, std::uintptr_t last, bool write) const noexcept;
+
+  [[nodiscard]] picoseconds load_line(unsigned core, std::uintptr_t line, bool persistent, picoseconds now);
+  [[nodiscard]] picoseconds store_line(unsigned core, std::uintptr_t line, bool persistent, picoseconds now);
+  [[nodiscard]] arrival bring(unsigned core, std::uintptr_t line, bool persistent, bool write, picoseconds now);
+  [[nodiscard]] picoseconds make_room(unsigned core, line_number number, picoseconds now);
+  void drop_everywhere(line_number number, line_state& state);
+  [[nodiscard]] picoseconds write_out(line_number number, picoseconds now);
+  [[nodiscard]] line_number number_of(std::uintptr_t line, bool persistent);
+
+  core_costs costs_;
+  bool flush_drops_;
+  picoseconds flush_accept_;
+  page_frames frames_;
+  line_directory directory_;
+  cache_tags<16> last_level_;
+  std::vector<std::unique_ptr<core_state>> cores_;
+  std::unique_ptr<memory> memory_;
+};
+
+}  // namespace pmlab::simulator

@@ -1,0 +1,149 @@
+// Names for memory that do not depend on where the kernel put it. Pages of persistent memory are numbered as they lie,
+// from the first that is touched: which DIMM has which is a property of a program. Those of DRAM, which come from all
+// over the process, in the order of their first touch.
+//
+// Caches and devices look at addresses: which set, which DIMM, which granule. With the kernel's own addresses, figures
+// would change with every run that maps its memory elsewhere.
+#pragma once
+
+#include "checker/simulator/machine/mapping.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
+#include <pmlab/media/lines.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace pmlab::simulator {
+
+// A line of the simulated machine: kind of memory, frame, line of the frame. Below 2^29.
+using line_number = std::uint32_t;
+
+// Persistent memory and DRAM are numbered apart, so that neighbours in one have no gaps from the other between them.
+inline constexpr unsigned line_bits = 6;    // of a frame: 64 lines
+inline constexpr unsigned frame_bits = 22;  // of each kind: 16 GiB
+inline constexpr line_number persistent_bit = line_number{1} << (line_bits + frame_bits);
+
+[[nodiscard]] constexpr bool is_persistent(line_number line) noexcept { return (line & persistent_bit) != 0; }
+
+// Not thread-safe, and never allocates: it is asked in the middle of anybody's memory allocator.
+class page_frames {
+ public:
+  static constexpr line_number none = ~line_number{0};
+
+  page_frames()
+      : table_(table_entries * sizeof(entry)),
+        pages_(2 * sizeof(std::uintptr_t) << frame_bits),
+        huge_pages_of_frames_(2 * sizeof(std::uint32_t) << frame_bits),
+        huge_table_(huge_entries * sizeof(entry)) {}
+
+  // The first line of the frame that stands for `page` (address / 4096), as of its first touch persistent or not.
+  // Throws pmlab::error when 16 GiB of one kind have been touched.
+  [[nodiscard]] line_number frame(std::uintptr_t page, bool persistent) {
+    entry& recent = recent_[page % recent_.size()];
+    if (recent.page == page) return recent.line;
+    entry& found = look_up(page);
+    if (found.page != page) {
+      found = {page, (number_of_page(page, persistent) << line_bits) | (persistent ? persistent_bit : 0)};
+      page_of(found.line) = page;
+      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page, persistent));
+    }
+    recent = found;
+    return found.line;
+  }
+
+  // Where the simulated program sees a line: its address / 64.
+  [[nodiscard]] std::uintptr_t virtual_line(line_number line) noexcept {
+    return (page_of(line) << line_bits) + (line & ((1U << line_bits) - 1));
+  }
+
+  // The 2 MB of the simulated program's addresses that a line lies in, numbered in the order of their first touch: what a
+  // CPU's translation buffer knows pages by.
+  [[nodiscard]] std::uint32_t huge_page(line_number line) noexcept { return huge_page_of(line); }
+
+  // As `frame`; `none` if the page has not been touched.
+  [[nodiscard]] line_number frame_if_touched(std::uintptr_t page) const noexcept {
+    const entry& recent = recent_[page % recent_.size()];
+    if (recent.page == page) return recent.line;
+    const entry& found = const_cast<page_frames*>(this)->look_up(page);
+    return found.page == page ? found.line : none;
+  }
+
+ private:
+  // No page of a user has number 0: an empty entry.
+  struct entry {
+    std::uintptr_t page = 0;
+    line_number line = 0;
+  };
+  static constexpr std::uint32_t frames = std::uint32_t{1} << frame_bits;
+  static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
+  static constexpr std::uintptr_t pages_per_huge_page = 512;
+  static constexpr std::uintptr_t spreading_factor = golden_ratio;
+  // A program may touch a page here and there: more than 32 GiB have huge pages.
+  static constexpr std::size_t huge_entries = std::size_t{1} << 20;
+
+  // Where `page` is, or is to be put, in a table of `entries` that is searched from `at` on.
+  [[nodiscard]] static entry& place_in(const mapping& memory, std::size_t entries, std::uintptr_t page,
+                                       std::size_t at) noexcept {
+    auto* const table = reinterpret_cast<entry*>(memory.start());
+    at %= entries;
+    while (table[at].page != page && table[at].page != 0) at = (at + 1) % entries;
+    return table[at];
+  }
+
+  // Neighbours lie side by side, so that the table fills page by page.
+  [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
+    const std::uintptr_t region = (page >> 18) * spreading_factor >> 20;
+    return place_in(table_, table_entries, page, page + (region << 10));
+  }
+
+  [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
+    if (persistent) {
+      if (first_page_[1] == 0) first_page_[1] = page;
+      const std::uintptr_t place = page - first_page_[1] + frames / 2;
+      if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
+        return static_cast<std::uint32_t>(place);
+    }
+    // Pages of a pool's library, or too far from the first, take what is free.
+    std::uint32_t& next = next_[persistent ? 1 : 0];
+    while (next < frames && page_of((next << line_bits) | (persistent ? persistent_bit : 0)) != 0) ++next;
+    if (next == frames) throw error("the simulated machine has no more memory", "use fewer keys");
+    return next++;
+  }
+
+  // Counted from the first page of its kind: where the kernel put the memory does not matter.
+  [[nodiscard]] std::uintptr_t huge_page_at(std::uintptr_t page, bool persistent) noexcept {
+    std::uintptr_t& first = first_page_[persistent ? 1 : 0];
+    if (first == 0) first = page;
+    constexpr std::uintptr_t middle = std::uintptr_t{1} << 52;  // pages before the first have numbers too
+    return (page - first + middle) / pages_per_huge_page * 2 + (persistent ? 1 : 0);
+  }
+
+  [[nodiscard]] std::uint32_t number_of_huge_page(std::uintptr_t huge_page) {
+    entry& found = place_in(huge_table_, huge_entries, huge_page, huge_page * spreading_factor >> 40);
+    if (found.page == huge_page) return found.line;
+    if (huge_used_ == huge_entries / 2) throw error("the simulated machine has no more memory", "use fewer keys");
+    found = {huge_page, huge_used_++};
+    return found.line;
+  }
+
+  [[nodiscard]] std::uint32_t& huge_page_of(line_number line) noexcept {
+    return reinterpret_cast<std::uint32_t*>(huge_pages_of_frames_.start())[line >> line_bits];
+  }
+
+  [[nodiscard]] std::uintptr_t& page_of(line_number line) noexcept {
+    return reinterpret_cast<std::uintptr_t*>(pages_.start())[line >> line_bits];
+  }
+
+  mapping table_;
+  mapping pages_;  // of frames
+  mapping huge_pages_of_frames_;
+  mapping huge_table_;
+  std::uint32_t huge_used_ = 0;
+  std::array<std::uintptr_t, 2> first_page_{};
+  std::array<entry, 4096> recent_{};
+  std::array<std::uint32_t, 2> next_{};  // no frame before is free
+};
+
+}  // namespace pmlab::simulator

@@ -1,0 +1,169 @@
+// Round after round of an index.
+#include "checker/verify/campaign.hpp"
+#include "checker/verify/child_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+// The numbers of all operations of a round that are kept.
+std::vector<std::size_t> kept_steps(const round_options& options) {
+  if (!options.steps.empty()) return options.steps;
+  std::vector<std::size_t> all(options.all_operations());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+// True if the round still shows a violation, with this schedule or one of the next few: `options` and `found` then say
+// how.
+bool still_violates(const subject& kind, round_options& options, violation& found) {
+  constexpr std::uint64_t schedules = 24;
+  constexpr double seconds = 3;
+  const bool many = options.threads > 1 && options.how == search::random;
+  round_counts ignored;
+  const child_outcome outcome = run_rounds_in_child(kind,
+                                                    [&](std::uint64_t number, round_options& round) {
+                                                      round = options;
+                                                      round.schedule_seed += number * 1'000'003;
+                                                      return number < (many ? schedules : 1);
+                                                    },
+                                                    seconds, ignored, {});
+  if (!outcome.violated) return false;
+  options = outcome.round;
+  found.what = outcome.what;
+  found.history = outcome.history;
+  return true;
+}
+
+// Leaves out operations, first many at a time, as long as a violation remains.
+void shorten(const subject& kind, violation& found, double seconds) {
+  const auto start = clock::now();
+  std::vector<std::size_t> steps = kept_steps(found.round);
+  for (std::size_t chunk = std::max<std::size_t>(steps.size() / 2, 1);; chunk /= 2) {
+    for (std::size_t from = 0; from < steps.size() && seconds_since(start) < seconds;) {
+      std::vector<std::size_t> fewer = steps;
+      const std::size_t count = std::min(chunk, steps.size() - from);
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(from),
+                  fewer.begin() + static_cast<std::ptrdiff_t>(from + count));
+      round_options tried = found.round;
+      tried.steps = fewer;
+      if (!fewer.empty() && still_violates(kind, tried, found)) {
+        found.round = std::move(tried);
+        steps = std::move(fewer);
+      } else {
+        from += count;
+      }
+    }
+    if (chunk == 1 || seconds_since(start) >= seconds) break;
+  }
+}
+
+// What distinguishes a part of the rounds: of sixteen, seven have nothing of it.
+void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
+  const std::uint64_t number = seed % 16;
+  const bool ours = !kind.reserves_sentinels && kind.open_image != nullptr;
+  if (!ours || round.how == search::bounded) return;
+  round.full = round.full || number == 6 || number == 14;
+  // Short ones and long ones, see below.
+  if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1 + (seed / 16 % 4 == 0 ? 1 : 0);
+  // Many keys take long: who asks for few has short rounds. (None of these rounds has fewer than asked for.)
+  constexpr std::size_t few_keys = 30;
+  if (kind.ordered && round.keys >= few_keys && (number == 3 || number == 13)) {
+    round.thin = true;
+    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 24 : 60);
+    round.crash.states_per_point = 12;
+    round.crash.states_per_promise = 12;
+    if (round.threads == 1) round.crash.points_one_in = 3;
+    round.crash.crash_recovery_one_in = 200;
+  }
+  if (kind.loads && round.keys >= few_keys && number == 9) {
+    round.loaded = true;
+    round.operations = std::min<std::size_t>(round.operations, 8);
+    round.crash.states_per_point = 16;
+    round.crash.states_per_promise = 16;
+    round.full = seed / 16 % 2 == 1;
+  }
+}
+
+}  // namespace
+
+round_options round_of(const subject& subject, const campaign_options& options, std::uint64_t seed) {
+  round_options round = options.round;
+  const bool several = options.schedules && round.threads > 1;
+  std::uint64_t kind = several ? options.crashes ? 2 : 1 : 0;
+  // Few crashes of one thread, which take by far the longest. Chosen by numbers that have no factor in common with those
+  // below, so that each kind comes with each size.
+  if (kind == 2 && options.mixed && round.how == search::random) kind = seed % 31 == 0 ? 0 : seed % 5 == 1 ? 1 : 2;
+  round.seed = seed;
+  if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
+  round.crashes = options.crashes && kind != 1;
+  // Twelve operations from just before a split.
+  if (seed % 16 == 5) {
+    round.grown = true;
+    round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
+    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
+    round.crash.states_per_point = 16;
+  }
+  if (kind == 0) round.threads = 1;
+  choose_form(subject, round, seed);
+  // Threads meet where there are few keys.
+  if (kind != 0 && !round.grown && !round.thin && !round.loaded && seed / 4 % 2 == 0) {
+    round.operations = std::min<std::size_t>(round.operations, 12);
+    round.keys = std::min<std::size_t>(round.keys, 5);
+  }
+  if (kind == 2) {
+    // Crashes of many schedules, rather than many crashes of one: most of all whether each answer was durable.
+    round.crash.points_one_in = 15;
+    round.crash.states_per_promise = 2;
+    round.crash.states_per_point = std::min<std::size_t>(round.crash.states_per_point, 5);
+    round.crash.crash_recovery_one_in = 500;
+  }
+  return round;
+}
+
+campaign_result run_campaign(const subject& kind, const campaign_options& options,
+                             const std::function<void(const round_counts&, double)>& progress) {
+  campaign_result result;
+  const auto start = clock::now();
+  const std::uint64_t rounds = options.rounds == 0 ? std::numeric_limits<std::uint64_t>::max() : options.rounds;
+  // Bounded search stays with the operations of the first seed, and counts schedules up.
+  const bool bounded = options.round.how == search::bounded && options.round.threads > 1;
+  const std::uint64_t first = options.round.schedule_seed;
+  const auto next = [&](std::uint64_t number, round_options& round) {
+    round = round_of(kind, options, bounded ? options.round.seed : options.round.seed + number);
+    if (bounded) {
+      // Schedule 0 tells how long the others are.
+      round.threads = options.round.threads;
+      round.schedule_seed = number == 0 ? 0 : first + number - 1;
+      return number <= rounds;
+    }
+    return number < rounds;
+  };
+  const child_outcome outcome = run_rounds_in_child(
+      kind, next, options.rounds == 0 ? options.budget_seconds : std::max(options.budget_seconds, 600.0), result.counts,
+      progress ? std::function<void(const round_counts&)>(
+                     [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
+               : std::function<void(const round_counts&)>());
+  if (outcome.violated) {
+    violation found;
+    found.what = outcome.what;
+    found.round = outcome.round;
+    found.history = outcome.history;
+    found.operations = kept_steps(found.round).size();
+    if (options.shrink_seconds > 0 && !bounded) shorten(kind, found, options.shrink_seconds);
+    result.found = std::move(found);
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,49 @@
+// Round after round of an index, in a process of its own: what it finds, how little is needed to find it, and how to
+// see it again.
+#pragma once
+
+#include "checker/verify/round.hpp"
+#include "checker/verify/target.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::verify {
+
+struct campaign_options {
+  round_options round;  // seed: of the first round; the following ones count up
+  bool crashes = true;
+  bool schedules = false;
+  bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
+  bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
+  double budget_seconds = 60;
+  std::uint64_t rounds = 0;    // 0: as many as the budget allows
+  double shrink_seconds = 20;  // for making the history of a violation shorter
+};
+
+struct violation {
+  std::string what;                  // code addresses in braces
+  round_options round;               // that shows it
+  std::vector<std::string> history;  // its operations
+  std::size_t operations = 0;        // before it was made shorter
+};
+
+struct campaign_result {
+  round_counts counts;
+  double seconds = 0;
+  std::optional<violation> found;
+};
+
+// The options of the round with number `seed` of a campaign: one thread and every crash, or all threads and many
+// schedules, or both together.
+[[nodiscard]] round_options round_of(const subject& kind, const campaign_options& options, std::uint64_t seed);
+
+// `progress` (may be empty) is told what was done so far, a few times a second. Never crashes or hangs itself, whatever
+// the index does. Call it before any thread is made.
+[[nodiscard]] campaign_result run_campaign(const subject& kind, const campaign_options& options,
+                                           const std::function<void(const round_counts&, double seconds)>& progress);
+
+}  // namespace pmlab::verify

@@ -1,0 +1,199 @@
+// Rounds in a child process.
+#include "checker/verify/child_run.hpp"
+#include "checker/simulator/machine/code_address.hpp"
+#include "checker/verify/shared_text.hpp"
+#include <pmlab/base/child_process.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace pmlab::verify {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr int violated_status = 3;
+constexpr std::size_t text_bytes = std::size_t{64} << 10;
+constexpr unsigned patience_seconds = 5;
+
+// What child and parent both see.
+struct shared_board {
+  round_counts counts;
+  std::uint64_t round = 0;  // the number of the one that is on
+  shared_text<text_bytes> text;
+  shared_text<text_bytes> history;  // a line for each operation
+};
+
+shared_board* board = nullptr;
+std::uint64_t last_progress = 0;
+unsigned ticks_without_progress = 0;
+
+[[noreturn]] void end_child(const std::string& what) {
+  board->text.put(what);
+  ::_exit(violated_status);
+}
+
+std::string in_words(const round_plan& plan) {
+  std::string text;
+  if (!plan.prepare.empty())
+    text.append("(")
+        .append(std::to_string(plan.prepare.size()))
+        .append(" inserts and erases before, which leave ")
+        .append(std::to_string(plan.before.size()))
+        .append(" keys)\n");
+  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
+    if (p > 0) text.append("(a crash)\n");
+    const round_plan::phase& phase = plan.phases[p];
+    for (std::size_t t = 0; t < phase.size(); ++t)
+      for (const planned_step& s : phase[t]) {
+        if (phase.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
+        text.append(to_string(s)).append("\n");
+      }
+  }
+  return text;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string where(const void* pc) { return " at " + simulator::code_address(pc); }
+
+const void* program_counter(void* context) {
+  return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+}
+
+// Not everything below is safe in a signal handler; the process ends with it, and whatever goes wrong is a fault too.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  ::signal(signal, SIG_DFL);
+  char text[96];
+  std::snprintf(text, sizeof text, "%s (address %p)", ::strsignal(signal), info->si_addr);
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const auto* const heap = simulator::the_machine().dram();
+  const bool of_before = simulator::persistent_memory::in_area(address) || (heap != nullptr && heap->contains(address));
+  end_child(std::string("fault: ") + text +
+            (of_before ? ", an address of before the crash that was stored in PM" : "") +
+            where(program_counter(context)) + simulator::the_machine().positions());
+}
+
+void on_tick(int /*signal*/, siginfo_t* /*info*/, void* context) {
+  const std::uint64_t progress =
+      board->counts.rounds + board->counts.crash.judged + simulator::the_machine().accesses();
+  ticks_without_progress = progress == last_progress ? ticks_without_progress + 1 : 0;
+  last_progress = progress;
+  if (ticks_without_progress >= patience_seconds)
+    end_child("hang: nothing has happened for " + std::to_string(patience_seconds) +
+              " s; a lock that a crash left held?" + where(program_counter(context)));
+}
+
+void watch_over_child() {
+  static std::array<char, 1 << 16> stack;
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  ::sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  action.sa_sigaction = on_fault;
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaction(fatal, &action, nullptr);
+  action.sa_sigaction = on_tick;
+  action.sa_flags |= SA_RESTART;
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval every_second{{1, 0}, {1, 0}};
+  ::setitimer(ITIMER_REAL, &every_second, nullptr);
+}
+
+// The first round of a process does what is done once (statics, what libraries make at their first use), and so
+// comes to other schedules than the same round later on. So that any round can be shown alone, all have this one before.
+void warm_up(round_runner& runner, round_options like) {
+  const round_counts none = board->counts;
+  like.operations = 4;
+  like.grown = like.thin = like.loaded = like.full = false;
+  like.reopenings = 0;
+  like.crashes = false;
+  like.steps.clear();
+  runner.run(like);
+  board->counts = none;
+}
+
+void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
+  watch_over_child();
+  simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
+  const auto start = clock::now();
+  try {
+    round_runner runner(kind, board->counts, end_child);
+    runner.on_plan = [](const round_plan& plan) { board->history.put(in_words(plan)); };
+    round_options options;
+    if (next(0, options)) warm_up(runner, options);
+    for (std::uint64_t number = 0; next(number, options); ++number) {
+      if (std::chrono::duration<double>(clock::now() - start).count() >= seconds) break;
+      board->round = number;
+      runner.run(options);
+    }
+  } catch (const std::exception& e) {
+    end_child(std::string("an operation throws: ") + e.what());
+  }
+}
+
+}  // namespace
+
+child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next,
+                                  double seconds, round_counts& counts,
+                                  const std::function<void(const round_counts&)>& tick) {
+  void* const area = ::mmap(nullptr, sizeof(shared_board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (area == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
+  board = ::new (area) shared_board;
+  board->counts = counts;
+  std::fflush(nullptr);
+  child_process child = child_process::forked([&] { run_rounds(kind, next, seconds); });
+  const auto deadline = clock::now() + std::chrono::duration<double>(seconds + 4 * patience_seconds);
+  bool killed = false;
+  while (!child.ended()) {
+    if (clock::now() > deadline && !killed) {
+      killed = true;
+      child.kill();
+    }
+    if (tick) tick(board->counts);
+    ::usleep(tick ? 50'000 : 2'000);
+  }
+  const exit_reason reason = child.wait();
+  child_outcome outcome;
+  next(board->round, outcome.round);
+  outcome.history = lines_of(board->history.get());
+  counts = board->counts;
+  if (killed) {
+    outcome.violated = true;
+    outcome.what = "hang: the process had to be killed";
+  } else if (reason.signal != 0) {
+    outcome.violated = true;
+    outcome.what = std::string("the process died: ") + ::strsignal(reason.signal);
+  } else if (reason.status != 0) {
+    outcome.violated = true;
+    outcome.what = board->text.get();
+    if (outcome.what.empty()) outcome.what = "the process ended with status " + std::to_string(reason.status);
+  }
+  ::munmap(area, sizeof(shared_board));
+  board = nullptr;
+  return outcome;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,28 @@
+// Rounds in a child process, which may fault, hang or end where it likes.
+#pragma once
+
+#include "checker/verify/round.hpp"
+#include "checker/verify/target.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pmlab::verify {
+
+struct child_outcome {
+  bool violated = false;
+  std::string what;
+  std::vector<std::string> history;  // of that round's operations
+  round_options round;               // the last one that it began
+};
+
+// Runs rounds in a child that has `seconds` for them. next(number, options) says what round `number` does, from 0 on; false
+// ends them. Adds what was done to `counts`. `tick` (may be empty) is called now and then.
+[[nodiscard]] child_outcome run_rounds_in_child(const subject& kind,
+                                                const std::function<bool(std::uint64_t, round_options&)>& next,
+                                                double seconds, round_counts& counts,
+                                                const std::function<void(const round_counts&)>& tick);
+
+}  // namespace pmlab::verify

@@ -1,0 +1,20 @@
+// A crash as it happens to somebody's library: a process in which its memory is what the crash left, and nothing else
+// of it remains.
+#pragma once
+
+#include "checker/simulator/machine/persistent_memory.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace pmlab::verify {
+
+// Runs `recover` in a copy of this process in which `memory` holds the crash image of `choice`. Returns what it does,
+// or how the process died. It has a few seconds.
+[[nodiscard]] std::string in_crashed_process(simulator::persistent_memory& memory,
+                                             std::span<const std::uint32_t> choice,
+                                             const std::function<std::string()>& recover);
+
+}  // namespace pmlab::verify

@@ -1,0 +1,298 @@
+// What the threads of a run were promised so far.
+#include "checker/verify/history_model.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace pmlab::verify {
+namespace {
+
+std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
+
+std::string not_inserted(const indexes::entry& e) {
+  return "key " + std::to_string(e.key) + " is there, with value " + std::to_string(e.value) +
+         ", and no thread inserted it";
+}
+
+key_state state_in(std::span<const indexes::entry> entries, std::uint64_t key) {
+  const auto found = std::lower_bound(entries.begin(), entries.end(), key,
+                                      [](const indexes::entry& e, std::uint64_t wanted) { return e.key < wanted; });
+  return found != entries.end() && found->key == key ? key_state(found->value) : std::nullopt;
+}
+
+}  // namespace
+
+history_model::history_model(std::vector<std::uint64_t> keys) : keys_(std::move(keys)), states_(keys_.size()) {}
+
+history_model::key_history& history_model::of(std::uint64_t key) {
+  return states_[static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin())];
+}
+
+void history_model::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
+
+void history_model::add_operation(key_history& k, unsigned thread, const step& s) {
+  k.under_way.push_back({thread, s});
+  k.reachable.clear();
+}
+
+history_model::taken_effect history_model::taken_effect::with(const answer& a) noexcept {
+  constexpr std::uint16_t first_outcome = 3;
+  if (a.changed) return {0, static_cast<std::uint16_t>(first_outcome + static_cast<std::uint16_t>(*a.changed))};
+  return a.found ? taken_effect{*a.found, 2} : taken_effect{0, 1};
+}
+
+// The last ones first: what is there already was mostly added a moment ago. Beyond `operations`, effects are empty.
+void history_model::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
+  for (std::size_t i = courses.size(); i > 0; --i) {
+    const course& known = courses[i - 1];
+    if (known.state == c.state &&
+        std::equal(known.effects.begin(), known.effects.begin() + static_cast<std::ptrdiff_t>(operations),
+                   c.effects.begin()))
+      return;
+  }
+  courses.push_back(c);
+}
+
+// Lets operations under way take effect in `courses`, in every order; of operation `last` only what comes up to it
+// (none: all of them).
+void history_model::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
+                               std::optional<std::size_t> last) {
+  for (std::size_t i = 0; i < courses.size(); ++i) {
+    if (last && courses[i].effects[*last]) continue;
+    for (std::size_t which = 0; which < under_way.size(); ++which) {
+      if (courses[i].effects[which]) continue;
+      course next = courses[i];
+      next.effects[which] = taken_effect::with(expect(under_way[which].what, next.state));
+      add_if_new(courses, under_way.size(), next);
+    }
+  }
+}
+
+// The operation is over. Courses that differed in it only are one now.
+void history_model::drop(key_history& k, std::size_t which) {
+  const std::size_t count = k.under_way.size();
+  std::vector<course> left;
+  for (course& c : k.courses) {
+    for (std::size_t i = which; i + 1 < count; ++i) c.effects[i] = c.effects[i + 1];
+    c.effects[count - 1] = {};
+    add_if_new(left, count - 1, c);
+  }
+  k.courses = std::move(left);
+  k.under_way.erase(k.under_way.begin() + static_cast<std::ptrdiff_t>(which));
+  k.reachable.clear();
+  if (is_settled(k)) k.told.clear();
+}
+
+void history_model::begin(key_history& k, unsigned thread, const step& s) {
+  if (is_settled(k))
+    for (const active_scan& scan : scans_)
+      if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
+  add_operation(k, thread, s);
+}
+
+std::optional<std::size_t> history_model::place_of(const key_history& k, unsigned thread) {
+  for (std::size_t i = 0; i < k.under_way.size(); ++i)
+    if (k.under_way[i].thread == thread) return i;
+  return std::nullopt;
+}
+
+// What is known of the key since it was settled, a line for each operation; `blame`: the last answer is the wrong one.
+std::string history_model::story(const key_history& k, bool blame) {
+  std::string text;
+  const auto add = [&text](const operation& o, const std::string& end, bool blamed = false) {
+    text.append(blamed ? "\n  > thread " : "\n    thread ").append(std::to_string(o.thread)).append(": ");
+    text.append(to_string(o.what)).append(end);
+  };
+  for (std::size_t i = 0; i < k.told.size(); ++i)
+    add(k.told[i].first, " -> " + to_string(k.told[i].second), blame && i + 1 == k.told.size());
+  for (const operation& o : k.under_way) add(o, " (under way)");
+  return text;
+}
+
+std::string history_model::end(key_history& k, std::size_t which, const answer& got) {
+  // It found no space: right in any state, and it changed nothing.
+  const bool full = got.changed == indexes::outcome::full;
+  if (!full) let_happen(k.courses, k.under_way, which);
+  std::erase_if(k.courses, [&](const course& c) {
+    return full ? bool(c.effects[which]) : c.effects[which] != taken_effect::with(got);
+  });
+  const operation ended = k.under_way[which];
+  if (k.courses.empty()) {
+    k.under_way.erase(k.under_way.begin() + static_cast<std::ptrdiff_t>(which));
+    k.told.emplace_back(ended, got);
+    return "no order of these operations gives their answers:" + story(k, true);
+  }
+  constexpr std::size_t most_told = 40;
+  if (k.told.size() == most_told) k.told.erase(k.told.begin());
+  k.told.emplace_back(ended, got);
+  drop(k, which);
+  return {};
+}
+
+void history_model::set_running(unsigned thread, std::string words) {
+  if (running_.size() <= thread) running_.resize(thread + 1);
+  running_[thread] = {true, std::move(words)};
+  ++clock_;
+}
+
+void history_model::set_ended(unsigned thread) {
+  running_[thread].on = false;
+  ++clock_;
+}
+
+void history_model::called(unsigned thread, const step& s) {
+  set_running(thread, to_string(s));
+  begin(of(s.key), thread, s);
+}
+
+std::string history_model::returned(unsigned thread, const step& s, const answer& got) {
+  set_ended(thread);
+  key_history& k = of(s.key);
+  return end(k, *place_of(k, thread), got);
+}
+
+void history_model::batch_called(unsigned thread, std::span<const std::uint64_t> keys) {
+  set_running(thread, "find_batch of " + std::to_string(keys.size()) + " keys");
+  for (const std::uint64_t key : keys) begin(of(key), thread, {action::find, key, 0});
+}
+
+std::string history_model::batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
+                                          std::span<const std::optional<std::uint64_t>> got) {
+  set_ended(thread);
+  std::string wrong;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    key_history& k = of(keys[i]);
+    const std::string why = end(k, *place_of(k, thread), {{}, got[i]});
+    if (wrong.empty() && !why.empty())
+      wrong = "find_batch, key " + std::to_string(i + 1) + " of " + std::to_string(keys.size()) + ": " + why;
+  }
+  return wrong;
+}
+
+void history_model::load_called(unsigned thread, std::span<const indexes::entry> ascending) {
+  set_running(thread, "load of " + std::to_string(ascending.size()) + " entries");
+  loads_.push_back({thread, {ascending.begin(), ascending.end()}});
+  for (const indexes::entry& e : ascending) begin(of(e.key), thread, {action::load, e.key, e.value});
+}
+
+std::string history_model::load_returned(unsigned thread, std::size_t done) {
+  set_ended(thread);
+  const auto mine = std::find_if(loads_.begin(), loads_.end(), [&](const auto& l) { return l.thread == thread; });
+  std::string wrong;
+  for (std::size_t i = 0; i < mine->ascending.size(); ++i) {
+    using indexes::outcome;
+    key_history& k = of(mine->ascending[i].key);
+    const std::string why = end(k, *place_of(k, thread), {i < done ? outcome::inserted : outcome::full, {}});
+    if (wrong.empty() && !why.empty())
+      wrong = "load, which went through " + std::to_string(done) + " of " + std::to_string(mine->ascending.size()) +
+              " entries, at number " + std::to_string(i + 1) + ": " + why;
+  }
+  loads_.erase(mine);
+  return wrong;
+}
+
+void history_model::scan_called(unsigned thread, std::uint64_t from) {
+  set_running(thread, "scan(" + std::to_string(from) + ")");
+  scans_.push_back({thread, from});
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
+}
+
+std::string history_model::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
+                                         std::span<const indexes::entry> got) {
+  const std::string what = "scan(" + std::to_string(from) + ", " + std::to_string(wanted) + ")";
+  set_ended(thread);
+  std::string wrong;
+  std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i].key < from) wrong = what + " gives key " + std::to_string(got[i].key);
+    if (i > 0 && got[i].key <= got[i - 1].key) wrong = what + " is not ascending at key " + std::to_string(got[i].key);
+    if (!std::binary_search(keys_.begin(), keys_.end(), got[i].key))
+      wrong = what + " gives key " + std::to_string(got[i].key) + ", which no thread inserted";
+  }
+  // Beyond the last entry of a full scan nothing was read.
+  const std::uint64_t end_key = got.size() == wanted && !got.empty() ? got.back().key : ~std::uint64_t{0};
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i] < from) continue;
+    key_history& k = states_[i];
+    const std::optional<std::size_t> mine = place_of(k, thread);
+    if (keys_[i] > end_key) {
+      // Nobody knows what it would have read there.
+      if (mine) drop(k, *mine);
+      continue;
+    }
+    const key_state seen = state_in(got, keys_[i]);
+    std::string why;
+    if (mine)
+      why = end(k, *mine, {{}, seen});
+    else if (!allows(k, seen))
+      why = why_not(k, keys_[i], seen);
+    if (wrong.empty() && !why.empty()) wrong.append(what).append(": ").append(why);
+  }
+  return wrong;
+}
+
+bool history_model::allows(key_history& k, const key_state& found) {
+  if (is_settled(k)) return k.courses.front().state == found;
+  if (k.reachable.empty()) {
+    std::vector<course> courses = k.courses;
+    let_happen(courses, k.under_way, std::nullopt);
+    for (const course& c : courses)
+      if (std::find(k.reachable.begin(), k.reachable.end(), c.state) == k.reachable.end())
+        k.reachable.push_back(c.state);
+  }
+  return std::find(k.reachable.begin(), k.reachable.end(), found) != k.reachable.end();
+}
+
+std::string history_model::why_not(const key_history& k, std::uint64_t key, const key_state& found) {
+  std::string text = "key " + std::to_string(key) + " is " + in_words(found) + ", and can only be";
+  const std::vector<key_state> possible = is_settled(k) ? std::vector<key_state>{k.courses.front().state} : k.reachable;
+  for (std::size_t i = 0; i < possible.size(); ++i) text.append(i == 0 ? " " : " or ").append(in_words(possible[i]));
+  return text + story(k, false);
+}
+
+std::string history_model::judge(std::span<const indexes::entry> entries) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    key_state found;
+    if (at < entries.size() && entries[at].key < keys_[i]) return not_inserted(entries[at]);
+    if (at < entries.size() && entries[at].key == keys_[i]) {
+      found = entries[at++].value;
+      if (at < entries.size() && entries[at].key == keys_[i])
+        return "key " + std::to_string(keys_[i]) + " is present twice, with values " + std::to_string(*found) +
+               " and " + std::to_string(entries[at].value);
+    }
+    if (!allows(states_[i], found)) return why_not(states_[i], keys_[i], found);
+  }
+  if (at < entries.size()) return not_inserted(entries[at]);
+  for (const active_load& l : loads_)
+    if (std::string wrong = judge_load(l, entries); !wrong.empty()) return wrong;
+  return {};
+}
+
+// Some first part of it is there. Keys that others have worked on meanwhile say nothing.
+std::string history_model::judge_load(const active_load& l, std::span<const indexes::entry> entries) {
+  const indexes::entry* missing = nullptr;
+  for (const indexes::entry& e : l.ascending) {
+    const key_history& k = of(e.key);
+    if (k.under_way.size() != 1 || !k.told.empty()) continue;
+    const key_state found = state_in(entries, e.key);
+    if (!found && missing == nullptr) missing = &e;
+    if (found == e.value && missing != nullptr)
+      return "a load was cut off: key " + std::to_string(e.key) + " is there, and key " + std::to_string(missing->key) +
+             ", which comes before it in the load, is not";
+  }
+  return {};
+}
+
+std::string history_model::under_way() const {
+  std::string text;
+  for (std::size_t t = 0; t < running_.size(); ++t) {
+    const running_operation& r = running_[t];
+    if (!r.on) continue;
+    text += (text.empty() ? "" : ", ") + r.words + (running_.size() > 1 ? " of thread " + std::to_string(t) : "");
+  }
+  return text;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,145 @@
+// A library with PiBench's interface as a subject of verification.
+#include "checker/verify/library_subject.hpp"
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/pool_file.hpp"
+#include "checker/simulator/simulated_library.hpp"
+#include <pmlab/pibench/library.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+namespace pmlab::verify {
+namespace {
+
+constexpr std::size_t pool_bytes = std::size_t{32} << 20;
+
+class library_target final : public target {
+ public:
+  library_target(const pibench::library& library, const std::string& pool) {
+    tree_options_t options;
+    options.pool_path = pool;
+    options.pool_size = pool_bytes;
+    options.num_threads = 8;
+    tree_ = library.create(options);
+  }
+
+  answer perform(const step& s) override {
+    using indexes::outcome;
+    const char* const key = reinterpret_cast<const char*>(&s.key);
+    const char* const value = reinterpret_cast<const char*>(&s.value);
+    constexpr std::size_t size = sizeof(std::uint64_t);
+    switch (s.what) {
+      case action::insert:
+      case action::load:
+      case action::upsert: return {tree_->insert(key, size, value, size) ? outcome::inserted : outcome::exists, {}};
+      case action::update: return {tree_->update(key, size, value, size) ? outcome::updated : outcome::absent, {}};
+      case action::erase: return {tree_->remove(key, size) ? outcome::erased : outcome::absent, {}};
+      case action::find: break;
+    }
+    std::uint64_t found = 0;
+    if (!tree_->find(key, size, reinterpret_cast<char*>(&found))) return {};
+    return {{}, found};
+  }
+
+  std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override {
+    char* records = nullptr;
+    const int count =
+        tree_->scan(reinterpret_cast<const char*>(&from), sizeof from, static_cast<int>(out.size()), records);
+    const std::size_t entries = count < 0 ? 0 : std::min(static_cast<std::size_t>(count), out.size());
+    if (entries != 0) std::memcpy(out.data(), records, entries * sizeof(indexes::entry));
+    return entries;
+  }
+
+  // The interface has no walk: what a search finds is there.
+  void entries(std::vector<indexes::entry>& out) override {
+    out.clear();
+    for (const std::uint64_t key : *keys_)
+      if (const answer a = perform({action::find, key, 0}); a.found) out.push_back({key, *a.found});
+  }
+  void know_keys(const std::vector<std::uint64_t>& keys) override { keys_ = &keys; }
+
+  std::string check() override { return {}; }
+  std::optional<std::uint64_t> held_bytes() override { return std::nullopt; }
+
+ private:
+  std::unique_ptr<tree_api> tree_;
+  const std::vector<std::uint64_t>* keys_ = nullptr;
+};
+
+struct loaded_library {
+  explicit loaded_library(const std::string& path) : running(path), recovering(pibench::library::fresh_copy(path)) {}
+  pibench::library running;
+  pibench::library recovering;
+};
+
+std::optional<loaded_library>& loaded() {
+  static std::optional<loaded_library> library;
+  return library;
+}
+
+// A file that is there for its name. The processes of a campaign follow each other, so they share it; the one that
+// began removes it when it ends, whatever became of the others.
+class pool_name {
+ public:
+  pool_name() : owner_(::getpid()) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
+    path_ = (folder / ("pmlab-verify-" + std::to_string(owner_) + ".pool")).string();
+  }
+  pool_name(const pool_name&) = delete;
+  pool_name& operator=(const pool_name&) = delete;
+  ~pool_name() {
+    if (::getpid() == owner_) std::remove(path_.c_str());
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  pid_t owner_;
+  std::string path_;
+};
+
+const std::string& served_path() {
+  static const pool_name pool;
+  return pool.path();
+}
+
+std::unique_ptr<target> open_running() {
+  simulator::machine& machine = simulator::the_machine();
+  machine.quietly([&] {
+    std::remove(served_path().c_str());
+    simulator::serve_file(served_path(), machine.memory());
+  });
+  return std::make_unique<library_target>(loaded()->running, served_path());
+}
+
+std::unique_ptr<target> open_recovered() {
+  return std::make_unique<library_target>(loaded()->recovering, served_path());
+}
+
+void close_running() {
+  std::remove(served_path().c_str());
+  simulator::serve_file(served_path(), nullptr);
+}
+
+}  // namespace
+
+const subject& load_library(const std::string& path, bool scans) {
+  simulator::check_simulated(path);
+  static subject kind;
+  loaded().emplace(path);
+  static_cast<void>(served_path());  // this process's
+  kind.name = std::filesystem::path(path).filename().string();
+  kind.ordered = kind.image_is_ordered = scans;
+  kind.reserves_sentinels = true;
+  kind.open_simulated = open_running;
+  kind.open_recovered = open_recovered;
+  kind.after_run = close_running;
+  return kind;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,382 @@
+// What a round does.
+#include "checker/verify/round_plan.hpp"
+#include "checker/verify/image_medium.hpp"
+#include <pmlab/base/random.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+constexpr std::size_t trial_bytes = std::size_t{64} << 20;
+
+// More than enough to split every index's nodes.
+constexpr std::size_t grown_keys = 2600;
+
+using key_list = std::vector<std::uint64_t>;
+
+// Makes the plan of one round.
+class planner {
+ public:
+  planner(const subject& kind, const round_options& options)
+      : kind_(kind), options_(options), source_(options.seed * 1000003 + 11) {}
+
+  round_plan make() {
+    if (options_.full) plan_.space = limit(), plan_.space_of_copies = limit();
+    // Either of two media, or both.
+    if (options_.full && kind_.has_threads) {
+      const std::uint64_t which = source_.below(3);
+      if (which == 0) plan_.space = {};
+      if (which == 1) plan_.space_of_copies = {};
+    }
+    for (unsigned p = 0; p <= options_.reopenings; ++p) plan_.phases.emplace_back(options_.threads);
+    if (options_.thin)
+      thin();
+    else
+      usual();
+    for (const step& s : plan_.prepare) expect(s, plan_.before);
+    std::sort(plan_.keys.begin(), plan_.keys.end());
+    plan_.keys.erase(std::unique(plan_.keys.begin(), plan_.keys.end()), plan_.keys.end());
+    leave_out_steps();
+    return std::move(plan_);
+  }
+
+ private:
+  // ---- keys, in the order in which they are hard ----
+
+  [[nodiscard]] key_list usual_keys(std::size_t count) {
+    splitmix64 source(options_.seed * 31 + 7);
+    // Dense keys share nodes and lines; the others spread over the whole range.
+    constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
+                                 key_set::anywhere, key_set::extremes, key_set::high_bits};
+    const key_set keys = kinds[source.below(std::size(kinds))];
+    const bool tame = keys == key_set::dense || keys == key_set::anywhere;
+    return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
+  }
+
+  static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
+
+  // First keys of one 32nd of the hashes, which deepen the directory there; then keys of the other half, whose segment
+  // splits while so many entries of the directory lead to it that they fill several lines.
+  [[nodiscard]] key_list uneven_keys() {
+    constexpr unsigned prefix_bits = 5;
+    const std::uint64_t prefix = source_.next() << (64 - prefix_bits);
+    key_list keys;
+    for (std::size_t i = 0; i < grown_keys; ++i) {
+      const std::uint64_t hash = source_.next();
+      const std::uint64_t other_half = (~prefix & top_bit) | (hash & ~top_bit);
+      keys.push_back(kind_.key_of_hash(i < grown_keys * 2 / 5 ? prefix | hash >> prefix_bits : other_half));
+    }
+    return keys;
+  }
+
+  [[nodiscard]] key_list keys_of_half(bool upper) {
+    key_list keys;
+    for (std::size_t i = 0; i < grown_keys / 2; ++i)
+      keys.push_back(kind_.key_of_hash((source_.next() & ~top_bit) | (upper ? top_bit : 0)));
+    return keys;
+  }
+
+  // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
+  [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
+    // Of an index and its copy, either one is about to split.
+    const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
+    const auto open = of_replica ? kind_.open_replica_on_image : kind_.open_image;
+    if (open == nullptr) return keys.size() / 2;
+    image_medium medium(trial_bytes);
+    medium.begin(simulator::persistent_memory::first_block, std::make_shared<simulator::block_table::extents>(), 0);
+    const std::unique_ptr<target> index = open(medium);
+    std::vector<std::size_t> splits;
+    std::uint64_t bytes = medium.used().allocated_bytes;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      index->perform({action::insert, keys[i], i});
+      const std::uint64_t now = medium.used().allocated_bytes;
+      if (now != bytes) splits.push_back(i);
+      bytes = now;
+    }
+    const std::size_t at = splits.empty() ? keys.size() / 2 : splits[source_.below(splits.size())];
+    const std::size_t before = source_.below(6);
+    return at > before ? at - before : 0;
+  }
+
+  // ---- rounds that begin empty, or just before a split ----
+
+  // Fills `fresh_` with the keys that come next.
+  void begin_grown() {
+    const std::uint64_t form = kind_.key_of_hash == nullptr ? 0 : source_.below(4);
+    std::vector<key_list> lists;
+    if (form <= 1) lists = {usual_keys(grown_keys)};
+    if (form == 2) lists = {uneven_keys()};
+    // Both halves of a hash table, each before a split of its own: they grow at once.
+    if (form == 3) lists = {keys_of_half(false), keys_of_half(true)};
+    std::vector<std::size_t> next;
+    for (const key_list& keys : lists) {
+      next.push_back(entries_before_a_split(keys));
+      for (std::size_t i = 0; i < next.back(); ++i) plan_.prepare.push_back({action::insert, keys[i], ++unique_});
+      plan_.keys.insert(plan_.keys.end(), keys.begin(), keys.end());
+    }
+    for (std::size_t i = 0; i < grown_keys; ++i)
+      for (std::size_t l = 0; l < lists.size(); ++l)
+        if (next[l] + i < lists[l].size()) fresh_.push_back(lists[l][next[l] + i]);
+  }
+
+  void usual() {
+    if (options_.grown)
+      begin_grown();
+    else
+      plan_.keys = usual_keys(options_.loaded ? std::max<std::size_t>(options_.keys, loaded_keys) : options_.keys);
+    ascending_ = plan_.keys;
+    std::sort(ascending_.begin(), ascending_.end());
+    std::size_t next_fresh = 0;
+    // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so that
+    // nodes empty again; the others stay where they are.
+    const bool adds = options_.grown || options_.full || source_.one_in(2);
+    const bool removes = !adds && source_.one_in(2);
+    // With threads, a quarter of the rounds goes for a few keys mostly: what one thread does another one is to see half
+    // done.
+    const std::size_t hot = options_.threads > 1 && !options_.grown && source_.one_in(4) ? 3 + source_.below(6) : 0;
+    const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
+    const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
+    // What a cache may get wrong is seen by readers: in half of its rounds most operations are theirs.
+    const bool reads = kind_.has_threads && source_.one_in(2);
+    const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
+    const auto mix_of = [&](std::size_t i) {
+      if (reads) return reading;
+      if (hot != 0 || (!adds && !removes)) return step_mix{};
+      return removes && i >= options_.operations / 2 ? removing : adding;
+    };
+    // A load finds room for rows of nodes where others do not put keys in between.
+    const std::size_t apart = options_.loaded && !source_.one_in(4) ? keys_apart : 0;
+    for (auto& phase : plan_.phases)
+      for (auto& thread : phase)
+        for (std::size_t i = 0; i < options_.operations; ++i) {
+          planned_step s;
+          s.what = {random_action(source_, mix_of(i)), plan_.keys[source_.below(plan_.keys.size())],
+                    source_.one_in(4) && !kind_.reserves_sentinels ? source_.below(3) : ++unique_};
+          if (kind_.reserves_sentinels && s.what.what == action::upsert) s.what.what = action::insert;
+          if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
+          const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
+          if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
+          if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
+          several_at_once(s);
+          thread.push_back(std::move(s));
+        }
+    if (options_.loaded) plan_.phases.front().front().front() = long_load(apart);
+  }
+
+  // ---- rounds that begin with many nodes of few entries ----
+
+  void thin() {
+    const std::size_t count = 300 + source_.below(source_.one_in(4) ? 1700 : 300);
+    constexpr key_set kinds[] = {key_set::dense, key_set::sequential, key_set::clustered, key_set::anywhere};
+    const key_list keys = make_keys(kinds[source_.below(std::size(kinds))], count, source_);
+    ascending_ = keys;
+    std::sort(ascending_.begin(), ascending_.end());
+    if (source_.one_in(3)) return rolling_window();
+    for (const std::uint64_t key : keys) plan_.prepare.push_back({action::insert, key, ++unique_});
+    // Of a range of the keys nearly all go, elsewhere most of them.
+    constexpr std::size_t lengths[] = {40, 200, 900, 900};
+    const std::size_t length = std::min(lengths[source_.below(std::size(lengths))], count);
+    const std::size_t from = source_.below(count - length + 1);
+    const std::size_t left_in_range = 1 + source_.below(10);
+    const std::size_t left_elsewhere = 8 + source_.below(24);
+    key_list left;
+    key_list victims;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool in_range = i - from < length;
+      const bool stays = in_range ? source_.below(length) < left_in_range : source_.one_in(left_elsewhere);
+      if (!stays) {
+        plan_.prepare.push_back({action::erase, ascending_[i], 0});
+        continue;
+      }
+      left.push_back(ascending_[i]);
+      if (in_range || i >= from + length) victims.push_back(ascending_[i]);
+    }
+    victims.insert(victims.end(), left.begin(), left.end() - static_cast<std::ptrdiff_t>(victims.size()));
+    key_list refill;
+    for (std::size_t run = 1 + source_.below(3); run > 0; --run) {
+      const std::size_t at = source_.one_in(2) ? from + source_.below(length) : source_.below(count);
+      const std::size_t end = std::min(at + 8 + source_.below(50), count);
+      refill.insert(refill.end(), ascending_.begin() + static_cast<std::ptrdiff_t>(at),
+                    ascending_.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    plan_.keys = left;
+    plan_.keys.insert(plan_.keys.end(), refill.begin(), refill.end());
+    ascending_ = plan_.keys;
+    std::sort(ascending_.begin(), ascending_.end());
+    ascending_.erase(std::unique(ascending_.begin(), ascending_.end()), ascending_.end());
+    empty_and_refill(victims, refill);
+  }
+
+  // Each thread erases some keys, adds others elsewhere, and most of the time erases those again.
+  void empty_and_refill(const key_list& victims, const key_list& refill) {
+    const bool together = source_.one_in(2);
+    for (auto& phase : plan_.phases) {
+      const std::size_t reader = source_.one_in(2) && options_.threads > 1 ? options_.threads - 1 : options_.threads;
+      std::size_t erased = 0;
+      std::size_t added = 0;
+      for (std::size_t t = 0; t < phase.size(); ++t) {
+        if (t == reader) {
+          while (phase[t].size() < options_.operations) phase[t].push_back(a_read());
+          continue;
+        }
+        if (together) erased = added = 0;
+        while (phase[t].size() < options_.operations) {
+          for (std::size_t n = 4 + source_.below(20); n > 0 && !victims.empty(); --n)
+            add_with_reads(phase[t], {action::erase, victims[erased++ % victims.size()], 0});
+          const std::size_t first = added;
+          for (std::size_t n = 4 + source_.below(30); n > 0; --n)
+            add_with_reads(phase[t], {source_.one_in(4) ? action::upsert : action::insert,
+                                      refill[added++ % refill.size()], ++unique_});
+          if (source_.one_in(3)) continue;
+          for (std::size_t i = first; i < added; ++i)
+            add_with_reads(phase[t], {action::erase, refill[i % refill.size()], 0});
+        }
+        phase[t].resize(options_.operations);
+      }
+    }
+  }
+
+  // The oldest key goes as the next one comes.
+  void rolling_window() {
+    const std::size_t width = 30 + source_.below(std::min<std::size_t>(ascending_.size() / 2, 120));
+    for (std::size_t i = 0; i < width; ++i) plan_.prepare.push_back({action::insert, ascending_[i], ++unique_});
+    plan_.keys = ascending_;
+    std::size_t number = 0;
+    for (auto& phase : plan_.phases)
+      while (phase.front().size() < options_.operations)
+        for (auto& thread : phase) {
+          const std::size_t oldest = number / 2 % (ascending_.size() - width);
+          const bool adds = number++ % 2 == 0;
+          if (source_.one_in(6))
+            thread.push_back(a_read());
+          else if (adds)
+            thread.push_back({{action::insert, ascending_[width + oldest], ++unique_}});
+          else
+            thread.push_back({{action::erase, ascending_[oldest], 0}});
+        }
+  }
+
+  void add_with_reads(round_plan::thread_steps& thread, const step& s) {
+    if (source_.one_in(6)) thread.push_back(a_read());
+    thread.push_back({s});
+  }
+
+  // ---- operations of many keys ----
+
+  [[nodiscard]] planned_step a_read() {
+    planned_step s;
+    s.what = {action::find, ascending_[source_.below(ascending_.size())], 0};
+    if (kind_.ordered && source_.one_in(3))
+      s.scan_length = 1 + source_.below(40);
+    else if (source_.one_in(3))
+      s.batch = some_keys();
+    return s;
+  }
+
+  void several_at_once(planned_step& s) {
+    if (kind_.ordered && source_.one_in(24))
+      s.scan_length = 1 + source_.below(source_.one_in(4) ? std::min<std::size_t>(plan_.keys.size(), 120) + 2 : 16);
+    else if (source_.one_in(s.what.what == action::find ? 3 : 30))
+      s.batch = some_keys();
+    else if (kind_.loads && source_.one_in(40))
+      s.load = neighbours(2 + source_.below(20));
+  }
+
+  // A batch is searched for sixteen at a time. Only a thread alone has a key in it twice: each find more that is under
+  // way on a key multiplies what promises must tell apart.
+  [[nodiscard]] key_list some_keys() {
+    constexpr std::size_t widths[] = {3, 9, 17, 40};
+    const std::size_t times = options_.threads == 1 ? 2 : 1;
+    key_list keys;
+    for (std::size_t n = 2 + source_.below(widths[source_.below(std::size(widths))]); n > 0; --n) {
+      const std::uint64_t key = ascending_[source_.below(ascending_.size())];
+      if (static_cast<std::size_t>(std::count(keys.begin(), keys.end(), key)) < times) keys.push_back(key);
+    }
+    return keys;
+  }
+
+  // Not among the first `left_out` keys.
+  [[nodiscard]] std::vector<indexes::entry> neighbours(std::size_t count, std::size_t left_out = 0) {
+    count = std::min(count, ascending_.size() - left_out);
+    const std::size_t from = left_out + source_.below(ascending_.size() - left_out - count + 1);
+    std::vector<indexes::entry> entries;
+    for (std::size_t i = from; i < from + count; ++i) entries.push_back({ascending_[i], ++unique_});
+    return entries;
+  }
+
+  // Into an empty index, or beside a few keys.
+  [[nodiscard]] planned_step long_load(std::size_t apart) {
+    if (source_.one_in(2))
+      for (std::size_t n = 1 + source_.below(40); n > 0; --n)
+        plan_.prepare.push_back(
+            {action::insert, ascending_[source_.below(apart != 0 ? apart : ascending_.size())], ++unique_});
+    constexpr std::size_t counts[] = {40, 150, loaded_keys, loaded_keys};
+    planned_step s;
+    s.load = neighbours(counts[source_.below(std::size(counts))], apart);
+    s.what = {action::load, s.load.front().key, 0};
+    return s;
+  }
+
+  // ---- the rest ----
+
+  [[nodiscard]] simulator::space_limit::plan limit() {
+    simulator::space_limit::plan p;
+    // A load, or what is about to split, asks for the next block soon.
+    const std::uint64_t soon = options_.grown || options_.loaded ? 2 : 5;
+    p.spare = source_.below(source_.one_in(2) ? soon : options_.loaded ? 20 : 60);
+    switch (source_.below(4)) {
+      case 0: break;  // for good
+      case 1: p.refused = 1 + source_.below(4); break;
+      case 2: p = {.spare = p.spare / 4, .refused = 40, .one_in = 2 + source_.below(2)}; break;
+      default: p = {.most_bytes = source_.below(8000)}; break;
+    }
+    return p;
+  }
+
+  void leave_out_steps() {
+    if (options_.steps.empty()) return;
+    std::size_t number = 0;
+    for (auto& phase : plan_.phases)
+      for (auto& thread : phase) {
+        round_plan::thread_steps kept;
+        for (planned_step& s : thread)
+          if (std::find(options_.steps.begin(), options_.steps.end(), number++) != options_.steps.end())
+            kept.push_back(std::move(s));
+        thread = std::move(kept);
+      }
+  }
+
+  static constexpr std::size_t loaded_keys = 500;
+  static constexpr std::size_t keys_apart = 40;
+
+  const subject& kind_;
+  const round_options& options_;
+  splitmix64 source_;
+  round_plan plan_;
+  key_list fresh_;
+  key_list ascending_;  // the keys that operations are about
+  std::uint64_t unique_ = 1000;
+};
+
+}  // namespace
+
+std::string to_string(const planned_step& s) {
+  if (s.scan_length != 0) return "scan(" + std::to_string(s.what.key) + ", " + std::to_string(s.scan_length) + ")";
+  std::string text;
+  for (const std::uint64_t key : s.batch) text.append(text.empty() ? "find_batch(" : ", ").append(std::to_string(key));
+  for (const indexes::entry& e : s.load)
+    text.append(text.empty() ? "load(" : ", ")
+        .append(std::to_string(e.key))
+        .append(": ")
+        .append(std::to_string(e.value));
+  return text.empty() ? to_string(s.what) : text + ")";
+}
+
+round_plan make_plan(const subject& kind, const round_options& options) { return planner(kind, options).make(); }
+
+}  // namespace pmlab::verify

@@ -1,0 +1,83 @@
+// Where in the source an address of code is.
+#include "checker/verify/source_lines.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include <dlfcn.h>
+
+namespace pmlab::verify {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& command) {
+  std::vector<std::string> lines;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  std::array<char, 4096> line;
+  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+    std::string text(line.data());
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+bool is_of_the_system(const std::string& place) {
+  return place.starts_with("/usr/") || place.starts_with("?") || place.find("/c++/") != std::string::npos;
+}
+
+// From the folder on that people know.
+std::string short_path(const std::string& place) {
+  const std::size_t tree = place.rfind("/pmlab/");
+  std::string text = tree == std::string::npos ? place : place.substr(tree + 7);
+  return text.substr(0, text.find(" (discriminator"));
+}
+
+// "pmlab::indexes::fast_fair<...>::insert(...)" is "insert".
+std::string short_name(const std::string& name) {
+  std::string flat;
+  int depth = 0;
+  for (const char c : name) {
+    if (c == '<' || c == '(') ++depth;
+    if (depth == 0) flat += c;
+    if ((c == '>' || c == ')') && depth > 0) --depth;
+  }
+  const std::size_t colon = flat.rfind("::");
+  return colon == std::string::npos ? flat : flat.substr(colon + 2);
+}
+
+std::string place_of(std::uintptr_t address) {
+  Dl_info object{};
+  // A return address is the one after the call.
+  if (address == 0 || ::dladdr(reinterpret_cast<void*>(address - 1), &object) == 0 || object.dli_fname == nullptr)
+    return "an unknown place";
+  const std::uintptr_t offset = address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase);
+  std::array<char, 32> hex;
+  std::snprintf(hex.data(), hex.size(), "%#lx", static_cast<unsigned long>(offset));
+  const std::vector<std::string> lines =
+      lines_of("addr2line -Cfi -e '" + std::string(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
+  // Function and place by turns, the innermost first.
+  for (std::size_t i = 0; i + 1 < lines.size(); i += 2)
+    if (!is_of_the_system(lines[i + 1])) return short_path(lines[i + 1]) + " (" + short_name(lines[i]) + ")";
+  return std::string(object.dli_fname) + "+" + hex.data();
+}
+
+}  // namespace
+
+std::string with_source_lines(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = text.find("{0x", at);
+    const std::size_t close = open == std::string_view::npos ? open : text.find('}', open);
+    if (close == std::string_view::npos) return result + std::string(text.substr(at));
+    result += text.substr(at, open - at);
+    result += place_of(std::strtoull(std::string(text.substr(open + 1, close - open - 1)).c_str(), nullptr, 16));
+    at = close + 1;
+  }
+  return result;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,169 @@
+// The indexes that can be verified.
+#include "checker/verify/subjects.hpp"
+#include "checker/verify/register_subject.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/spec.hpp>
+#include <pmlab/base/suggest.hpp>
+#include <pmlab/hybrid/specification.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+
+namespace pmlab::verify {
+namespace {
+
+// Filled while the program starts and while shared objects are loaded.
+std::deque<subject>& all() {
+  static std::deque<subject> subjects;
+  return subjects;
+}
+
+std::deque<combination>& combinations() {
+  static std::deque<combination> known;
+  return known;
+}
+
+// What the shared object registered that was loaded last.
+struct registered {
+  std::string subject;
+  bool anything = false;
+};
+registered& last_registered() {
+  static registered last;
+  return last;
+}
+
+subject* find(std::string_view name) {
+  for (subject& s : all())
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+// The shared objects of this program lie beside it.
+std::filesystem::path object_folder() {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return program.parent_path().parent_path() / "lib" / "pmlab" / "simulated" / "verify";
+}
+
+void load_own_object(const std::string& name) {
+  const std::filesystem::path object = object_folder() / (name + ".so");
+  if (!std::filesystem::exists(object))
+    throw error("the simulated half of " + name + " is missing", "build pmlab again: cmake --build");
+  load_subject(object.string());
+}
+
+const combination& find_combination(const std::string& name) {
+  for (bool loaded = false;; loaded = true) {
+    for (const combination& c : combinations())
+      if (c.name == name) return c;
+    if (loaded || !std::filesystem::exists(object_folder() / (name + ".so")))
+      throw error("nothing is called " + name + "(...)",
+                  "write cache(INDEX,...), hybrid(hash=INDEX@pmem,tree=INDEX@dram) or an index's name");
+    load_own_object(name);
+  }
+}
+
+// What `given` makes of its parts. It is kept, since whoever asks for it again may get the same.
+const subject& combine(const std::string& text, const spec& given) {
+  const combination& made = find_combination(given.name);
+  std::vector<const subject*> parts;
+  std::vector<bool> in_dram;
+  for (const std::string& part : made.parts(given)) {
+    constexpr std::string_view suffix = "@dram";
+    in_dram.push_back(part.ends_with(suffix));
+    parts.push_back(&find_subject(part.substr(0, part.size() - (in_dram.back() ? suffix.size() : 0))));
+    if (in_dram.back() && !parts.back()->open_in_dram)
+      throw error(parts.back()->name + " cannot be verified in DRAM", "name an index of pmlab");
+  }
+  subject whole;
+  whole.name = text;
+  whole.ordered = std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->ordered; });
+  whole.image_is_ordered = parts.front()->image_is_ordered;
+  whole.key_of_hash = parts.front()->key_of_hash;
+  whole.open_image = parts.front()->open_image;
+  if (parts.size() > 1) whole.open_replica_on_image = parts[1]->open_image;
+  whole.open_durable_part =
+      parts.front()->open_durable_part ? parts.front()->open_durable_part : parts.front()->open_simulated;
+  whole.has_threads = true;
+  whole.reserves_sentinels =
+      std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->reserves_sentinels; });
+  whole.open_simulated = [parts, in_dram, given, combine = made.combine] {
+    std::vector<std::unique_ptr<target>> open;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      open.push_back(in_dram[i] ? parts[i]->open_in_dram() : parts[i]->open_simulated());
+    return combine(given, std::move(open));
+  };
+  all().push_back(std::move(whole));
+  return all().back();
+}
+
+}  // namespace
+
+std::vector<std::string> subject_names() {
+  std::vector<std::string> names;
+  for (const subject& s : all()) names.push_back(s.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string load_subject(const std::string& path) {
+  last_registered() = {};
+  if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
+    throw error("cannot load " + path + ": " + ::dlerror(), "build it with pmlab_simulate, or scripts/pmlab-c++");
+  if (!last_registered().anything)
+    throw error(path + " registers no index",
+                "see checker/verify/register_subject.hpp, or give a PiBench library by --library");
+  return last_registered().subject;
+}
+
+const subject& find_subject(std::string_view name) {
+  const spec given = parse_spec(hybrid::specification_of(name));
+  subject* const found = find(name);
+  if (found == nullptr && (!given.arguments.empty() || !given.options.empty()))
+    return combine(std::string(name), given);
+  if (found == nullptr) {
+    const std::vector<std::string> names = subject_names();
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    throw error("there is no index '" + std::string(name) + "' to verify",
+                "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
+  }
+  if (!found->open_simulated) load_own_object(found->name);
+  return *found;
+}
+
+}  // namespace pmlab::verify
+
+extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
+  using namespace pmlab::verify;
+  last_registered() = {part->name, true};
+  subject* known = find(part->name);
+  if (known == nullptr) {
+    all().push_back({});
+    known = &all().back();
+    known->name = part->name;
+  }
+  known->ordered = part->ordered;
+  known->image_is_ordered = part->image_is_ordered;
+  known->loads = part->loads;
+  known->key_of_hash = part->key_of_hash;
+  if (part->open_simulated) known->open_simulated = part->open_simulated;
+  if (part->open_in_dram) known->open_in_dram = part->open_in_dram;
+  // The program's own is faster than an instrumented one; a mutant's is its own.
+  if (known->open_image == nullptr || part->is_mutant) known->open_image = part->open_image;
+}
+
+extern "C" void pmlab_verify_register_combination(const pmlab::verify::combination* made) {
+  using namespace pmlab::verify;
+  last_registered().anything = true;
+  combinations().push_front(*made);
+}

@@ -1,0 +1,150 @@
+// An index as verification sees it: opened on some medium, behind virtual calls.
+#pragma once
+
+#include "checker/verify/image_medium.hpp"
+#include "checker/verify/operations.hpp"
+#include <pmlab/base/spec.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::verify {
+
+class target {
+ public:
+  // It stands for its medium in what is made of it. Nothing takes time where things are verified.
+  static constexpr media::optional_parts parts{};
+
+  target() = default;
+  target(const target&) = delete;
+  target& operator=(const target&) = delete;
+  virtual ~target() = default;
+
+  virtual answer perform(const step& s) = 0;
+  // values[i] := find(keys[i]), as indexes::point_index.
+  virtual void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
+    for (std::size_t i = 0; i < keys.size(); ++i) values[i] = perform({action::find, keys[i], 0}).found;
+  }
+  // As indexes::loadable_index.
+  virtual std::size_t load(std::span<const indexes::entry> ascending) {
+    for (std::size_t i = 0; i < ascending.size(); ++i)
+      if (perform({action::insert, ascending[i].key, ascending[i].value}).changed == indexes::outcome::full) return i;
+    return ascending.size();
+  }
+  // Only of ordered ones: as indexes::ordered_index.
+  virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
+  // Every entry, in ascending order of keys (equal keys side by side), in place of what is in `out`.
+  virtual void entries(std::vector<indexes::entry>& out) = 0;
+  // The keys that a run uses, ascending: for a target that has no walk of its own. They outlive it.
+  virtual void know_keys(const std::vector<std::uint64_t>& /*keys*/) {}
+  // The first violated invariant; "": none.
+  virtual std::string check() = 0;
+  // The same of an index that was opened this moment, and has nothing to put off any more.
+  virtual std::string check_opened() { return check(); }
+  // Bytes of the medium that the index knows it holds; nothing: it cannot tell.
+  virtual std::optional<std::uint64_t> held_bytes() = 0;
+};
+
+template <indexes::point_index Index, class Medium>
+class typed_target final : public target {
+ public:
+  // On a medium of its own.
+  typed_target() requires std::default_initializable<Medium> : own_(std::make_unique<Medium>()),
+                                                               index_(Index::open(*own_)) {}
+  explicit typed_target(Medium& medium) : index_(Index::open(medium)) {}
+
+  answer perform(const step& s) override { return verify::perform(s, index_); }
+
+  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) override {
+    index_.find_batch(keys, values);
+  }
+
+  std::size_t load(std::span<const indexes::entry> ascending) override {
+    if constexpr (indexes::loadable_index<Index>) return index_.load(ascending);
+    return target::load(ascending);
+  }
+
+  std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override {
+    if constexpr (indexes::ordered_index<Index>) return index_.scan(from, out);
+    return 0;
+  }
+
+  void entries(std::vector<indexes::entry>& out) override {
+    out.clear();
+    index_.for_each([&out](std::uint64_t key, std::uint64_t value) { out.push_back({key, value}); });
+    if constexpr (!indexes::ordered_index<Index>)
+      std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  }
+
+  std::string check() override { return first_of(index_.check()); }
+  std::string check_opened() override {
+    if constexpr (requires { index_.check_opened(); }) return first_of(index_.check_opened());
+    return check();
+  }
+
+  std::optional<std::uint64_t> held_bytes() override { return index_.stats().medium_bytes; }
+
+ private:
+  static std::string first_of(const indexes::check_report& report) {
+    return report.ok() ? std::string() : report.violations.front();
+  }
+
+  std::unique_ptr<Medium> own_;
+  Index index_;
+};
+
+// How an index is opened.
+struct subject {
+  std::string name;
+  bool ordered = false;
+  bool image_is_ordered = false;  // so is what is opened on an image
+  bool loads = false;             // its `load` is more than one insert after the other
+  // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
+  std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
+  // Its recovery differs from that of the index whose name it has.
+  bool is_mutant = false;
+  // On the memory that the simulated machine watches; instrumented.
+  std::function<std::unique_ptr<target>()> open_simulated{};
+  // In DRAM of the simulated machine, for a combination that has a part there; instrumented.
+  std::function<std::unique_ptr<target>()> open_in_dram{};
+  // The part of that which a crash leaves to be recovered, where that is not all of it.
+  std::function<std::unique_ptr<target>()> open_durable_part{};
+  // It starts threads of its own: its rounds have a schedule, even with one thread.
+  bool has_threads = false;
+  // On an image.
+  std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
+
+  // Of an index that has its memory where it likes, and cannot be opened on an image: it is opened where it was, in a
+  // process that has crashed, by code that has not run yet.
+  std::unique_ptr<target> (*open_recovered)() = nullptr;
+  void (*after_run)() = nullptr;
+  // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
+  bool reserves_sentinels = false;
+
+  // Of a combination with a copy of its data: the copy's index on an image, so that it can be brought to the end of its
+  // space as well. Or nullptr.
+  std::unique_ptr<target> (*open_replica_on_image)(image_medium& medium) = nullptr;
+};
+
+// What an index is made into: a cache in front of it, or several of them side by side. Its specification,
+// NAME(INDEX,...,KEY=VALUE,...), says of what.
+struct combination {
+  std::string name;
+  // The specifications of the indexes that it is made of; of the first one, all is that a crash leaves. Those that end in
+  // "@dram" are in DRAM. Throws pmlab::error if `given` cannot be understood.
+  std::vector<std::string> (*parts)(const spec& given) = nullptr;
+  // Instrumented; `parts` are open, in that order.
+  std::unique_ptr<target> (*combine)(const spec& given, std::vector<std::unique_ptr<target>> parts) = nullptr;
+};
+
+}  // namespace pmlab::verify

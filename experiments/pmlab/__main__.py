@@ -1,0 +1,62 @@
+"""python3 -m pmlab run|claims|report ARGUMENTS: the program pmlab becomes this for the three commands.
+
+Each command is a module pmlab.COMMAND.command with main(arguments) -> exit status. It is imported when it is called, so
+that only `pmlab report` needs matplotlib."""
+
+import importlib
+import os
+import signal
+import sys
+
+from . import errors, processes
+from .spelling import nearest
+
+COMMANDS = ("run", "claims", "report")
+
+
+def _complain(problem):
+    print(f"pmlab: error: {problem}", file=sys.stderr)
+
+
+def _dispatch(arguments):
+    if sys.version_info < (3, 11):
+        raise errors.Failure(f"this Python is version {sys.version.split()[0]}, and pmlab needs 3.11",
+                             "name another one in PMLAB_PYTHON")
+    if not arguments:
+        raise errors.Failure("no command was given", f"give one of {', '.join(COMMANDS)}")
+    command, *rest = arguments
+    if command not in COMMANDS:
+        raise errors.Failure(f"there is no command '{command}'", f"did you mean {nearest(command, COMMANDS)}?")
+    return importlib.import_module(f"pmlab.{command}.command").main(rest)
+
+
+def _flush(status):
+    """What was printed may still lie in a buffer: a full device shows here at the latest."""
+    try:
+        sys.stdout.flush()
+        return status
+    except OSError as problem:
+        # Otherwise Python tries again at its exit, and complains a second time.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"cannot write to standard output: {problem.strerror}; give it a file, a pipe or a terminal with room")
+        return errors.FAILURE if status == errors.SUCCESS else status
+
+
+def main():
+    """Runs one command. Exit statuses are those of the C++ commands: 0, 1 (found while working), 2 (bad input)."""
+    try:
+        # As other programs: a reader that has read enough (head) is no error.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        with processes.signals():
+            return _flush(_dispatch(sys.argv[1:]))
+    except errors.Failure as failure:
+        _complain(failure)
+        return _flush(failure.status)
+    except OSError as problem:
+        name = f"{problem.filename}: " if problem.filename else ""
+        _complain(f"{name}{problem.strerror or problem}; check the path and its permissions")
+        return _flush(errors.FAILURE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+"""`pmlab claims`: what is claimed of persistent memory and of indexes on it, as rules that measurements decide.
+docs/claims.md."""
+
+from .catalogue import every_claim
+from .verdicts import judge_folder
+
+__all__ = ["claim_ids", "judge_folder"]
+
+
+def claim_ids():
+    """Of all claims: M1 to M26, I1 to I11."""
+    return [claim.id for claim in every_claim()]

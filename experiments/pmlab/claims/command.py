@@ -1,0 +1,183 @@
+"""`pmlab claims`: measures the cases that the claims need, judges each claim, and shows the verdicts."""
+
+import os
+import tempfile
+
+from .. import arguments, errors, processes, programs
+from ..errors import Failure
+from ..json_files import check_writable, read_json, table_beside, write_json
+from ..spelling import nearest, shell_form
+from .catalogue import every_claim
+from .drive import measure_drive
+from .evidence import Evidence
+from .judging import NOT_MEASURED, judge
+from .tables import rules_markdown, rules_table, verdicts_table, verdicts_to_json
+from .verdicts import judge_result_set
+
+_DESCRIPTION = "Measures and judges what is claimed of persistent memory"
+_EXAMPLES = """\
+examples:
+  pmlab claims --medium simulated:aep
+  pmlab claims --medium pmem:/mnt/pmem/test.pool --ssd /mnt/nvme --json verdicts.json
+  pmlab claims --from aep.json M1 M8
+  pmlab claims --from results/quick I1 I2"""
+
+
+def _parser():
+    parser = arguments.Parser(prog="pmlab claims", description=_DESCRIPTION, epilog=_EXAMPLES)
+    add = parser.add_argument
+    add("claims", nargs="*", metavar="CLAIM", help="only these: M1 M8 ...; all if not given")
+    add("--medium", help="dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE; dram if not given")
+    add("--overwrite", action="store_true", help="overwrite an existing pool")
+    add("--reuse", action="store_true", help="use the free space of an existing pool; its contents stay as they are")
+    add("--quiet", action="store_true", help="no progress on stderr")
+    add("--suite", help="paper | FILE.toml: the suite that has the cases; paper if not given")
+    add("--from", dest="results_of", metavar="FILE | FOLDER",
+        help="judge the results of `pmlab microbench --json` or `pmlab run`, and measure nothing")
+    add("--results", metavar="FILE", help="write the measurements there, for --from and for the report")
+    add("--json", metavar="FILE", help="write the verdicts there (docs/claims.md); -: to standard output")
+    add("--ssd", metavar="FOLDER", help="for M22, measure the drive below FOLDER with fio")
+    add("--spread", metavar="PERCENT", help="repeat until repetitions agree so well; 5 if not given")
+    add("--prefetchers", metavar="off | on", help="off: switch the CPU's prefetchers off for the run (root); on: leave them")
+    add("--list", action="store_true", help="show the claims and their rules, and measure nothing")
+    add("--markdown", action="store_true", help="with --list: as docs/claims.md has it")
+    return parser
+
+
+def _chosen_claims(ids):
+    known = [claim.id for claim in every_claim()]
+    for name in ids:
+        if name not in known:
+            raise Failure(f"there is no claim '{name}'",
+                          f"did you mean {nearest(name, known)}? `pmlab claims --list` names them")
+    return [claim for claim in every_claim() if not ids or claim.id in ids]
+
+
+def _memory_claims(chosen, ids):
+    """Claims about indexes are judged from a folder of `pmlab run`: this command does not measure them."""
+    for claim in chosen:
+        if ids and not claim.of_memory:
+            raise Failure(f"claim {claim.id} is about indexes",
+                          "run its experiments with `pmlab run`, and give that folder: --from FOLDER")
+    return [claim for claim in chosen if claim.of_memory]
+
+
+def _check_options(given):
+    if given.results_of and (given.medium or given.suite):
+        raise Failure("--from judges results that are there, so --medium and --suite have no effect", "leave them out")
+    if not given.results_of and given.ssd and not os.path.isdir(given.ssd):
+        raise Failure(f"no folder {given.ssd}", "give --ssd a folder on the drive to write in")
+    if given.markdown and not given.list:
+        raise Failure("--markdown is a form of --list", "give both")
+    for path in (given.json, given.results):
+        if path:
+            check_writable(path)
+
+
+class _ChildFailed(Exception):
+    """`pmlab microbench` refused or failed, and has complained on stderr itself."""
+
+    def __init__(self, status):
+        super().__init__(status)
+        self.status = status
+
+
+def _microbench(given, suite):
+    """The words of `pmlab microbench` that choose memory and suite."""
+    words = [programs.pmlab(), "microbench", "--medium", given.medium or "dram", "--suite", suite]
+    words += [option for option, wanted in (("--reuse", given.reuse), ("--overwrite", given.overwrite)) if wanted]
+    return words
+
+
+def _case_names(given, suite):
+    """Of the suite. The program knows them, and refuses a bad medium or suite here, before anything is measured."""
+    status, listed = processes.capture([*_microbench(given, suite), "--list"])
+    if status != 0:
+        raise _ChildFailed(status)
+    lines = listed.splitlines()[1:]  # a title, the cases, a blank line, their number
+    return [line.split()[0] for line in lines[:lines.index("")]] if "" in lines else []
+
+
+def _filter_for(given, chosen, suite):
+    """The cases of the suite that the claims need, as the expression that `pmlab microbench --filter` takes."""
+    needed = {name for claim in chosen for name in claim.cases}
+    names = [name for name in _case_names(given, suite) if name in needed]
+    if not names:
+        raise Failure(f"suite {suite} has none of the cases that these claims need", "use --suite paper")
+    return f"^({'|'.join(names)})$"
+
+
+def _measure(given, chosen):
+    """The document that `pmlab microbench` wrote of the cases of these claims, and its exit status: a run that ends early
+    leaves the figures that it has. Raises _ChildFailed: it left none."""
+    suite = given.suite or "paper"
+    words = [*_microbench(given, suite), "--filter", _filter_for(given, chosen, suite)]
+    for option, value in (("--spread", given.spread), ("--prefetchers", given.prefetchers)):
+        words += [option, value] if value else []
+    words += ["--quiet"] if given.quiet else []
+    with tempfile.NamedTemporaryFile(prefix="pmlab-claims-") as written:
+        status = processes.run([*words, "--json", written.name], output=os.devnull)
+        if os.path.getsize(written.name) == 0:
+            raise _ChildFailed(status or errors.FAILURE)
+        return read_json(written.name), status
+
+
+def _add_drive(document, given, chosen):
+    """M22 needs a device that is no memory."""
+    cases = document.get("cases") if isinstance(document, dict) else None
+    if not isinstance(cases, list) or all(claim.id != "M22" for claim in chosen):
+        return
+    others = [c for c in cases if not (isinstance(c, dict) and str(c.get("name")).startswith("drive-"))]
+    if len(others) == len(cases) or given.ssd:
+        document["cases"] = others + measure_drive(given.ssd)
+
+
+def _judge_folder(given, chosen, command):
+    if given.json or given.results or given.ssd:
+        raise Failure("the verdicts on a folder of results are written into it, one file for each medium",
+                      "leave --json, --results and --ssd out")
+    verdicts = judge_result_set(given.results_of, chosen, command)
+    for table in verdicts.tables:
+        print(table)
+    print(verdicts.summary)
+    return errors.FAILURE if verdicts.unmeasured else errors.SUCCESS
+
+
+def _judge_memory(given, chosen, command):
+    chosen = _memory_claims(chosen, given.claims)
+    status = errors.SUCCESS
+    if not given.results_of:
+        document, status = _measure(given, chosen)
+    else:
+        document = read_json(given.results_of)
+    _add_drive(document, given, chosen)
+    if given.results:
+        write_json(given.results, document)
+    evidence = Evidence(document, given.results_of or "the result of `pmlab microbench`")
+    judgements = [judge(claim, evidence) for claim in chosen]
+    if given.json:
+        write_json(given.json, verdicts_to_json(judgements, evidence, command, given.results_of))
+    table = table_beside(given.json if given.json == "-" else given.results)
+    print(verdicts_table(judgements, evidence), end="", file=table)
+    lacking = [j.claim.id for j in judgements if j.verdict == NOT_MEASURED]
+    if not lacking:
+        return status
+    print(f"not measured: run `pmlab claims --medium MEDIUM {' '.join(lacking)}`", file=table)
+    return errors.FAILURE
+
+
+def main(words):
+    """Runs `pmlab claims WORDS`; its exit status."""
+    given = _parser().parse_args(words)
+    command = shell_form(["claims", *words])
+    chosen = _chosen_claims(given.claims)
+    _check_options(given)
+    if given.list:
+        print((rules_markdown if given.markdown else rules_table)(chosen), end="")
+        return errors.SUCCESS
+    if given.results_of and os.path.isdir(given.results_of):
+        return _judge_folder(given, chosen, command)
+    try:
+        return _judge_memory(given, chosen, command)
+    except _ChildFailed as failed:
+        return failed.status

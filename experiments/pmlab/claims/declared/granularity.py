@@ -1,0 +1,56 @@
+"""M6, M11, M26: which sizes of access suit the memory."""
+
+from ..claim import MEMORY, NS, TIMES, Claim, Condition
+from ..limits import at_least, at_most, between
+from ..paper_cases import (BANDWIDTH_SIZES, THEN_FENCE_SIZES, load, read_latency, readable_size, share_of_highest,
+                           store_then_fence, write_latency)
+from ..quantity import lowest, ratio
+from ..words import FALLS, MICROSECOND, MILLISECOND, SAME
+
+_SOURCE = "[Han21], section 2"
+
+
+def _latency(side, latency, size, must_be):
+    return Condition(f"{readable_size(size)} at random, {side}", NS, latency("random", size), must_be)
+
+
+def _step(side, latency, above, below, must_be):
+    return Condition(f"{side}: {readable_size(above)} over {readable_size(below)}", TIMES,
+                     ratio(latency("random", above), latency("random", below)), must_be)
+
+
+def _worst_of_the_range(bandwidth, sizes):
+    """From 256 B to 4 KB: the worst of them over the best of all sizes."""
+    return lowest(share_of_highest(bandwidth, "random", size, 4, sizes) for size in ("256", "1K", "4K"))
+
+
+CLAIMS = [
+    Claim("M6", "The best size is 256 B, and up to 1 KB latency stays in nanoseconds.", _SOURCE, [MEMORY], [
+        _step("reads", read_latency, "256", "64", at_most(SAME)),
+        _step("reads", read_latency, "1K", "256", at_least(SAME)),
+        _step("writes", write_latency, "256", "64", at_most(SAME)),
+        _step("writes", write_latency, "1K", "256", at_least(SAME)),
+        _latency("read", read_latency, "1K", at_most(MICROSECOND)),
+        _latency("written", write_latency, "1K", at_most(MICROSECOND))]),
+    Claim("M11", "Below 512 B an access takes hundreds of nanoseconds, kilobytes take microseconds, megabytes milliseconds.",
+          _SOURCE, [MEMORY], [
+              _latency("read", read_latency, "256", between(100, MICROSECOND)),
+              _latency("written", write_latency, "256", between(100, MICROSECOND)),
+              _latency("read", read_latency, "4K", between(MICROSECOND, MILLISECOND)),
+              _latency("written", write_latency, "4K", between(MICROSECOND, MILLISECOND)),
+              _latency("read", read_latency, "16M", at_least(MILLISECOND)),
+              _latency("written", write_latency, "16M", at_least(MILLISECOND))]),
+    Claim("M26", "The best range of sizes is 256 B to 4 KB.", _SOURCE, [MEMORY], [
+        Condition("reads, 4 threads: worst of 256 B to 4 KB over the best of all sizes", TIMES,
+                  _worst_of_the_range(load, BANDWIDTH_SIZES), at_least(1 / SAME)),
+        Condition("writes, 4 threads: worst of 256 B to 4 KB over the best of all sizes", TIMES,
+                  _worst_of_the_range(store_then_fence, THEN_FENCE_SIZES), at_least(1 / SAME)),
+        Condition("reads, 4 threads: 64 B over the best of all sizes", TIMES,
+                  share_of_highest(load, "random", "64", 4, BANDWIDTH_SIZES), at_most(1 / SAME)),
+        Condition("writes, 4 threads: 64 B over the best of all sizes", TIMES,
+                  share_of_highest(store_then_fence, "random", "64", 4, THEN_FENCE_SIZES), at_most(1 / SAME)),
+        Condition("reads, 16 threads: 64 KB over 4 KB", TIMES,
+                  ratio(load("random", "64K", 16), load("random", "4K", 16)), at_most(FALLS)),
+        Condition("writes, 16 threads: 64 KB over 4 KB", TIMES,
+                  ratio(store_then_fence("random", "64K", 16), store_then_fence("random", "4K", 16)), at_most(FALLS))]),
+]

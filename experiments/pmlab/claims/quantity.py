@@ -1,0 +1,97 @@
+"""What judges compare: quantities made of the figures of cases.
+
+A quantity knows the cases that it needs, so a claim's cases are listed once. It can be taken of measured figures, of
+published ones, and of the figures of a single repeat."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .evidence import NotApplicable
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """`of(evidence, figure)` is its value, where `figure(name, path)` looks a figure up and raises as Evidence.figure
+    does; `evidence` is for facts that are no figures: which memory a case ran on."""
+
+    cases: tuple[str, ...]
+    of: Callable
+
+
+def measured(name, path="value"):
+    """The figure of a case: nanoseconds, GiB/s, or the figure at `path`."""
+    return Quantity((name,), lambda evidence, figure: figure(name, path))
+
+
+def made_of(quantities, function):
+    """`function` of the values of these quantities."""
+    quantities = tuple(quantities)
+    return Quantity(tuple(name for q in quantities for name in q.cases),
+                    lambda evidence, figure: function(*(q.of(evidence, figure) for q in quantities)))
+
+
+def _over(above, below):
+    """As floating point has it: a memory that answered nothing in a phase must not end the judging of the others."""
+    if below != 0:
+        return above / below
+    return math.nan if above == 0 else math.copysign(math.inf, above)
+
+
+def ratio(above, below):
+    return made_of((above, below), _over)
+
+
+def times(factor, quantity):
+    return made_of((quantity,), lambda value: factor * value)
+
+
+def highest(quantities):
+    return made_of(quantities, lambda *values: max(values))
+
+
+def lowest(quantities):
+    return made_of(quantities, lambda *values: min(values))
+
+
+def percent_below(first, second):
+    """By how many percent `first` is below `second`; negative: above it."""
+    return made_of((first, second), lambda a, b: 100 * (1 - _over(a, b)))
+
+
+def largest_difference(pairs):
+    """By how many percent the two of a pair differ, of the pair that differs most: the larger over the smaller."""
+    def difference(first, second):
+        value = _over(first, second)
+        return 100 * (max(value, _over(1, value)) - 1)
+    return highest(made_of(pair, difference) for pair in pairs)
+
+
+def largest_size_near_lowest(sized, factor):
+    """Of pairs (bytes, quantity): the most bytes whose quantity is at most `factor` times the lowest of all."""
+    sizes = [size for size, _ in sized]
+
+    def largest(*values):
+        limit = factor * min(values)
+        return max((size for size, value in zip(sizes, values) if value <= limit), default=0)
+    return made_of((quantity for _, quantity in sized), largest)
+
+
+def over_dram(given, dram):
+    """Case `given` over case `dram`. Not applicable where both ran on the same memory."""
+    def of(evidence, figure):
+        value = _over(figure(given, "value"), figure(dram, "value"))
+        if evidence.memory_of(given) == evidence.memory_of(dram):
+            raise NotApplicable(f"the memory is {evidence.memory_of(dram)} itself, and this is a comparison with it")
+        return value
+    return Quantity((given, dram), of)
+
+
+def either(first, second):
+    """`first`, or where this memory has not got it, `second`."""
+    def of(evidence, figure):
+        try:
+            return first.of(evidence, figure)
+        except NotApplicable:
+            return second.of(evidence, figure)
+    return Quantity(first.cases + second.cases, of)

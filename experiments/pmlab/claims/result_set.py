@@ -1,0 +1,111 @@
+"""The results that `pmlab run` left in a folder, as evidence for the claims."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from ..errors import Failure
+from ..json_files import read_json
+from .evidence import KNOWN_SCHEMA, is_number
+from .index_cases import case_name
+
+
+@dataclass
+class MediumResults:
+    """All that was measured on one medium. `medium`: "simulated:aep"; pools without their paths: "pmem", "emulated:aep".
+    `document`: as Evidence takes it."""
+
+    medium: str
+    document: dict
+
+
+def _medium_of(document):
+    """Without the path of a pool, which says nothing about the device."""
+    medium = document["machine"].get("medium", "").split("@")[0]
+    return "pmem" if medium.startswith("pmem:") else medium
+
+
+def _medians(parts):
+    """An object of the same shape whose numbers are the medians of those in its place."""
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: _medians([p[key] for p in parts if isinstance(p, dict) and key in p]) for key in first}
+    return float(median(p for p in parts if is_number(p))) if is_number(first) else first
+
+
+def _place(entry):
+    return entry["index"], entry["phase"], entry["threads"]
+
+
+def _repeats_to_the_digit(document):
+    """Simulated machines have a clock of their own."""
+    machine = document.get("machine", {})
+    return machine.get("clock", {}).get("source") == "virtual" or str(machine.get("medium")).startswith("simulated:")
+
+
+def cases_of_bench(document, prefix, cell=None):
+    """The cases of one document that `pmlab bench --json` wrote. Their names begin with `prefix`: the experiment with its
+    keys of the matrix. `cell`: the name of the run, whose indexes took turns. Raises KeyError, TypeError: it is none."""
+    by_place = defaultdict(list)
+    most = defaultdict(int)
+    for result in document["results"]:
+        by_place[_place(result)].append(result)
+        most[_place(result)[:2]] = max(most[_place(result)[:2]], result["threads"])
+    cases = []
+    for (index, phase, threads), results in sorted(by_place.items()):
+        case = _medians(results)
+        repeats = [{**result, "value": result["throughput_ops_per_s"]} for result in results]
+        case |= {"value": case["throughput_ops_per_s"], "unit": "ops/s", "skipped": None, "repeats": repeats,
+                 "cell": cell or prefix, "exact": _repeats_to_the_digit(document)}
+        cases.append(case | {"name": case_name(prefix, index, threads, phase)})
+        if most[index, phase] == threads:
+            cases.append(case | {"name": case_name(prefix, index, "most", phase)})
+    for skipped in document.get("skipped", []):
+        index, phase, threads = _place(skipped)
+        cases.append({"name": case_name(prefix, index, threads, phase), "skipped": skipped["reason"], "value": None,
+                      "unit": None})
+    return cases
+
+
+def _prefix_of(run):
+    """With the keys of the matrix that results do not name by themselves."""
+    more = (f"/{key}={value}" for key, value in sorted(run["values"].items()) if key not in ("medium", "index", "threads"))
+    return run["experiment"] + "".join(more)
+
+
+def _add(by_medium, run, file):
+    document = read_json(file)
+    try:
+        if document["schema"] != KNOWN_SCHEMA:
+            raise Failure(f"{file} is not of schema {KNOWN_SCHEMA}", "measure again")
+        medium = _medium_of(document)
+        of_memory = document.get("kind") == "microbench"
+        cases = document["cases"] if of_memory else cases_of_bench(document, _prefix_of(run), run["name"])
+        results = by_medium.setdefault(medium, MediumResults(
+            medium, {"schema": KNOWN_SCHEMA, "machine": document["machine"] | {"medium": medium}, "cases": []}))
+        results.document["cases"] += cases
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        raise Failure(f"{file} is no result of pmlab: {problem!r}", "measure again") from None
+
+
+def read_result_set(folder):
+    """A MediumResults for each medium, in the order in which they were measured.
+
+    The cases of microbenchmarks are as they are; each index, number of threads and phase of a benchmark becomes a case
+
+        EXPERIMENT[/KEY=VALUE...]/index=INDEX/threads=N/phase=PHASE
+
+    with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
+    figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case with
+    the most threads. Cells that failed are left out. Raises Failure: no manifest.json, a file that is no result."""
+    folder = Path(folder)
+    if not (folder / "manifest.json").exists():
+        raise Failure(f"{folder} holds no manifest.json", "name a folder that `pmlab run --out` wrote")
+    by_medium = {}
+    for run in read_json(folder / "manifest.json").get("runs", []):
+        if run.get("status", 1) == 0:
+            _add(by_medium, run, folder / "raw" / f"{run.get('name', '')}.json")
+    if not by_medium:
+        raise Failure(f"{folder} holds no results that ended well", "see its manifest.json for why")
+    return list(by_medium.values())

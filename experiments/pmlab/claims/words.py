@@ -1,0 +1,21 @@
+"""What a word of the claims is taken to mean, everywhere.
+
+    "the same", "about the same", "as much"      within 20 %
+    "much", "sharply"                            half as much again, or a quarter less
+    "falls", "degrades"                          by a tenth or more
+    "about 7", "about 2"                         what rounds to it
+    "by 20 to 30 %", "by 30 %"                   a quarter less or more than that: 15 to 40 %, 22.5 to 40 %
+    "up to 1.8x", "up to 40 %"                   the highest figure is at least that, less what "the same" allows
+    "not affected", "no gain"                    by less than a tenth
+"""
+
+SAME_PERCENT = 20
+SAME = 1.2
+MUCH = 1.5
+SHARPLY_LESS = 0.75
+FALLS = 0.9
+
+GB_PER_GIB = 1.073741824
+
+MICROSECOND = 1e3
+MILLISECOND = 1e6

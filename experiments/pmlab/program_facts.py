@@ -1,0 +1,18 @@
+"""What the C++ program tells of itself: machine and build, its options, which names of indexes are wrong."""
+
+import json
+
+from . import processes, programs
+from .errors import FAILURE, Failure
+
+
+def facts(indexes=()):
+    """{"machine": ..., "options": {"bench": [...], "microbench": [...]}, "problems": {name: problem}}: see cli/facts.hpp.
+    `indexes`: names to be checked, as --index has them."""
+    words = [programs.pmlab(), "facts"]
+    for name in indexes:
+        words += ["--index", name]
+    status, text = processes.capture(words)
+    if status != 0:
+        raise Failure(f"{words[0]} does not tell its options", "build or install all of pmlab again", FAILURE)
+    return json.loads(text)

@@ -1,0 +1,1 @@
+"""`pmlab run`: runs experiments, each cell a child process. docs/experiments.md."""

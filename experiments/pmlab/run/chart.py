@@ -1,0 +1,53 @@
+"""The charts of an experiment, as its file describes them; pmlab.report draws them."""
+
+from dataclasses import dataclass, field
+
+from ..errors import Failure
+from ..spelling import nearest
+
+# standard: the charts that every comparison of indexes gets (pmlab.report.sections).
+KINDS = ("lines", "bars", "standard")
+# As pmlab.report.quantities has them.
+QUANTITIES = ("throughput", "latency", "p99", "hit_ratio", "flushes", "fences", "lines_read", "device_reads",
+              "device_writes", "milliseconds", "first_find", "first_scan", "pm_per_key", "dram_per_key")
+_DIMENSIONS = ("threads", "phase", "index", "medium")
+
+
+@dataclass
+class Chart:
+    kind: str
+    x: str = ""
+    y: str = ""
+    series: str = ""
+    panels: list = field(default_factory=list)
+
+
+def read_chart(file, table, axes, number):
+    """The [[chart]] of that number. `axes`: keys of the matrix. Raises Failure: unknown kind, quantity or key."""
+
+    def one_of(key, known):
+        if key not in table:
+            raise Failure(f"{file.place('chart', number)}: a [[chart]] without {key}",
+                          f'give it one, such as {key} = "{known[0]}"')
+        value = file.text(table[key], "chart", number, key)
+        if value not in known:
+            raise Failure(f"{file.place('chart', number, key)}: a chart's {key} cannot be '{value}'",
+                          f"did you mean '{nearest(value, known)}'?")
+        return value
+
+    file.refuse_unknown_keys(table, ("kind", "x", "y", "series", "panels"), "chart", number)
+    chart = Chart(one_of("kind", KINDS))
+    if chart.kind == "standard":
+        return chart
+    dimensions = (*_DIMENSIONS, *axes)
+    chart.x = one_of("x", dimensions)
+    chart.y = one_of("y", QUANTITIES)
+    chart.series = one_of("series", dimensions)
+    if "panels" in table:
+        place = ("chart", number, "panels")
+        chart.panels = file.texts(table["panels"], *place)
+        for panel in chart.panels:
+            if panel not in dimensions:
+                raise Failure(f"{file.place(*place)}: a chart's panels cannot be by '{panel}'",
+                              f"did you mean '{nearest(panel, dimensions)}'?")
+    return chart

@@ -1,0 +1,132 @@
+"""`pmlab run`: reads the command line, runs the experiments, and judges the claims from what they left."""
+
+import os
+from pathlib import Path
+
+from .. import arguments, errors, processes, programs
+from ..claims.catalogue import every_claim
+from ..claims.verdicts import judge_folder
+from ..errors import Failure
+from ..program_facts import facts
+from ..spelling import nearest, shell_form
+from .experiment import SCALES, experiment_names, load_experiment
+from .plan import plan
+from .runner import Runner, RunSettings
+
+_DESCRIPTION = "Runs experiments, and judges the claims from what they show"
+_EXAMPLES = """\
+examples:
+  pmlab run --scale quick --out results/mine && pmlab report results/mine
+  pmlab run hybrid cache --scale smoke --out /tmp/smoke
+  pmlab run my-experiment.toml --out results/my --resume"""
+
+
+def _parser():
+    parser = arguments.Parser(prog="pmlab run", description=_DESCRIPTION, epilog=_EXAMPLES)
+    parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT",
+                        help="NAME | FILE.toml; all that come with pmlab if not given")
+    parser.add_argument("--scale", default="quick", help="smoke | quick | full: seconds, minutes, hours; quick if not given")
+    parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
+    parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
+    parser.add_argument("--resume", action="store_true",
+                        help="go on in a folder: keep what this build measured with the same arguments")
+    parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show each cell's command, and run nothing")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    return parser
+
+
+def _check_scale(scale):
+    if scale not in SCALES:
+        raise Failure(f"there is no scale '{scale}'", f"did you mean {nearest(scale, SCALES)}?")
+
+
+def _chosen_experiments(names, known):
+    chosen = {}
+    for name in names or experiment_names():
+        experiment = load_experiment(name, known)
+        if experiment.name in chosen:
+            raise Failure(f"two experiments are called {experiment.name}", "name each once")
+        chosen[experiment.name] = experiment
+    return list(chosen.values())
+
+
+def _check_claims(experiments):
+    """A misspelt name is refused before anything is run."""
+    known = [claim.id for claim in every_claim()]
+    for e in experiments:
+        for claim in e.claims:
+            if claim not in known:
+                raise Failure(f"experiment {e.name}: there is no claim '{claim}'",
+                              f"did you mean {nearest(claim, known)}? `pmlab claims --list` names them")
+
+
+def _check_indexes(cells):
+    lists = {cell.value("--index"): cell for cell in cells if cell.words[0] == "bench" and cell.value("--index")}
+    for names, problem in facts(lists)["problems"].items():
+        raise Failure(f"experiment {lists[names].experiment}: {problem}")
+
+
+def _fed_claims(experiment):
+    """ "(I1, I2)"; of many: "(M1 to M26)"."""
+    claims = experiment.claims
+    if not claims:
+        return ""
+    return f" ({', '.join(claims)})" if len(claims) <= 5 else f" ({claims[0]} to {claims[-1]})"
+
+
+def _show_list(experiments, scale):
+    for e in experiments:
+        cells = len(plan(e, scale))
+        print(f"{e.name:<20} {e.shows:<30} {cells:>2} cell{'' if cells == 1 else 's':<1}  {e.title}{_fed_claims(e)}")
+
+
+def _pools_folder(given):
+    """Memory that every Linux machine has, mapped like persistent memory, unless a device is named."""
+    return Path(given or os.environ.get("PMLAB_POOLS") or "/dev/shm")
+
+
+def _check_pools(pools, cells):
+    wanted = any("{pool}" in word for cell in cells for word in cell.words)
+    if wanted and not os.access(pools, os.W_OK):
+        raise Failure(f"cannot make pools in {pools}", "give --pools a folder on a tmpfs or an fsdax device")
+
+
+def _tell(summary, folder):
+    print(f"{summary.done} cells ran, {summary.kept} were there, {summary.failed} failed; results in {folder}", flush=True)
+    if not summary.failed:
+        return errors.SUCCESS
+    raise Failure(f"{summary.failed} cells failed",
+                  f"{folder}/manifest.json has their commands, {folder}/log their output", errors.FAILURE)
+
+
+def main(words):
+    """Runs `pmlab run WORDS`; its exit status."""
+    given = _parser().parse_args(words)
+    _check_scale(given.scale)
+    told = facts()
+    experiments = _chosen_experiments(given.experiment, told["options"])
+    _check_claims(experiments)
+    if given.list:
+        _show_list(experiments, given.scale)
+        return errors.SUCCESS
+    cells = [cell for e in experiments for cell in plan(e, given.scale)]
+    _check_indexes(cells)
+    if given.dry_run:
+        for cell in cells:
+            print(f"{cell.name}: {shell_form(cell.words)}")
+        return errors.SUCCESS
+    if not given.out:
+        raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to see what would be run")
+    folder, pools = Path(given.out), _pools_folder(given.pools)
+    _check_pools(pools, cells)
+    machine, command = told["machine"], shell_form(["run", *words])
+    runner = Runner(experiments, cells, RunSettings(
+        program=programs.pmlab(), folder=folder, pools=pools, source=programs.source(), scale=given.scale,
+        command=command, machine=machine, resume=given.resume, quiet=given.quiet,
+        jobs=machine["cores"]))
+    summary = runner.run()
+    if summary.done + summary.kept:
+        judge_folder(folder, command)
+    processes.run([programs.pmlab(), "doctor"], output=folder / "doctor.txt")
+    return _tell(summary, folder)

@@ -1,0 +1,68 @@
+"""From an experiment to the calls of pmlab that it stands for."""
+
+import itertools
+from dataclasses import dataclass
+
+from ..errors import Failure
+from ..spelling import file_form
+from .experiment import Argument, option_of
+
+
+@dataclass
+class Cell:
+    """One call of pmlab. `name`: "hybrid/simulated-aep", of its files and in errors. `values`: of the matrix. `words`: after
+    "pmlab", as in ["bench", "--index", ...]; "{pool}" in a word stands for a pool file in a folder of the run's own,
+    "{source}" for pmlab's source tree."""
+
+    experiment: str
+    name: str
+    values: dict
+    words: list
+
+    def value(self, option, default=""):
+        """The word after the first `option`."""
+        for word, following in zip(self.words, self.words[1:]):
+            if word == option:
+                return following
+        return default
+
+    def all_values(self, option):
+        return [following for word, following in zip(self.words, self.words[1:]) if word == option]
+
+    @property
+    def medium(self):
+        return self.value("--medium", "dram")
+
+    @property
+    def has_real_clock(self):
+        """Virtual time and counts are the same, whatever else the machine does."""
+        return not self.medium.startswith(("simulated:", "counted:"))
+
+
+def _words(argument):
+    option = "--" + option_of(argument.key)
+    words = [option] if argument.flag else []
+    for value in argument.values:
+        words += [option, value]
+    return words
+
+
+def plan(experiment, scale):
+    """The cells, in the order of the matrix. Raises Failure: two of them would have the same name."""
+    settings = experiment.at_scale(scale)
+    arguments = settings.arguments
+    # Every answer is checked, unless the file has a reason against it.
+    if experiment.kind == "bench" and all(a.key != "verify" for a in arguments):
+        arguments = [*arguments, Argument("verify", flag=True)]
+    fixed = [word for argument in arguments for word in _words(argument)]
+    cells, names = [], set()
+    for combination in itertools.product(*settings.matrix.values()):
+        values = dict(zip(settings.matrix, combination))
+        name = f"{experiment.name}/{'_'.join(map(file_form, combination)) or 'all'}"
+        if name in names:
+            raise Failure(f"experiment {experiment.name}: two cells are called {name}",
+                          "let the values of its matrix differ in letters or digits")
+        names.add(name)
+        varied = [word for key, value in values.items() for word in _words(Argument(key, (value,)))]
+        cells.append(Cell(experiment.name, name, values, [experiment.kind, *varied, *fixed]))
+    return cells

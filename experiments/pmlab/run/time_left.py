@@ -1,0 +1,106 @@
+"""How long the cells that are left will take: first from what such cells took on one machine, soon from those of this run.
+
+A cell's cost is guessed in seconds; what cells of its kind took here, next to their guesses, corrects the guess."""
+
+import re
+
+from ..errors import Failure
+
+_STARTUP_SECONDS = 0.4
+_DEFAULT_COUNT = 1e6  # records, operations
+_SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
+# One operation of an index, the checks of its answer included.
+_MICROSECONDS = {"simulated": 8, "emulated": 1.6, "counted": 0.9}
+_OTHER_MICROSECONDS = 0.6
+_COUNT = re.compile(r"([0-9.]+(?:e[0-9]+)?)([kmgt]?)", re.IGNORECASE)
+
+
+def count_of(text, option):
+    """ "10k" -> 10000. Raises Failure: no number."""
+    found = _COUNT.fullmatch(text)
+    try:
+        return float(found[1]) * 1000 ** ("kmgt".index(found[2].lower()) + 1 if found[2] else 0)
+    except (TypeError, ValueError):
+        raise Failure(f"{option} '{text}' is not a number", "give a count such as 10M, 1k or 200000") from None
+
+
+def _parts(text):
+    """How many a list names; "1,4-6" are four. Commas within brackets separate nothing."""
+    depth, parts = 0, 1
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        parts += c == "," and depth == 0
+    for first, last in re.findall(r"(?:^|,)(\d+)-(\d+)(?=,|$)", text):
+        parts += max(0, int(last) - int(first))
+    return parts
+
+
+def kind_of(cell):
+    """Cells of one kind err alike in their guesses."""
+    return f"{cell.words[0]} {cell.medium.split(':')[0]}"
+
+
+def guess(cell):
+    """Seconds that it may take."""
+    if cell.words[0] != "bench":
+        return _STARTUP_SECONDS + _SUITE_SECONDS.get(cell.value("--suite", "quick"), _SUITE_SECONDS["paper"])
+
+    def count(option, otherwise):
+        text = cell.value(option)
+        return count_of(text, option) if text else otherwise
+
+    phases = len(cell.all_values("--workload")) + (_parts(cell.value("--phases")) if cell.value("--phases") else 0)
+    phases = (phases or 6) * count("--repeat", 1)
+    runs = _parts(cell.value("--index")) * _parts(cell.value("--threads", "1"))
+    # A composed index does the work of two, and a scan that of many reads; the kind's correction covers the rest.
+    operation = _MICROSECONDS.get(cell.medium.split(":")[0], _OTHER_MICROSECONDS) / 1e6
+    loading = runs * count("--records", _DEFAULT_COUNT) * operation
+    if cell.value("--seconds"):
+        return _STARTUP_SECONDS + loading + runs * phases * count("--seconds", 1)
+    return _STARTUP_SECONDS + loading + runs * phases * count("--operations", _DEFAULT_COUNT) * operation
+
+
+class TimeLeft:
+    """`jobs`: how many cells without a real clock run at a time. A cell that was there already is not told of."""
+
+    def __init__(self, cells, jobs):
+        self._jobs = max(1, jobs)
+        self._waiting = {cell.name: cell for cell in cells}
+        self._guesses = {cell.name: guess(cell) for cell in cells}
+        self._guessed, self._taken = {}, {}  # seconds by kind, of cells that have ended
+
+    def ended(self, cell, seconds):
+        self._waiting.pop(cell.name, None)
+        kind = kind_of(cell)
+        self._guessed[kind] = self._guessed.get(kind, 0) + self._guesses[cell.name]
+        self._taken[kind] = self._taken.get(kind, 0) + seconds
+
+    def _correction(self, kind):
+        if kind in self._taken:
+            return self._taken[kind] / self._guessed[kind]
+        # This machine's speed, as far as other kinds show it.
+        return sum(self._taken.values()) / sum(self._guessed.values()) if self._taken else 1
+
+    def seconds(self, running):
+        """What is left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds since
+        it was started} of the cells that run."""
+        if not self._taken:
+            return None
+        alone, shared, longest = 0, 0, 0
+        for cell in self._waiting.values():
+            whole = self._guesses[cell.name] * self._correction(kind_of(cell))
+            left = max(0, whole - running.get(cell.name, 0))
+            if cell.has_real_clock:
+                alone += left
+            else:
+                shared += left
+                longest = max(longest, left)
+        return alone + max(longest, shared / self._jobs)
+
+
+def duration(seconds):
+    """ "40 s", "7 min", "3 h 20 min"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

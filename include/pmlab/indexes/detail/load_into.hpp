@@ -1,0 +1,37 @@
+// Many entries at once, for any index.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace pmlab::indexes::detail {
+
+// As loadable_index::load, for an index that may link many entries at once: `load_row(ascending)` adds the first of
+// these and returns how many; 0: the next one has to be inserted by itself, or there is no space.
+template <class Index, class LoadRow>
+std::size_t load_rows(Index& index, std::span<const entry> ascending, LoadRow&& load_row) {
+  for (std::size_t done = 0; done < ascending.size();) {
+    const entry& next = ascending[done];
+    if (const std::size_t linked = load_row(ascending.subspan(done)); linked != 0)
+      done += linked;
+    else if (index.insert(next.key, next.value) != outcome::full)
+      ++done;
+    else
+      return done;
+  }
+  return ascending.size();
+}
+
+// As loadable_index::load; one entry after the other if the index does not offer that.
+template <class Index>
+std::size_t load_into(Index& index, std::span<const entry> ascending) {
+  if constexpr (requires { index.load(ascending); }) {
+    return index.load(ascending);
+  } else {
+    return load_rows(index, ascending, [](std::span<const entry>) { return std::size_t{0}; });
+  }
+}
+
+}  // namespace pmlab::indexes::detail

@@ -1,0 +1,213 @@
+// Reads an FP-tree that does not open: all its leaves, with or without a link that leads to them.
+#pragma once
+
+#include <pmlab/indexes/fp_tree/leaf.hpp>
+#include <pmlab/indexes/fp_tree/leaf_store.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
+
+namespace pmlab::indexes::detail::fp_tree {
+
+// Reads the leaves that the list leads to; then those that are outside of it, which a lost link left there, or a crash;
+// and of a leaf whose bitmap is overwritten the slots whose keys belong between those of its neighbours. Only leaves of
+// groups are read, so that a wrong link brings up nothing that never was one.
+template <class Medium, class Function>
+class salvager {
+ public:
+  salvager(const Medium& medium, Function& function) : medium_(medium), function_(function) {}
+
+  void run(std::uint64_t root_word) {
+    const place leftmost = find_groups(root_word);
+    if (leftmost) follow_the_list(leftmost);
+    read_what_is_outside();
+    for (const overwritten_leaf& l : overwritten_) read_between_neighbours(l);
+    if (!problems_.empty()) throw corruption{problems_};
+  }
+
+ private:
+  using place = media::pointer<leaf>;
+
+  struct overwritten_leaf {
+    place at;
+    std::optional<key_type> above;  // the greatest key before it; none: it is the leftmost leaf
+  };
+
+  void add(const std::string& problem) { problems_ += (problems_.empty() ? "" : ", ") + problem; }
+
+  // Null: the list of groups does not lead to the oldest one.
+  place find_groups(std::uint64_t root_word) {
+    for (media::pointer<leaf_group> p(root_word); p;) {
+      if (!media::can_name(medium_, p, group_bytes(true))) {
+        add("its list of leaf groups leads nowhere");
+        return {};
+      }
+      leaf_group* const group = medium_.resolve(p);
+      const group_link link(*group, p);
+      if (groups_.empty()) is_sealed_ = link.has_check();
+      if (is_sealed_ ? !link.is_whole : link.has_check())
+        add("the header of leaf group " + std::to_string(p.word()) + " is overwritten");
+      const bool leads_on = !is_sealed_ || link.has_check();
+      const bool oldest = leads_on && !link.next;
+      const place first = medium_.locate(group->leaves());
+      if (!media::can_name(medium_, p, group_bytes(oldest))) {
+        add("a leaf group does not end in the pool");
+        return {};
+      }
+      if (!groups_.emplace(first.word(), leaves_in(oldest)).second) {
+        add("its list of leaf groups has no end");
+        return {};
+      }
+      if (oldest) return first;
+      if (!leads_on) return {};
+      p = link.next;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_leaf(place p) const {
+    const auto after = groups_.upper_bound(p.word());
+    if (after == groups_.begin()) return false;
+    const auto& [first, count] = *std::prev(after);
+    return (p.word() - first) % sizeof(leaf) == 0 && (p.word() - first) / sizeof(leaf) < count;
+  }
+
+  // Calls function(place) for every leaf of every group, until it answers true.
+  template <class Each>
+  bool any_leaf(Each&& each) const {
+    for (const auto& [first, count] : groups_)
+      for (std::uint64_t i = 0; i < count; ++i)
+        if (each(place(first + i * sizeof(leaf)))) return true;
+    return false;
+  }
+
+  // The meaning of a leaf's first two words.
+  struct header {
+    slot_set used;
+    place next;
+    bool is_whole;     // its seal holds; without seals: it is plausible
+    bool has_bitmap;   // the bitmap is intact, the link perhaps not
+    place sealed_for;  // then: the link that its seal is of
+  };
+
+  [[nodiscard]] header read(place p) const {
+    const leaf& l = *medium_.resolve(p);
+    const std::uint64_t bitmap = l.bitmap.load(std::memory_order_acquire);
+    header found{slots_in(bitmap), l.next.load(std::memory_order_acquire), false, false, {}};
+    const bool leads_on = !found.next || is_leaf(found.next);
+    found.is_whole = is_sealed_ ? bitmap == sealed(p, found.used, found.next) : bitmap == found.used && leads_on;
+    found.has_bitmap = found.is_whole || (!is_sealed_ && bitmap == found.used);
+    return found;
+  }
+
+  // The seal of a leaf does not hold: it may be for another link, which was lost, or which a crash left behind.
+  void find_what_it_is_sealed_for(place p, header& h) const {
+    const std::uint64_t bitmap = medium_.resolve(p)->bitmap.load(std::memory_order_acquire);
+    if (!is_sealed_ || (bitmap & sealed_bit) == 0) return;
+    const auto is_of = [&](place next) {
+      h.sealed_for = next;
+      return bitmap == sealed(p, h.used, next);
+    };
+    h.has_bitmap = is_of({}) || any_leaf(is_of);
+  }
+
+  void follow_the_list(place leftmost) {
+    std::vector<overwritten_leaf> coming{{leftmost, std::nullopt}};
+    while (!coming.empty()) {
+      const overwritten_leaf from = coming.back();
+      coming.pop_back();
+      if (!is_leaf(from.at)) {
+        add("its list of leaves leads nowhere");
+        continue;
+      }
+      if (!seen_.insert(from.at.word()).second) continue;
+      header h = read(from.at);
+      if (!h.is_whole) find_what_it_is_sealed_for(from.at, h);
+      if (!h.is_whole && h.has_bitmap) add("the link of leaf " + std::to_string(from.at.word()) + " is overwritten");
+      if (!h.has_bitmap) {
+        overwritten_.push_back(from);
+        continue;
+      }
+      const std::optional<key_type> greatest = give(from.at, h.used);
+      const std::optional<key_type> above = greatest ? greatest : from.above;
+      if (h.next) coming.push_back({h.next, above});
+      if (!h.is_whole && h.sealed_for) coming.push_back({h.sealed_for, above});
+    }
+  }
+
+  // Gives the entries of a leaf. Their greatest key.
+  std::optional<key_type> give(place p, slot_set used) {
+    const leaf& l = *medium_.resolve(p);
+    std::optional<key_type> greatest;
+    key_type least = std::numeric_limits<key_type>::max();
+    for_each_slot(used, [&](std::size_t i) {
+      const key_type key = l.slots[i].key.load(std::memory_order_acquire);
+      function_(key, l.slots[i].value.load(std::memory_order_acquire));
+      least = std::min(least, key);
+      greatest = std::max(greatest.value_or(key), key);
+    });
+    if (greatest) lows_.push_back(least);
+    return greatest;
+  }
+
+  void read_what_is_outside() {
+    std::uint64_t outside = 0;
+    any_leaf([&](place p) {
+      const header h = read(p);
+      if (h.is_whole && h.used != 0 && seen_.insert(p.word()).second) {
+        ++outside;
+        give(p, h.used);
+      }
+      return false;
+    });
+    if (outside != 0)
+      add(std::to_string(outside) +
+          " leaves with entries are outside its list, and were read, too: entries that were erased may be among them");
+  }
+
+  void read_between_neighbours(const overwritten_leaf& lost) {
+    std::sort(lows_.begin(), lows_.end());
+    const auto after = lost.above ? std::upper_bound(lows_.begin(), lows_.end(), *lost.above) : lows_.begin();
+    const leaf& l = *medium_.resolve(lost.at);
+    std::uint64_t given = 0;
+    for (const slot& s : l.slots) {
+      const key_type key = s.key.load(std::memory_order_acquire);
+      if ((lost.above && key <= *lost.above) || (after != lows_.end() && key >= *after)) continue;
+      function_(key, s.value.load(std::memory_order_acquire));
+      ++given;
+    }
+    add("the bitmap of leaf " + std::to_string(lost.at.word()) + " is overwritten: " + std::to_string(given) +
+        " entries are its by their keys, and some of them may have been erased");
+  }
+
+  const Medium& medium_;
+  Function& function_;
+  std::map<std::uint64_t, std::uint64_t> groups_;  // where their leaves begin, and how many there are
+  bool is_sealed_ = false;
+  std::unordered_set<std::uint64_t> seen_;  // leaves, by their places
+  std::vector<key_type> lows_;              // the least keys of leaves that were read
+  std::vector<overwritten_leaf> overwritten_;
+  std::string problems_;
+};
+
+// Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, those of its list first; an
+// entry that a split was moving comes twice (L3). Changes nothing. Throws corruption afterwards if there was anything
+// wrong.
+template <class Medium, class Function>
+void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
+  salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);
+}
+
+}  // namespace pmlab::indexes::detail::fp_tree

@@ -1,0 +1,468 @@
+// Persistent memory as a medium: a libpmemobj pool on fsdax, devdax or tmpfs.
+//
+// Stores that were flushed and fenced survive power failure on fsdax and devdax; on tmpfs and on ordinary files they
+// survive the death of the process only (see `survives()`). libpmemobj allocates; its publications are redo-logged, so
+// that blocks and the words that point to them become durable atomically.
+#pragma once
+
+#include <pmlab/base/durable_name.hpp>
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/background_collapse.hpp>
+#include <pmlab/media/cache_flush.hpp>
+#include <pmlab/media/huge_pages.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/media/pmem_path.hpp>
+#include <pmlab/media/pool_header.hpp>
+#include <pmlab/media/pool_name.hpp>
+#include <pmlab/media/root_table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <libpmem.h>
+#include <libpmemobj++/persistent_ptr.hpp>
+#include <libpmemobj++/pool.hpp>
+#include <libpmemobj.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pmlab::media {
+
+// Options for opening or creating a pool.
+struct pmem_options {
+  std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
+  bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
+  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into
+  // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
+  bool reserve_space = true;
+  // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
+  // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
+  // this choice per process, not per pool, at the first pool that PMDK opens. Use it only if all PMDK pools of the
+  // process are pmlab's: a pool of another library on an ordinary file would lose its msync, and with it its guarantee
+  // for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value set by the user is kept):
+  // no other thread may use it during the call. fsdax and devdax need no msync and ignore this.
+  bool bypass_msync = false;
+};
+
+// Thread safety: every operation from any number of threads; a pool is open in one process at a time.
+class pmem {
+ public:
+  static constexpr bool durable = true;
+  static constexpr optional_parts parts{.pointer_bound = true};
+  // Bytes of the smallest pool that libpmemobj makes.
+  static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
+  // libpmemobj's layout name, that of the table of roots; each index has a layout of its own.
+  static constexpr const char* pool_layout = "pmlab-pool-1";
+
+  // Opens the pool at `path`, or creates it with options.create_bytes if the file does not exist. A new pool gets its
+  // name only when it is complete and durable (pool_name.hpp): a crash before that leaves nothing that looks like a
+  // pool, and on fsdax a power failure after this returned leaves the pool. A complete pool that lost its name in a
+  // power failure gets it back, for any create_bytes. Throws pmlab::error: no such pool, not a pool, another layout,
+  // truncated or corrupted, no space, open elsewhere; the file is then closed and unlocked. Damaged bytes in a file may
+  // make libpmemobj itself crash or hang: probe_pool.hpp tests that in another process.
+  explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
+    descriptor file = opened_file();
+    const bool made = !file.is_open() && !find_or_make(options, file);
+    if (!made) open(std::move(file), options);
+    start(options, !made);
+  }
+
+  pmem(const pmem&) = delete;
+  pmem& operator=(const pmem&) = delete;
+
+  // True if there is no file at `path`, but a complete pool that lost its name in a power failure: the constructor will
+  // rename it, and `create_bytes` is not used.
+  [[nodiscard]] static bool has_lost_its_name(const std::string& path) {
+    if (::access(path.c_str(), F_OK) == 0) return false;
+    const descriptor file(::open(unfinished_name(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    return file.is_open() && is_complete(file.get());
+  }
+
+  class publication {
+   public:
+    // Nothing happens yet. `medium` outlives it.
+    explicit publication(pmem& medium) noexcept : medium_(medium) {}
+    publication(const publication&) = delete;
+    publication& operator=(const publication&) = delete;
+    ~publication() {
+      if (count_ != 0) pmemobj_cancel(medium_.handle(), actions_.data(), count_);
+    }
+
+    // Throws pmlab::error, as store and release do, if this is more than publication_limit changes.
+    [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+      pobj_action& action = next();
+      const std::optional<std::uint64_t> size_class = medium_.size_class_of(bytes, alignment);
+      if (!size_class) return nullptr;
+      const PMEMoid block = pmemobj_xreserve(medium_.handle(), &action, bytes, 0, POBJ_CLASS_ID(*size_class));
+      if (OID_IS_NULL(block)) return nullptr;
+      ++count_;
+      return medium_.base_ + block.off;
+    }
+
+    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+      pmemobj_set_value(medium_.handle(), &next(), reinterpret_cast<std::uint64_t*>(&word), value);
+      ++count_;
+    }
+
+    void release(void* block, std::size_t /*bytes*/) {
+      pmemobj_defer_free(medium_.handle(), pmemobj_oid(block), &next());
+      ++count_;
+    }
+
+    void commit() {
+      // Fails only for more actions than fit a lane, which publication_limit excludes. Then nothing was changed.
+      if (pmemobj_publish(medium_.handle(), actions_.data(), count_) != 0)
+        throw error("pool " + medium_.path_ + " cannot publish: " + pmemobj_errormsg(), "give it more space");
+      count_ = 0;
+    }
+
+   private:
+    // The place of the next change. It counts once it is filled in.
+    [[nodiscard]] pobj_action& next() {
+      if (count_ == actions_.size())
+        throw error("a publication of more than " + std::to_string(publication_limit) + " changes",
+                    "publish at most media::publication_limit at once");
+      return actions_[count_];
+    }
+
+    pmem& medium_;
+    std::array<pobj_action, publication_limit> actions_;
+    std::size_t count_ = 0;
+  };
+
+  [[nodiscard]] std::string name() const { return "pmem:" + path_; }
+  // As it was given.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // The failures that the pool's content survives, as text.
+  [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
+  // The kind of memory that the path leads to.
+  [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
+  // The best one of this processor.
+  [[nodiscard]] flush_instruction flushes_with() const noexcept { return instruction_; }
+
+  template <class T>
+  [[nodiscard]] T* resolve(pointer<T> p) const noexcept {
+    return reinterpret_cast<T*>(base_ + p.word());
+  }
+  template <class T>
+  [[nodiscard]] pointer<T> locate(const T* object) const noexcept {
+    return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
+  }
+
+  // One past the greatest word of a pointer into this pool: the pool's size in bytes. See `can_name`.
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept {
+    return capacity_bytes_ != 0 ? capacity_bytes_ : std::numeric_limits<std::uint64_t>::max();
+  }
+
+  void flush(const void* start, std::size_t bytes) noexcept {
+    if (!caches_are_persistent_) flush_lines(instruction_, start, bytes);
+  }
+  void fence() noexcept { store_fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept {
+    pmem_memcpy(target, source, bytes, PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN);
+  }
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+
+  [[nodiscard]] root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
+    const std::scoped_lock lock(mutex_);
+    return contents_->roots.find_or_add(name, layout, version, [this](const root_entry& e) { persist(*this, e); });
+  }
+
+  // The roots that the pool has, in the order in which they were added.
+  [[nodiscard]] std::vector<root_facts> roots() {
+    const std::scoped_lock lock(mutex_);
+    return contents_->roots.all();
+  }
+
+  [[nodiscard]] usage used() const {
+    std::uint64_t bytes = 0;
+    pmemobj_ctl_get(handle(), "stats.heap.curr_allocated", &bytes);
+    return {bytes, capacity_bytes_};
+  }
+
+ private:
+  // Content of the pool's root object.
+  struct contents {
+    root_table roots;
+    std::atomic<std::uint64_t> complete{0};
+  };
+
+  // libpmemobj aligns the root object to 16 bytes only, and the entries of the root table must not straddle lines: so
+  // the root object is larger than its contents, which begin at the next multiple of 64. It never moves in the pool.
+  struct pool_root {
+    std::array<std::byte, sizeof(contents) + alignof(contents)> room;
+  };
+
+  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it.
+  class open_pool {
+   public:
+    open_pool() = default;
+    open_pool(const open_pool&) = delete;
+    open_pool& operator=(const open_pool&) = delete;
+    ~open_pool() {
+      try {
+        if (pool_.handle() != nullptr) pool_.close();
+      } catch (const std::logic_error&) {
+        // Closed already: there is nothing to do.
+      }
+    }
+    void take(::pmem::obj::pool<pool_root> pool) { pool_ = pool; }
+    [[nodiscard]] PMEMobjpool* handle() const noexcept {
+      return const_cast<::pmem::obj::pool<pool_root>&>(pool_).handle();
+    }
+    [[nodiscard]] void* root() { return pool_.root().get(); }
+
+   private:
+    ::pmem::obj::pool<pool_root> pool_;
+  };
+
+  [[nodiscard]] contents* aligned_contents() {
+    void* start = pool_.root();
+    std::size_t room = sizeof(pool_root);
+    return static_cast<contents*>(std::align(alignof(contents), sizeof(contents), start, room));
+  }
+
+  struct size_class {
+    std::size_t bytes;
+    std::size_t alignment;
+    std::uint64_t id;
+  };
+
+  [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
+
+  // Runs a call of libpmemobj and turns its exceptions into ours.
+  template <class Call>
+  static ::pmem::obj::pool<pool_root> guarded(Call&& call, const std::string& problem, const std::string& remedy) {
+    try {
+      return call();
+    } catch (const std::exception& e) {
+      throw error(problem + ": " + e.what(), remedy);
+    }
+  }
+
+  // The file at the path; none: there is none. O_NONBLOCK, since a FIFO would wait for its other end.
+  [[nodiscard]] descriptor opened_file() const {
+    descriptor file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!file.is_open() && errno != ENOENT)
+      throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
+    return file;
+  }
+
+  // There was no file at the path: false if a new pool is made and open; true if `file` is one that there is now.
+  bool find_or_make(const pmem_options& options, descriptor& file) {
+    if (options.create_bytes == 0 && ::access(unfinished_name(path_).c_str(), F_OK) != 0) refuse_what_is_missing();
+    const folder_lock lock(path_);
+    // Another process may have created it since.
+    file = opened_file();
+    if (!file.is_open() && adopt_unfinished(path_, is_complete)) file = opened_file();
+    if (file.is_open()) return true;
+    if (options.create_bytes == 0) refuse_what_is_missing();
+    create(options);
+    return false;
+  }
+
+  [[noreturn]] void refuse_what_is_missing() const {
+    throw error("there is no pool at " + path_, "name an existing pool, or give a size to make one");
+  }
+
+  // True for the file of a pool that got as far as mark_complete().
+  static bool is_complete(int file) {
+    return layout_of_pool(file) == pool_layout &&
+           root_word_of_pool(file, offsetof(contents, complete), alignof(contents)) == 1;
+  }
+
+  void open(descriptor file, const pmem_options& options) {
+    reject_what_is_no_pool(file.get());
+    backing_ = backing_of(file.get());
+    // The process that created the pool may have been killed before it could sync the name. On a disk that can take
+    // long, and there is no durability guarantee.
+    if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
+    if (options.reserve_space) reserve_space(file.get());
+    if (options.bypass_msync) bypass_msync(backing_);
+    pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
+                       "cannot open pool " + path_,
+                       "check that it is a pmlab pool, complete, and not open in another process"));
+  }
+
+  void reject_what_is_no_pool(int file) const {
+    struct stat status {};
+    std::string wrong;
+    if (fstat(file, &status) != 0)
+      wrong = std::strerror(errno);
+    else if (S_ISDIR(status.st_mode))
+      wrong = "it is a directory";
+    else if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+      wrong = "it is neither a file nor a device";
+    else if (S_ISREG(status.st_mode) && status.st_size < static_cast<off_t>(least_pool_bytes))
+      wrong = "it has " + std::to_string(status.st_size) + " bytes, and no pool is smaller than " +
+              std::to_string(least_pool_bytes);
+    if (!wrong.empty()) throw error(path_ + " is not a pool: " + wrong, "name another file, or remove this one");
+    const std::optional<std::string> layout = layout_of_pool(file);
+    if (layout && *layout != pool_layout)
+      throw error("pool " + path_ + " has layout '" + *layout + "', and this program reads '" + pool_layout + "'",
+                  "open it with the program that made it (if pmlab: another release), and copy the entries over");
+  }
+
+  // Allocates space for holes of the pool file. No error if the file system does not support it, or the file is
+  // read-only: opening the pool reports the latter.
+  void reserve_space(int readable) const {
+    struct stat status {};
+    constexpr off_t block = 512;  // unit of st_blocks on every file system
+    if (fstat(readable, &status) != 0 || !S_ISREG(status.st_mode) || status.st_blocks * block >= status.st_size) return;
+    const descriptor file(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    int failure = 0;
+    do failure = ::fallocate(file.get(), 0, 0, status.st_size) == 0 ? 0 : errno;
+    while (failure == EINTR);
+    if (failure == ENOSPC || failure == EDQUOT || failure == EFBIG)
+      throw error("pool " + path_ + " has holes, and its file system has no space for them: " + std::strerror(failure) +
+                      " for " + std::to_string(status.st_size - status.st_blocks * block) + " of its " +
+                      std::to_string(status.st_size) + " bytes",
+                  "free some there, or copy the pool to where there is space");
+  }
+
+  // libpmem treats tmpfs (and any file that is no DAX file) as a disk and calls msync at every persist. It reads this
+  // variable once in the life of a process: at this call, and not when the first pool is opened, so that no child
+  // process inherits it.
+  static void bypass_msync(media::backing b) {
+    if (b != backing::tmpfs && b != backing::page_cache) return;
+    static std::mutex one_at_a_time;
+    constexpr const char* variable = "PMEM_IS_PMEM_FORCE";
+    const std::scoped_lock lock(one_at_a_time);
+    if (std::getenv(variable) != nullptr) return;
+    ::setenv(variable, "1", 0);
+    static_cast<void>(pmem_is_pmem(&one_at_a_time, 1));
+    ::unsetenv(variable);
+  }
+
+  void create(const pmem_options& options) {
+    const std::uint64_t bytes = options.create_bytes;
+    if (bytes < least_pool_bytes)
+      throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
+                  "use at least " + std::to_string(least_pool_bytes));
+    const std::string unfinished = unfinished_name(path_);
+    std::remove(unfinished.c_str());
+    {
+      const descriptor file(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      if (!file.is_open())
+        throw error("cannot make pool " + path_ + ": " + std::strerror(errno),
+                    "check that the folder exists and is writable");
+      backing_ = backing_of(file.get());
+    }
+    std::remove(unfinished.c_str());
+    if (options.bypass_msync) bypass_msync(backing_);
+    try {
+      pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
+                         "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
+                         "check the free space there (df) and the requested size"));
+      contents_ = aligned_contents();
+      mark_complete();  // (M1)
+      const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));
+      // (M1) < (M2): a file that is taken for complete is.
+      // (M2) < (M3): a name that survives leads to a file with all its blocks.
+      sync_file(file.get(), unfinished);  // (M2)
+      rename_durably(unfinished, path_);  // (M3)
+    } catch (...) {
+      std::remove(unfinished.c_str());
+      throw;
+    }
+  }
+
+  void mark_complete() {
+    contents_->complete.store(1, std::memory_order_release);
+    pmemobj_persist(handle(), contents_, sizeof(contents));
+  }
+
+  void start(const pmem_options& options, bool existed) {
+    contents_ = aligned_contents();
+    // A device cannot get its name last: `pmempool create` makes its pool, whose root object is all zeroes.
+    if (backing_ == backing::device_dax) mark_complete();
+    if (existed && contents_->complete.load(std::memory_order_acquire) != 1)
+      throw error("pool " + path_ + " was never completed", "remove it and make it again");
+    base_ = reinterpret_cast<char*>(handle());
+    caches_are_persistent_ = pmem_has_auto_flush() == 1;
+    instruction_ = best_flush_instruction();
+    capacity_bytes_ = capacity_of(path_);
+    // Without this the allocator's count of live bytes would not survive a restart.
+    enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
+    pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
+    // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first reads the
+    // heap. So the classes of small aligned blocks, of which an index may have many, are registered before the first
+    // allocation, each as aligned as its size allows.
+    constexpr std::size_t largest_small_block = 1024;
+    for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
+      static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
+    if (!options.huge_pages || backing_ != backing::tmpfs) return;
+    // A new pool is empty, and no thread waits for its entries. An existing one will be read at once.
+    if (existed)
+      collapse_.emplace(base_, capacity_bytes_);
+    else
+      collapse_to_huge_pages(base_, capacity_bytes_);
+  }
+
+  // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
+  // their own for each size: without headers, several to a run of chunks. All other blocks use libpmemobj's own classes
+  // (0), whose blocks are aligned to 16. None: libpmemobj has no more classes.
+  std::optional<std::uint64_t> size_class_of(std::size_t bytes, std::size_t alignment) {
+    constexpr std::size_t run_bytes = std::size_t{1} << 20;
+    constexpr std::size_t least_units = 2;  // a run of one unit can be described, and never allocated
+    constexpr std::size_t default_alignment = 16;
+    if (alignment <= default_alignment) return 0;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    const std::scoped_lock lock(mutex_);
+    for (const size_class& known : size_classes_)
+      if (known.bytes == bytes && known.alignment % alignment == 0) return known.id;
+    try {
+      size_classes_.reserve(size_classes_.size() + 1);  // a class that was made must not get lost
+    } catch (const std::bad_alloc&) {
+      return std::nullopt;
+    }
+    // libpmemobj treats two classes of one size as the same, with any alignments: a slightly larger size avoids that.
+    constexpr std::size_t tries = 32;
+    std::size_t unit = bytes;
+    for (std::size_t i = 0; i < tries; ++i, unit += alignment) {
+      pobj_alloc_class_desc wanted{};
+      wanted.unit_size = unit;
+      wanted.alignment = alignment;
+      wanted.units_per_block = static_cast<unsigned>(std::max(run_bytes / unit, least_units));
+      wanted.header_type = POBJ_HEADER_NONE;
+      if (pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) != 0) continue;
+      size_classes_.push_back({bytes, alignment, wanted.class_id});
+      return wanted.class_id;
+    }
+    return std::nullopt;
+  }
+
+  std::string path_;
+  open_pool pool_;
+  contents* contents_ = nullptr;
+  char* base_ = nullptr;
+  std::uint64_t capacity_bytes_ = 0;
+  media::backing backing_ = backing::page_cache;
+  flush_instruction instruction_ = flush_instruction::clflush;
+  bool caches_are_persistent_ = false;
+  std::mutex mutex_;
+  std::vector<size_class> size_classes_;
+  std::optional<background_collapse> collapse_;  // after `pool_`: it ends before the pool is unmapped
+};
+
+static_assert(medium<pmem>);
+
+}  // namespace pmlab::media

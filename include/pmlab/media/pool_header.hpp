@@ -1,0 +1,49 @@
+// The header of a pool file, read without opening the pool.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace pmlab::media {
+
+// The name of the layout that libpmemobj keeps in a pool. Nothing: this is no pool of one file, or it cannot be read (a
+// device cannot). `file`: an open descriptor.
+[[nodiscard]] inline std::optional<std::string> layout_of_pool(int file) {
+  // PMDK's own format: a signature, and behind the first page the name, with zeros behind it.
+  constexpr std::string_view signature("PMEMOBJ\0", 8);
+  constexpr off_t name_at = 4096;
+  std::array<char, signature.size()> first{};
+  std::array<char, 1024> name{};
+  if (::pread(file, first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) ||
+      std::string_view(first.data(), first.size()) != signature ||
+      ::pread(file, name.data(), name.size() - 1, name_at) != static_cast<ssize_t>(name.size() - 1))
+    return std::nullopt;
+  const std::string layout(name.data());
+  const bool readable = std::all_of(layout.begin(), layout.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return readable ? std::optional(layout) : std::nullopt;
+}
+
+// The word at `offset` of the root object of a pool file, whose content starts at the first multiple of `alignment` in
+// it. Nothing: the file is no pool, has no root object, or ends before the word. `file`: an open descriptor.
+[[nodiscard]] inline std::optional<std::uint64_t> root_word_of_pool(int file, std::uint64_t offset,
+                                                                    std::uint64_t alignment) {
+  // PMDK's own format, of libpmemobj 1: behind the descriptor (2 KB from the second page on) the root object's place.
+  constexpr off_t root_at = 4096 + 2048;
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  std::uint64_t root = 0, word = 0;
+  if (::pread(file, &root, sizeof root, root_at) != static_cast<ssize_t>(sizeof root) || root == 0 || root > most)
+    return std::nullopt;
+  const std::uint64_t place = (root + alignment - 1) / alignment * alignment + offset;
+  if (::pread(file, &word, sizeof word, static_cast<off_t>(place)) != static_cast<ssize_t>(sizeof word))
+    return std::nullopt;
+  return word;
+}
+
+}  // namespace pmlab::media

@@ -1,0 +1,79 @@
+// Naming a new pool, so that a power failure at any point leaves no pool or a complete one.
+//
+// It is created as PATH.unfinished, synced, renamed to PATH, and its folder is synced; only then does its creator
+// return, and only then can it hold data that a caller relies on. The rename may still be lost if no call that synced
+// the folder has returned: so a PATH.unfinished that is complete is adopted, and never deleted.
+#pragma once
+
+#include <pmlab/base/durable_name.hpp>
+#include <pmlab/base/error.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace pmlab::media {
+
+// The name of the pool `path` while it is made.
+[[nodiscard]] inline std::string unfinished_name(const std::string& path) { return path + ".unfinished"; }
+
+// Held while a pool is created or adopted in the folder of `path`, so that no other process mistakes its unfinished
+// file for one that a crash left. The lock (flock of the folder) ends with the process that holds it, and leaves no
+// file behind.
+class folder_lock {
+ public:
+  // Waits until the lock is free. A folder that is missing, unreadable, or on a file system without locks, is not
+  // locked: creating the pool there then reports the problem. Throws pmlab::error after half an hour: a large pool on a
+  // slow disk takes minutes.
+  explicit folder_lock(const std::string& path)
+      : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    using clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds pause(5);
+    const clock::time_point deadline = clock::now() + std::chrono::minutes(30);
+    while (folder_.is_open() && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return;
+      if (clock::now() > deadline)
+        throw error("cannot make pool " + path + ": another process has locked its folder for half an hour",
+                    "wait until the pool that it makes there is done");
+      std::this_thread::sleep_for(pause);
+    }
+  }
+  folder_lock(const folder_lock&) = delete;
+  folder_lock& operator=(const folder_lock&) = delete;
+  ~folder_lock() {
+    // Unlocked, not only closed: a child process that was forked since has the descriptor, too.
+    if (folder_.is_open()) ::flock(folder_.get(), LOCK_UN);
+  }
+
+ private:
+  descriptor folder_;
+};
+
+// Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
+// or it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
+// pmlab::error: a process has the unfinished file open, or the device fails.
+template <class IsComplete>
+[[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
+  const std::string unfinished = unfinished_name(path);
+  const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open() && errno == ENOENT) return false;
+  if (!file.is_open())
+    throw error("cannot open " + unfinished + ": " + std::strerror(errno), "check its permissions, or remove it");
+  // libpmemobj holds this lock while a pool is open.
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw error("pool " + path + " is being made: another process has " + unfinished + " open",
+                "wait until it is done");
+  if (!is_complete(file.get())) return false;
+  // As for a new pool: the bytes that the crash kept may not have reached the device yet.
+  sync_file(file.get(), unfinished);
+  rename_durably(unfinished, path);
+  return true;
+}
+
+}  // namespace pmlab::media

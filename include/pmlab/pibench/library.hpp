@@ -1,0 +1,64 @@
+// A shared library with PiBench's interface.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/pibench/tree_api.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace pmlab::pibench {
+
+// An index that its authors built for PiBench. Once loaded, the library stays until the process ends.
+//
+// Thread safety: `create` may be called by several threads if the library allows that.
+class library {
+ public:
+  // Throws pmlab::error: no such file, not a library, no create_tree in it.
+  explicit library(const std::string& path) : path_(path) {
+    if (!std::filesystem::exists(path)) throw error("there is no library " + path, "check the path");
+    // Without a slash the loader would look in its own folders.
+    void* const handle = ::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* const why = ::dlerror();
+      throw error("cannot load " + path + ": " + (why != nullptr ? why : "unknown reason"),
+                  "build it as a shared library whose own libraries can be found");
+    }
+    create_tree_ = reinterpret_cast<decltype(create_tree_)>(::dlsym(handle, "create_tree"));
+    if (create_tree_ == nullptr)
+      throw error(path + " has no function create_tree", "export PiBench's interface: pmlab/pibench/tree_api.hpp");
+  }
+
+  // The same library again, with variables of its own that nothing has touched: as in a process that was just started.
+  [[nodiscard]] static library fresh_copy(const std::string& path) {
+    // The loader knows a library by its file.
+    const std::filesystem::path copy =
+        std::filesystem::temp_directory_path() / ("pmlab-" + std::to_string(::getpid()) + "-copy.so");
+    std::error_code failed;
+    std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing, failed);
+    if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
+    library loaded(copy.string());
+    std::filesystem::remove(copy, failed);
+    loaded.path_ = path;
+    return loaded;
+  }
+
+  // Opens, or makes, the tree whose persistent memory is at options.pool_path. Throws pmlab::error if the library gives
+  // none, and every exception of the library.
+  [[nodiscard]] std::unique_ptr<tree_api> create(const tree_options_t& options) const {
+    tree_api* const tree = create_tree_(options);
+    if (tree == nullptr) throw error(path_ + " created no tree", "read what the library printed about its pool");
+    return std::unique_ptr<tree_api>(tree);
+  }
+
+ private:
+  std::string path_;
+  tree_api* (*create_tree_)(const tree_options_t&) = nullptr;
+};
+
+}  // namespace pmlab::pibench

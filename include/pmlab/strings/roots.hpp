@@ -1,0 +1,28 @@
+// How the roots of a string index are named in a medium, and what their layouts say: for those who find one there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pmlab::strings {
+
+// Behind the name of the index, whose own root is that of its words: the root of what records need besides.
+inline constexpr std::string_view state_suffix = ":s";
+// That root's layout begins so.
+inline constexpr std::string_view layout_prefix = "strings_";
+// Kind of the words of a hash table.
+inline constexpr std::string_view hashed_words = "hashed";
+// Kind of the words of an ordered index; "digital" is part of the layout names of existing pools.
+inline constexpr std::string_view trie_words = "digital";
+
+// Behind the name of a typed index: the root whose layout tells the types of keys and values.
+inline constexpr std::string_view types_suffix = ":t";
+// That layout begins so.
+inline constexpr std::string_view typed_layout_prefix = "typed_";
+
+// `values`: Values::name.
+[[nodiscard]] inline std::string layout_of(std::string_view words, std::string_view values) {
+  return std::string(layout_prefix).append(words).append("_").append(values);
+}
+
+}  // namespace pmlab::strings

@@ -1,0 +1,546 @@
+// Keys and values of any length on top of any index of 8-byte words.
+//
+//   auto words = strings::string_index<media::pmem, indexes::skip_list<media::pmem>>::open(pool, "words");
+//   words.upsert("persistent", 1);
+//
+// Use it where keys are not numbers, or values longer than 8 bytes. Keys have 0 to 64 KB, any bytes in them; values are
+// 8 bytes (word_values) or up to 1 MB (blob_values). The words can be kept by any index: by a cache in front of one, or
+// by a hybrid index.
+//
+// Each key is stored once, in a record of its own. The index below holds words that lead to records: of a hash table,
+// the hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order,
+// so that scans give keys back in byte order. Nearly all comparisons are of words: a search reads the one key that it
+// finds.
+//
+// Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
+// Progress: readers write nothing that is shared, but for their own epoch; they wait only while a writer changes the
+// word that they read. Writers lock one word, and a value while it is replaced.
+//
+// Durability: what an operation answered survives a crash (strict durable linearizability), if the index below keeps
+// the same promise. A crash leaks nothing: detail/ledger.hpp says how.
+//
+// Layout (medium): named root NAME, of the words' index; named root NAME:s -> detail::state. Opening reads the ledger's
+// pages, and undoes or ends at most one operation of each thread that a crash cut off.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/strings/detail/blocks.hpp>
+#include <pmlab/strings/detail/hashed.hpp>
+#include <pmlab/strings/detail/ledger.hpp>
+#include <pmlab/strings/detail/parts.hpp>
+#include <pmlab/strings/detail/trie.hpp>
+#include <pmlab/strings/roots.hpp>
+#include <pmlab/strings/values.hpp>
+#include <pmlab/sync/epoch.hpp>
+#include <pmlab/sync/version_lock.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pmlab::strings {
+
+using indexes::outcome;
+
+// The longest key.
+inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
+
+// `Medium`: where records are; with it, `Index` says where the words are. `Values`: word_values or blob_values. `Hash`:
+// of the keys of a hash table; part of the layout.
+template <media::medium Medium, indexes::point_index Index, class Values = word_values, class Hash = detail::key_hash>
+class string_index {
+  static constexpr bool is_ordered = indexes::ordered_index<Index>;
+  using where = std::conditional_t<is_ordered, detail::trie<Medium, Index, Hash>,  //
+                                   detail::hashed<Medium, Index, Hash>>;
+  using place = typename where::place;
+  using ledger = detail::ledger<Medium>;
+  using publication = typename Medium::publication;
+  using record = detail::record;
+  using bytes_block = detail::bytes_block;
+
+ public:
+  // What `find` answers: std::uint64_t or std::string.
+  using value_type = typename Values::value_type;
+  // What `insert` takes: std::uint64_t or std::string_view.
+  using value_view = typename Values::view;
+  // Of the ledger and of what leads to records; the words' index has a version of its own.
+  static constexpr std::uint64_t layout_version = 1;
+
+  // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
+  // name. Throws pmlab::error: the name belongs to another layout (other values, other words), no space. `medium` must
+  // outlive the index.
+  static string_index open(Medium& medium, std::string_view name) {
+    return open(medium, name, [&] { return Index::open(medium, name); });
+  }
+
+  // The same with words in the index that `open_words()` returns: a cache, a hybrid, one with options. Nobody else may
+  // change it, and it must be durable wherever `medium` is.
+  template <class OpenWords>
+  static string_index open(Medium& medium, std::string_view name, OpenWords&& open_words) {
+    constexpr std::size_t longest_name = media::root_name_limit - state_suffix.size();
+    if (name.empty() || name.size() > longest_name)
+      throw error("'" + std::string(name) + "' cannot name a string index",
+                  "use 1 to " + std::to_string(longest_name) + " characters");
+    return string_index(medium, name, open_words);
+  }
+
+  string_index(const string_index&) = delete;
+  string_index& operator=(const string_index&) = delete;
+  // No other thread may be using it.
+  ~string_index() { is_alone_ = true; }
+
+  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed. Durable
+  // on return. One publication, and one insertion of a word (three, where two keys begin to share a word). Throws
+  // pmlab::error: key or value too long.
+  outcome insert(std::string_view key, value_view value) {
+    return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
+  }
+
+  // Adds (key, value) or replaces the value of `key`: inserted, updated or full. Durable on return. Throws as `insert`.
+  outcome upsert(std::string_view key, value_view value) {
+    return with_space([&] { return put(key, value, [&](place& at) { return replace(at, value); }); });
+  }
+
+  // Replaces the value of `key`: updated, absent or full. Durable on return: one flush and one fence, or one
+  // publication for a blob. Throws pmlab::error: value too long.
+  outcome update(std::string_view key, value_view value) {
+    Values::check(value);
+    return with_space([&] {
+      const auto guard = epochs_.pin();
+      place at = where_.seek_present(key);
+      return at.found == nullptr ? outcome::absent : replace(at, value);
+    });
+  }
+
+  // Removes `key`: erased, absent, or full (no space to note it; nothing changed). Durable on return. The space of key
+  // and value comes back when no reader can be reading them.
+  outcome erase(std::string_view key) {
+    return with_space([&] { return take_out(key); });
+  }
+
+  // The value of `key`.
+  std::optional<value_type> find(std::string_view key) {
+    const auto search = where_.begin(key);
+    const auto guard = epochs_.pin();
+    return find_pinned(key, search);
+  }
+
+  // values[i] := find(keys[i]). The cache misses of the searches overlap.
+  void find_batch(std::span<const std::string_view> keys, std::span<std::optional<value_type>> values) {
+    assert(keys.size() == values.size());
+    const auto guard = epochs_.pin();
+    for (std::size_t done = 0; done < keys.size(); done += where::batch_width) {
+      const std::size_t width = std::min(where::batch_width, keys.size() - done);
+      where_.prefetch(keys.subspan(done, width));
+      for (std::size_t i = done; i < done + width; ++i) values[i] = find_pinned(keys[i], where_.begin(keys[i]));
+    }
+  }
+
+  // Calls function(key, value) with up to `most` entries whose keys are >= from, in byte order; returns how many there
+  // were. What it is called with is valid during the call, in which writers wait for nothing. Entries that are there
+  // all the time are never missed.
+  template <class Function>
+  std::size_t scan(std::string_view from, std::size_t most, Function&& function) requires is_ordered {
+    const auto guard = epochs_.pin();
+    std::size_t count = 0;
+    if (most == 0) return 0;
+    where_.walk(from, [&](const record& r) {
+      function(r.key(), durable_value(r));
+      return ++count < most;
+    });
+    return count;
+  }
+
+  // Calls function(key, value) for every entry of [first, last], in byte order. Writers may run; see `scan`.
+  template <class Function>
+  void for_each_in(std::string_view first, std::string_view last, Function&& function) requires is_ordered {
+    const auto guard = epochs_.pin();
+    where_.walk(first, [&](const record& r) {
+      if (r.key() > last) return false;
+      function(r.key(), durable_value(r));
+      return true;
+    });
+  }
+
+  // Calls function(key, value) for every entry; in byte order, if the words have an order.
+  template <class Function>
+  void for_each(Function&& function) const {
+    where_.for_each([&](const record& r) { function(r.key(), value_of(r)); });
+  }
+
+  // Keys in the index; walks it.
+  [[nodiscard]] std::uint64_t size() const {
+    std::uint64_t entries = 0;
+    where_.for_each([&](const record&) { ++entries; });
+    return entries;
+  }
+
+  // The words' index, with the bytes of records and values; `entries` are keys, where the words' index may hold more.
+  [[nodiscard]] indexes::index_stats stats() const {
+    indexes::index_stats all = words_.stats();
+    all.entries = 0;
+    all.medium_bytes += sizeof(detail::state) + ledger_.medium_bytes() + where_.other_bytes();
+    where_.for_each([&](const record& r) {
+      ++all.entries;
+      all.medium_bytes += r.block_bytes() + value_block_bytes(r);
+    });
+    ledger_.for_each_waiting([&](const auto& item) { all.medium_bytes += bytes_waiting_at(item); });
+    all.dram_bytes += locks_.bytes() + value_locks_.bytes() + ledger_.dram_bytes() + where_.dram_bytes();
+    return all;
+  }
+
+  // Invariants of the words, of what leads to records, and of values.
+  [[nodiscard]] indexes::check_report check() const {
+    indexes::check_report report = words_.check();
+    report.entries = 0;
+    if (!report.ok()) return report;
+    std::uint64_t unlinked = 0;
+    ledger_.for_each_waiting([&](const auto& item) { unlinked += where_.words_of_gone(*item.where); });
+    where_.check(report, unlinked);
+    if (report.ok()) check_values(report);
+    return report;
+  }
+
+  // What holds the words: for its statistics, and nothing else.
+  [[nodiscard]] Index& words() noexcept { return words_; }
+
+ private:
+  static constexpr std::size_t usual_stripes = 4096;
+  // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which
+  // has no space for another page, can be erased from. What waits longer, layers that go, is pushed before `full`.
+  static constexpr std::size_t batch = 16;
+
+  template <class OpenWords>
+  string_index(Medium& medium, std::string_view name, OpenWords&& open_words)
+      : medium_(medium),
+        words_(open_words()),
+        state_(open_state(medium, name)),
+        locks_(media::lock_stripes_on<Medium>(usual_stripes)),
+        value_locks_(media::lock_stripes_on<Medium>(usual_stripes)),
+        ledger_(medium, state_.first_page),
+        where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
+        epochs_(media::reclaim_batch_on<Medium>(batch)) {
+    ledger_.for_each_waiting([this](const auto& item) { judge(item); });
+    // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
+    std::vector<typename ledger::place> erased;
+    ledger_.for_each_waiting([&](const auto& item) {
+      const auto what = item->what.load(std::memory_order_acquire);
+      if (what == detail::waits_for::words || what == detail::waits_for::removal) erased.push_back(item);
+    });
+    for (const auto& item : erased) end_erase(item, *record_at(item), detail::layer_gates::alone);
+    where_.find_free_numbers();
+    ledger_.trim();
+    is_alone_ = false;
+  }
+
+  static detail::state& open_state(Medium& medium, std::string_view name) {
+    const media::root root =
+        medium.named_root(std::string(name).append(state_suffix), layout_of(where::name, Values::name), layout_version);
+    if (const media::pointer<detail::state> stored(root.word->load(std::memory_order_acquire)); stored) {
+      if (!media::can_name(medium, stored))
+        throw error("the root of '" + std::string(name) + "' is corrupt", "restore the pool from a copy");
+      return *medium.resolve(stored);
+    }
+    publication change(medium);
+    auto* const made = media::create<detail::state>(change);
+    if (made == nullptr) throw error("no space for index '" + std::string(name) + "'", "use a larger medium");
+    media::persist(medium, *made);                                         // (S1)
+    media::publish_store(change, *root.word, medium.locate(made).word());  // (S2)
+    // (S1) < (S2): the root leads to a whole state.
+    change.commit();
+    return *made;
+  }
+
+  [[nodiscard]] std::uint64_t place_of(const record& r) const noexcept { return medium_.locate(&r).word(); }
+  [[nodiscard]] bytes_block& bytes_at(std::uint64_t at) const noexcept {
+    return *medium_.resolve(media::pointer<bytes_block>(at));
+  }
+
+  // Before `full` is the answer, what was erased or replaced comes back, whichever thread did that: an erased key takes
+  // a few rounds, if layers of the trie go with it.
+  template <class Work>
+  outcome with_space(Work&& work) {
+    constexpr int most_rounds = 8;
+    outcome answer = work();
+    for (int round = 0; answer == outcome::full && round < most_rounds && epochs_.reclaim() != 0; ++round)
+      answer = work();
+    return answer;
+  }
+
+  outcome take_out(std::string_view key) {
+    const auto guard = epochs_.pin();
+    place at = where_.seek_present(key);
+    if (at.found == nullptr) return outcome::absent;
+    const auto item = ledger_.take();
+    if (!item) return outcome::full;
+    record& gone = *at.found;
+    ledger_.enter_record(item, place_of(gone));
+    if (!where_.unlink(at)) {
+      ledger_.clear(item);
+      return outcome::full;
+    }
+    at.lock.unlock();
+    end_erase_later(item, gone, where_.leave(at));
+    return outcome::erased;
+  }
+
+  template <class Existing>
+  outcome put(std::string_view key, value_view value, Existing&& existing) {
+    if (key.size() > most_key_bytes)
+      throw error("a key of " + std::to_string(key.size()) + " bytes is too long",
+                  "keys have at most " + std::to_string(most_key_bytes) + " bytes");
+    Values::check(value);
+    const auto guard = epochs_.pin();
+    place at = where_.seek(key);
+    if (at.found != nullptr) return existing(at);
+    const auto item = ledger_.take();
+    if (!item) return outcome::full;
+    publication change(medium_);
+    const std::optional<std::uint64_t> stored = store_value(change, value);
+    record* const made = !stored ? nullptr : detail::make_block<record>(medium_, change, key, [&](record& r) {
+      r.next.store(where_.next_of_new(at), std::memory_order_relaxed);
+      r.value.store(*stored, std::memory_order_relaxed);
+    });
+    if (made == nullptr || !where_.prepare(change, at, key, *item.where, *made)) {
+      ledger_.make_free(item);
+      return outcome::full;
+    }
+    change.commit();  // (P1)
+    const detail::linked done = where_.link_in(at, key, *made);
+    if (done == detail::linked::yes) {
+      ledger_.clear(item);  // (P2)
+      // (P1) < link_in < (P2) < unlock: the ledger names the blocks for as long as nothing leads to them (G1), and no
+      // longer than this key is locked (G2).
+      return outcome::inserted;
+    }
+    if (done == detail::linked::no) {
+      publication undo(medium_);
+      give_back(undo, *made, item);
+      where_.forget_layer(at);
+    }
+    return outcome::full;
+  }
+
+  // The value as its record has it; nothing: no space.
+  [[nodiscard]] std::optional<std::uint64_t> store_value(publication& change, value_view value) {
+    if constexpr (Values::in_blocks) {
+      if (value.empty()) return 0;
+      const auto* const made = detail::make_block<bytes_block>(medium_, change, value, [](bytes_block&) {});
+      return made == nullptr ? std::nullopt : std::optional(medium_.locate(made).word());
+    } else {
+      return value;
+    }
+  }
+
+  outcome replace(place& at, value_view value) {
+    record& r = *at.found;
+    std::unique_lock lock(lock_of(r), std::defer_lock);
+    if constexpr (!Values::in_blocks) {
+      lock.lock();
+      r.value.store(value, std::memory_order_release);  // (V1) commit
+      media::persist(medium_, r.value);                 // (V2)
+      // (V1) < (V2) < unlock: a reader answers with a value only when it is durable.
+    } else {
+      const auto item = ledger_.take();
+      if (!item) return outcome::full;
+      const std::uint64_t old = r.value.load(std::memory_order_relaxed);
+      publication change(medium_);
+      const std::optional<std::uint64_t> stored = store_value(change, value);
+      if (!stored) {
+        ledger_.make_free(item);
+        return outcome::full;
+      }
+      media::publish_store(change, r.value, *stored);  // (V3)
+      if (old != 0) {
+        media::publish_store(change, item->prefix, old);                       // (V4)
+        media::publish_store(change, item->what, detail::waits_for::readers);  // (V5)
+      }
+      lock.lock();
+      // (V3), (V4), (V5) < commit: the new value is there, and the old one in the ledger, in one step.
+      change.commit();
+      lock.unlock();
+      at.lock.unlock();
+      if (old == 0)
+        ledger_.make_free(item);
+      else
+        epochs_.retire([this, item] { give_back_value(item); });
+    }
+    return outcome::updated;
+  }
+
+  std::optional<value_type> find_pinned(std::string_view key, const typename where::search& search) {
+    std::optional<value_type> value;
+    const bool found = where_.find(key, search, [&](const record& r) { value = durable_value(r); });
+    if (!found) value.reset();
+    return value;
+  }
+
+  [[nodiscard]] value_type value_of(const record& r) const {
+    const std::uint64_t stored = r.value.load(std::memory_order_acquire);
+    if constexpr (Values::in_blocks) {
+      if (stored == 0) return {};
+      const bytes_block& block = bytes_at(stored);
+      media::annotate_read(medium_, block);
+      const std::string_view text = block.text();
+      medium_.annotate_read(text.data(), text.size());
+      return value_type(text);
+    } else {
+      return stored;
+    }
+  }
+
+  // A value changes under the lock of its record, which is another one than its word's: a scan comes to records by
+  // words that may lead elsewhere meanwhile.
+  [[nodiscard]] sync::version_lock& lock_of(const record& r) const noexcept {
+    return value_locks_[place_of(r) / media::cache_line_bytes];
+  }
+
+  [[nodiscard]] value_type durable_value(const record& r) const {
+    const sync::version_lock& lock = lock_of(r);
+    for (;;) {
+      const std::uint64_t version = lock.read_begin();
+      value_type value = value_of(r);
+      if (lock.read_validate(version)) return value;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t value_block_bytes(const record& r) const {
+    if constexpr (Values::in_blocks) {
+      const std::uint64_t stored = r.value.load(std::memory_order_acquire);
+      return stored == 0 ? 0 : bytes_at(stored).block_bytes();
+    } else {
+      return 0;
+    }
+  }
+
+  // ---- what waits in the ledger ----
+
+  [[nodiscard]] record* record_at(const typename ledger::place& item) const noexcept {
+    return medium_.resolve(media::pointer<record>(item->record.load(std::memory_order_acquire)));
+  }
+
+  // Releases a record that nothing leads to, its value, and the skipped bytes that were made with it.
+  void give_back(publication& change, record& gone, const typename ledger::place& item) {
+    if constexpr (Values::in_blocks) {
+      const std::uint64_t stored = gone.value.load(std::memory_order_acquire);
+      if (stored != 0) {
+        detail::release_block(change, bytes_at(stored));
+      }
+    }
+    if (item->what.load(std::memory_order_relaxed) == detail::waits_for::layer) {
+      const std::uint64_t prefix = item->prefix.load(std::memory_order_relaxed);
+      if (prefix != 0) {
+        detail::release_block(change, bytes_at(prefix));
+      }
+    }
+    detail::release_block(change, gone);
+    forget(change, item);
+  }
+
+  void end_erase_later(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
+    // Without memory for it, the item waits for the next open.
+    if (!epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); })) where_.let_go(t);
+  }
+
+  // When no reader can have an erased record: it goes, and before it layers that it was the last but one entry of.
+  void end_erase(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
+    if constexpr (where::has_layers) {
+      if (t != detail::layer_gates::nothing) {
+        using state = typename where::tidied::state;
+        const auto guard = epochs_.pin();
+        const auto left =
+            where_.tidy(gone.key(), item, is_alone_ ? detail::layer_gates::alone : t, ledger_,
+                        [this](const auto& skipped) { epochs_.retire([this, skipped] { give_back_value(skipped); }); });
+        if (left.now == state::again) return end_erase_later(item, gone, left.ticket);
+        if (left.now == state::in_pieces) return;
+      }
+    }
+    publication change(medium_);
+    give_back(change, gone, item);
+  }
+
+  void give_back_value(const typename ledger::place& item) {
+    publication change(medium_);
+    detail::release_block(change, bytes_at(item->prefix.load(std::memory_order_relaxed)));
+    forget(change, item);
+  }
+
+  // The item is free with the release of what it named, in one step (G2).
+  void forget(publication& change, const typename ledger::place& item) {
+    media::publish_store(change, item->what, detail::waits_for::nothing);  // (F1)
+    // (F1) < commit: no item names what others may have (G2).
+    change.commit();
+    ledger_.make_free(item);
+  }
+
+  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise; a record that is to go
+  // waits until all has been judged.
+  void judge(const typename ledger::place& item) {
+    switch (item->what.load(std::memory_order_acquire)) {
+      case detail::waits_for::nothing: return;
+      case detail::waits_for::readers: return give_back_value(item);
+      case detail::waits_for::words:
+        if (where_.leads_to(*record_at(item))) return ledger_.clear(item);
+        return;
+      case detail::waits_for::removal:
+        // The layer goes with the record.
+        if (where_.layer_is_there(*item.where)) ledger_.leave_removal(item);
+        return;
+      case detail::waits_for::skipped:
+        if (where_.leads_to_skipped(*item.where)) return ledger_.clear(item);
+        return give_back_value(item);
+      case detail::waits_for::layer:
+        if (where_.layer_is_there(*item.where)) return ledger_.clear(item);
+        if (where_.take_back(item->number.load(std::memory_order_acquire)) == detail::linked::in_pieces) return;
+        break;
+    }
+    publication change(medium_);
+    give_back(change, *record_at(item), item);
+  }
+
+  // Of blocks that the index does not lead to.
+  [[nodiscard]] std::uint64_t bytes_waiting_at(const typename ledger::place& item) const {
+    const auto what = item->what.load(std::memory_order_acquire);
+    if (what == detail::waits_for::readers ||
+        (what == detail::waits_for::skipped && !where_.leads_to_skipped(*item.where)))
+      return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();
+    if (what == detail::waits_for::skipped) return 0;
+    const record& r = *record_at(item);
+    return where_.leads_to(r) ? 0 : r.block_bytes() + value_block_bytes(r);
+  }
+
+  void check_values(indexes::check_report& report) const {
+    if constexpr (Values::in_blocks)
+      where_.for_each([&](const record& r) {
+        const media::pointer<bytes_block> stored(r.value.load(std::memory_order_acquire));
+        if (stored && (!media::can_name(medium_, stored) ||
+                       !media::can_name(medium_, stored, medium_.resolve(stored)->block_bytes())))
+          report.add("V3: a value leads nowhere");
+      });
+  }
+
+  Medium& medium_;
+  mutable Index words_;
+  detail::state& state_;
+  sync::version_lock_table locks_;
+  sync::version_lock_table value_locks_;
+  ledger ledger_;
+  where where_;
+  bool is_alone_ = true;  // opening or closing: no other thread is there
+  // Last, so that what it still keeps for readers goes first.
+  sync::epochs epochs_;
+};
+
+}  // namespace pmlab::strings

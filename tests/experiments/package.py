@@ -1,0 +1,14 @@
+"""Where the Python package of the experiments is, for its unit tests. Argument, where there is one: the program pmlab."""
+import os
+import sys
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "experiments"))
+if len(sys.argv) > 1:
+    os.environ["PMLAB_PROGRAM"] = os.path.abspath(sys.argv[1])
+
+# As a program tells them; enough for what the tests read.
+OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution", "verify",
+                     "repeat", "batch", "trace", "huge-pages", "seconds"],
+           "microbench": ["suite", "medium"]}
+HEAD = 'title = "T"\nabout = "A"\nshows = "figure 17"\n'

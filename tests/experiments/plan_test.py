@@ -1,0 +1,101 @@
+"""Plans: which calls an experiment stands for, and that those which come with pmlab feed every claim."""
+import collections
+import itertools
+import sys
+import unittest
+
+from package import HEAD, OPTIONS
+from pmlab.claims.catalogue import every_claim
+from pmlab.claims.index_cases import case_name
+from pmlab.errors import Failure
+from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
+from pmlab.run.plan import plan
+from pmlab.run.time_left import guess
+from pmlab.spelling import shell_form
+
+
+def read(text):
+    return parse_experiment(HEAD + text, "mine.toml", OPTIONS)
+
+
+class Plan(unittest.TestCase):
+    def test_crosses_the_matrix_and_takes_the_scale(self):
+        e = read('[arguments]\nindex = "a"\nrecords = "1M"\n'
+                 '[matrix]\nmedium = ["simulated:aep", "pmem:{pool}"]\ndistribution = ["uniform", "zipfian:0.99"]\n'
+                 '[scale.smoke]\nrecords = "1k"\ndistribution = ["uniform"]\n')
+        smoke = plan(e, "smoke")
+        self.assertEqual([c.name for c in smoke], ["mine/simulated-aep_uniform", "mine/pmem-pool_uniform"])
+        self.assertEqual(shell_form(smoke[0].words),
+                         "pmlab bench --medium simulated:aep --distribution uniform --index a --records 1k --verify")
+        quick = plan(e, "quick")
+        self.assertEqual(len(quick), 4)
+        self.assertEqual(quick[3].values["distribution"], "zipfian:0.99")
+        self.assertGreater(guess(quick[0]), guess(smoke[0]))
+
+    def test_answers_are_checked_unless_the_file_is_against_it(self):
+        def command(text):
+            return shell_form(plan(read(text), "quick")[0].words)
+        self.assertEqual(command('[arguments]\nindex = "a"\n'), "pmlab bench --index a --verify")
+        self.assertEqual(command('[arguments]\nindex = "a"\nverify = false\n'), "pmlab bench --index a")
+        self.assertEqual(command('kind = "microbench"\n[arguments]\nsuite = "a b"\n'), "pmlab microbench --suite 'a b'")
+
+    def test_cells_of_one_name_are_refused(self):
+        with self.assertRaises(Failure):
+            plan(read('[arguments]\nindex = "a"\n[matrix]\nmedium = ["a:b", "a-b"]\n'), "quick")
+
+
+def cases_of(cell):
+    """The cases that results of this cell become (claims/result_set.py)."""
+    more = "".join(f"/{key}={value}" for key, value in sorted(cell.values.items())
+                   if key not in ("medium", "index", "threads"))
+
+    def listed(option):
+        return [one for value in cell.all_values(option) for one in split_list(value)]
+    for index, phase, threads in itertools.product(listed("--index"), listed("--phases") + listed("--workload"),
+                                                   (listed("--threads") or ["1"]) + ["most"]):
+        yield case_name(cell.experiment + more, index, threads, phase)
+
+
+def split_list(text):
+    """At commas that are in no bracket."""
+    parts = [""]
+    for c in text:
+        if c == "," and parts[-1].count("(") == parts[-1].count(")"):
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+class Experiments(unittest.TestCase):
+    def test_all_that_come_with_pmlab_have_a_plan_at_every_scale(self):
+        self.assertGreater(len(experiment_names()), 15)
+        for name in experiment_names():
+            e = load_experiment(name, OPTIONS)
+            for scale in SCALES:
+                self.assertTrue(plan(e, scale), name)
+            self.assertTrue(e.kind == "microbench" or name in ("answers", "trace") or e.charts, name)
+
+    def test_feed_every_claim_about_indexes_on_one_medium_at_least(self):
+        for scale in ("quick", "full"):
+            # A claim is fed by one medium alone, or by several: then each may be whole.
+            by_medium, fed_by = collections.defaultdict(set), collections.defaultdict(set)
+            for e in (load_experiment(name, OPTIONS) for name in experiment_names()):
+                for claim in e.claims:
+                    fed_by[claim].add(e.name)
+                if e.kind == "bench":
+                    for cell in plan(e, scale):
+                        by_medium[cell.medium].update(cases_of(cell))
+            about_indexes = [claim for claim in every_claim() if not claim.of_memory]
+            self.assertGreater(len(about_indexes), 10)
+            for claim in about_indexes:
+                needed = set(claim.cases)
+                self.assertTrue(needed, claim.id)
+                self.assertTrue(any(needed <= cases for cases in by_medium.values()), f"{claim.id} at scale {scale}")
+                for name in needed:
+                    self.assertIn(name.split("/")[0], fed_by[claim.id], f"{name} does not name {claim.id}, which it feeds")
+            self.assertLessEqual({f"M{m}" for m in range(1, 27)}, fed_by.keys())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,58 @@
+"""The time that is left: corrected by each kind's own cells, and never told before one has ended."""
+import sys
+import unittest
+
+import package  # noqa: F401  (finds pmlab)
+from pmlab.errors import Failure
+from pmlab.run.plan import Cell
+from pmlab.run.time_left import TimeLeft, count_of, duration, guess
+
+
+def cell(name, medium, *words):
+    return Cell("e", name, {}, ["bench", "--index", "a", "--medium", medium, "--records", "100k", "--operations", "100k",
+                                "--phases", "read", *words])
+
+
+class TimeLeftTest(unittest.TestCase):
+    def test_each_kind_is_corrected_by_its_own_cells(self):
+        cells = [cell(n, m) for n, m in (("s1", "simulated:aep"), ("s2", "simulated:aep"), ("d1", "dram"), ("d2", "dram"))]
+        s, d = guess(cells[0]), guess(cells[2])
+        left = TimeLeft(cells, jobs=1)
+        self.assertIsNone(left.seconds({}), "a guess, and no figure")
+        left.ended(cells[0], 10 * s)
+        # The other kind has none of its own yet: this machine is ten times as slow as the guess.
+        self.assertAlmostEqual(left.seconds({}), 10 * s + 20 * d)
+        left.ended(cells[2], d / 2)
+        self.assertAlmostEqual(left.seconds({}), 10 * s + d / 2)
+        # Seconds that the running cell has had are over, and no cell takes less than none.
+        self.assertAlmostEqual(left.seconds({"s2": 4 * s}), 6 * s + d / 2)
+        self.assertAlmostEqual(left.seconds({"s2": 400 * s}), d / 2)
+
+    def test_cells_beside_each_other_share_the_time(self):
+        cells = [cell(n, "simulated:aep") for n in "abcde"]
+        left = TimeLeft(cells, jobs=2)
+        left.ended(cells[0], 8)
+        self.assertAlmostEqual(left.seconds({}), 16)
+        left.ended(cells[1], 8)
+        left.ended(cells[2], 8)
+        left.ended(cells[3], 8)
+        self.assertAlmostEqual(left.seconds({}), 8, msg="the last one has one CPU")
+
+    def test_a_guess_counts_indexes_threads_phases_and_seconds(self):
+        one = guess(cell("a", "dram")) - 0.4
+        self.assertAlmostEqual(guess(cell("a", "dram", "--threads", "1,4-6")) - 0.4, 4 * one)
+        self.assertAlmostEqual(guess(cell("a", "dram", "--seconds", "30")) - 0.4, 30, delta=1)
+        several = cell("a", "dram")
+        several.words[2] = "cache(a,mode=serial),b"
+        self.assertAlmostEqual(guess(several) - 0.4, 2 * one)
+        self.assertEqual(count_of("1.5k", "--records"), 1500)
+        self.assertEqual(count_of("2e6", "--records"), 2e6)
+        with self.assertRaisesRegex(Failure, "--records 'many' is not a number"):
+            count_of("many", "--records")
+
+    def test_durations(self):
+        self.assertEqual([duration(s) for s in (0.4, 119, 121, 3600, 12000)], ["0 s", "119 s", "2 min", "60 min", "3 h 20 min"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

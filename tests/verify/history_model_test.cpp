@@ -1,0 +1,194 @@
+// What promises allow, and what they do not: histories with known verdicts.
+#include "checker/verify/history_model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pmlab::verify {
+namespace {
+
+using indexes::entry;
+using indexes::outcome;
+
+constexpr answer inserted{outcome::inserted, {}};
+constexpr answer exists{outcome::exists, {}};
+constexpr answer updated{outcome::updated, {}};
+constexpr answer erased{outcome::erased, {}};
+constexpr answer not_found{};
+answer found(std::uint64_t value) { return {{}, value}; }
+
+const step insert_1{action::insert, 7, 1};
+const step insert_2{action::insert, 7, 2};
+const step update_3{action::update, 7, 3};
+const step erase_it{action::erase, 7, 0};
+const step find_it{action::find, 7, 0};
+
+bool allowed(history_model& p, const std::vector<entry>& entries) { return p.judge(entries).empty(); }
+
+TEST(history_model, one_thread_is_held_to_the_order_of_its_operations) {
+  history_model p({7, 9});
+  p.called(0, insert_1);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{7, 1}})) << "under way: wholly or not at all";
+  EXPECT_FALSE(allowed(p, {{7, 2}}));
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  EXPECT_FALSE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {{7, 1}, {7, 1}})) << "twice";
+  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "nobody's key";
+  p.called(0, insert_2);
+  EXPECT_NE(p.returned(0, insert_2, inserted), "") << "it was there";
+}
+
+TEST(history_model, overlapping_operations_may_have_any_order) {
+  history_model p({7});
+  p.called(0, insert_1);
+  p.called(1, insert_2);
+  EXPECT_EQ(p.returned(1, insert_2, exists), "") << "the other one came first";
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {})) << "its answer depended on the other one, which must be durable by then";
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  EXPECT_FALSE(allowed(p, {{7, 2}}));
+}
+
+TEST(history_model, two_inserts_of_one_key_do_not_both_succeed) {
+  history_model p({7});
+  p.called(0, insert_1);
+  p.called(1, insert_2);
+  EXPECT_EQ(p.returned(1, insert_2, inserted), "");
+  const std::string wrong = p.returned(0, insert_1, inserted);
+  EXPECT_NE(wrong.find("no order"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("insert(7, 2)"), std::string::npos) << wrong;
+}
+
+TEST(history_model, a_read_that_was_answered_stays_true_after_a_crash) {
+  history_model p({7});
+  p.called(0, insert_1);
+  p.called(1, find_it);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_EQ(p.returned(1, find_it, found(1)), "");
+  EXPECT_FALSE(allowed(p, {})) << "strict durable linearizability";
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+}
+
+TEST(history_model, a_read_is_not_older_than_its_call) {
+  history_model p({7});
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  p.called(0, update_3);
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(0, update_3, updated), "");
+  p.called(2, find_it);
+  EXPECT_EQ(p.returned(2, find_it, found(3)), "");
+  p.called(2, find_it);
+  EXPECT_NE(p.returned(2, find_it, found(1)), "") << "it was called after the update had returned";
+}
+
+TEST(history_model, reads_do_not_go_back_in_time) {
+  history_model p({7});
+  p.called(0, insert_1);
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(1, find_it, found(1)), "");
+  p.called(1, find_it);
+  EXPECT_NE(p.returned(1, find_it, not_found), "");
+}
+
+TEST(history_model, an_erase_under_way_may_leave_either) {
+  history_model p({7});
+  p.there_before({7, 5});
+  p.called(0, erase_it);
+  p.called(1, update_3);
+  EXPECT_TRUE(allowed(p, {{7, 5}}));
+  EXPECT_TRUE(allowed(p, {{7, 3}}));
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_EQ(p.returned(1, update_3, updated), "");
+  EXPECT_FALSE(allowed(p, {{7, 5}}));
+  EXPECT_EQ(p.returned(0, erase_it, erased), "");
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update came first, or it would have answered absent";
+}
+
+TEST(history_model, a_scan_reads_every_key_of_its_range) {
+  history_model p({3, 7, 9});
+  p.there_before({3, 30});
+  p.there_before({9, 90});
+  p.scan_called(1, 3);
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  history_model other = p;
+  EXPECT_EQ(p.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {9, 90}}), "") << "before the insert";
+  EXPECT_EQ(other.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {7, 1}, {9, 90}}), "") << "or after it";
+  p.scan_called(1, 3);
+  EXPECT_NE(p.scan_returned(1, 3, 10, std::vector<entry>{{3, 30}, {9, 90}}), "") << "it has been there all the time";
+  other.scan_called(1, 0);
+  EXPECT_NE(other.scan_returned(1, 0, 10, std::vector<entry>{{7, 1}, {3, 30}, {9, 90}}), "") << "not ascending";
+  other.scan_called(1, 0);
+  EXPECT_EQ(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {7, 1}}), "") << "full before the last key";
+  other.scan_called(1, 0);
+  EXPECT_NE(other.scan_returned(1, 0, 2, std::vector<entry>{{3, 30}, {9, 90}}), "") << "7 is left out";
+}
+
+using values = std::vector<std::optional<std::uint64_t>>;
+
+TEST(history_model, each_key_of_a_batch_is_found_for_itself) {
+  history_model p({3, 7, 9});
+  p.there_before({3, 30});
+  const std::vector<std::uint64_t> keys = {9, 7, 3, 7};
+  p.batch_called(1, keys);
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  history_model other = p;
+  EXPECT_EQ(p.batch_returned(1, keys, values{{}, {}, 30, 1}), "") << "before the insert, and after it";
+  const std::string wrong = other.batch_returned(1, keys, values{{}, 2, 30, {}});
+  EXPECT_NE(wrong.find("key 2 of 4"), std::string::npos) << wrong;
+  p.batch_called(1, keys);
+  EXPECT_NE(p.batch_returned(1, keys, values{{}, {}, 30, 1}), "") << "it has been there all the time";
+}
+
+const std::vector<entry> loaded = {{3, 31}, {7, 71}, {9, 91}};
+
+TEST(history_model, a_load_adds_what_is_not_there) {
+  history_model p({3, 7, 9});
+  p.there_before({7, 70});
+  p.load_called(0, loaded);
+  EXPECT_EQ(p.load_returned(0, 3), "");
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 70}, {9, 91}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}, {7, 71}, {9, 91}})) << "it had a value";
+}
+
+TEST(history_model, a_load_that_found_no_space_has_added_a_first_part) {
+  history_model p({3, 7, 9});
+  p.load_called(0, loaded);
+  EXPECT_EQ(p.load_returned(0, 2), "");
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}, {7, 71}, {9, 91}}));
+  EXPECT_FALSE(allowed(p, {{3, 31}}));
+}
+
+TEST(history_model, a_load_that_is_cut_off_leaves_a_first_part) {
+  history_model p({3, 7, 9});
+  p.load_called(0, loaded);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{3, 31}, {7, 71}}));
+  const std::string wrong = p.judge(std::vector<entry>{{3, 31}, {9, 91}});
+  EXPECT_NE(wrong.find("key 9"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("key 7"), std::string::npos) << wrong;
+  p.called(1, erase_it);
+  EXPECT_TRUE(allowed(p, {{3, 31}, {9, 91}})) << "7 may be erased already";
+}
+
+TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
+  history_model p({3, 7});
+  p.there_before({3, 30});
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 31}}).find("key 3 is found 31, and can only be found 30"),
+            std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {3, 32}}).find("twice, with values 30 and 32"), std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is there, with value 50"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pmlab::verify

@@ -1,0 +1,356 @@
+// Runs a benchmark.
+#include "tools/bench/engine.hpp"
+#include "tools/bench/contender.hpp"
+#include "tools/bench/phase_runner.hpp"
+#include "tools/bench/simulated_run.hpp"
+#include "tools/catalogue/operation_loop.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/quantity.hpp"
+#include "tools/support/thread_team.hpp"
+#include "tools/workload/keys.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/clock.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::bench {
+namespace {
+
+using workload::operation_kind;
+
+constexpr std::uint64_t fixed_pool_bytes = std::uint64_t{64} << 20;
+
+// Why this index cannot run this phase on this medium; empty: it can.
+std::string refusal(const index_description& index, const phase& p, unsigned threads, const medium_spec& medium) {
+  for (std::size_t k = 0; k < workload::operation_kinds; ++k) {
+    const auto kind = static_cast<operation_kind>(k);
+    if (!p.has(kind)) continue;
+    if (std::string reason = index.refusal(kind, threads); !reason.empty()) return reason;
+  }
+  if (p.kind != phase_kind::reopen) return {};
+  if (index.place == placement::own_dram) return "DRAM keeps nothing across a restart";
+  const bool lasts = medium.in_pool() || medium.simulated;
+  return lasts ? std::string() : "medium " + medium.text() + " keeps nothing across a restart";
+}
+
+// A run that can measure nothing that was asked for is a mistake, not a result.
+void refuse_to_measure_nothing(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  std::string reasons;
+  for (const index_description* d : indexes)
+    for (const phase& p : options.phases) {
+      if (p.kind == phase_kind::load) continue;
+      for (const unsigned threads : options.threads) {
+        const std::string reason = refusal(*d, p, threads, options.medium);
+        if (reason.empty()) return;
+        const std::string told = fmt::format("{} of {}: {}", p.name, d->name, reason);
+        if (reasons.find(told) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + told;
+      }
+    }
+  if (!reasons.empty())
+    throw error("nothing of what was asked for can be measured: " + reasons,
+                "give other --phases, or an index that has them");
+}
+
+// Every entry has a key and a value, and half of what a pool would be made for is really taken.
+std::uint64_t least_bytes(const index_description& d, std::uint64_t records) {
+  constexpr std::uint64_t entry_bytes = 16;
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  if (d.kept == keeps::nothing) return 0;
+  const std::uint64_t each = std::max(entry_bytes, d.pool_bytes_per_entry / 2);
+  return records > most / each ? most : records * each;
+}
+
+// Without this the kernel ends the run, or everything else.
+void refuse_more_than_the_memory(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  const std::uint64_t records = options.trace ? options.trace->load.size() : options.records;
+  const std::uint64_t available = available_memory();
+  std::uint64_t needed = 0;
+  for (const index_description* d : indexes) {
+    // Who makes a pool looks for space where it is to be.
+    if (options.medium.in_pool() && d->place != placement::own_dram) continue;
+    const std::uint64_t bytes = least_bytes(*d, records);
+    needed = bytes > std::numeric_limits<std::uint64_t>::max() - needed ? bytes : needed + bytes;
+  }
+  if (needed <= available) return;
+  throw error(fmt::format("{} records take {} of DRAM at least, and this machine has {} to give", records,
+                          readable_bytes(needed), readable_bytes(available)),
+              "give fewer --records or fewer indexes");
+}
+
+unsigned own_threads(const std::vector<const index_description*>& indexes) {
+  unsigned sum = 0;
+  for (const index_description* d : indexes) sum += d->own_threads;
+  return sum;
+}
+
+// One number of threads, from opening the indexes to closing them.
+class pass {
+ public:
+  pass(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
+       progress& shown, bench_report& report, bool first)
+      : options_(options),
+        shown_(shown),
+        report_(report),
+        machine_(options.medium, threads, own_threads(indexes)),
+        team_(threads),
+        runner_(options, team_, shown) {
+    for (const index_description* d : indexes) open(*d, indexes.size() == 1, first);
+  }
+
+  void run() {
+    load();
+    for (unsigned repeat = 1; repeat <= options_.repeats; ++repeat) {
+      shown_.pass(fmt::format("{}, repeat {} of {}: {}", threads_text(), repeat, options_.repeats, phases_text()));
+      for (std::size_t position = 0; position < options_.phases.size(); ++position) {
+        const phase& p = options_.phases[position];
+        if (p.kind == phase_kind::load) continue;
+        for (std::size_t turn = 0; turn < contenders_.size(); ++turn)
+          run_phase(*contenders_[(turn + repeat - 1) % contenders_.size()], p, position, repeat);
+      }
+    }
+  }
+
+  // What the indexes themselves leave in the report: the wrong answers in words, and how far the emulation held.
+  ~pass() {
+    for (const auto& c : contenders_) {
+      if (c->expected)
+        for (const std::string& w : c->expected->first_wrong())
+          report_.first_wrong.push_back(c->description->name + ", " + w);
+      remark_on_emulation(*c);
+    }
+  }
+  pass(const pass&) = delete;
+  pass& operator=(const pass&) = delete;
+
+ private:
+  [[nodiscard]] std::string threads_text() const {
+    return team_.size() == 1 ? "1 thread" : fmt::format("{} threads", team_.size());
+  }
+  [[nodiscard]] std::string phases_text() const {
+    std::string text;
+    for (const phase& p : options_.phases)
+      if (p.kind != phase_kind::load) text += (text.empty() ? "" : ", ") + p.name;
+    return text;
+  }
+
+  void remark_on_emulation(const contender& c) {
+    const std::optional<emulation_sums> sums = c.index->emulation();
+    if (!sums || sums->late_ns == 0) return;
+    constexpr double worth_saying = 0.02;
+    const double late = static_cast<double>(sums->late_ns) / static_cast<double>(sums->late_ns + sums->waited_ns);
+    if (late < worth_saying) return;
+    report_.remarks.push_back(
+        fmt::format("{} with {}: this machine was slower than the device in {:.0f} % of the emulated time; those "
+                    "accesses took too long",
+                    c.description->name, threads_text(), 100 * late));
+  }
+
+  void open(const index_description& description, bool alone, bool first) {
+    auto c = std::make_unique<contender>();
+    c->description = &description;
+    subject_setup setup;
+    setup.medium = options_.medium;
+    setup.emulation = options_.emulation;
+    setup.huge_pages = options_.huge_pages;
+    setup.threads = team_.size();
+    setup.records = options_.trace ? options_.trace->load.size() : options_.records;
+    if (options_.medium.simulated) setup.pool_bytes = pool_bytes_for(description, options_);
+    if (options_.medium.in_pool() && description.place != placement::own_dram) {
+      // The file of an earlier number of threads is ours to replace.
+      const existing_file policy =
+          !first && options_.on_existing == existing_file::refuse ? existing_file::overwrite : options_.on_existing;
+      c->pool.emplace(pool_path(options_.medium.path, description.name, alone), pool_bytes_for(description, options_),
+                      policy, options_.keep);
+      setup.medium.path = c->pool->path();
+      setup.pool_bytes = c->pool->bytes_to_make();
+    }
+    shown_.pass(fmt::format("{}: opening {} on {}", threads_text(), description.name, setup.medium.text()));
+    c->index = description.make(setup);
+    if (options_.verify) c->expected = std::make_unique<model>(team_.size());
+    c->space = c->index->space();
+    if (c->space.entries > 0) take_over(*c);
+    contenders_.push_back(std::move(c));
+  }
+
+  void load() {
+    const phase p = make_phase(phase_kind::load);
+    for (const auto& c : contenders_) {
+      if (c->space.entries > 0) {
+        shown_.skip(c->description->name, p.name, phase_runner::weight_of(options_, p));
+        continue;
+      }
+      shown_.pass(
+          fmt::format("{}: loading {} with {} records", threads_text(), c->description->name,
+                      options_.trace ? short_count(options_.trace->load.size()) : short_count(options_.records)));
+      report_.results.push_back(runner_.measure(*c, p, 0, 1));
+    }
+  }
+
+  // A pool that an earlier run kept: its entries stand for those that this run would have loaded.
+  void take_over(contender& c) {
+    const std::uint64_t wanted = options_.trace ? options_.trace->load.size() : options_.records;
+    if (c.space.entries != wanted)
+      throw error(
+          fmt::format("pool {} holds {} entries, not the {} of this run", c.pool->path(), c.space.entries, wanted),
+          fmt::format("give --records {} if an earlier run loaded so many, or --overwrite", c.space.entries));
+    c.keys.records = wanted;
+    std::vector<workload::operation> reads(wanted);
+    std::vector<answer> answers(wanted);
+    for (std::uint64_t i = 0; i < wanted; ++i)
+      reads[i].key = options_.trace ? options_.trace->load[i].key : workload::key_of(i);
+    c.index->run({.operations = reads, .answers = answers});
+    for (std::uint64_t i = 0; i < wanted; ++i) {
+      const bool known = answers[i].found && (!c.expected || c.expected->adopt(reads[i].key, answers[i].value));
+      if (!known)
+        throw error(fmt::format("pool {} lacks record {} of this run", c.pool->path(), i),
+                    "it was loaded by something else: use --overwrite, or another path");
+    }
+    report_.skipped.push_back({c.description->name, team_.size(), "load",
+                               fmt::format("the pool held the {} entries already", c.space.entries)});
+  }
+
+  void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
+    std::string reason = refusal(*c.description, p, team_.size(), options_.medium);
+    if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
+      reason = "medium " + c.index->medium() + " keeps nothing across a restart";
+    if (!reason.empty()) {
+      shown_.skip(c.description->name, p.name, phase_runner::weight_of(options_, p));
+      if (repeat == 1) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
+      return;
+    }
+    // An erase phase takes away what insert phases added; where there was none, it is prepared here.
+    if (p.kind == phase_kind::erase && c.keys.added.empty())
+      static_cast<void>(runner_.measure(c, make_phase(phase_kind::insert), position + options_.phases.size(), repeat));
+    report_.results.push_back(runner_.measure(c, p, position, repeat));
+  }
+
+  const bench_options& options_;
+  progress& shown_;
+  bench_report& report_;
+  simulated_run machine_;
+  thread_team team_;
+  phase_runner runner_;
+  std::vector<std::unique_ptr<contender>> contenders_;
+};
+
+// For the time that is left.
+void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
+  for (const unsigned threads : options.threads)
+    for (const index_description* d : indexes)
+      for (const phase& p : options.phases) {
+        if (!refusal(*d, p, threads, options.medium).empty()) continue;
+        const bool once = p.kind == phase_kind::load;
+        const double weight = phase_runner::weight_of(options, p);
+        for (unsigned repeat = 0; repeat < (once ? 1 : options.repeats); ++repeat)
+          shown.expect(d->name, p.name, weight, !once && options.seconds > 0);
+      }
+}
+
+void remark_on(const bench_options& options, bench_report& report) {
+  if (options.emulation)
+    for (const std::string& note : options.emulation->notes) report.remarks.push_back(note);
+  // Simulated threads have a core each.
+  if (options.medium.simulated) return;
+  const std::size_t cpus = usable_cpus().size();
+  for (const unsigned t : options.threads) {
+    if (t <= cpus) continue;
+    report.remarks.push_back(
+        options.medium.emulated()
+            ? fmt::format("{} threads share {} CPUs: the delays of an emulated medium are waited for on the CPU, so "
+                          "these figures say NOTHING about the device",
+                          t, cpus)
+            : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
+  }
+}
+
+}  // namespace
+
+void check(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  if (options.batch < 1 || options.batch > batch_limit)
+    throw error(fmt::format("--batch {} is out of range", options.batch), fmt::format("give 1 to {}", batch_limit));
+  std::set<std::string> seen;
+  for (const index_description* d : indexes) {
+    if (!seen.insert(d->name).second)
+      throw error(fmt::format("index {} is named twice", d->name), "name each index once");
+    if (options.verify && d->kept == keeps::nothing)
+      throw error(fmt::format("{} keeps nothing, so there is nothing to verify", d->name),
+                  "leave it out, or run without --verify");
+    if (d->place == placement::own_pool &&
+        (!options.medium.in_pool() || options.medium.emulated() || options.medium.counted))
+      throw error(
+          fmt::format("{} cannot run on medium {}", d->name, options.medium.text()),
+          "it lives in a pool of its own library: use --medium pmem:PATH, for example pmem:/dev/shm/pmlab.pool");
+  }
+  if (options.medium.simulated)
+    for (const unsigned t : options.threads)
+      if (t > simulated_run::most_threads)
+        throw error(fmt::format("{} threads are more than a simulated machine has cores for", t),
+                    fmt::format("give at most {}", simulated_run::most_threads));
+  if (!options.baseline.empty() && !seen.contains(options.baseline))
+    throw error(fmt::format("baseline {} is not among the indexes of this run", options.baseline),
+                "name it with --index too");
+  refuse_to_measure_nothing(options, indexes);
+  refuse_more_than_the_memory(options, indexes);
+}
+
+std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options) {
+  if (options.pool_bytes != 0) return options.pool_bytes;
+  const std::uint64_t loaded = options.trace ? options.trace->load.size() + options.trace->run.size() : options.records;
+  // By time, nobody knows how many operations a workload comes to: as many as a fast index makes.
+  constexpr double operations_per_second = 2e6;
+  const bool by_time = options.seconds > 0;
+  const std::uint64_t per_mix =
+      by_time ? static_cast<std::uint64_t>(options.seconds * operations_per_second) : options.operations;
+  const std::uint64_t per_phase = by_time ? options.records : options.operations;
+  std::uint64_t inserted = 0;
+  bool erases = false;
+  for (const phase& p : options.phases) {
+    erases |= p.kind == phase_kind::erase && index.refusal(operation_kind::erase, 1).empty();
+    if (p.kind == phase_kind::insert) inserted += per_phase;
+    if (p.kind == phase_kind::erase && inserted == 0) inserted += per_phase;
+    if (p.kind == phase_kind::mix)
+      inserted += static_cast<std::uint64_t>(p.shares.share[static_cast<std::size_t>(operation_kind::insert)] *
+                                             static_cast<double>(per_mix) * 1.1);
+  }
+  // Simulated blocks lie a line apart, and room that is not used costs nothing.
+  const std::uint64_t roomy = options.medium.simulated ? 4 : 1;
+  return roomy * (fixed_pool_bytes + index.pool_bytes_per_entry * (loaded + inserted * (erases ? 2 : options.repeats)));
+}
+
+bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
+                       progress& shown) {
+  check(options, indexes);
+  // The first use calibrates it, for 20 ms: not inside somebody's figure.
+  static_cast<void>(media::fast_clock::instance());
+  bench_report report;
+  remark_on(options, report);
+  announce(options, indexes, shown);
+  const progress::moving moving(shown);
+  for (std::size_t i = 0; i < options.threads.size(); ++i) {
+    bool working = i > 0;
+    try {
+      pass one(options, indexes, options.threads[i], shown, report, i == 0);
+      working = true;
+      one.run();
+    } catch (const error& e) {
+      if (!working) throw;
+      report.failure = e.what();
+      break;
+    }
+  }
+  return report;
+}
+
+}  // namespace pmlab::bench

@@ -1,0 +1,16 @@
+// The program pmlab has no simulated machine: it hands such runs over to pmlab-simulated.
+#include "tools/bench/simulated_run.hpp"
+#include <pmlab/base/error.hpp>
+
+namespace pmlab::bench {
+
+struct simulated_run::running {};
+
+simulated_run::simulated_run(const medium_spec& medium, unsigned /*threads*/, unsigned /*background*/) {
+  if (medium.simulated)
+    throw error("this program has no simulated machine for medium " + medium.text(), "run pmlab-simulated");
+}
+
+simulated_run::~simulated_run() = default;
+
+}  // namespace pmlab::bench

@@ -1,0 +1,43 @@
+// What a benchmark run is to do.
+#pragma once
+
+#include "tools/bench/phase.hpp"
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/catalogue/pool_files.hpp"
+#include "tools/devices/calibration.hpp"
+#include "tools/workload/distribution.hpp"
+#include "tools/workload/trace.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::bench {
+
+struct bench_options {
+  std::vector<std::string> indexes;
+  std::string baseline;  // the index whose throughput is 1 in the ratios; empty: the last one
+  medium_spec medium;
+  std::shared_ptr<const media::calibration>
+      emulation;  // of an emulated medium: the profile as this machine can play it
+  std::uint64_t records = 1'000'000;
+  std::uint64_t operations = 1'000'000;  // per phase, over all threads
+  double seconds = 0;                    // > 0: every phase but load runs this long, whatever `operations` says
+  std::vector<unsigned> threads = {1};
+  std::vector<phase> phases;                     // in their order; `load` always comes first, asked for or not
+  std::optional<workload::distribution> keys;    // nothing: uniform, and workloads their own
+  std::shared_ptr<const workload::trace> trace;  // load and run come from it instead; null: no trace
+  bool verify = false;
+  unsigned repeats = 1;
+  std::uint32_t batch = 1;
+  std::uint32_t scan_length = 100;
+  std::uint64_t seed = 1;
+  bool huge_pages = true;
+  std::uint64_t pool_bytes = 0;  // 0: from the number of records
+  existing_file on_existing = existing_file::refuse;
+  bool keep = false;
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,55 @@
+// The phases of a benchmark run: loading, single operations, mixes, traces.
+#pragma once
+
+#include "tools/workload/mix.hpp"
+#include "tools/workload/operation.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::bench {
+
+enum class phase_kind : std::uint8_t {
+  load,    // every record, once
+  read,    // records that are there
+  absent,  // reads of keys that never were there
+  update,  // records that are there
+  insert,  // fresh keys
+  scan,    // from records that are there
+  erase,   // the keys that insert phases added since the last erase phase
+  mix,     // a workload: operations by shares
+  trace,   // what a trace file says
+  reopen,  // close index and medium, and open them again
+};
+
+struct phase {
+  phase_kind kind = phase_kind::read;
+  std::string name;        // as results name it: "read", "ycsb-a", "read=.9,update=.1", "read-2" for the second one
+  workload::mix shares{};  // of a mix or trace; of read, update and scan: that operation alone
+
+  // Operations of this kind that the phase may contain.
+  [[nodiscard]] bool has(workload::operation_kind operation) const noexcept;
+  // Adds entries, or takes some away.
+  [[nodiscard]] bool changes_entries() const noexcept;
+  // About how long an operation takes, if a point find takes 1; scans read `scan_length` entries. Of phase reopen: for
+  // each record.
+  [[nodiscard]] double relative_cost(std::uint32_t scan_length) const noexcept;
+};
+
+// Names of the phases that --phases takes.
+[[nodiscard]] std::span<const std::string_view> phase_names() noexcept;
+
+// "load,read,erase". Throws pmlab::error with the nearest name.
+[[nodiscard]] std::vector<phase> parse_phases(std::string_view text);
+// One workload: "ycsb-a" or "read=.9,update=.1". Throws pmlab::error.
+[[nodiscard]] phase parse_workload(std::string_view text);
+[[nodiscard]] phase make_phase(phase_kind kind);
+[[nodiscard]] phase make_trace_phase(std::span<const workload::operation> run);
+
+// Gives the second phase of a name the suffix "-2", and so on, so that a name means one phase of a run.
+void make_names_unique(std::vector<phase>& phases);
+
+}  // namespace pmlab::bench

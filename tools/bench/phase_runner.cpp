@@ -1,0 +1,299 @@
+// Measures one index in one phase.
+#include "tools/bench/phase_runner.hpp"
+#include "tools/bench/engine.hpp"
+#include "tools/bench/ownership.hpp"
+#include "tools/support/quantity.hpp"
+#include "tools/workload/keys.hpp"
+#include "tools/workload/latency_histogram.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::bench {
+namespace {
+
+using workload::operation;
+using workload::operation_kind;
+using clock = std::chrono::steady_clock;
+
+double seconds_between(clock::time_point start, clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+// One operation in this many has its time taken, between two serializing reads of the clock: those cost some 40 ns,
+// and stop the core from overlapping this operation with its neighbours.
+constexpr std::uint64_t latency_period = 16;
+
+// Operations between two looks at the deadline or at the progress, or two checks of answers.
+constexpr std::size_t timed_chunk = 256;
+constexpr std::uint64_t first_timed_round = 4096;
+constexpr std::size_t untimed_chunk = std::size_t{1} << 16;
+// Simulated operations are slow. A multiple of latency_period: the same operations have their time taken.
+constexpr std::size_t simulated_chunk = 256;
+static_assert(simulated_chunk % latency_period == 0);
+constexpr std::size_t checked_chunk = 4096;
+constexpr std::size_t checked_entries = std::size_t{1} << 20;
+
+std::uint32_t longest_scan(std::span<const operation> operations) {
+  std::uint32_t longest = 0;
+  for (const operation& op : operations)
+    if (op.kind == workload::operation_kind::scan) longest = std::max(longest, op.length);
+  return longest;
+}
+
+// How much one thread did in one round. On lines of its own: its neighbour's is written at the same time.
+struct alignas(128) share {
+  std::uint64_t executed = 0;
+  std::uint64_t positive = 0;
+  std::uint64_t wrong = 0;
+  double busy_seconds = 0;
+  clock::time_point start;
+  clock::time_point end;
+  bool full = false;
+};
+
+}  // namespace
+
+struct phase_runner::totals {
+  explicit totals(unsigned threads) : latencies(threads) {}
+  std::vector<workload::latency_histogram> latencies;  // one for each thread
+  std::uint64_t executed = 0;
+  std::uint64_t positive = 0;
+  std::uint64_t wrong = 0;
+  double seconds = 0;
+  double seconds_left = std::numeric_limits<double>::infinity();
+  layer_statistics layer_before;
+};
+
+double phase_runner::weight_of(const bench_options& options, const phase& p) {
+  if (options.seconds > 0 && p.kind != phase_kind::load) return options.seconds;
+  const std::uint64_t records = options.trace ? options.trace->load.size() : options.records;
+  const bool of_records = p.kind == phase_kind::load || p.kind == phase_kind::reopen;
+  const std::uint64_t count = of_records                    ? records
+                              : p.kind == phase_kind::trace ? options.trace->run.size()
+                                                            : options.operations;
+  return static_cast<double>(count) * p.relative_cost(options.scan_length);
+}
+
+phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {
+  const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
+  const bool counts = p.kind != phase_kind::reopen && !by_time;
+  shown_.begin(c.description->name, p.name, weight_of(options_, p), fmt::format("{} {}", c.description->name, p.name),
+               counts ? maker_.operations_of(p, c.keys) : 0);
+  phase_result result = p.kind == phase_kind::reopen ? reopen(c, p, repeat) : measure_rounds(c, p, position, repeat);
+  shown_.end();
+  return result;
+}
+
+phase_result phase_runner::measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {
+  c.index->reset_accesses();
+  totals sums(team_.size());
+  sums.layer_before = c.index->layer();
+  const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
+  if (by_time) sums.seconds_left = options_.seconds;
+  const std::uint64_t total = maker_.operations_of(p, c.keys);
+  round_place place{.phase = position, .repeat = repeat};
+  while (place.done < total && sums.seconds_left > 0) {
+    place.count = std::min(total - place.done, by_time ? operations_for(sums) : round_operations * team_.size());
+    run_round(c, p, place, sums);
+    place.done += place.count;
+    ++place.round;
+  }
+  if (p.kind == phase_kind::load) c.keys.records = total;
+  if (p.kind == phase_kind::erase) c.keys.added.clear();
+  return summarize(c, p, repeat, sums);
+}
+
+// By time: as many operations as the time that is left will take at the speed seen so far, and some more.
+std::uint64_t phase_runner::operations_for(const totals& sums) const {
+  constexpr double some_more = 1.1;
+  const std::uint64_t most = round_operations * team_.size();
+  if (sums.executed == 0) return first_timed_round * team_.size();
+  const double rate = static_cast<double>(sums.executed) / sums.seconds;
+  const double wanted = some_more * rate * sums.seconds_left;
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), first_timed_round, most);
+}
+
+std::size_t phase_runner::chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const {
+  if (c.expected)
+    return longest_scan == 0 ? checked_chunk
+                             : std::clamp<std::size_t>(checked_entries / longest_scan, 1, checked_chunk);
+  if (by_time) return timed_chunk;
+  // A batch ends where a chunk does.
+  return options_.medium.simulated && options_.batch == 1 ? simulated_chunk : untimed_chunk;
+}
+
+void phase_runner::run_round(contender& c, const phase& p, const round_place& place, totals& sums) {
+  const unsigned threads = team_.size();
+  std::vector<std::vector<operation>> made(threads);
+  team_.run([&](unsigned t) { made[t] = maker_.make(p, c.keys, place, t); });
+  // A trace says in which order things happen to a key: its operations stay with one thread.
+  if (p.kind == phase_kind::trace) move_to_owners(made, moved::everything);
+  if (c.expected) {
+    move_to_owners(made, moved::writes);
+    c.expected->prepare(made);
+  }
+  maker_.advance(p, c.keys, made);
+
+  std::vector<share> shares(threads);
+  const bool by_time = sums.seconds_left < std::numeric_limits<double>::infinity();
+  const auto body = [&](unsigned t) {
+    share& mine = shares[t];
+    const std::span<const operation> operations = made[t];
+    const std::uint32_t longest = longest_scan(operations);
+    const bool checked = c.expected != nullptr;
+    const std::size_t chunk = chunk_of(c, longest, by_time);
+    std::vector<answer> answers(checked ? chunk : 0);
+    std::vector<indexes::entry> scanned(checked ? chunk * longest : longest);
+
+    mine.start = clock::now();
+    for (std::size_t first = 0; first < operations.size() && !mine.full;) {
+      const auto now = operations.subspan(first, std::min(chunk, operations.size() - first));
+      const clock::time_point chunk_start = checked ? clock::now() : mine.start;
+      const work_done done = c.index->run({.operations = now,
+                                           .answers = std::span(answers).first(checked ? now.size() : 0),
+                                           .scanned = scanned,
+                                           .latencies = &sums.latencies[t],
+                                           .latency_period = latency_period,
+                                           .batch = options_.batch});
+      mine.executed += done.executed;
+      mine.positive += done.positive;
+      mine.full = done.full;
+      first += done.executed;
+      if (!by_time) shown_.did(done.executed);
+      if (checked) {
+        mine.busy_seconds += seconds_between(chunk_start, clock::now());
+        mine.wrong += c.expected->check(t, now.first(done.executed), std::span(answers).first(done.executed), scanned);
+      }
+      if (by_time) {
+        const double spent = checked ? mine.busy_seconds : seconds_between(mine.start, clock::now());
+        if (spent >= sums.seconds_left) break;
+      }
+    }
+    mine.end = clock::now();
+  };
+  team_.run(body);
+
+  clock::time_point first_start = clock::time_point::max();
+  clock::time_point last_end = clock::time_point::min();
+  double longest_busy = 0;
+  bool full = false;
+  for (unsigned t = 0; t < threads; ++t) {
+    const share& s = shares[t];
+    sums.executed += s.executed;
+    sums.positive += s.positive;
+    sums.wrong += s.wrong;
+    first_start = std::min(first_start, s.start);
+    last_end = std::max(last_end, s.end);
+    longest_busy = std::max(longest_busy, s.busy_seconds);
+    full |= s.full;
+    if (p.kind == phase_kind::insert)
+      for (const operation& op : std::span(made[t]).first(s.executed)) c.keys.added.push_back(op.key);
+  }
+  const double seconds = c.expected ? longest_busy : seconds_between(first_start, last_end);
+  sums.seconds += seconds;
+  sums.seconds_left -= seconds;
+  if (full) report_full(c, p, sums.executed);
+}
+
+phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repeat, const totals& sums) {
+  workload::latency_histogram all;
+  for (const workload::latency_histogram& h : sums.latencies) all.merge(h);
+  phase_result result;
+  result.index = c.description->name;
+  result.medium = c.index->medium();
+  result.threads = team_.size();
+  result.phase = p.name;
+  result.repeat = repeat;
+  result.operations = sums.executed;
+  result.seconds = sums.seconds;
+  result.throughput = sums.seconds > 0 ? static_cast<double>(sums.executed) / sums.seconds : 0;
+  if (all.count() > 0)
+    result.latency = {.mean = all.mean(),
+                      .p50 = static_cast<double>(all.percentile(50)),
+                      .p90 = static_cast<double>(all.percentile(90)),
+                      .p99 = static_cast<double>(all.percentile(99)),
+                      .p99_9 = static_cast<double>(all.percentile(99.9)),
+                      .p99_99 = static_cast<double>(all.percentile(99.99)),
+                      .max = static_cast<double>(all.max()),
+                      .samples = all.count()};
+  result.accesses = c.index->accesses();
+  if (c.expected) {
+    result.wrong = sums.wrong;
+  } else if (c.description->kept == keeps::entries) {
+    // Unchecked answers can still be counted where every one of them must be the same.
+    const bool all_positive = p.kind == phase_kind::load || p.kind == phase_kind::insert ||
+                              p.kind == phase_kind::erase || p.kind == phase_kind::read || p.kind == phase_kind::update;
+    const bool whole_records = c.keys.records == (options_.trace ? options_.trace->load.size() : options_.records);
+    if (p.kind == phase_kind::absent && sums.positive > 0) result.wrong = sums.positive;
+    if (all_positive && whole_records && !options_.trace && sums.positive < sums.executed)
+      result.wrong = sums.executed - sums.positive;
+  }
+  // A walk over the index: only after what may have changed it.
+  if (p.changes_entries() || p.kind == phase_kind::reopen || c.space.entries == 0) c.space = c.index->space();
+  result.layer = counts_since(c.index->layer(), sums.layer_before);
+  result.entries = c.space.entries;
+  if (c.space.entries == 0) return result;
+  const auto entries = static_cast<double>(c.space.entries);
+  result.space = {static_cast<double>(c.space.pm_bytes) / entries, static_cast<double>(c.space.dram_bytes) / entries};
+  return result;
+}
+
+namespace {
+
+// Some indexes answer finds while a part of them, which scans need, is still being made anew.
+restart_times first_answers(contender& c, clock::time_point start) {
+  constexpr double ns_per_second = 1e9;
+  constexpr std::uint32_t entries = 10;
+  std::array<indexes::entry, entries> scanned;
+  const auto answered = [&](const operation& one) {
+    c.index->run({.operations = std::span(&one, 1), .scanned = scanned});
+    return ns_per_second * seconds_between(start, clock::now());
+  };
+  restart_times times;
+  times.find = answered({.key = workload::key_of(0), .kind = operation_kind::read});
+  if (c.description->ordered)
+    times.scan = answered({.key = workload::key_of(0), .length = entries, .kind = operation_kind::scan});
+  return times;
+}
+
+}  // namespace
+
+phase_result phase_runner::reopen(contender& c, const phase& p, unsigned repeat) {
+  const std::uint64_t before = c.index->space().entries;
+  totals sums(team_.size());
+  const clock::time_point start = clock::now();
+  c.index->reopen();
+  sums.seconds = seconds_between(start, clock::now());
+  sums.executed = 1;
+  sums.latencies[0].record(static_cast<std::uint64_t>(sums.seconds * 1e9));
+  const restart_times restart = first_answers(c, start);
+  phase_result result = summarize(c, p, repeat, sums);
+  result.restart = restart;
+  result.wrong = before > result.entries ? before - result.entries : result.entries - before;
+  return result;
+}
+
+void phase_runner::report_full(const contender& c, const phase& p, std::uint64_t executed) const {
+  const std::string done = p.kind == phase_kind::load
+                               ? fmt::format("{} of {} records were loaded", executed, maker_.operations_of(p, c.keys))
+                               : fmt::format("{} operations of phase {} were done", executed, p.name);
+  throw error(fmt::format("{} is full: {} of {}", c.index->medium(), done, c.description->name),
+              fmt::format("give a larger --pool-size than {}, or fewer --records",
+                          c.pool                      ? readable_bytes(c.pool->bytes_to_make())
+                          : options_.medium.simulated ? readable_bytes(pool_bytes_for(*c.description, options_))
+                                                      : "the machine's memory"));
+}
+
+}  // namespace pmlab::bench

@@ -1,0 +1,48 @@
+// Measures one index in one phase.
+#pragma once
+
+#include "tools/bench/contender.hpp"
+#include "tools/bench/operation_maker.hpp"
+#include "tools/bench/options.hpp"
+#include "tools/bench/phase.hpp"
+#include "tools/bench/result.hpp"
+#include "tools/support/progress.hpp"
+#include "tools/support/thread_team.hpp"
+
+#include <cstdint>
+
+namespace pmlab::bench {
+
+// A phase runs in rounds of at most round_operations per thread: the operations of a round are made first, then all
+// threads execute theirs from a common start, then what they left is looked at. Only the execution is timed.
+class phase_runner {
+ public:
+  static constexpr std::uint64_t round_operations = std::uint64_t{1} << 20;
+
+  phase_runner(const bench_options& options, thread_team& team, progress& shown)
+      : options_(options), team_(team), shown_(shown), maker_(options, team.size()) {}
+
+  // `position`: of the phase in the run, which seeds its operations. Throws pmlab::error if the medium is full.
+  [[nodiscard]] phase_result measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
+
+  // Of the phase as a step of the run's time (bench/time_left.hpp).
+  [[nodiscard]] static double weight_of(const bench_options& options, const phase& p);
+
+ private:
+  struct totals;
+
+  [[nodiscard]] phase_result measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
+  [[nodiscard]] phase_result reopen(contender& c, const phase& p, unsigned repeat);
+  [[nodiscard]] std::uint64_t operations_for(const totals& sums) const;
+  void run_round(contender& c, const phase& p, const round_place& place, totals& sums);
+  [[nodiscard]] std::size_t chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const;
+  [[nodiscard]] phase_result summarize(contender& c, const phase& p, unsigned repeat, const totals& sums);
+  [[noreturn]] void report_full(const contender& c, const phase& p, std::uint64_t executed) const;
+
+  const bench_options& options_;
+  thread_team& team_;
+  progress& shown_;
+  operation_maker maker_;
+};
+
+}  // namespace pmlab::bench

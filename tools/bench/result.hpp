@@ -1,0 +1,69 @@
+// What a run found out.
+#pragma once
+
+#include "tools/catalogue/subject.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::bench {
+
+struct latency_summary {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, p99_99 = 0, max = 0;  // nanoseconds
+  std::uint64_t samples = 0;
+};
+
+struct bytes_per_key {
+  double pm = 0;
+  double dram = 0;
+};
+
+// How soon after it was closed an index that is opened again answers, in nanoseconds.
+struct restart_times {
+  double find = 0;
+  std::optional<double> scan;  // nothing: it has no order
+};
+
+// One index in one phase of one repeat.
+struct phase_result {
+  std::string index;
+  std::string medium;
+  unsigned threads = 1;
+  std::string phase;
+  unsigned repeat = 1;  // from 1
+  std::uint64_t operations = 0;
+  double seconds = 0;  // from the common start to the last thread's end; with --verify, of the busiest thread
+  double throughput = 0;
+  latency_summary latency;
+  std::optional<access_sums> accesses;   // on a counting medium
+  std::optional<bytes_per_key> space;    // nothing while the index is empty
+  std::uint64_t entries = 0;             // after the phase
+  std::optional<restart_times> restart;  // of phase reopen
+  layer_statistics layer;                // its counts are the phase's
+  std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
+};
+
+struct skipped_phase {
+  std::string index;
+  unsigned threads = 1;
+  std::string phase;
+  std::string reason;
+};
+
+struct bench_report {
+  std::vector<phase_result> results;  // in the order in which they were measured
+  std::vector<skipped_phase> skipped;
+  std::vector<std::string> remarks;      // what a reader of the figures must know
+  std::vector<std::string> first_wrong;  // wrong answers in words, the first of each index
+  std::optional<std::string> failure;    // why the run ended early; what was measured before stands
+
+  [[nodiscard]] std::uint64_t wrong_answers() const noexcept {
+    std::uint64_t sum = 0;
+    for (const phase_result& r : results) sum += r.wrong.value_or(0);
+    return sum;
+  }
+};
+
+}  // namespace pmlab::bench

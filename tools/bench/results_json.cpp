@@ -1,0 +1,242 @@
+// The results of a run as JSON.
+#include "tools/bench/results_json.hpp"
+#include "checker/simulator/time/core_costs.hpp"
+#include "tools/bench/simulated_run.hpp"
+#include "tools/support/write_file.hpp"
+#include "tools/workload/trace.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/simd.hpp>
+#include <pmlab/media/clock.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <variant>
+
+#include <unistd.h>
+
+namespace pmlab::bench {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+json emulation_to_json(const bench_options& options) {
+  if (!options.emulation) return nullptr;
+  const media::calibration& c = *options.emulation;
+  json j;
+  j["scale"] = c.profile.scale;
+  j["host"] = {{"read_ns", c.host.read_ns},
+               {"read_small_pages_ns", c.host.read_small_pages_ns},
+               {"flush_fence_ns", c.host.flush_fence_ns},
+               {"clock_ns", c.host.timer_ns}};
+  j["model_ns"] = c.model_ns;
+  j["calibration"] = json::array();
+  for (const media::calibration_row& r : c.rows)
+    j["calibration"].push_back({{"what", r.what},
+                                {"target_ns", r.target_ns},
+                                {"reached_ns", r.reached_ns},
+                                {"error_percent", r.error_percent()},
+                                {"floor_ns", r.floor_ns}});
+  j["notes"] = c.notes;
+  return j;
+}
+
+json simulation_to_json(const bench_options& options) {
+  if (!options.medium.simulated) return nullptr;
+  const simulator::core_costs costs;
+  const auto ns = [](media::picoseconds time) { return static_cast<double>(time) / 1000; };
+  return {{"dram_profile", simulated_run::dram_profile},
+          {"instructions_ns", ns(costs.instructions)},
+          {"first_level_ns", ns(costs.first_level)},
+          {"second_level_ns", ns(costs.second_level)},
+          {"last_level_ns", ns(costs.last_level)},
+          {"core_to_core_ns", ns(costs.transfer)},
+          {"locked_instruction_ns", ns(costs.locked_instruction)}};
+}
+
+json clock_to_json(const bench_options& options) {
+  if (options.medium.simulated) return {{"source", "virtual"}, {"ns_per_tick", nullptr}};
+  const media::fast_clock& clock = media::fast_clock::instance();
+  return {{"source", clock.uses_tsc() ? "invariant time-stamp counter" : "kernel"},
+          {"ns_per_tick", clock.uses_tsc() ? json(1e9 / clock.tsc_hz()) : json(nullptr)}};
+}
+
+json machine_to_json(const bench_options& options, const machine_facts& m) {
+  json j = facts_to_json(m, options.huge_pages);
+  // Code for the simulated machine reads word by word.
+  if (options.medium.simulated) j["simd"] = to_string(simd::none);
+  j["medium"] = options.medium.text();
+  j["profile"] = options.medium.profile.empty() ? json(nullptr) : json(options.medium.profile);
+  j["emulation"] = emulation_to_json(options);
+  j["simulation"] = simulation_to_json(options);
+  j["clock"] = clock_to_json(options);
+  j["date"] = m.date;
+  return j;
+}
+
+json options_to_json(const bench_options& o, const std::string& command) {
+  json phases = json::array();
+  for (const phase& p : o.phases) phases.push_back(p.name);
+  json j;
+  j["command"] = command;
+  j["indexes"] = o.indexes;
+  j["baseline"] = o.baseline;
+  j["records"] = o.trace ? o.trace->load.size() : o.records;
+  j["operations"] = o.seconds > 0 ? json(nullptr) : json(o.operations);
+  j["seconds"] = o.seconds > 0 ? json(o.seconds) : json(nullptr);
+  j["threads"] = o.threads;
+  j["phases"] = phases;
+  j["distribution"] = o.keys ? json(o.keys->name()) : json(nullptr);
+  j["trace"] = o.trace ? json(o.trace->source) : json(nullptr);
+  j["verify"] = o.verify;
+  j["repeat"] = o.repeats;
+  j["batch"] = o.batch;
+  j["scan_length"] = o.scan_length;
+  j["seed"] = o.seed;
+  return j;
+}
+
+json per_operation_to_json(const phase_result& r) {
+  if (!r.accesses || r.operations == 0) return nullptr;
+  const auto per_operation = [&](std::uint64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(r.operations);
+  };
+  json j;
+  j["pm_lines_read"] = per_operation(r.accesses->pm_lines_read);
+  j["device_lines_read"] = per_operation(r.accesses->device_lines_read);
+  j["device_lines_written"] = per_operation(r.accesses->device_lines_written);
+  j["flushes"] = per_operation(r.accesses->flushes);
+  j["fences"] = per_operation(r.accesses->fences);
+  j["lines_copied"] = per_operation(r.accesses->lines_copied);
+  j["publications"] = per_operation(r.accesses->publications);
+  return j;
+}
+
+json cache_to_json(const phase_result& r) {
+  if (!std::holds_alternative<cache::statistics>(r.layer)) return nullptr;
+  const auto& c = std::get<cache::statistics>(r.layer);
+  json j{{"hits", c.hits},           {"misses", c.misses}, {"fills", c.fills},          {"drops", c.drops},
+         {"evictions", c.evictions}, {"stale", c.stale},   {"helped", c.helped},        {"mode_switches", c.switches},
+         {"capacity", c.capacity},   {"bytes", c.bytes},   {"hit_ratio", c.hit_ratio()}};
+  for (std::size_t m = 0; m < c.lookups.size(); ++m)
+    if (c.lookups[m] != 0) j["lookups"][std::string(cache::mode_names[m])] = c.lookups[m];
+  return j;
+}
+
+json hybrid_to_json(const phase_result& r) {
+  if (!std::holds_alternative<hybrid::statistics>(r.layer)) return nullptr;
+  const auto& h = std::get<hybrid::statistics>(r.layer);
+  return {{"queued", h.queued},
+          {"batches", h.batches},
+          {"merged", h.merged},
+          {"writer_waits", h.writer_waits},
+          {"scan_waits", h.scan_waits},
+          {"refused_by_copy", h.refused_by_replica},
+          {"mode_switches", h.switches},
+          {"mode", h.asynchronous ? "async" : "sync"},
+          {"waiting", h.waiting},
+          {"deepest_queue", h.deepest},
+          {"longest_lag_ns", h.longest_lag_ns},
+          {"complete", h.complete},
+          {"ready_ns", h.ready_ns},
+          {"rebuild_ns", h.rebuild_ns},
+          {"rebuilt", h.rebuilt}};
+}
+
+json restart_to_json(const phase_result& r) {
+  if (!r.restart) return nullptr;
+  return {{"find_ns", r.restart->find}, {"scan_ns", r.restart->scan ? json(*r.restart->scan) : json(nullptr)}};
+}
+
+json result_to_json(const phase_result& r) {
+  json j;
+  j["index"] = r.index;
+  j["medium"] = r.medium;
+  j["threads"] = r.threads;
+  j["phase"] = r.phase;
+  j["repeat"] = r.repeat;
+  j["operations"] = r.operations;
+  j["seconds"] = r.seconds;
+  j["throughput_ops_per_s"] = r.throughput;
+  j["latency_ns"] = {{"mean", r.latency.mean}, {"p50", r.latency.p50},        {"p90", r.latency.p90},
+                     {"p99", r.latency.p99},   {"p99_9", r.latency.p99_9},    {"p99_99", r.latency.p99_99},
+                     {"max", r.latency.max},   {"samples", r.latency.samples}};
+  j["per_operation"] = per_operation_to_json(r);
+  j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
+  j["cache"] = cache_to_json(r);
+  j["hybrid"] = hybrid_to_json(r);
+  j["restart"] = restart_to_json(r);
+  j["entries"] = r.entries;
+  j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
+  return j;
+}
+
+}  // namespace
+
+nlohmann::ordered_json facts_to_json(const machine_facts& m, std::optional<bool> huge_pages_asked_for) {
+  json j;
+  j["cpu"] = m.cpu;
+  j["cores"] = m.cores;
+  j["numa_nodes"] = m.numa_nodes;
+  j["kernel"] = m.kernel;
+  j["flush_instruction"] = m.flush;
+  j["simd"] = m.simd;
+  j["transparent_huge_pages"] = m.huge_pages;
+  if (huge_pages_asked_for) j["huge_pages_asked_for"] = *huge_pages_asked_for;
+  j["compiler"] = m.compiler;
+  j["flags"] = m.flags;
+  j["commit"] = m.commit;
+  j["pmlab_version"] = m.version;
+  return j;
+}
+
+nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
+                                       const bench_report& report, const std::string& command) {
+  json document;
+  document["schema"] = schema;
+  document["machine"] = machine_to_json(options, machine);
+  document["options"] = options_to_json(options, command);
+  document["results"] = json::array();
+  for (const phase_result& r : report.results) document["results"].push_back(result_to_json(r));
+  document["skipped"] = json::array();
+  for (const skipped_phase& s : report.skipped)
+    document["skipped"].push_back(
+        {{"index", s.index}, {"threads", s.threads}, {"phase", s.phase}, {"reason", s.reason}});
+  document["remarks"] = report.remarks;
+  document["failure"] = report.failure ? json(*report.failure) : json(nullptr);
+  return document;
+}
+
+void check_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path == "-") return;
+  std::error_code unknown;
+  const fs::file_status there = fs::status(path, unknown);
+  if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_directory(there)) {
+    if (::access(path.c_str(), W_OK) != 0)
+      throw error("cannot write results to " + path + ": " + std::strerror(errno), "check its permissions");
+    return;
+  }
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw error("cannot write results to " + path + ": it is a folder", "name a file");
+  if (!fs::is_directory(folder, ignored))
+    throw error("cannot write results to " + path + ": there is no folder " + folder.string(), "make it first");
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw error("cannot write results to " + path + ": " + std::strerror(errno), "check the folder's permissions");
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& document) {
+  write_file(path, document.dump(2) + "\n");
+}
+
+std::FILE* table_beside(const std::string& json) { return json == "-" ? stderr : stdout; }
+
+}  // namespace pmlab::bench

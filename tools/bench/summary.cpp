@@ -1,0 +1,101 @@
+// From the results of all repeats to one row for each index, number of threads and phase.
+#include "tools/bench/summary.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace pmlab::bench {
+namespace {
+
+using group = std::vector<const phase_result*>;
+
+// The distinct values of `field`, in the order in which they first come.
+template <class Field>
+auto distinct(const std::vector<phase_result>& results, Field&& field) {
+  std::vector<std::decay_t<decltype(field(results.front()))>> values;
+  for (const phase_result& r : results)
+    if (std::find(values.begin(), values.end(), field(r)) == values.end()) values.push_back(field(r));
+  return values;
+}
+
+template <class Field>
+double median_of(const group& repeats, Field&& field) {
+  std::vector<double> values;
+  for (const phase_result* r : repeats) values.push_back(field(*r));
+  return median(std::move(values));
+}
+
+template <class Value>
+void add(std::optional<Value>& sum, const std::optional<Value>& more) {
+  if (!more) return;
+  if (!sum) sum.emplace();
+  *sum += *more;
+}
+
+summary_row row_of(const group& repeats) {
+  const phase_result& last = *repeats.back();
+  summary_row row;
+  row.index = last.index;
+  row.medium = last.medium;
+  row.threads = last.threads;
+  row.phase = last.phase;
+  row.repeats = repeats.size();
+  row.throughput = median_of(repeats, [](const phase_result& r) { return r.throughput; });
+  const auto [lowest, highest] =
+      std::minmax_element(repeats.begin(), repeats.end(),
+                          [](const phase_result* a, const phase_result* b) { return a->throughput < b->throughput; });
+  if (row.throughput > 0) row.spread = ((*highest)->throughput - (*lowest)->throughput) / row.throughput;
+  const auto latency = [&](double latency_summary::*part) {
+    return median_of(repeats, [part](const phase_result& r) { return r.latency.*part; });
+  };
+  row.latency.mean = latency(&latency_summary::mean);
+  row.latency.p50 = latency(&latency_summary::p50);
+  row.latency.p90 = latency(&latency_summary::p90);
+  row.latency.p99 = latency(&latency_summary::p99);
+  row.latency.p99_9 = latency(&latency_summary::p99_9);
+  row.latency.p99_99 = latency(&latency_summary::p99_99);
+  row.latency.max = latency(&latency_summary::max);
+  row.space = repeats.front()->space;
+  for (const phase_result* r : repeats) {
+    row.operations += r->operations;
+    row.latency.samples += r->latency.samples;
+    add(row.accesses, r->accesses);
+    add(row.wrong, r->wrong);
+  }
+  return row;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<summary_row> summarize(const std::vector<phase_result>& results, const std::string& baseline) {
+  std::vector<summary_row> rows;
+  const auto indexes = distinct(results, [](const phase_result& r) { return r.index; });
+  const auto phases = distinct(results, [](const phase_result& r) { return r.phase; });
+  for (const unsigned threads : distinct(results, [](const phase_result& r) { return r.threads; }))
+    for (const std::string& phase : phases) {
+      const std::size_t first = rows.size();
+      for (const std::string& index : indexes) {
+        group repeats;
+        for (const phase_result& r : results)
+          if (r.threads == threads && r.phase == phase && r.index == index) repeats.push_back(&r);
+        if (!repeats.empty()) rows.push_back(row_of(repeats));
+      }
+      const auto base = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
+                                     [&](const summary_row& r) { return r.index == baseline; });
+      if (base == rows.end() || base->throughput == 0) continue;
+      const double unit = base->throughput;
+      for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[i].throughput / unit;
+    }
+  return rows;
+}
+
+}  // namespace pmlab::bench

@@ -1,0 +1,36 @@
+// From the results of all repeats to one row for each index, number of threads and phase.
+#pragma once
+
+#include "tools/bench/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::bench {
+
+// The middle one; of an even number, the mean of the two in the middle; of none 0.
+[[nodiscard]] double median(std::vector<double> values);
+
+struct summary_row {
+  std::string index;
+  std::string medium;
+  unsigned threads = 1;
+  std::string phase;
+  std::size_t repeats = 0;
+  std::uint64_t operations = 0;         // of all repeats together
+  double throughput = 0;                // median over the repeats, operations a second
+  double spread = 0;                    // (highest - lowest) / median
+  std::optional<double> ratio;          // throughput / that of the baseline in the same phase with as many threads
+  latency_summary latency;              // medians over the repeats
+  std::optional<access_sums> accesses;  // of all repeats together
+  std::optional<bytes_per_key> space;   // after the first repeat: later ones meet what erase phases left behind
+  std::optional<std::uint64_t> wrong;   // of all repeats together
+};
+
+// Rows in the order: threads, phase as first measured, index as first measured.
+[[nodiscard]] std::vector<summary_row> summarize(const std::vector<phase_result>& results, const std::string& baseline);
+
+}  // namespace pmlab::bench

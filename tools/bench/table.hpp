@@ -1,0 +1,14 @@
+// The results of a run as one table for people.
+#pragma once
+
+#include "tools/bench/options.hpp"
+#include "tools/bench/result.hpp"
+
+#include <string>
+
+namespace pmlab::bench {
+
+// With what must be known to read it: medium, records, remarks, phases left out and why.
+[[nodiscard]] std::string results_table(const bench_options& options, const bench_report& report);
+
+}  // namespace pmlab::bench

@@ -1,0 +1,98 @@
+// cache(INDEX,...) in the benchmark: in front of any index that shows itself as erased/any_index.hpp.
+#include "tools/catalogue/layer_hooks.hpp"
+#include "tools/catalogue/operation_loop.hpp"
+#include "tools/catalogue/registry.hpp"
+#include "tools/catalogue/subject.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/cache/async_cache.hpp>
+#include <pmlab/cache/eviction/chosen.hpp>
+#include <pmlab/cache/options.hpp>
+#include <pmlab/erased/any_index.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace pmlab::bench {
+namespace {
+
+class cached_subject final : public subject {
+ public:
+  cached_subject(std::unique_ptr<subject> behind, const cache::options& o) : behind_(std::move(behind)), options_(o) {
+    open();
+  }
+
+  [[nodiscard]] std::string medium() const override { return behind_->medium(); }
+  [[nodiscard]] bool durable() const override { return behind_->durable(); }
+
+  work_done run(const work& w) override {
+    erased::any_medium& medium = behind_->index()->medium();
+    if (medium.wants_hooks()) return execute(open_->cache, w, hooks{medium});
+    return execute(open_->cache, w, no_hooks{});
+  }
+
+  space_used space() override {
+    space_used sum = behind_->space();
+    sum.dram_bytes += open_->cache.cache_statistics().bytes;
+    return sum;
+  }
+  std::optional<access_sums> accesses() override { return behind_->accesses(); }
+  void reset_accesses() override { behind_->reset_accesses(); }
+  std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
+  layer_statistics layer() override { return open_->cache.cache_statistics(); }
+  [[nodiscard]] erased::any_index* index() override { return &open_->shown; }
+
+  void reopen() override {
+    open_.reset();
+    behind_->reopen();
+    open();
+  }
+
+ private:
+  using cached_index = cache::async_cache<erased::attached_index, cache::chosen_eviction>;
+
+  struct opened {
+    opened(erased::any_index& index, const cache::options& o)
+        : cache(cached_index::open(index, "", o)), shown(cache, index.medium()) {}
+    cached_index cache;
+    erased::erased_layer<cached_index> shown;
+  };
+
+  void open() {
+    erased::any_index* const index = behind_->index();
+    if (index == nullptr)
+      throw error("a cache cannot stand in front of what is measured on " + behind_->medium(),
+                  "measure the index alone there");
+    open_.emplace(*index, options_);
+  }
+
+  std::unique_ptr<subject> behind_;
+  cache::options options_;
+  std::optional<opened> open_;
+};
+
+index_description describe(const spec& given) {
+  cache::options o = cache::parse_options(given);
+  const index_description& behind = find_index(given.arguments.front());
+  if (behind.peer || behind.place != placement::any_medium)
+    throw error("a cache cannot stand in front of " + behind.name, "name an index of pmlab");
+  index_description made = behind;
+  made.what = "a cache in DRAM in front of " + behind.name;
+  made.own_threads = behind.own_threads + o.fillers + o.helpers;
+  made.make = [o, &behind](const subject_setup& setup) -> std::unique_ptr<subject> {
+    cache::options sized = o;
+    sized.expected_entries = setup.records;
+    return std::make_unique<cached_subject>(behind.make(setup), sized);
+  };
+  return made;
+}
+
+const registration registered(combination{"cache",
+                                          "cache(INDEX,mode=serial|interleaved|parallel|bypass|adaptive,capacity=10%,"
+                                          "eviction=s3_fifo|lru|clock,fills=background|caller)",
+                                          "the asynchronous cache in DRAM in front of an index (docs/cache.md)",
+                                          describe});
+
+}  // namespace
+}  // namespace pmlab::bench

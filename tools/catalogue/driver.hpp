@@ -1,0 +1,101 @@
+// A pmlab index on one of pmlab's media, as a subject.
+#pragma once
+
+#include "tools/catalogue/media_list.hpp"
+#include "tools/catalogue/operation_loop.hpp"
+#include "tools/catalogue/pool_files.hpp"
+#include "tools/catalogue/subject.hpp"
+#include <pmlab/erased/any_index.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+namespace pmlab::bench {
+
+template <class Index, class Medium>
+class driver final : public subject {
+ public:
+  explicit driver(const subject_setup& setup) : setup_(setup) { open(); }
+
+  [[nodiscard]] std::string medium() const override { return setup_.medium.text(); }
+  [[nodiscard]] bool durable() const override { return media::is_durable(*medium_); }
+
+  work_done run(const work& w) override { return execute(open_->index, w, hooks{*medium_}); }
+
+  space_used space() override {
+    const indexes::index_stats shape = open_->index.stats();
+    const std::uint64_t used = medium_->used().allocated_bytes;
+    const std::uint64_t held = used - std::min(used, bytes_before_);
+    if (durable()) return {shape.entries, held, shape.dram_bytes};
+    return {shape.entries, 0, held + shape.dram_bytes};
+  }
+
+  std::optional<access_sums> accesses() override {
+    if constexpr (traits::watched) return medium_->accesses();
+    return std::nullopt;
+  }
+  void reset_accesses() override {
+    if constexpr (traits::watched) medium_->reset_accesses();
+  }
+  std::optional<emulation_sums> emulation() override {
+    if constexpr (traits::watched) return medium_->emulation();
+    return std::nullopt;
+  }
+
+  // Counts are of an index by itself.
+  [[nodiscard]] erased::any_index* index() override { return setup_.medium.counted ? nullptr : &open_->shown; }
+
+  void reopen() override {
+    open_.reset();
+    if constexpr (traits::simulated) {
+      // Its memory is in no file, and stays.
+      const hooks timed{*medium_};
+      timed.begin();
+      open_.emplace(*medium_);
+      timed.end();
+      return;
+    }
+    medium_.reset();
+    setup_.pool_bytes = 0;
+    const std::uint64_t before = bytes_before_;
+    open();
+    bytes_before_ = before;
+  }
+
+ private:
+  using traits = medium_traits<Medium>;
+
+  struct opened {
+    explicit opened(Medium& m) : index(Index::open(m)), shown(index, m) {}
+    Index index;
+    erased::erased_index<Index, Medium> shown;
+  };
+
+  // Media that count or charge want to know where an operation begins and ends.
+  struct hooks {
+    Medium& medium;
+    void begin() const { media::begin_operation(medium); }
+    void end() const { media::end_operation(medium); }
+  };
+
+  void open() {
+    medium_ = traits::make(setup_);
+    const bool has_pool = setup_.medium.in_pool() && setup_.pool_bytes == 0;
+    if constexpr (traits::has_roots)
+      if (has_pool) refuse_pool_without(Index::layout_name, setup_.medium.path, medium_->roots());
+    // What a pool holds already belongs to the index that it holds, if it was not made for this run.
+    bytes_before_ = has_pool ? 0 : medium_->used().allocated_bytes;
+    open_.emplace(*medium_);
+  }
+
+  subject_setup setup_;
+  std::unique_ptr<Medium> medium_;
+  std::optional<opened> open_;
+  std::uint64_t bytes_before_ = 0;
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,109 @@
+// The media for which the benchmark instantiates an index: the one list of them, and how each is made from what the
+// user asked for. Indexes that are built for the simulated machine (PMLAB_SIMULATED) know its persistent memory, and its
+// DRAM for what has a half there.
+#pragma once
+
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/catalogue/subject.hpp"
+#include <pmlab/media/dram.hpp>
+#if defined(PMLAB_SIMULATED)
+#include "checker/simulator/simulated.hpp"
+#else
+#include "tools/catalogue/watched_medium.hpp"
+#include <pmlab/media/pmem.hpp>
+#endif
+
+#include <memory>
+
+namespace pmlab::bench {
+
+template <class Medium>
+struct medium_tag {};
+
+// Calls visit(medium_tag<M>{}) for every medium M.
+template <class Visit>
+void for_each_medium(Visit&& visit) {
+  visit(medium_tag<media::dram>{});
+#if defined(PMLAB_SIMULATED)
+  visit(medium_tag<simulator::simulated>{});
+#else
+  visit(medium_tag<media::pmem>{});
+  visit(medium_tag<watched_medium>{});
+#endif
+}
+
+// Any of them, for what an index says about itself.
+#if defined(PMLAB_SIMULATED)
+using some_medium = simulator::simulated;
+#else
+using some_medium = media::dram;
+#endif
+
+// How the benchmark has a medium.
+//   simulated, watched   which of the media it is
+//   has_roots            whether it can be in a pool, whose roots it knows
+//   is_meant_by(spec)    whether `spec` asks for it
+//   make(setup)          throws pmlab::error: see the media's constructors
+template <class Medium>
+struct medium_traits;
+
+#if defined(PMLAB_SIMULATED)
+
+template <>
+struct medium_traits<simulator::simulated> {
+  static constexpr bool simulated = true;
+  static constexpr bool watched = false;
+  static constexpr bool has_roots = false;
+  static bool is_meant_by(const medium_spec& spec) { return spec.simulated && !spec.counted && !spec.in_pool(); }
+  static std::unique_ptr<simulator::simulated> make(const subject_setup& setup) {
+    return std::make_unique<simulator::simulated>(setup.medium.profile, setup.pool_bytes);
+  }
+};
+
+#else
+
+inline media::dram_options options_of_dram(const subject_setup& setup) { return {.huge_pages = setup.huge_pages}; }
+inline media::pmem_options options_of_pool(const subject_setup& setup) {
+  return {.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages, .bypass_msync = true};
+}
+
+template <>
+struct medium_traits<media::pmem> {
+  static constexpr bool simulated = false;
+  static constexpr bool watched = false;
+  static constexpr bool has_roots = true;
+  static bool is_meant_by(const medium_spec& spec) {
+    return spec.in_pool() && !spec.emulated() && !spec.counted && !spec.simulated;
+  }
+  static std::unique_ptr<media::pmem> make(const subject_setup& setup) {
+    return std::make_unique<media::pmem>(setup.medium.path, options_of_pool(setup));
+  }
+};
+
+template <>
+struct medium_traits<watched_medium> {
+  static constexpr bool simulated = false;
+  static constexpr bool watched = true;
+  static constexpr bool has_roots = true;
+  static bool is_meant_by(const medium_spec& spec) { return (spec.counted || spec.emulated()) && !spec.simulated; }
+  static std::unique_ptr<watched_medium> make(const subject_setup& setup) { return make_watched_medium(setup); }
+};
+
+#endif
+
+template <>
+struct medium_traits<media::dram> {
+  static constexpr bool simulated = false;
+  static constexpr bool watched = false;
+  static constexpr bool has_roots = false;
+  static bool is_meant_by(const medium_spec& spec) { return spec == medium_spec{}; }
+  static std::unique_ptr<media::dram> make([[maybe_unused]] const subject_setup& setup) {
+#if defined(PMLAB_SIMULATED)
+    return std::make_unique<media::dram>();
+#else
+    return std::make_unique<media::dram>(options_of_dram(setup));
+#endif
+  }
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,85 @@
+// The indexes that the program knows.
+#pragma once
+
+#include "tools/catalogue/subject.hpp"
+#include "tools/workload/operation.hpp"
+#include <pmlab/base/spec.hpp>
+#include <pmlab/erased/any_index.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::media {
+class pmem;
+}
+
+namespace pmlab::bench {
+
+// Where an index can live.
+enum class placement : std::uint8_t {
+  any_medium,  // it takes the medium that the user names
+  own_dram,    // in DRAM, whatever the medium
+  own_pool,    // in a pool of its own library: needs medium pmem:PATH
+};
+
+// Whether an index gives back what it was given: the null index does not, and its answers are never judged.
+enum class keeps : std::uint8_t { entries, nothing };
+
+struct index_description {
+  std::string name;
+  std::string root_name{};  // of its root in a pool; of several, of what a crash leaves
+  std::string what;         // one line
+  std::string threading;    // how many threads may do what
+  bool ordered = false;
+  keeps kept = keeps::entries;
+  bool peer = false;  // somebody else's container, as packaged
+  placement place = placement::any_medium;
+  // Room that a pool needs for each entry, generously: it sizes pools, results are measured.
+  std::uint64_t pool_bytes_per_entry = 64;
+  // Why operations of this kind cannot be measured with this many threads; empty: they can.
+  std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
+  std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
+  unsigned own_threads = 0;  // that it starts itself
+  // What the table of roots says of one that a pool holds; 0: it has no root of its own.
+  std::uint64_t layout_version = 0;
+  // Opens the root `name` of a pool as this index, or makes it; empty: nothing else has it in a pool of pmlab. The pool
+  // outlives what it returns. Throws pmlab::error: as `open` of the index does.
+  std::function<std::shared_ptr<erased::any_index>(media::pmem&, std::string_view name)> open_root{};
+  // Gives the entries that a root which does not open still leads to; empty: the index has no such way. Throws
+  // pmlab::error where it leads no further.
+  using each_entry = std::function<void(indexes::key_type, indexes::value_type)>;
+  std::function<void(media::pmem&, std::string_view name, const each_entry&)> salvage_root{};
+};
+
+// What is made of indexes: NAME(INDEX,...,KEY=VALUE,...).
+struct combination {
+  std::string name;
+  std::string form;  // as a user writes it
+  std::string what;  // one line
+  // Throws pmlab::error: an unknown option, an index that cannot be used for it.
+  std::function<index_description(const spec&)> describe{};
+};
+
+// In the order of their names, pmlab's own before its peers.
+[[nodiscard]] std::vector<const index_description*> all_indexes();
+
+// In the order of their names.
+[[nodiscard]] std::vector<const combination*> all_combinations();
+
+// The index of this name, or what a specification like cache(cceh,mode=adaptive) makes of one: its name is the
+// specification as it was written. Throws pmlab::error: there is none of this name (with the nearest one), the
+// specification cannot be understood.
+[[nodiscard]] const index_description& find_index(std::string_view name);
+
+// Adds an index to the program while it is being started; see tools/catalogue/register_index.hpp.
+class registration {
+ public:
+  explicit registration(index_description description);
+  explicit registration(combination made);
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,138 @@
+// strings(INDEX,...) in the benchmark: string keys over any index that shows itself as erased/any_index.hpp. The benchmark
+// goes on to know keys by their numbers.
+#include "tools/catalogue/layer_hooks.hpp"
+#include "tools/catalogue/operation_loop.hpp"
+#include "tools/catalogue/pool_files.hpp"
+#include "tools/catalogue/registry.hpp"
+#include "tools/catalogue/strings_keys.hpp"
+#include "tools/catalogue/subject.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/erased/any_index.hpp>
+#include <pmlab/erased/any_medium.hpp>
+#if !defined(PMLAB_SIMULATED)
+#include <pmlab/media/pmem.hpp>
+#endif
+#include <pmlab/strings/numbered.hpp>
+#include <pmlab/strings/roots.hpp>
+#include <pmlab/strings/values.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::bench {
+namespace {
+
+template <class Words, class Values>
+class strings_subject final : public subject {
+  using index_type = strings::numbered<erased::attached_medium, Words, Values, string_keys>;
+
+ public:
+  strings_subject(std::unique_ptr<subject> behind, std::string root_name, string_keys keys)
+      : behind_(std::move(behind)), root_name_(std::move(root_name)), keys_(std::move(keys)) {
+    open();
+  }
+
+  [[nodiscard]] std::string medium() const override { return behind_->medium(); }
+  [[nodiscard]] bool durable() const override { return behind_->durable(); }
+
+  work_done run(const work& w) override {
+    erased::any_medium& medium = open_->medium.behind();
+    if (medium.wants_hooks()) return execute(open_->index, w, hooks{medium});
+    return execute(open_->index, w, no_hooks{});
+  }
+
+  space_used space() override {
+    space_used sum = behind_->space();
+    const indexes::index_stats own = open_->index.stats();
+    sum.entries = own.entries;
+    return sum;
+  }
+  std::optional<access_sums> accesses() override { return behind_->accesses(); }
+  void reset_accesses() override { behind_->reset_accesses(); }
+  std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
+  layer_statistics layer() override { return behind_->layer(); }
+
+  void reopen() override {
+    open_.reset();
+    behind_->reopen();
+    open();
+  }
+
+ private:
+  struct opened {
+    opened(erased::any_index& words, const std::string& root_name, const string_keys& keys)
+        : medium(words.medium()),
+          index(index_type::open(
+              medium, root_name, [&words] { return Words::open(words); }, keys)) {}
+    erased::attached_medium medium;
+    index_type index;
+  };
+
+  void open() {
+    erased::any_index* const index = behind_->index();
+    if (index == nullptr)
+      throw error("strings cannot be kept over what is measured on " + behind_->medium(),
+                  "measure the index alone there");
+    open_.emplace(*index, root_name_, keys_);
+  }
+
+  std::unique_ptr<subject> behind_;
+  std::string root_name_;
+  string_keys keys_;
+  std::optional<opened> open_;
+};
+
+// A pool of numbers alone is none of string keys.
+void refuse_pool_of_numbers([[maybe_unused]] const std::string& root_name,
+                            [[maybe_unused]] const subject_setup& setup) {
+#if !defined(PMLAB_SIMULATED)
+  if (!setup.medium.in_pool() || setup.pool_bytes != 0) return;
+  refuse_pool_without(root_name + std::string(strings::state_suffix), setup.medium.path,
+                      media::pmem(setup.medium.path, {.huge_pages = false, .bypass_msync = true}).roots());
+#endif
+}
+
+template <class Values>
+std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, const subject_setup& setup) {
+  refuse_pool_of_numbers(below.root_name, setup);
+  std::unique_ptr<subject> behind = below.make(setup);
+  if (below.ordered)
+    return std::make_unique<strings_subject<erased::attached_ordered_index, Values>>(std::move(behind), below.root_name,
+                                                                                     keys);
+  return std::make_unique<strings_subject<erased::attached_index, Values>>(std::move(behind), below.root_name, keys);
+}
+
+index_description describe(const spec& given) {
+  constexpr std::array<std::string_view, 3> known = {"keys", "bytes", "values"};
+  given.allow(known);
+  if (given.arguments.size() != 1) throw error("strings() is over one index", "write strings(INDEX,keys=...)");
+  const std::string_view values = given.option("values").value_or(strings::word_values::name);
+  if (values != strings::word_values::name && values != strings::blob_values::name)
+    throw error("there are no values '" + std::string(values) + "'", "write values=words or values=blobs");
+  const string_keys keys(given);
+  const index_description& below = find_index(given.arguments.front());
+  if (below.peer || below.place != placement::any_medium || below.kept == keeps::nothing)
+    throw error("strings cannot be kept over " + below.name, "name an index of pmlab");
+  index_description made = below;
+  made.what = "keys of " + std::to_string(keys.bytes()) + " bytes over " + below.name;
+  // A record, its rounding, and what a trie adds.
+  constexpr std::uint64_t besides = 192;
+  constexpr std::uint64_t of_a_blob = 320;
+  made.pool_bytes_per_entry =
+      2 * below.pool_bytes_per_entry + keys.bytes() + besides + (values == strings::blob_values::name ? of_a_blob : 0);
+  made.make = [&below, keys, words = values == strings::word_values::name](const subject_setup& setup) {
+    return words ? make<strings::word_values>(below, keys, setup) : make<strings::blob_values>(below, keys, setup);
+  };
+  return made;
+}
+
+const registration registered(combination{"strings",
+                                          "strings(INDEX,keys=binary|decimal|FILE,bytes=32,values=words|blobs)",
+                                          "keys and values of any length over an index (docs/strings.md)", describe});
+
+}  // namespace
+}  // namespace pmlab::bench

@@ -1,0 +1,125 @@
+// What the benchmark measures: an index on its medium, or a container of somebody else's, behind one interface.
+#pragma once
+
+#include "tools/catalogue/layer_statistics.hpp"
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/devices/calibration.hpp"
+#include "tools/workload/latency_histogram.hpp"
+#include "tools/workload/operation.hpp"
+#include <pmlab/erased/any_index.hpp>
+#include <pmlab/indexes/index.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace pmlab::bench {
+
+// What one operation answered.
+struct answer {
+  std::uint64_t value = 0;                             // read, read-modify-write: what was found
+  std::uint32_t entries = 0;                           // scan: how many entries came
+  indexes::outcome result = indexes::outcome::absent;  // insert, update, erase, read-modify-write
+  bool found = false;                                  // read, read-modify-write
+};
+
+// A run of operations for one thread.
+struct work {
+  std::span<const workload::operation> operations{};
+  // Empty, or as many as operations: where the answers go for somebody to check.
+  std::span<answer> answers{};
+  // Where scans put their entries: with `answers`, one scan after the other (room for all their lengths); without,
+  // each scan over the last one (room for the longest).
+  std::span<indexes::entry> scanned{};
+  // Null, or what takes the time of every `latency_period`th operation.
+  workload::latency_histogram* latencies = nullptr;
+  std::uint64_t latency_period = 16;  // a power of two
+  std::uint32_t batch = 1;            // > 1: reads that follow each other go to find_batch, this many at a time
+};
+
+struct work_done {
+  std::uint64_t executed = 0;
+  std::uint64_t positive = 0;  // answers other than "not there", "was there already" and "no space"
+  bool full = false;           // stopped before operation `executed`: the medium has no space
+};
+
+// Bytes held at one moment, and by how many entries.
+struct space_used {
+  std::uint64_t entries = 0;
+  std::uint64_t pm_bytes = 0;
+  std::uint64_t dram_bytes = 0;
+};
+
+// Sums since the last reset, of a medium that counts.
+struct access_sums {
+  std::uint64_t operations = 0;
+  std::uint64_t pm_lines_read = 0;
+  std::uint64_t device_lines_read = 0;
+  std::uint64_t device_lines_written = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t fences = 0;
+  std::uint64_t lines_copied = 0;
+  std::uint64_t publications = 0;
+
+  access_sums& operator+=(const access_sums& other) noexcept {
+    operations += other.operations;
+    pm_lines_read += other.pm_lines_read;
+    device_lines_read += other.device_lines_read;
+    device_lines_written += other.device_lines_written;
+    flushes += other.flushes;
+    fences += other.fences;
+    lines_copied += other.lines_copied;
+    publications += other.publications;
+    return *this;
+  }
+};
+
+// What an emulated medium did since it was opened, over all threads.
+struct emulation_sums {
+  std::uint64_t waited_ns = 0;  // for the device
+  std::uint64_t late_ns = 0;    // by which this machine was slower than the device
+};
+
+class subject {
+ public:
+  subject() = default;
+  subject(const subject&) = delete;
+  subject& operator=(const subject&) = delete;
+  virtual ~subject() = default;
+
+  // Where the entries really are, as a user would name it.
+  [[nodiscard]] virtual std::string medium() const = 0;
+  // True if the entries outlive the object: `reopen` may be called.
+  [[nodiscard]] virtual bool durable() const = 0;
+
+  // Executes the operations in order. Any number of threads may each be in a call.
+  virtual work_done run(const work& w) = 0;
+
+  // Walks the index. The rest of this interface wants no other call at the same time.
+  [[nodiscard]] virtual space_used space() = 0;
+  // Nothing, unless the medium counts.
+  [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
+  virtual void reset_accesses() = 0;
+  // Nothing, unless the medium is emulated.
+  [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
+  // What may stand in front of the index; until `reopen`. Null: nothing may.
+  [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
+  // Since the index was opened.
+  [[nodiscard]] virtual layer_statistics layer() { return {}; }
+  // Closes the index and its medium, and opens them again.
+  virtual void reopen() = 0;
+};
+
+// What a subject is made from.
+struct subject_setup {
+  medium_spec medium;                                   // path: this subject's own pool
+  std::uint64_t pool_bytes = 0;                         // size of the pool if it is to be made; 0: it exists
+  std::shared_ptr<const media::calibration> emulation;  // of an emulated medium
+  bool huge_pages = true;
+  std::uint64_t records = 0;  // entries that will be loaded
+  unsigned threads = 1;       // how many will call `run` at a time, at most
+};
+
+}  // namespace pmlab::bench

@@ -1,0 +1,53 @@
+// What subcommands share.
+#include "tools/cli/command.hpp"
+#include "tools/support/quantity.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/spec.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+
+bool on_or_off(const std::string& text, const std::string& option) {
+  if (text != "on" && text != "off")
+    throw error(fmt::format("{} '{}' is neither on nor off", option, text), "give on or off");
+  return text == "on";
+}
+
+std::vector<std::string> index_names(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists)
+    for (std::string& name : split_list(list)) names.push_back(std::move(name));
+  return names;
+}
+
+std::vector<unsigned> thread_numbers(const std::string& list) {
+  const auto number = [](const std::string& text) {
+    constexpr std::uint64_t most_threads = 1024;
+    const std::uint64_t count = bench::parse_count(text, "--threads");
+    if (count > most_threads)
+      throw error(fmt::format("--threads '{}' is too large", text), fmt::format("give at most {}", most_threads));
+    return static_cast<unsigned>(count);
+  };
+  std::vector<unsigned> numbers;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    const std::string text = list.substr(start, end - start);
+    start = end + 1;
+    // A sign in front is no range.
+    const std::size_t dash = text.find('-', 1);
+    const unsigned first = number(text.substr(0, dash));
+    const unsigned last = dash == std::string::npos ? first : number(text.substr(dash + 1));
+    if (last < first)
+      throw error(fmt::format("--threads '{}' ends before it begins", text), fmt::format("write {}-{}", last, first));
+    for (unsigned n = first; n <= last; ++n) numbers.push_back(n);
+  }
+  return numbers;
+}
+
+}  // namespace pmlab::cli

@@ -1,0 +1,59 @@
+// `pmlab facts`: what the Python commands ask the program for.
+#include "tools/cli/facts.hpp"
+#include "tools/bench/results_json.hpp"
+#include "tools/catalogue/registry.hpp"
+#include "tools/support/machine.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json options_of(const CLI::App& app) {
+  json names = json::array();
+  for (const CLI::Option* o : app.get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back(name);
+  return names;
+}
+
+json problems_of(const std::vector<std::string>& indexes) {
+  json problems = json::object();
+  for (const std::string& list : indexes) try {
+      for (const std::string& name : index_names({list})) static_cast<void>(bench::find_index(name));
+    } catch (const error& e) {
+      problems[list] = e.what();
+    }
+  return problems;
+}
+
+}  // namespace
+
+command add_facts(CLI::App& program) {
+  CLI::App* const app = program.add_subcommand("facts", "Machine, build and options as JSON, for the Python commands");
+  // Hidden from the help.
+  app->group("");
+  const auto indexes = std::make_shared<std::vector<std::string>>();
+  app->add_option("--index", *indexes, "NAME[,NAME...]: check these names; may be repeated")
+      ->type_name("")
+      ->expected(1)
+      ->take_all();
+  return {app, [indexes] {
+            CLI::App scratch;
+            const json all = {{"machine", bench::facts_to_json(bench::facts_of_this_machine())},
+                              {"options",
+                               {{"bench", options_of(*add_bench(scratch, {}).options)},
+                                {"microbench", options_of(*add_microbench(scratch, {}).options)}}},
+                              {"problems", problems_of(*indexes)}};
+            fmt::print("{}\n", all.dump(2));
+            return success;
+          }};
+}
+
+}  // namespace pmlab::cli

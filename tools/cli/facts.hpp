@@ -1,0 +1,14 @@
+// `pmlab facts`: what the Python commands ask the program for.
+#pragma once
+
+#include "tools/cli/command.hpp"
+
+namespace pmlab::cli {
+
+// A hidden command; prints one JSON object:
+//   machine   machine and build, as every result has them
+//   options   {"bench": [...], "microbench": [...]}: the names of their options, without dashes
+//   problems  of each --index NAME that is none: {"ceh": "no index 'ceh'; did you mean cceh?"}
+[[nodiscard]] command add_facts(CLI::App& program);
+
+}  // namespace pmlab::cli

@@ -1,0 +1,219 @@
+// `pmlab pool`: what a pool file holds, whether it is sound, its entries as text and back, and a copy of what is left of
+// a damaged one.
+#include "tools/cli/command.hpp"
+#include "tools/pool/child.hpp"
+#include "tools/pool/dump_text.hpp"
+#include "tools/pool/entries.hpp"
+#include "tools/pool/inspect.hpp"
+#include "tools/pool/new_pool.hpp"
+#include "tools/pool/repair.hpp"
+#include "tools/pool/report.hpp"
+#include "tools/support/output_file.hpp"
+#include "tools/support/quantity.hpp"
+#include "tools/support/read_file.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+// As on the command line; empty: not given.
+struct given_options {
+  std::string file, text, output, size, index, timeout;
+  std::vector<std::string> roots;
+  bool json = false;
+};
+
+pool::patience patience_of(const given_options& given) {
+  if (given.timeout.empty()) return pool::default_patience;
+  constexpr double most = 1e6;
+  const double seconds = bench::parse_seconds(given.timeout, "--timeout");
+  if (seconds > most) throw error("--timeout is too large", "give less than a million seconds");
+  return pool::patience(static_cast<std::int64_t>(std::ceil(seconds)));
+}
+
+// For the end of a command whose pool is not as it should be.
+int complain(const std::string& problem, const std::string& remedy = {}) {
+  std::fflush(stdout);
+  fmt::print(stderr, "pmlab: error: {}\n", error(problem, remedy).what());
+  return failure;
+}
+
+int info(const given_options& given) {
+  const pool::contents all = pool::contents_of(given.file, patience_of(given));
+  const std::vector<pool::root_report> reports = pool::shapes_of(all, patience_of(given));
+  fmt::print("{}", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
+  // A root of somebody else's is no failure: nobody tried to open it.
+  for (const pool::root_report& r : reports)
+    if (r.of.is_readable() && !r.problem.empty()) return complain(r.problem);
+  return success;
+}
+
+int check(const given_options& given) {
+  const pool::contents all = pool::contents_of(given.file, patience_of(given));
+  const std::vector<pool::root_report> reports = pool::checks_of(all, patience_of(given));
+  fmt::print("{}", given.json ? pool::check_json(all, reports) : pool::check_text(reports));
+  std::size_t bad = 0, unread = 0;
+  for (const pool::root_report& r : reports) {
+    if (!r.of.is_readable())
+      ++unread;
+    else if (!r.problem.empty() || !r.violations.empty())
+      ++bad;
+  }
+  if (bad != 0)
+    return complain(fmt::format("{} of {} roots of pool {} are not sound", bad, reports.size(), given.file),
+                    std::string(pool::damage::remedy));
+  if (unread != 0)
+    return complain(fmt::format("{} of {} roots of pool {} could not be checked", unread, reports.size(), given.file),
+                    "use the release of pmlab that wrote them");
+  return success;
+}
+
+// Where a dump goes: standard output if no name was given. No file is overwritten; a device or a FIFO is written to.
+std::string output_of(const given_options& given) {
+  if (given.output.empty() || given.output == "-") return "-";
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(given.output, ignored);
+  if (!std::filesystem::is_other(there)) pool::refuse_what_is_there(given.output);
+  return given.output;
+}
+
+int dump(const given_options& given) {
+  const pool::contents all = pool::contents_of(given.file, patience_of(given));
+  // As private as a pool.
+  constexpr mode_t mode = 0600;
+  output_file output(output_of(given), mode);
+  for (const pool::root& r : pool::chosen_roots(all, given.roots)) {
+    const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
+    if (!read.problem.empty()) throw error(read.problem, {});
+    if (read.contradictions != 0)
+      throw error(fmt::format("root '{}' of pool {} has {} keys with two values", pool::printable(r.facts.name),
+                              given.file, read.contradictions),
+                  std::string(pool::damage::remedy));
+    const pool::root& words = pool::words_of(all, r);
+    if (read.values.empty())
+      pool::write_root(output.stream(), output.name(), r.facts.name, *r.index, read.entries);
+    else
+      pool::write_strings(output.stream(), output.name(), words.facts.name, *words.index, read.values, read.texts);
+  }
+  output.finish();
+  return success;
+}
+
+int load(const given_options& given) {
+  pool::refuse_what_is_there(given.file);
+  const bool from_input = given.text == "-";
+  const std::vector<pool::dumped_root> roots =
+      pool::parse_dump(read_file(from_input ? "/dev/stdin" : given.text, "dump"), from_input ? "stdin" : given.text);
+  const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
+  std::vector<pool::new_root> wanted;
+  for (const pool::dumped_root& r : roots) {
+    const pool::string_entries* const texts = r.values.empty() ? nullptr : &r.texts;
+    wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries, texts, r.values});
+  }
+  const std::uint64_t bytes = given.size.empty() ? pool::bytes_for(wanted) : bench::parse_bytes(given.size, "--size");
+  pool::make_pool(given.file, bytes, wanted);
+  for (const pool::new_root& r : wanted)
+    fmt::print("{}: {} entries in {}, checked\n", pool::printable(r.name), r.count(), r.index->name);
+  return success;
+}
+
+int repair(const given_options& given) {
+  if (given.output.empty())
+    throw error("no name for the new pool", "give --output NEW; a pool is never repaired in its place");
+  pool::refuse_what_is_there(given.output);
+  const std::uint64_t bytes = given.size.empty() ? 0 : bench::parse_bytes(given.size, "--size");
+  const pool::contents all = pool::contents_of(given.file, patience_of(given));
+  const std::vector<pool::salvaged_root> salvaged =
+      pool::repair(all, pool::chosen_roots(all, given.roots), given.output, bytes, patience_of(given));
+  fmt::print("{}", pool::repair_text(salvaged));
+  std::size_t damaged = 0;
+  for (const pool::salvaged_root& r : salvaged) damaged += r.is_whole() ? 0 : 1;
+  if (damaged == 0) return success;
+  return complain(
+      fmt::format("{} of {} roots were damaged, and entries of theirs may be missing", damaged, salvaged.size()),
+      fmt::format("{} is sound and has what could be read; keep {} until you know that nothing is missing",
+                  given.output, given.file));
+}
+
+}  // namespace
+
+command add_pool(CLI::App& program) {
+  CLI::App* const app = program.add_subcommand("pool", "Looks into pool files: info, check, dump, load, repair");
+  app->require_subcommand(1);
+  const auto given = std::make_shared<given_options>();
+  const auto run = std::make_shared<std::function<int()>>();
+  const auto add = [&](const std::string& name, const std::string& what, int (*work)(const given_options&)) {
+    CLI::App* const sub = app->add_subcommand(name, what);
+    sub->callback([=] { *run = [=] { return work(*given); }; });
+    return sub;
+  };
+  const auto names_file = [&](CLI::App* sub, const std::string& what) {
+    sub->add_option("file", given->file, what)->type_name("")->required();
+  };
+  const auto looks = [&](CLI::App* sub) {
+    texts_of (*sub)("--timeout", given->timeout,
+                    "SECONDS: give up on a root, or on the pool, that takes longer; 600 if not given");
+  };
+  const auto chooses = [&](CLI::App* sub) {
+    sub->add_option("--root", given->roots, "NAME: this root of the pool; may be repeated; all if not given")
+        ->type_name("")
+        ->expected(1)
+        ->take_all();
+  };
+
+  CLI::App* const of_info = add("info", "What a pool holds: each root, its index, version, entries and shape", info);
+  CLI::App* const of_check = add("check", "Checks the invariants of every index in a pool", check);
+  for (CLI::App* const sub : {of_info, of_check}) {
+    names_file(sub, "FILE of the pool");
+    looks(sub);
+    sub->add_flag("--json", given->json, "As JSON (docs/pools.md)");
+  }
+  of_check->footer("Status: 0 every index is sound; 1 one is not, or cannot be read by this build; 2 bad input.");
+
+  CLI::App* const of_dump = add("dump", "Writes the entries of a pool as text", dump);
+  names_file(of_dump, "FILE of the pool");
+  chooses(of_dump);
+  texts_of (*of_dump)("--output", given->output, "TEXT: write there, to stdout if it is - or not given");
+  looks(of_dump);
+
+  CLI::App* const of_load = add("load", "Makes a pool from what `pmlab pool dump` wrote", load);
+  of_load->add_option("text", given->text, "TEXT that was dumped, or - for stdin")->type_name("")->required();
+  names_file(of_load, "FILE of the new pool");
+  texts_of (*of_load)("--size", given->size, "SIZE of the pool, such as 1G; from the number of entries if not given");
+  texts_of (*of_load)("--index", given->index, "NAME of the index to put them into; that of the text if not given");
+
+  CLI::App* const of_repair = add("repair", "Copies what can be read of a damaged pool into a new one", repair);
+  names_file(of_repair, "FILE of the damaged pool; it is only read");
+  texts_of (*of_repair)("--output", given->output, "NEW: the pool to make");
+  texts_of (*of_repair)("--size", given->size, "SIZE of the new pool; that of FILE if not given");
+  chooses(of_repair);
+  looks(of_repair);
+  of_repair->footer(
+      "A pool is never repaired in its place: whatever a tool writes there may be what another one could still have "
+      "read,\n"
+      "and a copy loses nothing. NEW is checked before it gets its name; put it in FILE's place yourself.\n"
+      "Status: 0 every entry is in NEW; 1 NEW has what could be read; 2 nothing was done.");
+  app->footer(
+      "FILE is mapped privately: nothing of this writes to it, and what opening recovers stays in memory. Each index "
+      "is\n"
+      "looked at in a process of its own, so that a damaged one ends in an error. docs/pools.md\n\n"
+      "  pmlab pool info /dev/shm/my.pool\n"
+      "  pmlab pool check /dev/shm/my.pool\n"
+      "  pmlab pool dump /dev/shm/my.pool --output entries.txt && pmlab pool load entries.txt /dev/shm/new.pool\n"
+      "  pmlab pool repair /dev/shm/my.pool --output /dev/shm/new.pool");
+  return {app, [run] { return (*run)(); }};
+}
+
+}  // namespace pmlab::cli

@@ -1,0 +1,75 @@
+// pmlab verify: every crash and many schedules of an index.
+#include "tools/cli/command.hpp"
+#include "tools/cli/verify_run.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
+
+void check(const verify_request& r) {
+  if (r.indexes.empty() && r.subject.empty() && r.library.empty())
+    throw error("nothing to verify", "name an index: --index NAME, or give a library: --library FILE.so");
+  if (!r.library.empty() && !(r.indexes.empty() && r.subject.empty()))
+    throw error("--library excludes --index and --subject", "give one of them");
+  if (r.threads > most_threads)
+    throw error(fmt::format("{} threads are too many", r.threads), fmt::format("give 1 to {}", most_threads));
+  if (r.keys < 2) throw error("--keys must be at least 2", "leave it out for 120");
+  if (!r.search.empty() && r.search != "random" && r.search != "bounded")
+    throw error(fmt::format("there is no search '{}'", r.search), "use random or bounded");
+  if (r.schedules && r.threads == 1) throw error("one thread has one schedule", "give --threads 2 or more");
+  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+}
+
+}  // namespace
+
+command add_verify(CLI::App& program, const arguments& command_line) {
+  const auto r = std::make_shared<verify_request>();
+  const auto given = std::make_shared<std::vector<std::string>>();
+  CLI::App* const app =
+      program.add_subcommand("verify", "Look for crashes and schedules that an index does not survive");
+  app->add_option("--index", *given, "NAME[,NAME...]: what to verify (`pmlab list`), such as cache(cceh,mode=parallel)")
+      ->type_name("")
+      ->expected(1)
+      ->take_all();
+  app->add_option("--subject", r->subject,
+                  "FILE.so: a shared object that registers an index for verification, or what --index is made with");
+  app->add_option("--library", r->library, "FILE.so: a library with PiBench's interface, built by scripts/pmlab-c++");
+  app->add_flag("--scans", r->scans, "scan the library too: it orders keys as unsigned integers of this machine");
+  app->add_flag("--crashes", r->crashes, "crash at every store, flush and fence");
+  app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
+  app->add_option("--threads", r->threads, "N: logical threads; 4 with --schedules if not given, otherwise 1");
+  app->add_option("--operations", r->operations, "N: operations of each thread; 120 with one thread, otherwise 60");
+  app->add_option("--keys", r->keys, "N: different keys");
+  app->add_option("--seed", r->seed, "S: of the first round's operations; the following rounds count up");
+  app->add_option("--budget", r->budget, "SECONDS for each index");
+  app->add_option("--rounds", r->rounds, "N: so many rounds instead of a budget");
+  app->add_option("--search", r->search, "random | bounded: pre-emptions at random, or one or two at every place");
+  app->add_option("--schedule", r->schedule, "S: of the first round's schedule; the round's own seed if not given");
+  app->add_option("--steps", r->steps, "N,N,...: only these operations of a round, as a violation names them");
+  app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
+  app->add_flag("--quiet", r->quiet, "No progress on stderr");
+  app->footer(
+      "Without --crashes and --schedules, both. A violation ends the search of its index: it is printed with the\n"
+      "shortest history that shows it, the store that was lost, and the command that shows it again.\n"
+      "Status: 0 no violation; 1 a violation; 2 bad input.\n\n"
+      "  pmlab verify --index fast_fair --crashes --budget 10\n"
+      "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
+      "  pmlab verify --library ./libmine.so --crashes");
+  return {app, [r, given, app, command_line] {
+            r->indexes = index_names(*given);
+            r->schedule_given = app->count("--schedule") != 0;
+            check(*r);
+            return verify(*r, command_line);
+          }};
+}
+
+}  // namespace pmlab::cli

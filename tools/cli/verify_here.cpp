@@ -1,0 +1,155 @@
+// `pmlab verify` in the program that has the simulated machine.
+#include "checker/verify/campaign.hpp"
+#include "checker/verify/library_subject.hpp"
+#include "checker/verify/source_lines.hpp"
+#include "checker/verify/subjects.hpp"
+#include "tools/cli/verify_run.hpp"
+#include "tools/support/progress.hpp"
+#include "tools/support/shell_form.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+using verify::campaign_options;
+using verify::campaign_result;
+using verify::round_counts;
+
+std::vector<std::size_t> parse_steps(std::string_view text) {
+  std::vector<std::size_t> steps;
+  while (!text.empty()) {
+    std::size_t number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool more = end != text.data() + text.size();
+    if (failed != std::errc() || (more && *end != ','))
+      throw error(fmt::format("--steps does not understand '{}'", text), "give numbers with commas between them");
+    steps.push_back(number);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + (more ? 1 : 0));
+  }
+  return steps;
+}
+
+campaign_options options_of(const verify_request& r) {
+  campaign_options o;
+  const bool neither = !r.crashes && !r.schedules;
+  o.crashes = r.crashes || neither;
+  o.schedules = r.schedules || (neither && r.threads != 1);
+  o.round.threads = r.threads != 0 ? r.threads : o.schedules ? 4 : 1;
+  o.round.operations = r.operations != 0 ? r.operations : o.round.threads > 1 ? 60 : 120;
+  o.round.keys = r.keys;
+  o.round.seed = r.seed;
+  o.round.how = r.search == "bounded" ? verify::search::bounded : verify::search::random;
+  o.round.schedule_seed = r.schedule_given ? r.schedule : 1;
+  // A replay names the schedule, and with it the kind of the round.
+  o.schedule_follows_seed = !r.schedule_given;
+  o.mixed = !r.schedule_given;
+  o.round.steps = parse_steps(r.steps);
+  o.budget_seconds = r.budget;
+  o.rounds = r.rounds;
+  // A single round is somebody looking at it again.
+  o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
+  return o;
+}
+
+std::string counts_in_words(const round_counts& counts, double seconds) {
+  std::string text = fmt::format("{} rounds", counts.rounds);
+  if (counts.crash.states != 0)
+    text += fmt::format(", {} crash states ({} different ones judged, {} of them of recoveries; {:.0f}/s)",
+                        counts.crash.states, counts.crash.judged, counts.crash.in_recovery,
+                        static_cast<double>(counts.crash.judged) / seconds);
+  if (counts.schedules != 0)
+    text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
+  return text;
+}
+
+std::string made_with(const verify_request& request, const std::string& name) {
+  if (request.subject.empty()) return "--index " + shell_form(name);
+  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + shell_form(name));
+}
+
+std::string replay_command(const verify_request& request, const std::string& name, const verify::round_options& round) {
+  std::string text = "pmlab verify ";
+  if (!request.library.empty())
+    text += "--library " + request.library + (request.scans ? " --scans" : "");
+  else
+    text += made_with(request, name);
+  if (round.crashes) text += " --crashes";
+  if (round.threads > 1) text += " --schedules";
+  text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
+                      round.seed);
+  if (round.threads > 1) {
+    if (round.how == verify::search::bounded) text += " --search bounded";
+    text += fmt::format(" --schedule {}", round.schedule_seed);
+  }
+  if (!round.steps.empty()) text += fmt::format(" --steps {}", fmt::join(round.steps, ","));
+  return text + " --rounds 1";
+}
+
+// As many as the command line takes.
+static_assert(verify::history_model::most_threads >= 16);
+
+// Of this index and of the `others` after it. By rounds, the first ones tell.
+std::optional<double> seconds_left(const campaign_options& options, const round_counts& counts, double seconds,
+                                   std::size_t others) {
+  if (options.rounds == 0)
+    return std::max(0.0, options.budget_seconds - seconds) + static_cast<double>(others) * options.budget_seconds;
+  constexpr std::uint64_t telling = 3;
+  if (counts.rounds < telling) return std::nullopt;
+  const double each = seconds / static_cast<double>(counts.rounds);
+  const std::uint64_t rounds = options.rounds - std::min(options.rounds, counts.rounds) + others * options.rounds;
+  return each * static_cast<double>(rounds);
+}
+
+// True: no violation. `others`: indexes that will be verified after this one.
+bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others) {
+  const std::string& name = kind.name;
+  const campaign_options options = options_of(request);
+  bench::progress shown(bench::progress::style_of_stderr(request.quiet));
+  shown.pass(options.rounds == 0 ? fmt::format("{}: verifying for {} s", name, options.budget_seconds)
+                                 : fmt::format("{}: verifying {} rounds", name, options.rounds));
+  const campaign_result result = verify::run_campaign(kind, options, [&](const round_counts& counts, double seconds) {
+    shown.show(
+        fmt::format("{} rounds, {} crash states, {} schedules", counts.rounds, counts.crash.states, counts.schedules),
+        seconds_left(options, counts, seconds, others));
+  });
+  shown.clear();
+  fmt::print("{}: {} in {:.1f} s: {}\n", name, counts_in_words(result.counts, result.seconds), result.seconds,
+             result.found ? "1 VIOLATION" : "no violation");
+  if (!result.found) return true;
+  const verify::violation& v = *result.found;
+  fmt::print("\n  {}\n", verify::with_source_lines(v.what));
+  fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
+  for (const std::string& step : v.history) fmt::print("    {}\n", step);
+  fmt::print("  to see it again:\n    {}\n", replay_command(request, name, v.round));
+  std::fflush(stdout);
+  return false;
+}
+
+}  // namespace
+
+int verify(const verify_request& request, const arguments& /*command_line*/) {
+  std::vector<const verify::subject*> kinds;
+  if (!request.library.empty()) kinds.push_back(&verify::load_library(request.library, request.scans));
+  if (!request.subject.empty()) {
+    const std::string loaded = verify::load_subject(request.subject);
+    if (loaded.empty() && request.indexes.empty())
+      throw error(request.subject + " registers no index of its own", "say by --index what it is to be made of");
+    if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
+  }
+  for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
+  bool clean = true;
+  for (std::size_t i = 0; i < kinds.size(); ++i) clean = verify_one(request, *kinds[i], kinds.size() - i - 1) && clean;
+  return clean ? success : failure;
+}
+
+}  // namespace pmlab::cli

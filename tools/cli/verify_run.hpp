@@ -1,0 +1,36 @@
+// What `pmlab verify` was asked for, and who does it.
+#pragma once
+
+#include "tools/cli/command.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pmlab::cli {
+
+struct verify_request {
+  std::vector<std::string> indexes;
+  std::string subject;  // a shared object that registers one
+  std::string library;  // somebody's, with PiBench's interface
+  bool scans = false;
+  bool crashes = false;
+  bool schedules = false;
+  bool quiet = false;
+  unsigned threads = 0;  // 0: 1 without --schedules, 4 with it
+  std::size_t operations = 0;
+  std::size_t keys = 120;
+  std::uint64_t seed = 1;
+  std::uint64_t schedule = 0;
+  bool schedule_given = false;
+  std::string search;
+  std::uint64_t rounds = 0;
+  double budget = 60;
+  double shrink = 20;
+  std::string steps;  // "3,7,9"
+};
+
+// pmlab-simulated does it; pmlab hands it over. Returns the exit status; throws pmlab::error for bad input.
+[[nodiscard]] int verify(const verify_request& request, const arguments& command_line);
+
+}  // namespace pmlab::cli

@@ -1,0 +1,69 @@
+// Measures the cases of a suite.
+#pragma once
+
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/devices/calibration.hpp"
+#include "tools/microbench/cpu_features.hpp"
+#include "tools/microbench/result.hpp"
+#include "tools/microbench/suite.hpp"
+#include "tools/microbench/target.hpp"
+#include "tools/support/progress.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace pmlab::microbench {
+
+struct run_options {
+  bench::medium_spec medium;
+  double spread_percent = 5;
+  double emulation_scale = 0;  // 0: as much as this machine needs
+  bool huge_pages = true;
+  bool reuse = false;
+  bool overwrite = false;
+};
+
+// Measures one case after the other; keeps a real memory open between cases that use the same. One at a time in a
+// process; not thread-safe.
+class engine {
+ public:
+  // The largest working set of `cases` is what real memories are opened with: they are all that will be measured.
+  engine(run_options options, const std::vector<bench_case>& cases);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine();
+
+  // Throws pmlab::error where there is no memory to measure.
+  [[nodiscard]] case_result measure(const bench_case& c);
+
+  // What a reader of all figures must know, so far.
+  [[nodiscard]] std::vector<std::string> remarks() const;
+  // Of the emulated media so far; 0: there was none.
+  [[nodiscard]] double emulation_scale() const;
+
+ private:
+  struct place;  // a memory that is open
+
+  [[nodiscard]] std::string refusal(const bench_case& c, bench::medium_spec& medium) const;
+  [[nodiscard]] target& memory_for(const bench_case& c, const bench::medium_spec& medium);
+  [[nodiscard]] std::uint64_t bytes_for(const bench_case& c) const;
+  [[nodiscard]] std::shared_ptr<const media::calibration> emulation_of(const bench::medium_spec& medium);
+  void measure_on(const bench_case& c, target& memory, bool simulated, case_result& result) const;
+
+  run_options options_;
+  const std::vector<bench_case>& cases_;
+  cpu_features cpu_;
+  std::map<std::string, std::shared_ptr<const media::calibration>> emulations_;
+  std::unique_ptr<place> place_;
+  std::vector<std::string> remarks_;
+  mutable std::map<std::string, std::uint64_t> room_;  // of each medium, as it was before the run took any
+};
+
+// All cases of a suite. `on_case` (may be empty) is called with each result as soon as it is there. An error in the
+// middle of the run ends it: the report has what was measured, and says why.
+[[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown,
+                                     const std::function<void(const case_result&)>& on_case = {});
+
+}  // namespace pmlab::microbench

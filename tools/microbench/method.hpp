@@ -1,0 +1,24 @@
+// How long and how often: what a case does not say itself.
+#pragma once
+
+#include "tools/microbench/case.hpp"
+
+#include <cstdint>
+
+namespace pmlab::microbench {
+
+struct method {
+  double seconds = 0;  // of a repetition, after the warm-up
+  double warm_up_seconds = 0;
+  std::uint64_t samples = 0;  // of each thread in a repetition, at most
+  unsigned min_repetitions = 1;
+  unsigned max_repetitions = 1;
+  std::uint64_t most_entries = 0;  // of a thread's table of places
+  std::uint64_t batch_bytes = 0;   // accesses between two looks at the clock, in bytes; at least one access
+};
+
+// By the medium's clock: real seconds, or virtual ones, of which a small part of a real machine's are enough, since
+// nothing disturbs them.
+[[nodiscard]] method method_for(const bench_case& c, bool simulated);
+
+}  // namespace pmlab::microbench

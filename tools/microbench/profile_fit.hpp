@@ -1,0 +1,27 @@
+// From the measurements of suite `calibrate` to a device profile.
+#pragma once
+
+#include "tools/microbench/result.hpp"
+#include <pmlab/media/device/profile.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pmlab::microbench {
+
+struct fitted_profile {
+  media::device_profile profile;
+  std::map<std::string, std::string, std::less<>> origins;  // of each key: the measurement, or that it is the base's
+  unsigned measured = 0;                                    // keys that were not kept from the base
+};
+
+// The profile by which the device model does what was measured. What `results` cannot tell (cases that were skipped, a
+// step that is not there) keeps the value of `base`. Throws pmlab::error if neither reads nor writes were measured, and
+// if the measurements make no profile.
+[[nodiscard]] fitted_profile fit_profile(const media::device_profile& base, const std::vector<case_result>& results);
+
+// Whether what was measured has granules larger than a line, as Optane has: which base is the nearer one.
+[[nodiscard]] bool has_granules(const std::vector<case_result>& results);
+
+}  // namespace pmlab::microbench

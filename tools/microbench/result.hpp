@@ -1,0 +1,70 @@
+// What measuring a case found out.
+#pragma once
+
+#include "tools/microbench/case.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::microbench {
+
+// Latencies of accesses that were timed one by one, in nanoseconds, without the cost of taking the time. A percentile
+// that fewer samples than it needs cannot tell (p99.999 needs 100,000) is empty.
+struct latency_figures {
+  std::uint64_t samples = 0;
+  double mean = 0;
+  double p50 = 0, p90 = 0;
+  std::optional<double> p99, p99_9, p99_99, p99_999;
+  double max = 0;
+};
+
+// One side of a case: all its threads that load, or all that store. Medians of the repetitions.
+struct side_figures {
+  unsigned threads = 0;
+  std::uint64_t accesses = 0;              // of one repetition, all threads
+  double gib_per_s = 0;                    // bytes asked for; the sum of the threads
+  double ns_per_access = 0;                // of one thread: its time over its accesses
+  std::optional<latency_figures> latency;  // where accesses were timed one by one
+};
+
+// What the device's media did, where the medium counts it.
+struct media_work {
+  double read_amplification = 0;   // bytes that the media read, over those loaded; 0: nothing was loaded
+  double write_amplification = 0;  // the same of writes
+};
+
+struct case_result {
+  bench_case what;
+  std::string medium;                  // that it ran on: "simulated:aep"
+  std::string profile;                 // device profile; empty: real memory
+  double scale = 1;                    // all times of an emulated device were multiplied by this
+  std::optional<std::string> skipped;  // why it was not measured; nothing below means anything then
+
+  std::optional<side_figures> reads;
+  std::optional<side_figures> writes;  // read_after_persist: its steps as one access
+  std::optional<media_work> media;     // of the last repetition
+  unsigned repetitions = 0;
+  double spread_percent = 0;       // (max - min) / median of what is measured, over the repetitions
+  bool steady = false;             // the spread is below what was asked for
+  std::vector<double> values;      // what is measured, of each repetition, in `unit`
+  std::string unit;                // "ns" or "GiB/s"
+  double timing_cost_ns = 0;       // of taking the time once; was subtracted from every sample
+  std::string huge_pages;          // "2 MB pages", "4 KB pages", ...: what the kernel gave
+  std::vector<std::string> notes;  // what a reader of the figure must know
+
+  // What the case measures, in `unit`: the median of `values`.
+  [[nodiscard]] double value() const;
+};
+
+struct suite_report {
+  std::vector<case_result> results;  // in the order of the suite
+  std::vector<std::string> remarks;
+  std::optional<std::string> failure;  // why the run ended early; what was measured before stands
+  std::string prefetchers;             // "on", "off", "none", "unknown: ..."
+  double emulation_scale = 0;          // all times of an emulated device were multiplied by this; 0: none was
+  double seconds = 0;                  // that the run took, by a clock on the wall
+};
+
+}  // namespace pmlab::microbench

@@ -1,0 +1,109 @@
+// The results of a suite as a table for people.
+#include "tools/microbench/table.hpp"
+#include "tools/support/quantity.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::microbench {
+namespace {
+
+using cells = std::vector<std::string>;
+
+// Columns as wide as their widest cell; the first one flush left.
+std::string aligned(const std::vector<cells>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const cells& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const cells& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += i == 0 ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string figure(double value, const std::string& unit) {
+  return unit == "ns" ? fmt::format("{:.1f} ns", value) : fmt::format("{:.3f} GiB/s", value);
+}
+
+std::string figure(const std::optional<double>& value) { return value ? fmt::format("{:.0f}", *value) : "-"; }
+
+std::string against_published(const case_result& r) {
+  if (!r.what.published) return {};
+  // Bandwidths of an emulated device that is played slower are lower by as much as its latencies are longer.
+  const double as_published = r.unit == "ns" ? r.value() / r.scale : r.value() * r.scale;
+  if (r.what.published_unit != r.unit) return figure(*r.what.published, r.what.published_unit);
+  return fmt::format("{} ({:+.0f} %)", figure(*r.what.published, r.unit), 100 * (as_published / *r.what.published - 1));
+}
+
+// Of both sides of a mix; the percentiles of what is timed.
+std::string sides(const case_result& r) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<side_figures>& side) {
+    if (!side) return;
+    if (r.reads && r.writes)
+      text += fmt::format("{}{} {:.2f} GiB/s {:.0f} ns", text.empty() ? "" : ", ", name, side->gib_per_s,
+                          side->ns_per_access);
+    if (const auto& l = side->latency)
+      text += fmt::format("{}p50 {:.0f}, p99 {}, p99.9 {}, max {:.0f}", text.empty() ? "" : ": ", l->p50,
+                          figure(l->p99), figure(l->p99_9), l->max);
+  };
+  add("read", r.reads);
+  add("write", r.writes);
+  if (text.empty() && r.unit == "GiB/s") {
+    const auto& side = r.reads ? r.reads : r.writes;
+    text = fmt::format("{:.1f} ns an access", side ? side->ns_per_access : 0);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string results_table(const run_options& options, const suite& s, const suite_report& report) {
+  std::string text = fmt::format("{} on {}; prefetchers: {}\n\n", s.title, options.medium.text(), report.prefetchers);
+  std::vector<cells> rows = {{"case", "value", "published", "spread", "repeats", ""}};
+  std::map<std::string, std::vector<std::string>> skipped;
+  for (const case_result& r : report.results) {
+    if (r.skipped) {
+      skipped[*r.skipped].push_back(r.what.name);
+      continue;
+    }
+    rows.push_back({r.what.name, figure(r.value(), r.unit), against_published(r),
+                    fmt::format("{:.1f} %{}", r.spread_percent, r.steady ? "" : "!"), fmt::format("{}", r.repetitions),
+                    sides(r)});
+  }
+  text += aligned(rows);
+  if (!skipped.empty()) text += '\n';
+  for (const auto& [reason, names] : skipped) {
+    text += fmt::format("skipped, {}: {}", reason, names.front());
+    if (names.size() > 1) text += fmt::format(" and {} more", names.size() - 1);
+    text += '\n';
+  }
+  if (std::any_of(report.results.begin(), report.results.end(),
+                  [](const case_result& r) { return !r.skipped && !r.steady; }))
+    text += fmt::format("! repetitions differ by more than {} %\n", options.spread_percent);
+  for (const std::string& remark : report.remarks) text += "note: " + remark + '\n';
+  return text;
+}
+
+std::string list_of_cases(const suite& s) {
+  std::vector<cells> rows = {{"case", "operation", "bytes", "working set", "threads", "claims"}};
+  for (const bench_case& c : s.cases) {
+    std::string claims;
+    for (const std::string& claim : c.claims) claims += (claims.empty() ? "" : " ") + claim;
+    rows.push_back({c.name, fmt::format("{} {} {}", pattern_text(c), to_string(c.operation), to_string(c.measure)),
+                    bench::readable_bytes(c.access_bytes), bench::readable_bytes(c.working_set_bytes),
+                    fmt::format("{}", c.threads), claims});
+  }
+  return aligned(rows) + fmt::format("\n{} cases\n", s.cases.size());
+}
+
+}  // namespace pmlab::microbench

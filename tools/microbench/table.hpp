@@ -1,0 +1,18 @@
+// The results of a suite as a table for people.
+#pragma once
+
+#include "tools/microbench/engine.hpp"
+#include "tools/microbench/result.hpp"
+#include "tools/microbench/suite.hpp"
+
+#include <string>
+
+namespace pmlab::microbench {
+
+// One line for each case that was measured, groups apart; then what was skipped and why, and the remarks.
+[[nodiscard]] std::string results_table(const run_options& options, const suite& s, const suite_report& report);
+
+// The cases of a suite, one a line, with their fields.
+[[nodiscard]] std::string list_of_cases(const suite& s);
+
+}  // namespace pmlab::microbench

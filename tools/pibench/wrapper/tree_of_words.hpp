@@ -1,0 +1,112 @@
+// An index of pmlab with keys and values of 8 bytes, as PiBench sees it.
+//
+// A key is the unsigned integer that its bytes are on this machine, and scans give keys in the order of these integers:
+// the order in which PiBench makes and compares them.
+//
+// Thread safety, progress and durability are the index's: what was answered survives a crash where the pool does.
+#pragma once
+
+#include "tools/pibench/wrapper/answers.hpp"
+#include "tools/pibench/wrapper/message.hpp"
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/pibench/tree_api.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pmlab::pibench {
+
+// Every function throws pmlab::error, and says it on stderr: a key or value of another size; an operation for which the
+// medium has no space, since `false` would say that the key was there.
+template <class Medium, class Recipe>
+class tree_of_words final : public tree_api {
+  using index_type = decltype(std::declval<Recipe&>().open(std::declval<Medium&>()));
+  static_assert(sizeof(indexes::entry) == 2 * sizeof(std::uint64_t), "a record is a key and a value");
+
+ public:
+  template <class... MediumArguments>
+  explicit tree_of_words(std::string_view name, MediumArguments&&... of_the_medium)
+      : name_(name), medium_(std::forward<MediumArguments>(of_the_medium)...), index_(recipe_.open(medium_)) {}
+
+  bool find(const char* key, std::size_t key_size, char* value_out) override {
+    return saying(name_, [&] {
+      const std::optional<std::uint64_t> value = index_.find(word("key", key, key_size));
+      if (value) std::memcpy(value_out, &*value, sizeof *value);
+      return value.has_value();
+    });
+  }
+
+  bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) override {
+    return saying(name_, [&] {
+      return changed(index_.insert(word("key", key, key_size), word("value", value, value_size)), medium_);
+    });
+  }
+
+  bool update(const char* key, std::size_t key_size, const char* value, std::size_t value_size) override {
+    return saying(name_, [&] {
+      return changed(index_.update(word("key", key, key_size), word("value", value, value_size)), medium_);
+    });
+  }
+
+  bool remove(const char* key, std::size_t key_size) override {
+    return saying(name_, [&] { return changed(index_.erase(word("key", key, key_size)), medium_); });
+  }
+
+  // The records are this thread's until its next scan. An index without order answers none, and says so once.
+  int scan(const char* key, std::size_t key_size, int scan_size, char*& values_out) override {
+    values_out = nullptr;
+    if constexpr (indexes::ordered_index<index_type>) {
+      return saying(name_, [&] {
+        static thread_local std::vector<indexes::entry> records;
+        records.resize(
+            scan_into(records, word("key", key, key_size), static_cast<std::size_t>(std::max(scan_size, 0))));
+        values_out = reinterpret_cast<char*>(records.data());
+        return static_cast<int>(records.size());
+      });
+    } else {
+      if (!said_.exchange(true, std::memory_order_relaxed)) say(name_, no_order);
+      return 0;
+    }
+  }
+
+ private:
+  static std::uint64_t word(std::string_view what, const char* bytes, std::size_t size) {
+    std::uint64_t value;
+    check_size(what, size, sizeof value);
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+
+  // Up to `most` entries from `from` on. A few at a time, since PiBench may ask for more than there are.
+  std::size_t scan_into(std::vector<indexes::entry>& records, std::uint64_t from, std::size_t most) {
+    constexpr std::size_t at_a_time = 4096;
+    std::size_t found = 0;
+    while (found < most) {
+      const std::size_t wanted = std::min(most - found, at_a_time);
+      if (records.size() < found + wanted) records.resize(found + wanted);
+      const std::size_t got = index_.scan(from, std::span(records).subspan(found, wanted));
+      found += got;
+      if (got < wanted || records[found - 1].key == std::numeric_limits<std::uint64_t>::max()) break;
+      from = records[found - 1].key + 1;
+    }
+    return found;
+  }
+
+  std::string name_;
+  Recipe recipe_;
+  Medium medium_;
+  index_type index_;
+  std::atomic<bool> said_{false};
+};
+
+}  // namespace pmlab::pibench

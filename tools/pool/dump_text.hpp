@@ -1,0 +1,46 @@
+// Entries of pools as text. For each root a line that says what it is, then a line for each entry, keys ascending:
+//
+//   # pmlab-dump 1 {"root":"orders","index":"fast_fair","layout_version":1,"entries":2}
+//   42 4242
+//   43 17
+//
+//   # pmlab-dump 1 {"root":"sessions","index":"cceh","strings":"blobs","layout_version":1,"entries":1}
+//   a81f user=17;cart=3
+//
+// Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` take them. Of the first line
+// "root" and "index" must be there; "strings", if keys are (strings_text.hpp); "entries", if it is, must be how many
+// follow. Blank lines mean nothing.
+#pragma once
+
+#include "tools/catalogue/registry.hpp"
+#include "tools/pool/strings_root.hpp"
+#include <pmlab/indexes/index.hpp>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::pool {
+
+struct dumped_root {
+  std::string name;
+  const bench::index_description* index = nullptr;
+  std::vector<indexes::entry> entries;  // ascending, each key once
+  // Of string keys, instead of `entries`; `index` is that of their words.
+  string_entries texts = {};  // ascending, each key once
+  std::string values = {};    // "words" or "blobs"; empty: these are numbers
+};
+
+// Throws pmlab::error if it cannot be written. `path` names the file in the error.
+void write_root(std::FILE* file, const std::string& path, const std::string& name,
+                const bench::index_description& index, std::span<const indexes::entry> entries);
+void write_strings(std::FILE* file, const std::string& path, const std::string& name,
+                   const bench::index_description& index, const std::string& values, const string_entries& entries);
+
+// Throws pmlab::error that names file and line: no header, an index that there is none of, no number, a key twice, a root
+// twice, fewer entries than the header says.
+[[nodiscard]] std::vector<dumped_root> parse_dump(std::string_view text, const std::string& path);
+
+}  // namespace pmlab::pool

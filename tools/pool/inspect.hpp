@@ -1,0 +1,75 @@
+// What a pool holds, and whether it is sound.
+#pragma once
+
+#include "tools/catalogue/registry.hpp"
+#include "tools/pool/copy.hpp"
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/root_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::pool {
+
+// One root of a pool. `index`: what reads it; null: nothing of this build does, and `problem` says why.
+struct root {
+  std::size_t position = 0;  // in the pool's table
+  media::root_facts facts;
+  const bench::index_description* index = nullptr;
+  std::string problem = {};
+  std::string words = {};    // of string keys: the root that holds their words
+  std::string strings = {};  // of words: the root of the string keys that they are of
+  // Of what this build reads.
+  [[nodiscard]] bool is_readable() const noexcept { return index != nullptr || !words.empty(); }
+  // Named when its process ended, and still empty; or of an index that keeps nothing. There is nothing to open.
+  [[nodiscard]] bool is_empty() const noexcept { return index != nullptr && !facts.made; }
+};
+
+struct contents {
+  std::string path;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t allocated_bytes = 0;
+  std::string survives;  // what: in words
+  bool is_device = false;
+  std::vector<root> roots;
+};
+
+// Throws as look_at does.
+[[nodiscard]] contents contents_of(const std::string& path, patience each = default_patience);
+
+// Those of `named`; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
+// it, or it has the words of string keys, which come with those only. An index of a layout that nobody here knows may own what the others lead to, so it is left out by name only.
+[[nodiscard]] std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named);
+
+// The root with the words of `strings`, which is of string keys; `strings` itself, if it is of numbers.
+[[nodiscard]] const root& words_of(const contents& all, const root& strings);
+
+// What one root's index says of itself.
+struct root_report {
+  root of;
+  std::optional<indexes::index_stats> shape = {};  // of one that was opened
+  std::vector<std::string> violations = {};        // of the invariants of its index
+  std::string problem = {};                        // why there is no shape, or no check; empty: there is one
+};
+
+// Opens each root that can be opened, each in a process of its own, so that one that is damaged hides none of the
+// others.
+[[nodiscard]] std::vector<root_report> shapes_of(const contents& all, patience each = default_patience);
+
+// As shapes_of, and runs the check of each index. Sound is a root without problem and violations.
+[[nodiscard]] std::vector<root_report> checks_of(const contents& all, patience each = default_patience);
+// Of one of its roots.
+[[nodiscard]] root_report check_of(const contents& all, const root& r, patience each = default_patience);
+
+// For a program that is about to open the pool itself. Throws pmlab::error: opening the pool or an index of it in a child
+// process faulted, took longer than `each`, or failed; or the check of an index found something. Roots that this build
+// cannot read are left alone, as are pools of another layout: opening them says so.
+void refuse_damaged(const std::string& path, patience each);
+
+// As `pmlab pool info` prints it: control characters of a damaged name cannot reach a terminal.
+[[nodiscard]] std::string printable(const std::string& name);
+
+}  // namespace pmlab::pool

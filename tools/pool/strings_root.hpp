@@ -1,0 +1,47 @@
+// Roots of string indexes: NAME:s, whose words are in the index of root NAME.
+#pragma once
+
+#include "tools/pool/index_report.hpp"
+#include <pmlab/erased/any_index.hpp>
+#include <pmlab/indexes/index.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pmlab::pool {
+
+// NAME, if a root of this name and layout is that of a string index; nothing: it is not.
+[[nodiscard]] std::optional<std::string> words_root_of(std::string_view name, std::string_view layout);
+
+// What a string index is made of: the open index of its words, whether that has an order, and NAME.
+struct string_root {
+  erased::any_index& words;
+  bool words_are_ordered;
+  std::string_view name;
+  std::string_view values;  // "words" or "blobs"
+};
+
+// "words" or "blobs", from a layout like strings_hashed_blobs. Throws pmlab::error if it is none of this build's, or the
+// words are in an index of another kind.
+[[nodiscard]] std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name);
+
+// These throw pmlab::error: there are no such values, what string_index::open throws.
+[[nodiscard]] index_report report_on_strings(const string_root& root, bool checks);
+
+// Keys, and values: those of "words" as 8 bytes of this machine.
+using string_entries = std::vector<std::pair<std::string, std::string>>;
+
+[[nodiscard]] std::string bytes_of_word(std::uint64_t word);
+[[nodiscard]] std::uint64_t word_of_bytes(std::string_view bytes) noexcept;
+
+// All entries; keys ascending. Memory: all of them.
+[[nodiscard]] string_entries entries_of_strings(const string_root& root);
+
+// Puts them in. Throws pmlab::error, too, if there is no space.
+void fill_strings(const string_root& root, const string_entries& entries);
+
+}  // namespace pmlab::pool
