@@ -38,7 +38,7 @@ std::string difference(std::span<const indexes::entry> expected, std::span<const
     if (i < expected.size() && i < found.size() && expected[i] == found[i]) continue;
     if (i >= expected.size() || (i < found.size() && found[i].key < expected[i].key)) {
       const bool doubled = i > 0 && found[i - 1].key == found[i].key;
-      return words(found[i]) + (doubled ? " is there twice, before with " + std::to_string(found[i - 1].value)
+      return words(found[i]) + (doubled ? " is present twice, before with " + std::to_string(found[i - 1].value)
                                         : std::string(" is there, and must not be"));
     }
     if (i >= found.size() || found[i].key > expected[i].key) return words(expected[i]) + " is missing";
@@ -287,7 +287,7 @@ std::string crash_explorer::read_back(target& index) {
   for (std::size_t i = 1; i < entries_.size(); ++i)
     if (entries_[i].key <= entries_[i - 1].key)
       return entries_[i].key == entries_[i - 1].key
-                 ? "key " + std::to_string(entries_[i].key) + " is there twice, with values " +
+                 ? "key " + std::to_string(entries_[i].key) + " is present twice, with values " +
                        std::to_string(entries_[i - 1].value) + " and " + std::to_string(entries_[i].value)
                  : "a walk gives key " + std::to_string(entries_[i].key) + " after key " +
                        std::to_string(entries_[i - 1].key);

@@ -259,8 +259,8 @@ std::string history_model::judge(std::span<const indexes::entry> entries) {
     if (at < entries.size() && entries[at].key == keys_[i]) {
       found = entries[at++].value;
       if (at < entries.size() && entries[at].key == keys_[i])
-        return "key " + std::to_string(keys_[i]) + " is there twice, with values " + std::to_string(*found) + " and " +
-               std::to_string(entries[at].value);
+        return "key " + std::to_string(keys_[i]) + " is present twice, with values " + std::to_string(*found) +
+               " and " + std::to_string(entries[at].value);
     }
     if (!allows(states_[i], found)) return why_not(states_[i], keys_[i], found);
   }

@@ -1,42 +1,44 @@
 // Two indexes over the same data: a hash for its points and a tree for its ranges, after [HIKV] and [Han21].
 //
-//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>, hybrid::primary::tree>;
-//   auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
+//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>,
+//   hybrid::primary::tree>; auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
 //
-// One half is the primary: it lives in persistent memory, decides every operation and makes it durable. The other half is a
-// replica, most likely in DRAM, and is made anew by `open`.
+// One half is the primary: it lives in persistent memory, decides every operation and makes it durable. The other half
+// is a replica, most likely in DRAM, and is made anew by `open`.
 //
 //   primary::hash  HybridIndex: points from the primary, ranges from the replica
-//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, and from the primary where that is behind
+//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, and from the primary where that is
+//   behind
 //
-// Use it where a load has both point and range queries, and DRAM for a second index. HybridIndex+ is the one for devices
-// whose reads are slow, and for reads; HybridIndex is the one for writes. A load of points alone wants the hash alone.
+// Use it where a load has both point and range queries, and DRAM for a second index. HybridIndex+ is the one for
+// devices whose reads are slow, and for reads; HybridIndex is the one for writes. A load of points alone wants the hash
+// alone.
 //
 // How the replica is updated is an option, not a type: adaptive indexes have both ways at once.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: writers exclude each other by stripe of keys, and wait when a queue is full. Point reads wait for nobody,
-// but for a writer of the same stripe where the hash is the primary and updates are not asynchronous. Scans of a replica wait
-// until what was queued before is in it, and help with that.
+// but for a writer of the same stripe where the hash is the primary and updates are not asynchronous. Scans of a
+// replica wait until what was queued before is in it, and help with that.
 //
 // Durability: the primary's. Whatever is answered, from either half, the primary has made durable before.
 //
 // Difference from the paper: HybridIndex+ may be asynchronous too, since a read of a key whose change is still queued
-// goes to the tree instead of waiting; scans of HybridIndex see all that was answered before; either way of updating can
-// be changed for the other while operations run.
+// goes to the tree instead of waiting; scans of HybridIndex see all that was answered before; either way of updating
+// can be changed for the other while operations run.
 //
 // Of both halves: erase needs no space, and so never answers `full`.
 //
 // Invariants (S1-S3: detail/stripes.hpp; E1, E2: detail/rebuild.hpp; O1: detail/overlay.hpp):
-//   H1  A writer holds the stripe of its key from before the primary changes until the replica has changed or the change
-//       counts as queued. So the changes of a key come to the replica in the primary's order, and the primary alone decides
-//       what an insert, update or erase does.
+//   H1  A writer holds the stripe of its key from before the primary changes until the replica has changed or the
+//       change counts as queued. So the changes of a key come to the replica in the primary's order, and the primary
+//       alone decides what an insert, update or erase does.
 //   H2  The replica changes after the primary has answered: it shows nothing that a crash can take back.
 //   H3  A queue's place is taken before the primary changes, and nobody changes the replica directly while something is
 //       queued for the stripe. So whoever has seen a change, and then waits until all places taken are applied, finds
 //       it in the replica.
-//   H4  (tree) A point read answers from the hash only if its stripe is settled before and unchanged after; a miss counts
-//       only if the hash is complete.
+//   H4  (tree) A point read answers from the hash only if its stripe is settled before and unchanged after; a miss
+//       counts only if the hash is complete.
 //   H5  (hash) A point read that may meet a direct change waits until both halves have it.
 //   H6  If the replica has no space: (tree) the hash loses the key and stops being complete, so that finds go on to the
 //       tree; (hash) the entry goes to the overlay, and new keys are refused, with nothing changed, as long as the tree
@@ -101,10 +103,11 @@ class hybrid_index {
   // What is in the medium is the primary's own, and can be opened by itself.
   static constexpr std::uint64_t layout_version = hash_is_primary ? Hash::layout_version : Tree::layout_version;
 
-  // Opens the primary, or makes it, and begins to make the replica anew in the background. Until that is done (`wait_until_
-  // complete`): with the tree as primary everything is served, points from the tree; with the hash as primary points are
-  // served, while writes and scans wait. A replica in a durable medium is compared with the primary first, which takes a walk
-  // of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads. The media outlive the index.
+  // Opens the primary, or makes it, and begins to make the replica anew in the background. Until that is done
+  // (`wait_until_ complete`): with the tree as primary everything is served, points from the tree; with the hash as
+  // primary points are served, while writes and scans wait. A replica in a durable medium is compared with the primary
+  // first, which takes a walk of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads.
+  // The media outlive the index.
   template <class HashMedium, class TreeMedium>
   static hybrid_index open(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o = {}) {
     return hybrid_index(hash_medium, tree_medium, o, clock::now());
@@ -192,7 +195,8 @@ class hybrid_index {
     return stripes_.bytes() + erasures_.bytes() + updaters_.bytes();
   }
 
-  // The invariants of both halves, and that the replica holds what the primary holds. Waits until all of it may be expected.
+  // The invariants of both halves, and that the replica holds what the primary holds. Waits until all of it may be
+  // expected.
   [[nodiscard]] indexes::check_report check() const;
 
   // ---- the hybrid itself ----
@@ -389,8 +393,8 @@ class hybrid_index {
   }
 
   // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue. Throws
-  // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call of
-  // the replica.
+  // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call
+  // of the replica.
   void change_replica(const change& c) {
     if constexpr (hash_is_primary)
       change_tree(c);
@@ -521,7 +525,8 @@ class hybrid_index {
       const std::size_t number = stripes_.number_of(e.key);
       const detail::held_stripe held(stripes_[number]);
       std::optional<value_type> value = e.value;
-      // Something queued comes to the replica after this, or has come already: what the primary says now agrees with both.
+      // Something queued comes to the replica after this, or has come already: what the primary says now agrees with
+      // both.
       if (erasures_.any_since(time, number) || stripes_[number].has_queued()) value = tree_.find(e.key);  // E2
       // What is there already is at least as new.
       if (value && hash_.insert(e.key, *value) == outcome::full) lose_space();

@@ -69,8 +69,8 @@ struct options {
   double asynchronous_above = 0.7;  // share of writes, from 0 to 1
   double synchronous_below = 0.4;   // the same
 
-  // Root of the primary in its medium, 1 to 21 characters, and NAME:c of the replica; looked at by `open` only. Empty: of
-  // each half its layout's name. So a medium can hold several hybrid indexes.
+  // Root of the primary in its medium, 1 to 21 characters, and NAME:c of the replica; looked at by `open` only. Empty:
+  // of each half its layout's name. So a medium can hold several hybrid indexes.
   std::string_view name{};
 };
 

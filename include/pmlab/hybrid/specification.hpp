@@ -100,8 +100,8 @@ void read_count(const spec& given, std::string_view key, std::uint64_t least, st
 
 }  // namespace detail
 
-// What is not given is as in `hybrid_index`; the half in pmem is the primary, or the hash if both are in the same place.
-// Throws pmlab::error: an unknown key or value, the primary in DRAM while the replica is not.
+// What is not given is as in `hybrid_index`; the half in pmem is the primary, or the hash if both are in the same
+// place. Throws pmlab::error: an unknown key or value, the primary in DRAM while the replica is not.
 [[nodiscard]] inline description parse_description(const spec& given) {
   constexpr std::array<std::string_view, 13> known = {"hash",     "primary",     "tree",      "truth", "update",
                                                       "updaters", "queues",      "queue",     "batch", "stripes",

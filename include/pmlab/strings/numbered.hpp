@@ -1,5 +1,5 @@
-// A string index with the interface of an index of numbers: whatever tests, verifies or measures those does the same for
-// strings. Each number is a key of its own, and the order of keys is that of their numbers.
+// A string index with the interface of an index of numbers: whatever tests, verifies or measures those does the same
+// for strings. Each number is a key of its own, and the order of keys is that of their numbers.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -42,8 +42,8 @@ class key_room {
   std::string long_;
 };
 
-// Keys that try what keys may be: "" for 0; each byte of the number's half, most significant first, with up to three zero
-// bytes behind it; odd ones have the key of the even one before them as their first part; some are long.
+// Keys that try what keys may be: "" for 0; each byte of the number's half, most significant first, with up to three
+// zero bytes behind it; odd ones have the key of the even one before them as their first part; some are long.
 struct varied_keys {
   // The key is in `room`, and valid as long as that is not changed.
   [[nodiscard]] std::string_view key_of(std::uint64_t number, key_room& room) const {

@@ -4,19 +4,20 @@
 //   words.upsert("persistent", 1);
 //
 // Use it where keys are not numbers, or values longer than 8 bytes. Keys have 0 to 64 KB, any bytes in them; values are
-// 8 bytes (word_values) or up to 1 MB (blob_values). The words can be kept by any index: by a cache in front of one, or by
-// a hybrid index.
+// 8 bytes (word_values) or up to 1 MB (blob_values). The words can be kept by any index: by a cache in front of one, or
+// by a hybrid index.
 //
-// Each key is stored once, in a record of its own. The index below holds words that lead to records: of a hash table, the
-// hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order, so
-// that scans give keys back in byte order. Nearly all comparisons are of words: a search reads the one key that it finds.
+// Each key is stored once, in a record of its own. The index below holds words that lead to records: of a hash table,
+// the hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order,
+// so that scans give keys back in byte order. Nearly all comparisons are of words: a search reads the one key that it
+// finds.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing that is shared, but for their own epoch; they wait only while a writer changes the
 // word that they read. Writers lock one word, and a value while it is replaced.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability), if the index below keeps the
-// same promise. A crash leaks nothing: detail/ledger.hpp says how.
+// Durability: what an operation answered survives a crash (strict durable linearizability), if the index below keeps
+// the same promise. A crash leaks nothing: detail/ledger.hpp says how.
 //
 // Layout (medium): named root NAME, of the words' index; named root NAME:s -> detail::state. Opening reads the ledger's
 // pages, and undoes or ends at most one operation of each thread that a crash cut off.
@@ -56,8 +57,8 @@ using indexes::outcome;
 // The longest key.
 inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
 
-// `Medium`: where records are; with it, `Index` says where the words are. `Values`: word_values or blob_values. `Hash`: of
-// the keys of a hash table; part of the layout.
+// `Medium`: where records are; with it, `Index` says where the words are. `Values`: word_values or blob_values. `Hash`:
+// of the keys of a hash table; part of the layout.
 template <media::medium Medium, indexes::point_index Index, class Values = word_values, class Hash = detail::key_hash>
 class string_index {
   static constexpr bool is_ordered = indexes::ordered_index<Index>;
@@ -100,8 +101,8 @@ class string_index {
   // No other thread may be using it.
   ~string_index() { is_alone_ = true; }
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed. Durable on
-  // return. One publication, and one insertion of a word (three, where two keys begin to share a word). Throws
+  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed. Durable
+  // on return. One publication, and one insertion of a word (three, where two keys begin to share a word). Throws
   // pmlab::error: key or value too long.
   outcome insert(std::string_view key, value_view value) {
     return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
@@ -112,8 +113,8 @@ class string_index {
     return with_space([&] { return put(key, value, [&](place& at) { return replace(at, value); }); });
   }
 
-  // Replaces the value of `key`: updated, absent or full. Durable on return: one flush and one fence, or one publication
-  // for a blob. Throws pmlab::error: value too long.
+  // Replaces the value of `key`: updated, absent or full. Durable on return: one flush and one fence, or one
+  // publication for a blob. Throws pmlab::error: value too long.
   outcome update(std::string_view key, value_view value) {
     Values::check(value);
     return with_space([&] {
@@ -148,8 +149,8 @@ class string_index {
   }
 
   // Calls function(key, value) with up to `most` entries whose keys are >= from, in byte order; returns how many there
-  // were. What it is called with is valid during the call, in which writers wait for nothing. Entries that are there all
-  // the time are never missed.
+  // were. What it is called with is valid during the call, in which writers wait for nothing. Entries that are there
+  // all the time are never missed.
   template <class Function>
   std::size_t scan(std::string_view from, std::size_t most, Function&& function) requires is_ordered {
     const auto guard = epochs_.pin();
@@ -217,8 +218,8 @@ class string_index {
 
  private:
   static constexpr std::size_t usual_stripes = 4096;
-  // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which has
-  // no space for another page, can be erased from. What waits longer, layers that go, is pushed before `full`.
+  // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which
+  // has no space for another page, can be erased from. What waits longer, layers that go, is pushed before `full`.
   static constexpr std::size_t batch = 16;
 
   template <class OpenWords>
@@ -267,8 +268,8 @@ class string_index {
     return *medium_.resolve(media::pointer<bytes_block>(at));
   }
 
-  // Before `full` is the answer, what was erased or replaced comes back, whichever thread did that: an erased key takes a
-  // few rounds, if layers of the trie go with it.
+  // Before `full` is the answer, what was erased or replaced comes back, whichever thread did that: an erased key takes
+  // a few rounds, if layers of the trie go with it.
   template <class Work>
   outcome with_space(Work&& work) {
     constexpr int most_rounds = 8;
@@ -400,8 +401,8 @@ class string_index {
     }
   }
 
-  // A value changes under the lock of its record, which is another one than its word's: a scan comes to records by words
-  // that may lead elsewhere meanwhile.
+  // A value changes under the lock of its record, which is another one than its word's: a scan comes to records by
+  // words that may lead elsewhere meanwhile.
   [[nodiscard]] sync::version_lock& lock_of(const record& r) const noexcept {
     return value_locks_[place_of(r) / media::cache_line_bytes];
   }
@@ -484,8 +485,8 @@ class string_index {
     ledger_.make_free(item);
   }
 
-  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise; a record that is to go waits
-  // until all has been judged.
+  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise; a record that is to go
+  // waits until all has been judged.
   void judge(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::nothing: return;

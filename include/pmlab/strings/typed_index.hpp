@@ -7,13 +7,14 @@
 //   orders.insert(order_id{42}, order{7, 1, 9.99});
 //
 // Keys have up to 8 bytes and an order (typed_key.hpp); values are of any type that memcpy may copy. A value of up to 8
-// bytes stands beside its key, as the index's own do. A longer one has a block of its own: the keys are strings then, and
-// the values blobs (string_index.hpp), which is what makes an update of one atomic, and keeps a crash from leaking it.
+// bytes stands beside its key, as the index's own do. A longer one has a block of its own: the keys are strings then,
+// and the values blobs (string_index.hpp), which is what makes an update of one atomic, and keeps a crash from leaking
+// it.
 //
 // Thread safety, progress and durability: the index's, or the string index's for values in blocks.
 //
-// Layout (medium): named root NAME, of the index; NAME:t, whose layout tells the types of keys and values; and NAME:s for
-// values in blocks. A medium has room for media::root_limit roots.
+// Layout (medium): named root NAME, of the index; NAME:t, whose layout tells the types of keys and values; and NAME:s
+// for values in blocks. A medium has room for media::root_limit roots.
 #pragma once
 
 #include <pmlab/base/error.hpp>

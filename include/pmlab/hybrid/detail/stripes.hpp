@@ -1,15 +1,16 @@
 // Stripes: what a hybrid index knows of the keys that share a hash, in one word each.
 //
-// A writer holds its key's stripe while it changes the primary and while it changes the replica, or queues that change. A
-// reader of the replica takes the word before, and asks afterwards whether it still stands:
+// A writer holds its key's stripe while it changes the primary and while it changes the replica, or queues that change.
+// A reader of the replica takes the word before, and asks afterwards whether it still stands:
 //
 //   63             21 20               1  0
 //   | version        | queued changes    | held |
 //
 //   S1  Not held, nothing queued: of these keys, the replica holds what the primary holds, and that is durable.
-//   S2  Whatever a writer changes, it changes after the word says "held" and before the version grows. So a reader whose
-//       word still stands saw nothing of any writer that came after its first look.
-//   S3  A change counts as queued from the moment that its writer lets go of the stripe to the moment that it is applied.
+//   S2  Whatever a writer changes, it changes after the word says "held" and before the version grows. So a reader
+//       whose word still stands saw nothing of any writer that came after its first look.
+//   S3  A change counts as queued from the moment that its writer lets go of the stripe to the moment that it is
+//       applied.
 #pragma once
 
 #include <pmlab/base/hash.hpp>

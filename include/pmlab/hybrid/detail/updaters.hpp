@@ -1,7 +1,7 @@
 // The way of a change from its writer to the replica: queues, and the threads that empty them in batches.
 //
-// All changes of a stripe go through one queue, and places are taken while the stripe is held. So changes of one key are
-// applied in the order in which the primary made them; of those in one batch, the last one alone.
+// All changes of a stripe go through one queue, and places are taken while the stripe is held. So changes of one key
+// are applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
 // Nobody waits idly for an updater: a writer whose queue is full, and a scan that wants to see all, take batches out
 // themselves. Nothing is ever dropped while the index is open.
@@ -31,9 +31,10 @@ class updaters {
   struct lane;
 
  public:
-  // `apply(change, last)`: makes the change, which is a put or a remove, in the replica if `last` is true, and counts it
-  // as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of it
-  // will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more threads.
+  // `apply(change, last)`: makes the change, which is a put or a remove, in the replica if `last` is true, and counts
+  // it as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of
+  // it will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more
+  // threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
            std::function<void(indexes::key_type)> foresee, std::function<void()> begin)
       : apply_(std::move(apply)), foresee_(std::move(foresee)), begin_(std::move(begin)), rest_(o.rest) {
@@ -174,7 +175,8 @@ class updaters {
     return count;
   }
 
-  // Applies one batch, or the rest of one whose last change threw, with `draining` held. Returns how many changes it had.
+  // Applies one batch, or the rest of one whose last change threw, with `draining` held. Returns how many changes it
+  // had.
   std::size_t drain(lane& l) {
     if (l.taken == 0) l.taken = take_batch(l);
     if (l.taken == 0) return 0;

@@ -69,8 +69,8 @@ class hashed : private parts<Medium, Index> {
     return s;
   }
 
-  // Calls read(record) with the record of `key`, if there is one, until what it read counts. True: there is one. `s`: of
-  // this key.
+  // Calls read(record) with the record of `key`, if there is one, until what it read counts. True: there is one. `s`:
+  // of this key.
   template <class Read>
   bool find(std::string_view key, const search& s, Read&& read) const {
     const std::uint64_t word = s.word;
