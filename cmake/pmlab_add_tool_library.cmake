@@ -2,8 +2,8 @@
 # both of them.
 #
 #   NAME            for pmlab itself
-#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED): its clock is virtual. Built only if
-#                   needed.
+#   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED, and the platform's header of the
+#                   library): its clock is virtual. Built only if needed.
 #
 # SOURCES are compiled once. DIFFERS are compiled for each of the two: what reads a clock, pins
 # threads or asks the CPU. Where a library of PUBLIC or PRIVATE comes for both, each of the two links its own.
@@ -27,5 +27,6 @@ function(pmlab_add_tool_library name)
   endforeach()
   target_link_libraries(${name}_simulated PRIVATE pmlab_options)
   target_include_directories(${name}_simulated PUBLIC ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${name}_simulated PUBLIC PMLAB_SIMULATED=1)
+  target_compile_definitions(${name}_simulated PUBLIC
+    PMLAB_SIMULATED=1 "PMLAB_PLATFORM_HEADER=\"checker/simulator/platform.hpp\"")
 endfunction()

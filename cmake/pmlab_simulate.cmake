@@ -46,6 +46,7 @@ function(pmlab_simulate target)
   pmlab_instrument_state(state)
   # One string each: CMake would take the second `-mllvm` for a repetition of the first.
   string(JOIN " " flags ${compile_flags} ${compiler_flags})
+  string(REPLACE "\"" "\\\"" flags "${flags}")
   target_compile_options(${target} PRIVATE "SHELL:${flags}" -DPMLAB_INSTRUMENT_STATE=${state})
   set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
 

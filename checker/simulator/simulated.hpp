@@ -27,7 +27,7 @@ class simulated {
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{.operations = true, .pointer_bound = true};
   // An index is made thousands of times, and each lock is an access then.
-  static constexpr std::size_t lock_stripes = std::size_t{1} << 12;
+  static constexpr media::index_sizes sizes = media::sizes_for_short_histories(std::size_t{1} << 12);
 
   // The memory that the machine watches, whose content may come from an earlier run or crash.
   simulated() : memory_(pmlab_memory_current()) {

@@ -4,6 +4,7 @@
 #include "checker/verify/index_of_target.hpp"
 #include "checker/verify/register_subject.hpp"
 #include "checker/verify/target.hpp"
+#include <pmlab/base/hash.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/cache/options.hpp>
@@ -23,7 +24,7 @@ namespace {
 
 // Times that say nothing, so that adaptive caches choose now this, now that; the same in every replay.
 std::atomic<std::uint64_t> ticks{0};
-std::uint64_t arbitrary_time() { return ticks.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15 >> 40; }
+std::uint64_t arbitrary_time() { return ticks.fetch_add(1, std::memory_order_relaxed) * golden_ratio >> 40; }
 
 cache::options small_options(const spec& given) {
   cache::options o = cache::parse_options(given);

@@ -2,9 +2,9 @@
 #include "checker/verify/child_run.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/verify/shared_text.hpp"
+#include <pmlab/base/child_process.hpp>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -136,8 +135,7 @@ void warm_up(round_runner& runner, round_options like) {
   board->counts = none;
 }
 
-[[noreturn]] void child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next,
-                        double seconds) {
+void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
   watch_over_child();
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   const auto start = clock::now();
@@ -154,7 +152,6 @@ void warm_up(round_runner& runner, round_options like) {
   } catch (const std::exception& e) {
     end_child(std::string("an operation throws: ") + e.what());
   }
-  ::_exit(0);
 }
 
 }  // namespace
@@ -167,21 +164,18 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   board = ::new (area) shared_board;
   board->counts = counts;
   std::fflush(nullptr);
-  const pid_t id = ::fork();
-  if (id < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
-  if (id == 0) child(kind, next, seconds);
-  int status = 0;
+  child_process child = child_process::forked([&] { run_rounds(kind, next, seconds); });
   const auto deadline = clock::now() + std::chrono::duration<double>(seconds + 4 * patience_seconds);
   bool killed = false;
-  for (;;) {
-    if (::waitpid(id, &status, WNOHANG) == id) break;
+  while (!child.ended()) {
     if (clock::now() > deadline && !killed) {
       killed = true;
-      ::kill(id, SIGKILL);
+      child.kill();
     }
     if (tick) tick(board->counts);
     ::usleep(tick ? 50'000 : 2'000);
   }
+  const exit_reason reason = child.wait();
   child_outcome outcome;
   next(board->round, outcome.round);
   outcome.history = lines_of(board->history.get());
@@ -189,13 +183,13 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   if (killed) {
     outcome.violated = true;
     outcome.what = "hang: the process had to be killed";
-  } else if (WIFSIGNALED(status)) {
+  } else if (reason.signal != 0) {
     outcome.violated = true;
-    outcome.what = std::string("the process died: ") + ::strsignal(WTERMSIG(status));
-  } else if (WEXITSTATUS(status) != 0) {
+    outcome.what = std::string("the process died: ") + ::strsignal(reason.signal);
+  } else if (reason.status != 0) {
     outcome.violated = true;
     outcome.what = board->text.get();
-    if (outcome.what.empty()) outcome.what = "the process ended with status " + std::to_string(WEXITSTATUS(status));
+    if (outcome.what.empty()) outcome.what = "the process ended with status " + std::to_string(reason.status);
   }
   ::munmap(area, sizeof(shared_board));
   board = nullptr;

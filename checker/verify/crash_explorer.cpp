@@ -4,6 +4,7 @@
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/crashed_process.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -137,7 +138,7 @@ crash_explorer::~crash_explorer() = default;
 void crash_explorer::begin(history_model* p, std::uint64_t seed, const crash_options& options) {
   options_ = options;
   history_ = p;
-  random_ = random(seed * 7919 + 1);
+  random_ = splitmix64(seed * 7919 + 1);
   seen_.clear();
   kept_ = {};
   could_be_kept_ = 0;
@@ -230,7 +231,7 @@ void crash_explorer::visit(const std::vector<std::uint32_t>& choice) {
     std::uint64_t hash = memory_.durable_hash();
     for (std::size_t i = 0; i < choice.size(); ++i)
       if (choice[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.uncertain()[i]), choice[i]);
-    hash ^= (history_->version() + 1) * 0x9e3779b97f4a7c15U ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
+    hash ^= (history_->version() + 1) * golden_ratio ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
     if (!seen_.insert(hash)) return;
   }
   const bool crash_recovery = recovery_ != nullptr && random_.one_in(options_.crash_recovery_one_in);

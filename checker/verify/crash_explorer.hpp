@@ -13,9 +13,9 @@
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/verify/history_model.hpp"
 #include "checker/verify/image_medium.hpp"
-#include "checker/verify/random.hpp"
 #include "checker/verify/seen_images.hpp"
 #include "checker/verify/target.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +102,7 @@ class crash_explorer final : public simulator::persistence_observer {
   history_model* history_ = nullptr;
   image_medium image_;
   std::unique_ptr<recovery_crasher> recovery_;
-  random random_{1};
+  splitmix64 random_{1};
   seen_images seen_;
   std::vector<std::uint32_t> choice_;
   std::vector<indexes::entry> entries_;

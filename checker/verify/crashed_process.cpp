@@ -2,15 +2,15 @@
 #include "checker/verify/crashed_process.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/shared_text.hpp"
+#include <pmlab/base/child_process.hpp>
 
-#include <cerrno>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
@@ -31,8 +31,8 @@ child_text& text_of_child() {
   ::_exit(0);
 }
 
-[[noreturn]] void child(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
-                        const std::function<std::string()>& recover) {
+void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
+                  const std::function<std::string()>& recover) {
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) ::signal(fatal, SIG_DFL);
   ::alarm(patience_seconds);
@@ -52,21 +52,14 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
                                const std::function<std::string()>& recover) {
   child_text& text = text_of_child();
   text.put("");
-  pid_t id = -1;
-  simulator::the_machine().as_first_thread([&] {
-    id = ::fork();
-    if (id == 0) child(memory, choice, recover);
-  });
-  if (id < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
-  int status = 0;
-  while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGALRM)
-      return "recovery, or an operation after it, hangs: a lock that the crash left held?";
-    return std::string("recovery, or an operation after it, faults: ") + ::strsignal(WTERMSIG(status));
-  }
-  if (WEXITSTATUS(status) != 0) return "recovery ends the process with status " + std::to_string(WEXITSTATUS(status));
+  std::optional<child_process> child;
+  simulator::the_machine().as_first_thread(
+      [&] { child = child_process::forked([&] { recover_from(memory, choice, recover); }); });
+  const exit_reason reason = child->wait();
+  if (reason.signal == SIGALRM) return "recovery, or an operation after it, hangs: a lock that the crash left held?";
+  if (reason.signal != 0)
+    return std::string("recovery, or an operation after it, faults: ") + ::strsignal(reason.signal);
+  if (reason.status != 0) return "recovery ends the process with status " + std::to_string(reason.status);
   return text.get();
 }
 

@@ -31,7 +31,7 @@ class image_medium {
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{.pointer_bound = true};
   // Images are opened by the thousand: as few locks as there can be.
-  static constexpr std::size_t lock_stripes = 16;
+  static constexpr media::index_sizes sizes = media::sizes_for_short_histories(16);
 
   explicit image_medium(std::size_t bytes) : area_(bytes) {}
   image_medium(const image_medium&) = delete;

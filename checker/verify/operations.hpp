@@ -1,6 +1,8 @@
 // One operation of a test and the model that says what it must answer.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+#include <pmlab/base/random.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <algorithm>
@@ -11,8 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "checker/verify/random.hpp"
 
 namespace pmlab::verify {
 
@@ -143,7 +143,7 @@ struct step_mix {
   unsigned erase = 25;
 };
 
-[[nodiscard]] inline action random_action(random& source, const step_mix& mix) {
+[[nodiscard]] inline action random_action(splitmix64& source, const step_mix& mix) {
   const std::uint64_t roll = source.below(100);
   if (roll < mix.insert) return action::insert;
   if (roll < mix.insert + mix.update) return action::update;
@@ -182,7 +182,7 @@ inline constexpr key_set all_key_sets[] = {key_set::few,        key_set::dense, 
 }
 
 // `count` distinct keys (fewer for `few`), in the order in which they are hard.
-[[nodiscard]] inline std::vector<std::uint64_t> make_keys(key_set kind, std::size_t count, random& source) {
+[[nodiscard]] inline std::vector<std::uint64_t> make_keys(key_set kind, std::size_t count, splitmix64& source) {
   std::vector<std::uint64_t> keys;
   const std::uint64_t start = source.next() >> 1;
   for (std::uint64_t i = 0; i < count; ++i) switch (kind) {
@@ -192,7 +192,7 @@ inline constexpr key_set all_key_sets[] = {key_set::few,        key_set::dense, 
       case key_set::dense:
       case key_set::sequential: keys.push_back(start + i); break;
       case key_set::descending: keys.push_back(start + count - i); break;
-      case key_set::clustered: keys.push_back((i / 64) * 0x9e3779b97f4a7c15U + i % 64); break;
+      case key_set::clustered: keys.push_back((i / 64) * golden_ratio + i % 64); break;
       case key_set::anywhere: keys.push_back(source.next()); break;
       case key_set::high_bits: keys.push_back(i << 44); break;
       case key_set::extremes: {

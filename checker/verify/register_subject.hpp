@@ -37,7 +37,7 @@ namespace pmlab::verify {
 // says so.
 class machine_dram : public media::dram {
  public:
-  static constexpr std::size_t lock_stripes = 64;
+  static constexpr media::index_sizes sizes = media::sizes_for_short_histories(64);
 
   class publication : public media::dram::publication {
    public:

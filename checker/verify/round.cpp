@@ -34,7 +34,7 @@ std::unique_ptr<simulator::schedule> round_runner::make_schedule(const round_opt
   if (number < length * others)
     return std::make_unique<bounded_schedule>(
         0, std::vector<preemption>{{number / others + 1, static_cast<unsigned>(number % others) + 1}});
-  random source(options.schedule_seed);
+  splitmix64 source(options.schedule_seed);
   std::vector<preemption> two(2);
   for (preemption& p : two) p = {source.below(length) + 1, static_cast<unsigned>(source.below(others)) + 1};
   std::sort(two.begin(), two.end(), [](const auto& a, const auto& b) { return a.access < b.access; });

@@ -1,7 +1,7 @@
 // What a round does.
 #include "checker/verify/round_plan.hpp"
 #include "checker/verify/image_medium.hpp"
-#include "checker/verify/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -49,7 +49,7 @@ class planner {
   // ---- keys, in the order in which they are hard ----
 
   [[nodiscard]] key_list usual_keys(std::size_t count) {
-    random source(options_.seed * 31 + 7);
+    splitmix64 source(options_.seed * 31 + 7);
     // Dense keys share nodes and lines; the others spread over the whole range.
     constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
@@ -356,7 +356,7 @@ class planner {
 
   const subject& kind_;
   const round_options& options_;
-  random source_;
+  splitmix64 source_;
   round_plan plan_;
   key_list fresh_;
   key_list ascending_;  // the keys that operations are about

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checker/simulator/machine/machine.hpp"
-#include "checker/verify/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,7 +64,7 @@ class random_schedule final : public simulator::schedule {
     return i;
   }
 
-  random random_;
+  splitmix64 random_;
   std::uint64_t mean_;
   std::uint64_t longest_sleep_ = 1000;  // accesses
   bool puts_to_sleep_;

@@ -1,6 +1,6 @@
 // The cache itself: what is filled, refused, dropped and closed.
 #include <pmlab/cache/async_cache.hpp>
-#include <pmlab/cache/detail/fill_queue.hpp>
+#include <pmlab/cache/detail/fill.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/dram.hpp>
@@ -145,7 +145,7 @@ TEST(cache, its_queue_gives_every_fill_out_once_and_whole) {
   }
   for (std::thread& t : pushing) t.join();
   EXPECT_TRUE(queue.is_empty());
-  EXPECT_EQ(queue.pushed(), threads * fills);
+  EXPECT_EQ(queue.reserved(), threads * fills);
 }
 
 TEST(cache, find_batch_says_what_find_says_and_fills) {

@@ -1,6 +1,6 @@
 // How well the cache keeps what is read again.
-#include "tools/workload/random.hpp"
 #include "tools/workload/zipfian.hpp"
+#include <pmlab/base/random.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
@@ -28,7 +28,7 @@ class zipfian_keys {
   std::uint64_t next() { return ranks_(source_); }
 
  private:
-  workload::random_source source_;
+  random_source source_;
   workload::zipfian_ranks ranks_{keys, 0.99};
 };
 

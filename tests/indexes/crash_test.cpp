@@ -27,16 +27,16 @@ class crash : public testing::Test {
   void run(crash_options options, std::uint64_t rounds_in_a_plain_run) {
     for (const std::uint64_t seed : seeds(rounds_in_a_plain_run)) {
       options.seed = seed;
-      const child_result end = run_in_child(
+      const child_end end = run_in_child(
           [&] {
             crash_medium medium;
             const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
             return result.violation.empty() ? "clean: " + result.describe() : result.violation;
           },
           std::chrono::minutes(5));
-      ASSERT_TRUE(end.how == child_result::end::returned && end.message.starts_with("clean: "))
+      ASSERT_TRUE(end.end == child_end::how::returned && end.text.starts_with("clean: "))
           << end.describe() << "\nreplay: " << replay_command(seed);
-      std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), end.message.c_str());
+      std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), end.text.c_str());
     }
   }
 

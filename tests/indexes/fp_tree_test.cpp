@@ -776,7 +776,7 @@ TEST(fp_tree_crash, of_leaves_that_are_joined_and_groups_that_go) {
     options.work_after_recovery = 4;
     options.crash_recovery_one_in = 4;
     using index = indexes::fp_tree<crash_medium>;
-    const child_result end = run_in_child(
+    const child_end end = run_in_child(
         [&] {
           crash_medium medium;
           const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
@@ -784,9 +784,9 @@ TEST(fp_tree_crash, of_leaves_that_are_joined_and_groups_that_go) {
           return result.violation.empty() ? "clean: " + result.describe() : result.violation;
         },
         std::chrono::minutes(5));
-    ASSERT_TRUE(end.how == child_result::end::returned && end.message.starts_with("clean: "))
+    ASSERT_TRUE(end.end == child_end::how::returned && end.text.starts_with("clean: "))
         << end.describe() << "\nreplay: " << replay_command(seed);
-    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), end.message.c_str());
+    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), end.text.c_str());
   }
 }
 

@@ -1,6 +1,7 @@
 // Real death: a process that works on a pool is killed with SIGKILL at random moments, and what it was answered must be
 // in the pool. Caches survive a kill, so that this says nothing about flushes; it is about locks, half-done structure
 // changes, libpmemobj's own logs, and about two threads being cut off at once.
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/pmem.hpp>
@@ -22,7 +23,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/campaign.hpp"
@@ -127,27 +127,17 @@ class killed : public testing::Test {
     said_->opened = false;
     said_->finished = false;
     for (auto& t : said_->of) t.acknowledged = 0;
-    const std::string seed_text = std::to_string(seed);
-    const std::string file_text = std::to_string(file_);
     const std::string pool = folder_.file("pool");
-    const char* const arguments[] = {
-        "test", child_argument, Kind::name, pool.c_str(), seed_text.c_str(), file_text.c_str(), nullptr};
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
-      ::_exit(127);
-    }
+    child_process child = child_process::of_program(
+        "/proc/self/exe", {"test", child_argument, Kind::name, pool, std::to_string(seed), std::to_string(file_)});
     while (!from_start && !said_->opened) {
-      int status = 0;
-      ASSERT_EQ(::waitpid(child, &status, WNOHANG), 0) << "the child ended by itself, with status " << status;
+      ASSERT_FALSE(child.ended()) << "the child ended by itself, with " << child.wait().text();
       ::usleep(100);
     }
     ::usleep(static_cast<useconds_t>(microseconds));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status) || said_->finished) << "the child ended by itself, with status " << status;
+    child.kill();
+    const exit_reason reason = child.wait();
+    ASSERT_TRUE(reason.signal != 0 || said_->finished) << "the child ended by itself, with " << reason.text();
   }
 
   // Brings `model_` to what the child was answered. Returns, by thread, the step that may be under way.

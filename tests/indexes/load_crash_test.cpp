@@ -85,13 +85,13 @@ class load_crash : public testing::Test {
   // In a child: what a recovery that faults has found is a violation.
   template <class Medium, class... Arguments>
   std::string verdict(const std::vector<entry>& before, const std::vector<entry>& entries, Arguments... arguments) {
-    const child_result end = run_in_child(
+    const child_end end = run_in_child(
         [&] {
           Medium medium(arguments...);
           return run(medium, before, entries);
         },
         std::chrono::seconds(60));
-    return end.how == child_result::end::returned ? end.message : end.describe();
+    return end.end == child_end::how::returned ? end.text : end.describe();
   }
 
  private:

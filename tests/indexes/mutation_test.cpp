@@ -30,7 +30,7 @@ class mutation_of : public testing::Test {
     std::string last = "never struck";
     for (crash_options options : runs()) {
       options.only_after_the_mutation = plan.what != mutation::none;
-      const child_result end = run_in_child(
+      const child_end end = run_in_child(
           [&] {
             mutant_medium medium(plan);
             using recorded = typename Kind::template index<mutant_medium>;
@@ -41,9 +41,9 @@ class mutation_of : public testing::Test {
           },
           std::chrono::seconds(60));
       // A recovery that faults or hangs on an image is a violation as well.
-      if (end.how != child_result::end::returned) return "found: the child " + end.describe();
-      if (end.message.starts_with("found")) return end.message;
-      if (end.message == "clean") last = "clean";
+      if (end.end != child_end::how::returned) return "found: the child " + end.describe();
+      if (end.text.starts_with("found")) return end.text;
+      if (end.text == "clean") last = "clean";
     }
     return last;
   }
@@ -115,7 +115,7 @@ class single_mutation_of : public testing::Test {
     std::size_t found = 0;
     const std::vector<std::uint64_t> tried = chances(what, rounds(30));
     for (const std::uint64_t chance : tried) {
-      const child_result end = run_in_child(
+      const child_end end = run_in_child(
           [&] {
             mutant_medium medium({what, 1, chance});
             crash_options options = run();
@@ -123,7 +123,7 @@ class single_mutation_of : public testing::Test {
             return crash_scenario<recorded, recovered, mutant_medium>(options).run(medium).violation;
           },
           std::chrono::seconds(60));
-      if (end.how == child_result::end::returned && end.message.empty())
+      if (end.end == child_end::how::returned && end.text.empty())
         survivors += " " + std::to_string(chance);
       else
         ++found;

@@ -90,7 +90,7 @@ class pool_files : public testing::Test {
   // `contents_may_differ`: bytes of entries may have been hit, which no index can notice.
   std::string open(bool contents_may_differ = true) {
     const shared_flag libpmemobj_has_opened;
-    const child_result end = run_in_child(
+    const child_end end = run_in_child(
         [&]() -> std::string {
           try {
             media::pmem medium(path_, {.huge_pages = false});
@@ -104,7 +104,7 @@ class pool_files : public testing::Test {
           }
         },
         std::chrono::seconds(20));
-    if (end.how == child_result::end::returned) return end.message;
+    if (end.end == child_end::how::returned) return end.text;
     return (libpmemobj_has_opened.is_raised() ? "" : "within libpmemobj: ") + end.describe();
   }
 
@@ -186,7 +186,7 @@ TYPED_TEST(pool_files, a_directory_or_nothing_is_an_error) {
 
 TYPED_TEST(pool_files, another_index_or_version_is_an_error_and_the_pool_stays_whole) {
   const auto opens_as = [&](const char* layout, std::uint64_t version) {
-    const child_result end = run_in_child(
+    const child_end end = run_in_child(
         [&]() -> std::string {
           media::pmem medium(this->path_, {.huge_pages = false});
           try {
@@ -197,7 +197,7 @@ TYPED_TEST(pool_files, another_index_or_version_is_an_error_and_the_pool_stays_w
           }
         },
         std::chrono::seconds(20));
-    return end.message;
+    return end.text;
   };
   EXPECT_TRUE(opens_as("reference", 1).starts_with("error: "));
   EXPECT_TRUE(

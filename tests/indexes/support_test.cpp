@@ -307,15 +307,15 @@ TEST_F(crash_medium_test, a_double_release_is_noticed) {
 
 TEST_F(crash_medium_test, hidden_memory_and_null_fault) {
   const auto touch = [&](auto&& how) {
-    return run_in_child([&] { return how(), std::string(); }, std::chrono::seconds(10)).how;
+    return run_in_child([&] { return how(), std::string(); }, std::chrono::seconds(10)).end;
   };
-  EXPECT_EQ(touch([&] { object_->first() = 1; }), child_result::end::returned);
+  EXPECT_EQ(touch([&] { object_->first() = 1; }), child_end::how::returned);
   EXPECT_EQ(touch([&] {
               medium_.hide();
               object_->first() = 1;
             }),
-            child_result::end::faulted);
-  EXPECT_EQ(touch([&] { medium_.resolve(media::pointer<pair_of_lines>())->first() = 1; }), child_result::end::faulted);
+            child_end::how::signalled);
+  EXPECT_EQ(touch([&] { medium_.resolve(media::pointer<pair_of_lines>())->first() = 1; }), child_end::how::signalled);
 }
 
 TEST(child_process, tells_how_it_ended) {
@@ -327,10 +327,10 @@ TEST(child_process, tells_how_it_ended) {
                   return "";
                 },
                 limit)
-                .how,
-            child_result::end::hung);
+                .end,
+            child_end::how::late);
   EXPECT_EQ(run_in_child([]() -> std::string { std::abort(); }, limit).signal, SIGABRT);
-  EXPECT_EQ(run_in_child([]() -> std::string { throw 1; }, limit).how, child_result::end::faulted);
+  EXPECT_EQ(run_in_child([]() -> std::string { throw 1; }, limit).end, child_end::how::signalled);
 }
 
 }  // namespace

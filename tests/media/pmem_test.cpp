@@ -1,4 +1,5 @@
 // Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/probe_pool.hpp>
@@ -25,7 +26,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/child_process.hpp"
@@ -150,17 +150,15 @@ TEST_F(pmem_pool, C14_what_is_not_published_leaks_nothing_when_the_process_dies)
     pool medium(path(), {.create_bytes = pool_bytes});
     before = medium.used().allocated_bytes;
   }
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  child_process child = child_process::forked([&] {
     pool medium(path());
     for (int i = 0; i < 20; ++i) {
       auto* const change = new pool::publication(medium);
       (void)change->allocate(16384, 256);
     }
     _exit(0);
-  }
-  waitpid(child, nullptr, 0);
+  });
+  ASSERT_TRUE(child.wait().is_success());
   pool medium(path());
   EXPECT_EQ(medium.used().allocated_bytes, before);
   // All of the space is there: what the dead process reserved can be had again, to the same total.
@@ -332,11 +330,8 @@ TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
   constexpr int processes = 6;
   for (int round = 0; round < 3; ++round) {
     std::filesystem::remove(path());
-    std::vector<pid_t> children;
-    for (int i = 0; i < processes; ++i) {
-      children.push_back(fork());
-      if (children.back() != 0) continue;
-      // Each is to count once: it tries again while another one has the pool open.
+    // Each is to count once: it tries again while another one has the pool open.
+    const auto count = [&] {
       for (int tries = 0; tries < 10'000; ++tries) {
         try {
           pool medium(path(), {.create_bytes = pool_bytes});
@@ -348,12 +343,10 @@ TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
         }
       }
       _exit(2);
-    }
-    for (const pid_t child : children) {
-      int status = 0;
-      waitpid(child, &status, 0);
-      EXPECT_EQ(status, 0);
-    }
+    };
+    std::vector<child_process> children;
+    for (int i = 0; i < processes; ++i) children.push_back(child_process::forked(count));
+    for (child_process& child : children) EXPECT_EQ(child.wait().text(), "status 0");
     EXPECT_EQ(pool(path()).named_root("a", "tree", 1).word->load(), std::uint64_t{processes});
   }
 }
@@ -393,8 +386,7 @@ TEST_F(pmem_pool, a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
 
 TEST_F(pmem_pool, a_fifo_is_an_error_at_once) {
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
-  const tests::child_result end =
-      tests::run_in_child([&] { return message_of([&] { pool{path()}; }); }, std::chrono::seconds(5));
+  const child_end end = tests::run_in_child([&] { return message_of([&] { pool{path()}; }); }, std::chrono::seconds(5));
   EXPECT_EQ(end.describe(),
             "returned: " + path() +
                 " is not a pool: it is neither a file nor a device; name another file, or remove this one");
@@ -437,7 +429,7 @@ void make_sparse(const std::string& path) {
 }
 
 TEST_F(pmem_pool, a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_there_is_none) {
-  const tests::child_result end = tests::run_in_child(
+  const child_end end = tests::run_in_child(
       [&]() -> std::string {
         // A small file system that only this process sees.
         if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -457,7 +449,7 @@ TEST_F(pmem_pool, a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_th
         return "as it should be";
       },
       std::chrono::seconds(20));
-  if (end.message == "cannot mount a file system here") GTEST_SKIP() << end.message;
+  if (end.text == "cannot mount a file system here") GTEST_SKIP() << end.text;
   EXPECT_EQ(end.describe(), "returned: as it should be");
 }
 

@@ -1,5 +1,6 @@
 // Prefetcher switches, on files that stand for the registers: what was changed is put back, whatever ends the run.
 #include "tools/microbench/prefetchers.hpp"
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 
 #include <csignal>
@@ -9,7 +10,6 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pmlab::microbench {
@@ -79,17 +79,15 @@ TEST_F(Prefetchers, NotPermittedChangesNothing) {
 }
 
 TEST_F(Prefetchers, AnInterruptPutsThemBack) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  child_process child = child_process::forked([&] {
     prefetchers p({0, 1}, folder_);
     p.switch_off();
     if (read(0) != 0xf) ::_exit(1);
     ::raise(SIGINT);
     ::_exit(2);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  });
+  const exit_reason reason = child.wait();
+  EXPECT_EQ(reason.signal, SIGINT) << reason.text();
   EXPECT_EQ(read(0), 0U);
   EXPECT_EQ(read(1), 0U);
 }

@@ -16,9 +16,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <pmlab/base/child_process.hpp>
 #include "pibench/loaded.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -95,25 +95,17 @@ class killed : public testing::TestWithParam<std::tuple<std::string, entries>> {
   void run_and_kill(std::uint64_t more) {
     const std::uint64_t until = total() + more;
     const std::string pool = folder_.file("pool");
-    const std::string file = std::to_string(file_);
     const auto& [library, what] = GetParam();
-    const char* const arguments[] = {"test",       child_argument, library.c_str(),
-                                     pool.c_str(), file.c_str(),   what == entries::words ? "words" : "strings",
-                                     nullptr};
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
-      ::_exit(127);
-    }
-    int status = 0;
+    child_process child = child_process::of_program(
+        "/proc/self/exe",
+        {"test", child_argument, library, pool, std::to_string(file_), what == entries::words ? "words" : "strings"});
     while (total() < until) {
-      ASSERT_EQ(::waitpid(child, &status, WNOHANG), 0) << "the child ended by itself, with status " << status;
+      ASSERT_FALSE(child.ended()) << "the child ended by itself, with " << child.wait().text();
       ::usleep(100);
     }
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself, with status " << status;
+    child.kill();
+    const exit_reason reason = child.wait();
+    ASSERT_NE(reason.signal, 0) << "the child ended by itself, with " << reason.text();
   }
 
   [[nodiscard]] std::uint64_t total() const {

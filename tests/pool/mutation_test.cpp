@@ -2,6 +2,7 @@
 // of the entries that is called sound. What was not overwritten comes back by a repair.
 #include "tools/pool/entries.hpp"
 #include "tools/pool/inspect.hpp"
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 
@@ -22,7 +23,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/campaign.hpp"
@@ -62,8 +62,7 @@ void PrintTo(const subject& s, std::ostream* out) { *out << s.index; }
 class mutated_pools : public testing::TestWithParam<subject> {
  protected:
   mutated_pools() {
-    const pid_t id = ::fork();
-    if (id == 0) {
+    child_process maker = child_process::forked([&] {
       media::pmem pool(path_, {.create_bytes = pool_bytes, .huge_pages = false});
       const auto index = bench::find_index(GetParam().index).open_root(pool, "orders");
       const bool is_tree = std::string(GetParam().index) == "fast_fair";
@@ -78,10 +77,8 @@ class mutated_pools : public testing::TestWithParam<subject> {
       for (std::uint64_t i = 0; i < inserted; ++i)
         if (is_erased(i)) static_cast<void>(index->erase(key_of(i)));
       ::_exit(0);
-    }
-    int status = 0;
-    ::waitpid(id, &status, 0);
-    if (status != 0) throw std::runtime_error("no pool was made");
+    });
+    if (!maker.wait().is_success()) throw std::runtime_error("no pool was made");
     std::ifstream in(path_, std::ios::binary);
     sound_.assign(std::istreambuf_iterator<char>(in), {});
     for (std::uint64_t i = 0; i < inserted; ++i) {

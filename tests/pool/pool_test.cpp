@@ -3,6 +3,7 @@
 #include "tools/pool/inspect.hpp"
 #include "tools/pool/new_pool.hpp"
 #include "tools/pool/repair.hpp"
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -28,7 +29,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/campaign.hpp"
@@ -87,14 +87,9 @@ class Pools : public testing::Test {
  protected:
   // What a process left: it is forked, and ends without closing anything.
   void in_another_process(const std::function<void()>& work) const {
-    const pid_t id = ::fork();
-    if (id == 0) {
-      work();
-      ::_exit(0);
-    }
-    int status = 0;
-    ::waitpid(id, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
+    child_process process = child_process::forked(work);
+    const exit_reason reason = process.wait();
+    ASSERT_TRUE(reason.is_success() || reason.signal == SIGKILL) << reason.text();
   }
 
   template <class Index>
@@ -191,16 +186,15 @@ TEST_F(Pools, WhatNobodyHereCanReadIsNamed) {
 TEST_F(Pools, APoolWhoseProcessWasKilledIsReadAsItIs) {
   auto* const answered = ::new (::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE,
                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<std::uint64_t>(0);
-  const pid_t id = ::fork();
-  if (id == 0) {
+  child_process writer = child_process::forked([&] {
     media::pmem pool(path_, {.create_bytes = 4 * pool_bytes, .huge_pages = false});
     auto index = tree::open(pool);
     for (std::uint64_t i = 0;; ++i)
       if (index.insert(key_of(i * 7919 % 1'000'000), i) == indexes::outcome::inserted) *answered = i + 1;
-  }
+  });
   while (*answered < 10'000) ::usleep(100);
-  ::kill(id, SIGKILL);
-  ::waitpid(id, nullptr, 0);
+  writer.kill();
+  ASSERT_EQ(writer.wait().signal, SIGKILL);
   const std::uint64_t sure = *answered;
   const contents all = contents_of(path_);
   EXPECT_TRUE(checks_of(all)[0].violations.empty());
@@ -424,7 +418,7 @@ TYPED_TEST(DamagedPools, AreRefusedOrOpen) {
       EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
       continue;
     }
-    const tests::child_result end = tests::run_in_child(
+    const child_end end = tests::run_in_child(
         [&]() -> std::string {
           try {
             media::pmem pool(this->path_, {.huge_pages = false});

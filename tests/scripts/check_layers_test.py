@@ -60,6 +60,10 @@ class CheckLayers(PlantedTree):
         self.plant("include/pmlab/media/bad.hpp", '#include "checker/simulator/calls.hpp"\n')
         self.assert_found(self.run_script("check_layers"), "include/pmlab/media/ may not include checker/simulator/")
 
+    def test_library_does_not_name_the_simulated_machine(self):
+        self.plant("include/pmlab/media/bad.hpp", "#pragma once\n#if defined(PMLAB_SIMULATED)\n#endif\n")
+        self.assert_found(self.run_script("check_layers"), "include/pmlab/media/bad.hpp:2", "does not know PMLAB_SIMULATED")
+
     def test_tools_are_quoted(self):
         self.plant("tools/bench/bad.cpp", "#include <tools/workload/mix.hpp>\n")
         self.assert_found(self.run_script("check_layers"), 'tools/workload/mix.hpp is included as "tools/workload/mix.hpp"')

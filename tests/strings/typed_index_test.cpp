@@ -310,13 +310,13 @@ TEST(typed_index, a_crash_leaves_all_of_a_value_or_none_and_leaks_nothing) {
 
 TEST(typed_index, the_crash_test_notices_a_flush_that_is_forgotten) {
   // In a child: a recovery that faults has noticed it, too.
-  const child_result end = run_in_child(
+  const child_end end = run_in_child(
       [] {
         mutant_medium medium(mutation_plan{mutation::flush_dropped, 1, 0});
         return run_with_crashes(medium, 1);
       },
       std::chrono::seconds(60));
-  EXPECT_FALSE(end.how == child_result::end::returned && end.message.starts_with("clean: "));
+  EXPECT_FALSE(end.end == child_end::how::returned && end.text.starts_with("clean: "));
 }
 
 }  // namespace

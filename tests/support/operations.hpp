@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checker/verify/operations.hpp"
-#include "checker/verify/random.hpp"
+#include <pmlab/base/random.hpp>
 
 namespace pmlab::tests {
 
@@ -17,12 +17,13 @@ using verify::key_state;
 using verify::make_keys;
 using verify::perform;
 using verify::put_state;
-using verify::random;
 using verify::random_action;
 using verify::state_in;
 using verify::step;
 using verify::step_mix;
 using verify::to_string;
 using verify::wholly_or_not_at_all;
+
+using random = splitmix64;
 
 }  // namespace pmlab::tests

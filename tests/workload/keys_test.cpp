@@ -1,6 +1,6 @@
 #include "tools/workload/keys.hpp"
 #include "tools/workload/permutation.hpp"
-#include "tools/workload/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #include "tools/workload/latency_histogram.hpp"
-#include "tools/workload/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <gtest/gtest.h>
 

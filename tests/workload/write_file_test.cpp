@@ -13,9 +13,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <pmlab/base/child_process.hpp>
 #include "support/temporary_folder.hpp"
 
 namespace pmlab {
@@ -45,11 +45,8 @@ class written_file : public testing::Test {
   }
   // True if `call` returns true in a child process.
   static bool holds_in_child(const std::function<bool()>& call) {
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(call() ? 0 : 1);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    child_process child = child_process::forked([&] { ::_exit(call() ? 0 : 1); });
+    return child.wait().is_success();
   }
 
   tests::temporary_folder folder_;

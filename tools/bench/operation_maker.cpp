@@ -2,6 +2,7 @@
 #include "tools/bench/operation_maker.hpp"
 #include "tools/workload/generator.hpp"
 #include "tools/workload/keys.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -14,14 +15,10 @@ namespace {
 using workload::operation;
 using workload::operation_kind;
 
-// A seed of its own for every place of a run (splitmix64's finalizer).
+// A seed of its own for every place of a run.
 std::uint64_t seed_at(std::uint64_t seed, const round_place& place) noexcept {
-  for (const std::uint64_t part : {place.phase, place.repeat, place.round}) {
-    seed += 0x9e3779b97f4a7c15U * (part + 1);
-    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9U;
-    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebU;
-    seed ^= seed >> 31;
-  }
+  for (const std::uint64_t part : {place.phase, place.repeat, place.round})
+    seed = mix_bits(seed + golden_ratio * (part + 1));
   return seed;
 }
 

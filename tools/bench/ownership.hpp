@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/workload/operation.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <cstdint>
 #include <utility>
@@ -11,7 +12,7 @@ namespace pmlab::bench {
 
 [[nodiscard]] constexpr std::uint64_t spread(std::uint64_t key) noexcept {
   key ^= key >> 32;
-  key *= 0x9e3779b97f4a7c15U;
+  key *= golden_ratio;
   return key ^ (key >> 29);
 }
 

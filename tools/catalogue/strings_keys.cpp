@@ -1,6 +1,7 @@
 // Which strings stand for the numbers of keys.
 #include "tools/catalogue/strings_keys.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/quantity.hpp>
 #include <pmlab/strings/string_index.hpp>
 
@@ -81,7 +82,7 @@ std::string_view string_keys::key_of(std::uint64_t number, strings::key_room& ro
       write_big_endian(key, number);
       std::uint64_t filling = number;
       for (std::size_t at = number_bytes; at < bytes_; at += sizeof filling) {
-        filling = strings::detail::folded_product(filling ^ 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93);
+        filling = strings::detail::folded_product(filling ^ golden_ratio, 0xd6e8feb86659fd93);
         std::memcpy(key + at, &filling, std::min(sizeof filling, bytes_ - at));
       }
       return {key, bytes_};

@@ -1,8 +1,8 @@
 // In which order places are accessed: tables of place numbers, and chains through memory.
 #include "tools/microbench/places.hpp"
 #include "tools/workload/permutation.hpp"
-#include "tools/workload/random.hpp"
 #include "tools/workload/zipfian.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cstring>
 #include <numeric>
@@ -11,8 +11,6 @@
 
 namespace pmlab::microbench {
 namespace {
-
-using workload::random_source;
 
 constexpr std::size_t line_bytes = 64;
 

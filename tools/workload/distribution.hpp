@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tools/workload/permutation.hpp"
-#include "tools/workload/random.hpp"
 #include "tools/workload/zipfian.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 #include "tools/workload/generator.hpp"
 #include "tools/workload/keys.hpp"
-#include "tools/workload/random.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -4,42 +4,16 @@
 // an index returns shows by itself whether it was ever written under that key.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstdint>
 
 namespace pmlab::workload {
 
 namespace detail {
 
-// A bijection of the 64-bit words whose output bits each depend on all input bits (the finaliser of SplitMix64).
-[[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t word) noexcept {
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
-}
-
-// The x with x * odd == 1 modulo 2^64. Each step of Newton's iteration doubles the number of correct low bits.
-[[nodiscard]] constexpr std::uint64_t inverse_of(std::uint64_t odd) noexcept {
-  std::uint64_t inverse = odd;
-  for (int correct_bits = 3; correct_bits < 64; correct_bits *= 2) inverse *= 2 - odd * inverse;
-  return inverse;
-}
-
-// Undoes `word ^ (word >> shift)`.
-[[nodiscard]] constexpr std::uint64_t undo_shift(std::uint64_t word, int shift) noexcept {
-  std::uint64_t result = word;
-  for (int done = shift; done < 64; done += shift) result = word ^ (result >> shift);
-  return result;
-}
-
-// mix_bits(unmix_bits(w)) == w.
-[[nodiscard]] constexpr std::uint64_t unmix_bits(std::uint64_t word) noexcept {
-  word = undo_shift(word, 31) * inverse_of(0x94d049bb133111eb);
-  word = undo_shift(word, 27) * inverse_of(0xbf58476d1ce4e5b9);
-  return undo_shift(word, 30);
-}
-
 // Keeps index 0 from having key 0, the one fixed point of mix_bits.
-inline constexpr std::uint64_t key_offset = 0x9e3779b97f4a7c15;
+inline constexpr std::uint64_t key_offset = golden_ratio;
 
 inline constexpr int sequence_bits = 40;
 
@@ -53,12 +27,12 @@ inline constexpr int sequence_bits = 40;
 // The key of the record at `index`. A bijection of 0..2^64-1: no two records share a key, and neighbours are scattered
 // over the whole range.
 [[nodiscard]] constexpr std::uint64_t key_of(std::uint64_t index) noexcept {
-  return detail::mix_bits(index + detail::key_offset);
+  return mix_bits(index + detail::key_offset);
 }
 
 // The index whose record has this key: index_of(key_of(i)) == i.
 [[nodiscard]] constexpr std::uint64_t index_of(std::uint64_t key) noexcept {
-  return detail::unmix_bits(key) - detail::key_offset;
+  return unmix_bits(key) - detail::key_offset;
 }
 
 // The number of sequences that values can tell apart: value_of takes its `sequence` modulo this.

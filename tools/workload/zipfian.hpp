@@ -1,7 +1,7 @@
 // Ranks that follow Zipf's law.
 #pragma once
 
-#include "tools/workload/random.hpp"
+#include <pmlab/base/random.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Memory of which the machine knows what is durable.
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 // The share of one word in the hash of a content; 0 for a zero, so that memory never touched has no share.
 std::uint64_t hash_of(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept {
   if (value == 0) return 0;
-  std::uint64_t h = value ^ ((std::uint64_t{line} * words_per_line + word + 1) * 0x9e3779b97f4a7c15U);
+  std::uint64_t h = value ^ ((std::uint64_t{line} * words_per_line + word + 1) * golden_ratio);
   h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93U;
   h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93U;
   return h ^ (h >> 32);
@@ -299,7 +300,7 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
   auto* const durable = reinterpret_cast<std::uint64_t*>(durable_.start());
   for (std::size_t word = std::max(used_, first_block) / sizeof(std::uint64_t); word < end / sizeof(std::uint64_t);
        ++word) {
-    const std::uint64_t garbage = (word * 0x9e3779b97f4a7c15U) | 1;
+    const std::uint64_t garbage = (word * golden_ratio) | 1;
     memory[word] = garbage;
     if (!logging_) continue;
     durable[word] = garbage;

@@ -1,6 +1,8 @@
 // When a memory has no room for another block, so that `full` can be tried: for once, for a while, for good.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,7 +38,7 @@ class space_limit {
   [[nodiscard]] std::uint64_t refusals() const noexcept { return refusals_; }
 
  private:
-  static constexpr std::uint64_t scatter = 0x9e3779b97f4a7c15;
+  static constexpr std::uint64_t scatter = golden_ratio;
 
   plan plan_;
   std::uint64_t asked_ = 0;

@@ -1,6 +1,8 @@
 // Which lines a cache holds, in sets, the ones used most recently first.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -54,7 +56,7 @@ class cache_tags {
 
  private:
   [[nodiscard]] word* set_of(std::uint32_t key) noexcept {
-    const std::uint64_t hash = (key * 0x9e3779b97f4a7c15U) >> 32;
+    const std::uint64_t hash = (key * golden_ratio) >> 32;
     return &words_[((hash * sets_) >> 32) * ways];
   }
 

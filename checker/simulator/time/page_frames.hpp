@@ -8,6 +8,7 @@
 
 #include "checker/simulator/machine/mapping.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -78,7 +79,7 @@ class page_frames {
   static constexpr std::uint32_t frames = std::uint32_t{1} << frame_bits;
   static constexpr std::size_t table_entries = std::size_t{4} << frame_bits;  // at most half full
   static constexpr std::uintptr_t pages_per_huge_page = 512;
-  static constexpr std::uintptr_t spreading_factor = 0x9e3779b97f4a7c15;
+  static constexpr std::uintptr_t spreading_factor = golden_ratio;
   // A program may touch a page here and there: more than 32 GiB have huge pages.
   static constexpr std::size_t huge_entries = std::size_t{1} << 20;
 

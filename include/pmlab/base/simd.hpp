@@ -1,6 +1,8 @@
 // The vector instructions that pmlab's headers use on the CPU that the program runs on.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
+
 #include <cstdint>
 #include <string_view>
 
@@ -27,10 +29,9 @@ enum class simd : std::uint8_t {
   return "?";
 }
 
-// False: shared words are read one by one, by atomic loads. ThreadSanitizer and the simulated machine support only
-// these.
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && !defined(PMLAB_ATOMIC_LOADS_ONLY)
-inline constexpr bool loads_vectors = true;
+// False: words that threads share are read one by one, by atomic loads.
+#if defined(__SSE2__)
+inline constexpr bool loads_vectors = !platform::watches_words;
 #else
 inline constexpr bool loads_vectors = false;
 #endif

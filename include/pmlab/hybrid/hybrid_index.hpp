@@ -1,14 +1,14 @@
 // Two indexes over the same data: a hash for its points and a tree for its ranges, after [HIKV] and [Han21].
 //
-//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>,
-//   hybrid::primary::tree>; auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
+//   using hash = indexes::cceh<media::dram>;
+//   using plus = hybrid::hybrid_index<hash, indexes::fast_fair<media::pmem>, hybrid::primary::tree>;
+//   auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
 //
 // One half is the primary: it lives in persistent memory, decides every operation and makes it durable. The other half
 // is a replica, most likely in DRAM, and is made anew by `open`.
 //
 //   primary::hash  HybridIndex: points from the primary, ranges from the replica
-//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, and from the primary where that is
-//   behind
+//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, or the primary if that is behind
 //
 // Use it where a load has both point and range queries, and DRAM for a second index. HybridIndex+ is the one for
 // devices whose reads are slow, and for reads; HybridIndex is the one for writes. A load of points alone wants the hash
@@ -104,7 +104,7 @@ class hybrid_index {
   static constexpr std::uint64_t layout_version = hash_is_primary ? Hash::layout_version : Tree::layout_version;
 
   // Opens the primary, or makes it, and begins to make the replica anew in the background. Until that is done
-  // (`wait_until_ complete`): with the tree as primary everything is served, points from the tree; with the hash as
+  // (`wait_until_complete`): with the tree as primary everything is served, points from the tree; with the hash as
   // primary points are served, while writes and scans wait. A replica in a durable medium is compared with the primary
   // first, which takes a walk of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads.
   // The media outlive the index.

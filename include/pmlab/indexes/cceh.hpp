@@ -208,7 +208,7 @@ class cceh {
 
  private:
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 14);
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 14);
   static constexpr unsigned initial_global_depth = detail::cceh::initial_global_depth;
   static constexpr unsigned greatest_global_depth = detail::cceh::greatest_global_depth;
   // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means keys that were chosen to have

@@ -254,7 +254,7 @@ class fast_fair {
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
   static constexpr std::uint64_t most_levels = 64;
-  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 16);
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
 
   // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
   struct unannounced {
@@ -268,7 +268,7 @@ class fast_fair {
         locks_(lock_stripes),
         root_(medium.named_root(name, layout_name, layout_version).word),
         retired_(medium),
-        epochs_(sync::reclaim_batch<Medium>()) {
+        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
     if (root_->load(std::memory_order_acquire) == 0) create();
     retired_.begin(leftmost_leaf());
   }

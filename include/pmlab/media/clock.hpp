@@ -1,48 +1,42 @@
 // A clock that is cheap enough to read at every memory access.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
 
-#if defined(PMLAB_SIMULATED)
-// checker/simulator/calls.hpp has it, too. NOLINTNEXTLINE(readability-redundant-declaration)
-extern "C" std::uint64_t pmlab_machine_now() noexcept;
-#endif
-
 namespace pmlab::media {
 
-#if defined(PMLAB_SIMULATED)
+namespace detail {
 
-// On the simulated machine: the virtual time of the calling thread, in picoseconds.
-class fast_clock {
+// The clock of a platform whose time is virtual: that of the calling thread.
+class virtual_time_clock {
  public:
-  // The one clock of this process.
-  [[nodiscard]] static const fast_clock& instance() {
-    static const fast_clock clock;
+  [[nodiscard]] static const virtual_time_clock& instance() {
+    static const virtual_time_clock clock;
     return clock;
   }
-  [[nodiscard]] std::uint64_t now() const noexcept { return pmlab_machine_now(); }
-  [[nodiscard]] std::uint64_t now_after_loads() const noexcept { return pmlab_machine_now(); }
+  [[nodiscard]] std::uint64_t now() const noexcept { return platform::now(); }
+  [[nodiscard]] std::uint64_t now_after_loads() const noexcept { return platform::now(); }
   [[nodiscard]] bool uses_tsc() const noexcept { return false; }
   [[nodiscard]] double tsc_hz() const noexcept { return 0; }
 };
 
-#else
-
-// Picoseconds since the first use in this process. Reads the CPU's time-stamp counter if that runs at a constant rate
-// in every power state ("invariant"), calibrated against std::chrono::steady_clock; otherwise reads steady_clock.
-// Thread-safe. The first use takes 20 ms.
-class fast_clock {
+// The clock of every other platform: picoseconds since the first use in this process. Reads the CPU's time-stamp counter if
+// that runs at a constant rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; otherwise
+// reads steady_clock. Thread-safe. The first use takes 20 ms.
+class real_time_clock {
  public:
-  // The one clock of this process.
-  [[nodiscard]] static const fast_clock& instance() {
-    static const fast_clock clock;
+  [[nodiscard]] static const real_time_clock& instance() {
+    static const real_time_clock clock;
     return clock;
   }
 
@@ -78,7 +72,7 @@ class fast_clock {
   static constexpr double fraction = 4294967296.0;
   static constexpr std::chrono::milliseconds calibration_time{20};
 
-  fast_clock() : start_(steady::now()) {
+  real_time_clock() : start_(steady::now()) {
 #if defined(__x86_64__)
     if (!has_invariant_tsc()) return;
     const reading from = read_both();
@@ -139,6 +133,12 @@ class fast_clock {
   bool uses_tsc_ = false;
 };
 
-#endif
+}  // namespace detail
+
+// Picoseconds since the first use in this process. Reads the CPU's time-stamp counter where that runs at a constant
+// rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; elsewhere reads steady_clock.
+// Where the platform's time is virtual: the virtual time of the calling thread. `instance()` is the one clock of this
+// process. Thread-safe. The first use takes 20 ms.
+using fast_clock = std::conditional_t<platform::has_virtual_time, detail::virtual_time_clock, detail::real_time_clock>;
 
 }  // namespace pmlab::media

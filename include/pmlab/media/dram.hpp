@@ -5,6 +5,7 @@
 // bind it to a NUMA node.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
 #include <pmlab/media/dram_options.hpp>
 #include <pmlab/media/mapped_blocks.hpp>
 #include <pmlab/media/medium.hpp>
@@ -20,6 +21,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 
 namespace pmlab::media {
@@ -140,8 +142,8 @@ class basic_dram {
   root_table roots_;
 };
 
-// Blocks from the standard library's aligned operator new, each an allocation of its own. A sanitizer and the simulated
-// machine detect an access to a freed block; they could not for blocks in chunks.
+// Blocks from the standard library's aligned operator new, each an allocation of its own. An instrument that watches the
+// heap detects an access to a freed block; it could not for blocks in chunks.
 class standard_blocks {
  public:
   // No option matters here.
@@ -180,22 +182,8 @@ class standard_blocks {
   std::unordered_map<void*, std::align_val_t> live_;
 };
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PMLAB_BLOCKS_ARE_WATCHED
-#endif
-#endif
-#if defined(PMLAB_SIMULATED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PMLAB_BLOCKS_ARE_WATCHED
-#endif
-
-#if defined(PMLAB_BLOCKS_ARE_WATCHED)
-using dram = basic_dram<standard_blocks>;
-#else
-// DRAM from the kernel, in huge pages.
-using dram = basic_dram<mapped_blocks>;
-#endif
-#undef PMLAB_BLOCKS_ARE_WATCHED
+// DRAM from the kernel, in huge pages; where the heap is watched, from the heap.
+using dram = basic_dram<std::conditional_t<platform::watches_heap, standard_blocks, mapped_blocks>>;
 static_assert(medium<dram>);
 
 }  // namespace pmlab::media

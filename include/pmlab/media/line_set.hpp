@@ -1,6 +1,8 @@
 // A set of line numbers that is emptied often.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -34,7 +36,7 @@ class line_set {
 
   bool place(std::uint64_t line) noexcept {
     const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = (line * 0x9e3779b97f4a7c15U) >> 32;; ++i) {
+    for (std::size_t i = (line * golden_ratio) >> 32;; ++i) {
       slot& s = slots_[i & mask];
       if (s.generation != generation_) {
         s = {line, generation_};

@@ -14,6 +14,7 @@
 //   M3  A chunk without a live block is returned to the kernel, except for the last one of its size in the list.
 #pragma once
 
+#include <pmlab/base/linked.hpp>
 #include <pmlab/media/dram_options.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
@@ -62,7 +63,7 @@ class mapped_blocks {
       if (chunk == nullptr) return nullptr;
     }
     void* const block = chunk->take();
-    if (!chunk->has_room()) mine.leave_list(*chunk);
+    if (!chunk->has_room()) room_list::remove(mine.with_room[size_class], *chunk);
     return block;
   }
 
@@ -72,11 +73,12 @@ class mapped_blocks {
     const std::scoped_lock lock(owner.mutex);
     if (chunk.block_bytes == 0) return owner.drop(chunk);
     const bool was_full = !chunk.has_room();
+    header*& list = owner.with_room[chunk.size_class];
     chunk.put(block);
-    if (was_full) owner.enter_list(chunk);
+    if (was_full) room_list::push(list, chunk);
     const bool others = chunk.next_with_room != nullptr || chunk.previous_with_room != nullptr;
     if (chunk.live == 0 && others) {
-      owner.leave_list(chunk);
+      room_list::remove(list, chunk);
       owner.drop(chunk);
     }
   }
@@ -138,6 +140,8 @@ class mapped_blocks {
     }
   };
   static_assert(sizeof(header) <= page_bytes);
+  using room_list = linked<&header::previous_with_room, &header::next_with_room>;
+  using chunk_list = linked<&header::previous_of_all, &header::next_of_all>;
 
   struct alignas(64) shelf {
     std::mutex mutex;
@@ -147,28 +151,12 @@ class mapped_blocks {
 
     void add(header& h) noexcept {
       h.owner = this;
-      h.next_of_all = all;
-      if (all != nullptr) all->previous_of_all = &h;
-      all = &h;
+      chunk_list::push(all, h);
     }
     // Gives the mapping back to the kernel.
     void drop(header& h) noexcept {
-      if (h.next_of_all != nullptr) h.next_of_all->previous_of_all = h.previous_of_all;
-      (h.previous_of_all != nullptr ? h.previous_of_all->next_of_all : all) = h.next_of_all;
+      chunk_list::remove(all, h);
       ::munmap(&h, h.mapped_bytes);
-    }
-    void enter_list(header& h) noexcept {
-      header*& first = with_room[h.size_class];
-      h.next_with_room = first;
-      h.previous_with_room = nullptr;
-      if (first != nullptr) first->previous_with_room = &h;
-      first = &h;
-    }
-    void leave_list(header& h) noexcept {
-      if (h.next_with_room != nullptr) h.next_with_room->previous_with_room = h.previous_with_room;
-      (h.previous_with_room != nullptr ? h.previous_with_room->next_with_room : with_room[h.size_class]) =
-          h.next_with_room;
-      h.next_with_room = h.previous_with_room = nullptr;
     }
   };
 
@@ -225,7 +213,7 @@ class mapped_blocks {
     chunk->mapped_bytes = chunk_bytes;
     chunk->size_class = size_class;
     mine.add(*chunk);
-    mine.enter_list(*chunk);
+    room_list::push(mine.with_room[size_class], *chunk);
     return chunk;
   }
 

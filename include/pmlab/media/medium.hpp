@@ -77,6 +77,48 @@ struct optional_parts {
   bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
 };
 
+// How an index sizes what it has beside its entries, on a medium that says so (`static constexpr index_sizes sizes`). The
+// defaults are for millions of entries and many threads.
+struct index_sizes {
+  // Version locks that the objects of an index share; a power of two. 0: as many as the index usually has.
+  std::size_t lock_stripes = 0;
+  // Slabs and pages from which nodes and records are cut have few places: a short history fills several.
+  bool small_slabs = false;
+  // A retired block is reused as soon as no reader can hold it, not when a batch of them is full.
+  bool reclaims_at_once = false;
+  // Free leaves are kept in reserve, so that a group of them is not given back and made again.
+  bool keeps_reserve = true;
+  // Recovery uses all threads of `sync::recovery_threads`; else the calling thread alone.
+  bool recovers_in_parallel = true;
+};
+
+// For media on which an index is opened thousands of times, each for a history of a few operations. These must meet: in a
+// lock, and in memory that is used again.
+[[nodiscard]] constexpr index_sizes sizes_for_short_histories(std::size_t lock_stripes) noexcept {
+  return {lock_stripes, true, true, false, false};
+}
+
+// The sizes of an index on medium `M`.
+template <class M>
+inline constexpr index_sizes sizes_on = [] {
+  if constexpr (requires { M::sizes; })
+    return index_sizes(M::sizes);
+  else
+    return index_sizes{};
+}();
+
+// How many version locks an index on medium `M` has: `usual`, unless the medium has a number. A power of two.
+template <class M>
+[[nodiscard]] constexpr std::size_t lock_stripes_on(std::size_t usual) noexcept {
+  return sizes_on<M>.lock_stripes != 0 ? sizes_on<M>.lock_stripes : usual;
+}
+
+// How many retired blocks of an index on medium `M` make a batch: `usual`, or 1.
+template <class M>
+[[nodiscard]] constexpr std::size_t reclaim_batch_on(std::size_t usual) noexcept {
+  return sizes_on<M>.reclaims_at_once ? 1 : usual;
+}
+
 namespace detail {
 
 template <class M>

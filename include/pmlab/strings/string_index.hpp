@@ -227,11 +227,11 @@ class string_index {
       : medium_(medium),
         words_(open_words()),
         state_(open_state(medium, name)),
-        locks_(sync::lock_stripes<Medium>(usual_stripes)),
-        value_locks_(sync::lock_stripes<Medium>(usual_stripes)),
+        locks_(media::lock_stripes_on<Medium>(usual_stripes)),
+        value_locks_(media::lock_stripes_on<Medium>(usual_stripes)),
         ledger_(medium, state_.first_page),
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
-        epochs_(std::min(sync::reclaim_batch<Medium>(), batch)) {
+        epochs_(media::reclaim_batch_on<Medium>(batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
     // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
     std::vector<typename ledger::place> erased;

@@ -292,14 +292,4 @@ class epochs {
   bool draining_ = false;  // no other thread calls anything then
 };
 
-// The batch of the epochs of an index on `Medium`: 1 on a medium that asks for collisions (`Medium::lock_stripes`), so
-// that memory is reused as soon as possible.
-template <class Medium>
-[[nodiscard]] constexpr std::size_t reclaim_batch() noexcept {
-  if constexpr (requires { Medium::lock_stripes; })
-    return 1;
-  else
-    return epochs::usual_batch;
-}
-
 }  // namespace pmlab::sync

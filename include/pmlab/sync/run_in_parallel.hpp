@@ -1,6 +1,8 @@
 // A loop whose turns several threads share.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -12,13 +14,9 @@ namespace pmlab::sync {
 
 // Threads that an index may use to recover, by default.
 [[nodiscard]] inline unsigned recovery_threads() noexcept {
-#if defined(PMLAB_SIMULATED)
-  // Not as many as this machine has cores: figures are to repeat on any other.
-  return 2;
-#else
   constexpr unsigned most = 16;
+  if constexpr (platform::recovery_threads != 0) return platform::recovery_threads;
   return std::clamp(std::thread::hardware_concurrency(), 1U, most);
-#endif
 }
 
 namespace detail {

@@ -5,6 +5,8 @@
 // that a transaction commits, so the caller must have a fallback.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <string_view>
@@ -97,10 +99,9 @@ class hardware_transactions {
   static constexpr unsigned started = ~0U;
   static constexpr unsigned may_succeed_yet = 1U << 1;
 
-  // The simulated machine has none: it could not roll back its memory.
   [[gnu::target("rtm")]] static bool probe() noexcept {
-#if defined(__x86_64__) && !defined(PMLAB_SIMULATED)
-    if (!advertised()) return false;
+#if defined(__x86_64__)
+    if (!platform::may_have_transactions || !advertised()) return false;
     for (int i = 0; i < 100; ++i)
       if (static_cast<unsigned>(__builtin_ia32_xbegin()) == started) {
         __builtin_ia32_xend();

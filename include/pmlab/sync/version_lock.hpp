@@ -60,16 +60,6 @@ class version_lock {
   std::atomic<std::uint64_t> word_{0};
 };
 
-// Number of version locks of an index on `Medium`: `usual`, unless the medium overrides it (`Medium::lock_stripes`, a
-// power of two). A power of two.
-template <class Medium>
-[[nodiscard]] constexpr std::size_t lock_stripes(std::size_t usual) noexcept {
-  if constexpr (requires { Medium::lock_stripes; })
-    return Medium::lock_stripes;
-  else
-    return usual;
-}
-
 // A fixed number of version locks that all objects of an index share.
 class version_lock_table {
  public:

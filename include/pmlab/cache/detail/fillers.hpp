@@ -1,10 +1,10 @@
 // The fills' way from a reader into the sets: queues, and the threads that empty them.
 #pragma once
 
-#include <pmlab/cache/detail/background_thread.hpp>
-#include <pmlab/cache/detail/fill_queue.hpp>
+#include <pmlab/cache/detail/fill.hpp>
 #include <pmlab/cache/detail/set_store.hpp>
 #include <pmlab/cache/options.hpp>
+#include <pmlab/sync/background_threads.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -59,10 +59,11 @@ class fillers {
     for (std::size_t i = 0; i < count; ++i) ways_in_.push_back(std::make_unique<way_in>(none ? 0 : o.queue));
     try {
       for (std::size_t i = 0; i < of_threads; ++i)
-        threads_.start([this, begin, &mine = *ways_in_[i]] {
-          begin_if_memory(begin);
-          serve(mine);
-        });
+        threads_.start("a thread of the cache", "ask for fewer fillers and helpers",
+                       [this, begin, &mine = *ways_in_[i]] {
+                         begin_if_memory(begin);
+                         serve(mine);
+                       });
     } catch (...) {
       close();
       throw;
@@ -98,8 +99,8 @@ class fillers {
   void settle() {
     for (const auto& in : ways_in_) {
       for (const auto& queue : in->queues) {
-        const std::uint64_t pushed = queue->pushed();
-        for (sync::backoff wait; queue->popped() < pushed; wait.pause())
+        const std::uint64_t pushed = queue->reserved();
+        for (sync::backoff wait; queue->taken() < pushed; wait.pause())
           if (drain(*in, pushed) == 0 && closing_.load(std::memory_order_relaxed)) return;
       }
       const std::scoped_lock lock(in->draining);
@@ -146,7 +147,8 @@ class fillers {
   struct alignas(64) way_in {
     explicit way_in(std::size_t places) {
       const std::size_t count = places < fewest_places * most_queues ? 1 : most_queues;
-      for (std::size_t i = 0; i < count; ++i) queues.push_back(std::make_unique<fill_queue>(places / count));
+      for (std::size_t i = 0; i < count; ++i)
+        queues.push_back(std::make_unique<fill_queue>(std::max<std::size_t>(places / count, 2)));
     }
     [[nodiscard]] bool is_empty() const noexcept {
       return std::all_of(queues.begin(), queues.end(), [](const auto& queue) { return queue->is_empty(); });
@@ -217,7 +219,7 @@ class fillers {
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<way_in>> ways_in_;
-  background_threads threads_;
+  sync::background_threads threads_;
 };
 
 }  // namespace pmlab::cache::detail

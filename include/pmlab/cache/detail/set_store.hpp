@@ -22,6 +22,7 @@
 //   V6  A write that ends by an exception, or changes nothing, removes the entry.
 #pragma once
 
+#include <pmlab/base/platform.hpp>
 #include <pmlab/cache/detail/set.hpp>
 #include <pmlab/cache/eviction/eviction.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
@@ -60,9 +61,7 @@ class set_store {
         count_(std::max<std::uint64_t>((entries + ways - 1) / ways, 1)),
         sets_(std::make_unique<entry_set[]>(count_)),
         sides_(policy.uses_side_words() ? std::make_unique<side_words[]>(count_) : nullptr) {
-#if !defined(PMLAB_SIMULATED)
-    media::collapse_to_huge_pages(sets_.get(), count_ * sizeof(entry_set));
-#endif
+    if constexpr (platform::has_huge_pages) media::collapse_to_huge_pages(sets_.get(), count_ * sizeof(entry_set));
     const eviction_state initial = policy_.initial();
     for (std::uint64_t i = 0; i < count_; ++i) {
       sets_[i].shape.store(initial.word, std::memory_order_relaxed);

@@ -15,9 +15,9 @@
 //   H3  A helper that ends announces it after its last check. A caller that waits sees that, and searches by itself.
 #pragma once
 
-#include <pmlab/cache/detail/background_thread.hpp>
 #include <pmlab/cache/options.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/sync/background_threads.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <atomic>
@@ -45,7 +45,9 @@ class helpers {
   helpers(const options& o, search find) : find_(std::move(find)), spins_(o.helper_spins), threads_(o.cpus) {
     for (unsigned i = 0; i < o.helpers; ++i) mailboxes_.push_back(std::make_unique<mailbox>());
     try {
-      for (const auto& m : mailboxes_) threads_.start([this, &mine = *m] { serve(mine); });
+      for (const auto& m : mailboxes_)
+        threads_.start("a thread of the cache", "ask for fewer fillers and helpers",
+                       [this, &mine = *m] { serve(mine); });
     } catch (...) {
       close();
       throw;
@@ -168,7 +170,7 @@ class helpers {
   std::uint64_t spins_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<mailbox>> mailboxes_;
-  detail::background_threads threads_;
+  sync::background_threads threads_;
 };
 
 }  // namespace pmlab::cache

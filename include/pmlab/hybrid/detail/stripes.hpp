@@ -13,6 +13,7 @@
 //       applied.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/sync/relax.hpp>
 
@@ -68,7 +69,6 @@ class stripe_table {
       : shift_(64U - static_cast<unsigned>(std::countr_zero(count))), stripes_(new stripe[count]), count_(count) {}
 
   [[nodiscard]] std::size_t number_of(indexes::key_type key) const noexcept {
-    constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
     return (key ^ key >> 32) * golden_ratio >> shift_;
   }
   [[nodiscard]] stripe& operator[](std::size_t number) const noexcept { return stripes_[number]; }

@@ -7,9 +7,9 @@
 // themselves. Nothing is ever dropped while the index is open.
 #pragma once
 
-#include <pmlab/base/error.hpp>
-#include <pmlab/hybrid/detail/change_queue.hpp>
+#include <pmlab/hybrid/detail/change.hpp>
 #include <pmlab/hybrid/options.hpp>
+#include <pmlab/sync/background_threads.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -21,8 +21,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,11 +41,9 @@ class updaters {
     for (unsigned i = 0; i < std::max(o.queues, 1U); ++i) lanes_.push_back(std::make_unique<lane>(o));
     try {
       const unsigned threads = o.how == update::synchronous ? 0 : o.updaters;
-      threads_.reserve(threads);
-      for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this, i, threads] { serve(i, threads); });
-    } catch (const std::system_error& e) {
-      close();
-      throw error(std::string("cannot start an updater of the hybrid index: ") + e.what(), "ask for fewer updaters");
+      for (unsigned i = 0; i < threads; ++i)
+        threads_.start("an updater of the hybrid index", "ask for fewer updaters",
+                       [this, i, threads] { serve(i, threads); });
     } catch (...) {
       close();
       throw;
@@ -98,8 +94,7 @@ class updaters {
   // Ends the threads. What is queued stays there.
   void close() noexcept {
     closing_.store(true, std::memory_order_release);
-    for (std::thread& t : threads_) t.join();
-    threads_.clear();
+    threads_.join();
   }
 
   void add_to(statistics& s) const {
@@ -231,7 +226,7 @@ class updaters {
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<lane>> lanes_;
-  std::vector<std::thread> threads_;
+  sync::background_threads threads_;
 };
 
 }  // namespace pmlab::hybrid::detail

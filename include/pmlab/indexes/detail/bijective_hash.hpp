@@ -2,6 +2,8 @@
 // part of it that its place does not imply) and still give the key back.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstdint>
 
 namespace pmlab::indexes::detail {
@@ -16,24 +18,13 @@ namespace pmlab::indexes::detail {
   return key;
 }
 
-namespace inverse {
-
-// The multiplicative inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the right bits.
-[[nodiscard]] constexpr std::uint64_t of(std::uint64_t odd) noexcept {
-  std::uint64_t x = odd;
-  for (int step = 0; step < 6; ++step) x *= 2 - odd * x;
-  return x;
-}
-
-}  // namespace inverse
-
 // The key whose hash is `hash`.
 [[nodiscard]] constexpr std::uint64_t key_of_hash(std::uint64_t hash) noexcept {
   // x ^= x >> 33 is its own inverse, since 33 is more than half of the width.
   hash ^= hash >> 33;
-  hash *= inverse::of(0xc4ceb9fe1a85ec53);
+  hash *= inverse_of(0xc4ceb9fe1a85ec53);
   hash ^= hash >> 33;
-  hash *= inverse::of(0xff51afd7ed558ccd);
+  hash *= inverse_of(0xff51afd7ed558ccd);
   hash ^= hash >> 33;
   return hash;
 }

@@ -1,5 +1,5 @@
-// The four keys of a line, read and compared at once. One path for every x86-64: it uses only SSE2, and is as fast as
-// vectors of 32 bytes.
+// Four words of a line, for example the keys of entries, read and compared at once. One path for every x86-64: it uses
+// only SSE2, and is as fast as vectors of 32 bytes.
 #pragma once
 
 #include <pmlab/base/simd.hpp>
@@ -20,6 +20,9 @@ namespace pmlab::indexes::detail {
 // needs that validates a version afterwards.)
 class four_words {
  public:
+  // Two of the words.
+  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+
   // The vector instruction does not exist in the C++ memory model, where it would be a data race. On x86 an aligned
   // vector load reads each 8-byte word atomically and has acquire order; the signal fence keeps the compiler from
   // reordering it. Instruments that observe atomics (ThreadSanitizer, the simulated machine) get four atomic loads
@@ -67,9 +70,11 @@ class four_words {
 #endif
   }
 
- private:
-  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+  // Words 0 and 1, and words 2 and 3.
+  [[nodiscard]] const half& low() const noexcept { return low_; }
+  [[nodiscard]] const half& high() const noexcept { return high_; }
 
+ private:
   half low_;
   half high_;
 };

@@ -1,7 +1,9 @@
 // The DRAM part of an FP-tree's leaf: its lock, its range of keys, and the fingerprints of its entries.
 #pragma once
 
-#include <pmlab/base/simd.hpp>
+#include <pmlab/base/hash.hpp>
+#include <pmlab/base/linked.hpp>
+#include <pmlab/indexes/detail/four_words.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -22,7 +24,7 @@ using fingerprint = std::uint8_t;
 
 // A hash of the key as a fraction of 2^32 times the number of fingerprints: below the point are 32 bits more.
 [[nodiscard]] constexpr std::uint64_t hash_of(std::uint64_t key) noexcept {
-  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
+  constexpr std::uint64_t odd = golden_ratio;
   constexpr std::uint64_t fingerprints = 255;
   return ((key ^ (key >> 32)) * odd >> 32) * fingerprints;
 }
@@ -55,24 +57,10 @@ using mark_array = std::array<std::atomic<std::uint64_t>, mark_words>;
   return std::uint64_t{byte} << (place % bytes_per_word * 8);
 }
 
-// A copy of a descriptor's marks: each word is read atomically, all of it only if the version was valid. SSE2 on every
-// x86-64, as in four_words.hpp.
+// A copy of a descriptor's marks: each word is read atomically, all of it only if the version was valid.
 class marks {
  public:
-  // As for four_words.hpp: the vector load is no race on x86, and instruments that watch atomics get atomic loads.
-  explicit marks(const mark_array& words) noexcept {
-    if constexpr (loads_vectors) {
-      const auto* const halves = reinterpret_cast<const half*>(words.data());
-      low_ = halves[0];
-      high_ = halves[1];
-      std::atomic_signal_fence(std::memory_order_acquire);
-    } else {
-      std::array<std::uint64_t, mark_words> loaded{};
-      for (std::size_t i = 0; i < mark_words; ++i) loaded[i] = words[i].load(std::memory_order_acquire);
-      low_ = half{loaded[0], loaded[1]};
-      high_ = half{loaded[2], loaded[3]};
-    }
-  }
+  explicit marks(const mark_array& words) noexcept : words_(words) {}
 
   // Slots with this fingerprint.
   [[nodiscard]] slot_set equal_to(fingerprint wanted) const noexcept { return bytes_equal_to(wanted) & all_slots; }
@@ -80,10 +68,10 @@ class marks {
   [[nodiscard]] slot_set used() const noexcept { return ~bytes_equal_to(0) & all_slots; }
 
  private:
-  using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+  using half = four_words::half;
 
   [[nodiscard]] slot_set bytes_equal_to(std::uint8_t byte) const noexcept {
-    return half_equal_to(low_, byte) | half_equal_to(high_, byte) << sizeof(half);
+    return half_equal_to(words_.low(), byte) | half_equal_to(words_.high(), byte) << sizeof(half);
   }
 
   // Bit i: byte i of the half is `byte`.
@@ -105,8 +93,7 @@ class marks {
 #endif
   }
 
-  half low_;
-  half high_;
+  four_words words_;
 };
 
 //   0      8      16     24     32                                     63       64
@@ -169,6 +156,9 @@ struct alignas(page_bytes) descriptor_page {
 };
 static_assert(sizeof(descriptor_page) == page_bytes);
 static_assert(offsetof(descriptor_page, descriptors) == 0);
+
+// A list of groups, of which each is in one at most: those of a class (free_leaves), or those that wait (leaf_store).
+using page_list = linked<&descriptor_page::previous_in_class, &descriptor_page::next_in_class>;
 
 [[nodiscard]] inline std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {
   return descriptor_page::of(d).lows[descriptor_page::place_of(d)];

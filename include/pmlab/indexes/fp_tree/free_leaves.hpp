@@ -69,20 +69,13 @@ class free_leaves {
 
   void put_in(descriptor_page& page) noexcept {
     if (page.free_count == 0) return;
-    descriptor_page*& first = first_[page.free_count];
-    page.previous_in_class = nullptr;
-    page.next_in_class = first;
-    if (first != nullptr) first->previous_in_class = &page;
-    first = &page;
+    page_list::push(first_[page.free_count], page);
     present_ |= std::uint64_t{1} << page.free_count;
   }
 
   void take_out(descriptor_page& page) noexcept {
     if (page.free_count == 0) return;
-    descriptor_page* const next = page.next_in_class;
-    descriptor_page* const previous = page.previous_in_class;
-    (previous == nullptr ? first_[page.free_count] : previous->next_in_class) = next;
-    if (next != nullptr) next->previous_in_class = previous;
+    page_list::remove(first_[page.free_count], page);
     if (first_[page.free_count] == nullptr) present_ &= ~(std::uint64_t{1} << page.free_count);
   }
 

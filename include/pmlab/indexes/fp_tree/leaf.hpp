@@ -1,6 +1,7 @@
 // The medium part of an FP-tree: leaves, and the groups in which they are allocated.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -61,7 +62,7 @@ inline constexpr std::uint64_t sealed_bit = std::uint64_t{1} << capacity;
 
 // 64 bits that differ if any of the words does, mostly.
 [[nodiscard]] constexpr std::uint64_t check_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
-  constexpr std::uint64_t odd_a = 0x9e3779b97f4a7c15U;
+  constexpr std::uint64_t odd_a = golden_ratio;
   constexpr std::uint64_t odd_b = 0xc2b2ae3d27d4eb4fU;
   constexpr std::uint64_t odd_c = 0x165667b19e3779f9U;
   std::uint64_t mixed = a * odd_a + b * odd_b + c * odd_c;

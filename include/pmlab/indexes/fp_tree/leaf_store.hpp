@@ -219,10 +219,8 @@ class leaf_store {
     bool oldest;
   };
 
-  // Leaves that always stay free. None on a medium that asks for collisions: groups are allocated and freed in small
-  // trees.
-  static constexpr std::size_t spare_leaves = requires { Medium::lock_stripes; }
-  ? 0 : leaves_per_group;
+  // Leaves that always stay free. Without them groups are allocated and freed repeatedly in small trees.
+  static constexpr std::size_t spare_leaves = media::sizes_on<Medium>.keeps_reserve ? leaves_per_group : 0;
 
   [[nodiscard]] static leaf_group& group_of(const descriptor_page& page) noexcept {
     return *(reinterpret_cast<leaf_group*>(page.descriptors[0].home) - 1);
@@ -308,16 +306,12 @@ class leaf_store {
     --groups_;
     ++groups_that_wait_;
     page.ticket = ++last_ticket_;
-    page.previous_in_class = nullptr;
-    page.next_in_class = waiting_;
-    if (waiting_ != nullptr) waiting_->previous_in_class = &page;
-    waiting_ = &page;
+    page_list::push(waiting_, page);
   }
   void wait_no_longer(descriptor_page& page) noexcept {
     page.ticket = 0;
     --groups_that_wait_;
-    (page.previous_in_class == nullptr ? waiting_ : page.previous_in_class->next_in_class) = page.next_in_class;
-    if (page.next_in_class != nullptr) page.next_in_class->previous_in_class = page.previous_in_class;
+    page_list::remove(waiting_, page);
   }
   void keep(descriptor_page& page) noexcept {
     wait_no_longer(page);

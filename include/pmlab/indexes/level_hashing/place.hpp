@@ -1,6 +1,7 @@
 // Where Level hashing keeps a key: in which shard, and there in which four buckets.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 
 #include <cstddef>
@@ -59,7 +60,7 @@ class candidates {
   static constexpr unsigned field_bits = 32;
   static constexpr std::uint64_t field_mask = 0xffffffff;
   static constexpr std::uint64_t first_bit = 0x80000000;
-  static constexpr std::uint64_t second_hash = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+  static constexpr std::uint64_t second_hash = golden_ratio;
 
   std::uint64_t fields_[2];
   std::uint8_t tag_;

@@ -28,7 +28,7 @@ struct body {
       : medium(m),
         name(root_name),
         nodes(m, zeroed),
-        epochs(sync::reclaim_batch<Medium>()),
+        epochs(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)),
         list(m),
         locks(lock_stripes) {
     if (root_word.load(std::memory_order_acquire) == 0) create(root_word);
@@ -49,7 +49,7 @@ struct body {
     epochs.retire([this, n = &n, before = &before] { nodes.give_back_snipped(*n, *before); });
   }
 
-  static constexpr std::size_t lock_stripes = sync::lock_stripes<Medium>(std::size_t{1} << 13);
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 13);
 
   Medium& medium;
   std::string name;

@@ -119,14 +119,11 @@ class dram_towers {
   }
 
  private:
-  // Bytes of towers that may shrink: all on media that ask for collisions (sync::reclaim_batch).
-  static constexpr std::uint64_t least_bytes = slabs<Medium>::batch == 1 ? 0 : std::uint64_t{32} << 10;
+  // Bytes of towers that may shrink: all if memory is reclaimed at once.
+  static constexpr std::uint64_t least_bytes = media::sizes_on<Medium>.reclaims_at_once ? 0 : std::uint64_t{32} << 10;
 
   [[nodiscard]] static unsigned threads() noexcept {
-    if constexpr (requires { Medium::lock_stripes; })
-      return 1;
-    else
-      return sync::recovery_threads();
+    return media::sizes_on<Medium>.recovers_in_parallel ? sync::recovery_threads() : 1;
   }
 
   // Withdraws nodes of inserts that a crash interrupted: they count as never written from now on, so that they do not

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/lines.hpp>
+#include <pmlab/media/medium.hpp>
 
 #include <array>
 #include <atomic>
@@ -76,20 +78,17 @@ struct origin {
 
  private:
   [[nodiscard]] static constexpr std::uint64_t number_of(link_word place) noexcept {
-    const std::uint64_t mixed = (place + 0x632be59bd9b4e019U) * 0x9e3779b97f4a7c15U;
+    const std::uint64_t mixed = (place + 0x632be59bd9b4e019U) * golden_ratio;
     return mixed ^ mixed >> 32;
   }
 };
 
 inline constexpr std::uint64_t level_of_entries = 1;
 
-// Bytes of a slab. Small on media that ask for many of them (`Medium::lock_stripes`).
+// Bytes of a slab.
 template <class Medium>
 [[nodiscard]] constexpr std::size_t slab_bytes() noexcept {
-  if constexpr (requires { Medium::lock_stripes; })
-    return std::size_t{1} << 10;
-  else
-    return std::size_t{64} << 10;
+  return std::size_t{media::sizes_on<Medium>.small_slabs ? 1 : 64} << 10;
 }
 
 //   0       8        64      96

@@ -1,6 +1,7 @@
 // Towers in the medium: every level is a list of tower nodes, each of which leads one level down.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list/body.hpp>
 #include <pmlab/indexes/skip_list/outside.hpp>
@@ -230,7 +231,7 @@ class persistent_towers {
     // In DRAM a node's word is an address, another one in each run, and figures must be reproducible: only the key
     // decides.
     const std::uint64_t of_place = Medium::durable ? body_.list.word_of(&n) : 0;
-    std::uint64_t mix = (key ^ of_place) * 0x9e3779b97f4a7c15U;
+    std::uint64_t mix = (key ^ of_place) * golden_ratio;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
     return std::min(top, static_cast<std::size_t>(std::countr_zero(mix ^ mix >> 32)) / 2);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/skip_list/node.hpp>
 #include <pmlab/indexes/skip_list/slabs.hpp>
@@ -189,7 +190,7 @@ class chain_walks {
     std::vector<part> chosen;
     std::uint64_t mix = 1;
     for (const auto& s : table_.slabs()) {
-      mix = mix * 0x9e3779b97f4a7c15U + 1;
+      mix = mix * golden_ratio + 1;
       node& n = s->nodes[(mix >> 32) % Slab::capacity];
       if (is_marked(n.next.load(std::memory_order_relaxed))) continue;
       chosen.emplace_back();

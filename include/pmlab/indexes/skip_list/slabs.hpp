@@ -1,6 +1,7 @@
 // Where the nodes of a skip list come from, and where they go.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/thread_blocks.hpp>
 #include <pmlab/indexes/skip_list/node.hpp>
 #include <pmlab/indexes/skip_list/slab_directory.hpp>
@@ -48,7 +49,7 @@ class slabs {
   using slab_type = slab<slab_bytes<Medium>()>;
   using publication = typename Medium::publication;
   using record = slab_record<slab_type>;
-  static constexpr std::size_t batch = sync::reclaim_batch<Medium>();
+  static constexpr std::size_t batch = media::reclaim_batch_on<Medium>(sync::epochs::usual_batch);
 
   // `first`: where the list of slabs begins, in the medium. `zeroed`: nodes that were never used have level 0.
   slabs(Medium& medium, bool zeroed) : medium_(medium), zeroed_(zeroed) {}
@@ -599,7 +600,7 @@ class node_table {
   static constexpr std::uint32_t empty = ~std::uint32_t{0};
 
   [[nodiscard]] std::size_t hash(std::uintptr_t page) const noexcept {
-    return (page * 0x9e3779b97f4a7c15U >> 20) & (places_.size() - 1);
+    return (page * golden_ratio >> 20) & (places_.size() - 1);
   }
   void add(std::uintptr_t page, std::size_t i) {
     std::size_t at = hash(page);

@@ -1,6 +1,8 @@
 // The read and write-combining buffer of one DIMM: the granules used most recently.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +73,7 @@ class granule_buffer {
   [[nodiscard]] link ends() const noexcept { return capacity_; }
 
   [[nodiscard]] std::size_t bucket_of(std::uint64_t granule) const noexcept {
-    return ((granule * 0x9e3779b97f4a7c15U) >> 32) & (heads_.size() - 1);
+    return ((granule * golden_ratio) >> 32) & (heads_.size() - 1);
   }
 
   void unlink(link at) noexcept {

@@ -1,28 +1,13 @@
-// Lines that wait for a DIMM to accept them, and repeatable random numbers.
+// Lines that wait for a DIMM to accept them.
 #pragma once
+
+#include <pmlab/base/random.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace pmlab::media {
-
-// Pseudo-random numbers that are the same in every run. Not thread-safe.
-class repeatable_chance {
- public:
-  [[nodiscard]] std::uint64_t next() noexcept {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return state_;
-  }
-
-  // At least 0, below 1.
-  [[nodiscard]] double unit() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_ = 1;
-};
 
 // Lines that are on their way from cores to the DIMM. As many leave as have waited their time, but which of them is
 // chance, among the older ones: mesh, controller and link keep no order between lines. All operations O(1). Not
@@ -64,7 +49,7 @@ class line_queue {
   std::array<std::uint64_t, capacity> dues_{};
   std::size_t first_ = 0;
   std::size_t size_ = 0;
-  repeatable_chance chance_;
+  xorshift64 chance_;
 };
 
 }  // namespace pmlab::media

@@ -250,7 +250,7 @@ class device_model {
     channel writes;
     media_queue media;
     line_queue queue;
-    repeatable_chance chance;
+    xorshift64 chance;
     granule_buffer buffer;
     tag_cache translations;
     std::uint64_t translated_entry = ~std::uint64_t{0};

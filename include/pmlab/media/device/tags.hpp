@@ -1,6 +1,8 @@
 // A set-associative cache of names without contents: CPU cache, translation buffer.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -70,7 +72,7 @@ class tag_cache {
   [[nodiscard]] static std::uint64_t key_of(std::uint64_t word) noexcept { return (word >> 1) - 1; }
 
   [[nodiscard]] std::uint64_t* set_of(std::uint64_t key) noexcept {
-    const std::uint64_t hash = (key * 0x9e3779b97f4a7c15U) >> 32;
+    const std::uint64_t hash = (key * golden_ratio) >> 32;
     return &words_[((hash * sets_) >> 32) * ways];
   }
 

@@ -1,6 +1,8 @@
 // The hash of a key: part of the layout, so it never changes.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +19,7 @@ __extension__ using uint128 = unsigned __int128;
 
 // Eight bytes at a time: words are mixed in by multiplication to 128 bits, whose halves are folded.
 [[nodiscard]] inline std::uint64_t hash_of(std::string_view key) noexcept {
-  constexpr std::uint64_t start = 0x9e3779b97f4a7c15;
+  constexpr std::uint64_t start = golden_ratio;
   constexpr std::uint64_t odd = 0xd6e8feb86659fd93;
   std::uint64_t state = start ^ (key.size() * odd);
   std::size_t done = 0;

@@ -55,13 +55,7 @@ struct alignas(media::cache_line_bytes) page {
 // Thread safety: `take`, `enter_record` and `clear` from any thread; the rest while there is one.
 template <media::medium Medium>
 class ledger {
-  // On a medium that wants collisions, few: more pages are made and used again.
-  static constexpr std::size_t items_per_page = [] {
-    if constexpr (requires { Medium::lock_stripes; })
-      return std::size_t{7};
-    else
-      return std::size_t{63};
-  }();
+  static constexpr std::size_t items_per_page = media::sizes_on<Medium>.small_slabs ? 7 : 63;
   using page_type = page<items_per_page>;
 
   struct thread_state;

@@ -1,6 +1,7 @@
 // What the parts of a string index share.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
@@ -31,8 +32,7 @@ struct parts {
   state& stored;
 
   [[nodiscard]] sync::version_lock& lock_of(std::uint64_t word) const noexcept {
-    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;
-    return locks[(word * spread) >> 32];
+    return locks[(word * golden_ratio) >> 32];
   }
   [[nodiscard]] record& record_at(std::uint64_t place) const noexcept {
     return *medium.resolve(media::pointer<record>(place));

@@ -30,6 +30,7 @@
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/layer_gates.hpp>
 #include <pmlab/strings/detail/layer_numbers.hpp>
 #include <pmlab/strings/detail/parts.hpp>
@@ -72,7 +73,7 @@ class trie : private parts<Medium, Index> {
   static constexpr std::string_view name = trie_words;
 
   explicit trie(const base& all)
-      : base(all), numbers_(all.medium, all.stored.numbers_end), gates_(sync::lock_stripes<Medium>(usual_gates)) {}
+      : base(all), numbers_(all.medium, all.stored.numbers_end), gates_(media::lock_stripes_on<Medium>(usual_gates)) {}
 
   // Where a key is, or would be. While it exists, its word is locked.
   struct place {

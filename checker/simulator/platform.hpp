@@ -1,0 +1,26 @@
+// The facts of the simulated machine, for <pmlab/base/platform.hpp>, which says what each of them means.
+#pragma once
+
+#include <cstdint>
+
+// calls.hpp has it, too. NOLINTNEXTLINE(readability-redundant-declaration)
+extern "C" std::uint64_t pmlab_machine_now() noexcept;
+
+namespace pmlab::platform {
+
+// The machine would have to take their stores back.
+inline constexpr bool may_have_transactions = false;
+// Simulated cores are not the kernel's.
+inline constexpr bool binds_threads = false;
+// Its pages are its own.
+inline constexpr bool has_huge_pages = false;
+// It reports accesses to freed blocks.
+inline constexpr bool watches_heap = true;
+// It sees atomic loads, and no vectors.
+inline constexpr bool watches_words = true;
+// Not as many as the host has cores: figures repeat on any host.
+inline constexpr unsigned recovery_threads = 2;
+inline constexpr bool has_virtual_time = true;
+inline std::uint64_t now() noexcept { return pmlab_machine_now(); }
+
+}  // namespace pmlab::platform

@@ -1,0 +1,23 @@
+// What writers put into the queues of the updaters.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/sync/bounded_queue.hpp>
+
+#include <cstdint>
+
+namespace pmlab::hybrid::detail {
+
+// What the replica is to do. Not how the primary came to it: an insert, an update and an upsert are all a put.
+struct change {
+  enum class kind : std::uint8_t { nothing, put, remove };
+  kind what = kind::nothing;
+  indexes::key_type key = 0;
+  indexes::value_type value = 0;
+};
+
+// A writer reserves its position before it changes the primary, and publishes the change afterwards. So a thread that has
+// seen a change in the primary finds its position already reserved: `reserved` then tells how far the replica must get.
+using change_queue = sync::bounded_queue<change>;
+
+}  // namespace pmlab::hybrid::detail
