@@ -202,8 +202,7 @@ class salvager {
 
   void note_what_is_wrong(const stretch& s, const slots_found& found) {
     if (found.wrong != 0)
-      add(std::to_string(found.wrong) + " slots of node " + std::to_string(s.from.word()) +
-          " hold impossible words");
+      add(std::to_string(found.wrong) + " slots of node " + std::to_string(s.from.word()) + " hold impossible words");
   }
 
   // ---- unreachable leaves ----

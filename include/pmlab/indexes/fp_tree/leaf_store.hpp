@@ -219,7 +219,7 @@ class leaf_store {
     bool oldest;
   };
 
-  // Leaves that always stay free. Without them groups are allocated and freed repeatedly in small trees.
+  // Leaves that always stay free. Without them groups are allocated and freed in small trees.
   static constexpr std::size_t spare_leaves = media::sizes_on<Medium>.keeps_reserve ? leaves_per_group : 0;
 
   [[nodiscard]] static leaf_group& group_of(const descriptor_page& page) noexcept {

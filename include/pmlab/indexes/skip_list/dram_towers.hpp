@@ -119,7 +119,7 @@ class dram_towers {
   }
 
  private:
-  // Bytes of towers that may shrink: all if memory is reclaimed at once.
+  // Bytes of towers that may shrink: all where memory is reclaimed at once.
   static constexpr std::uint64_t least_bytes = media::sizes_on<Medium>.reclaims_at_once ? 0 : std::uint64_t{32} << 10;
 
   [[nodiscard]] static unsigned threads() noexcept {

@@ -435,7 +435,7 @@ class slabs {
       // A link of a slab that was released since needs no flush: it was marked after the snipping, durably. On a medium
       // of DRAM it may no longer be mapped.
       std::unique_lock guard(mutex_, std::defer_lock);
-      if constexpr (!Medium::durable) guard.lock();
+      if (!media::is_durable(medium_)) guard.lock();
       for (const snipped_node& s : mine.snipped) {
         if (!is_mapped(*s.before)) continue;
         media::flush(medium_, s.before->next);  // (Q1)
@@ -459,11 +459,8 @@ class slabs {
   }
 
   [[nodiscard]] bool is_mapped(const node& n) const noexcept {
-    if constexpr (Medium::durable)
-      return true;
-    else
-      return !any_released_ || directory_.of(n) != nullptr ||
-             (&n >= heads_.data() && &n < heads_.data() + heads_.size());
+    return media::is_durable(medium_) || !any_released_ || directory_.of(n) != nullptr ||
+           (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
   // With `own` held.
