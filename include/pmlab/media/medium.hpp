@@ -227,7 +227,7 @@ void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
 }
 
-// True if what is flushed and fenced in `m` survives the process.
+// True if flushed and fenced stores in `m` survive the process.
 template <medium M>
 [[nodiscard]] constexpr bool is_durable(const M& m) noexcept {
   if constexpr (M::parts.varying_durability)
