@@ -31,9 +31,14 @@ if(libraries)
   install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
 endif()
 
-# The programs find what they load beside them: bin/../lib/pmlab.
+# The programs find the files that they read beside them: bin/../lib/pmlab, bin/../share/pmlab.
 if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
+  # `pmlab run`, `claims` and `report`, what they run, and the trace that an experiment reads: as in the source tree.
+  install(DIRECTORY experiments DESTINATION share/pmlab COMPONENT programs
+          FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+  install(FILES tests/data/ycsb-a.load.txt tests/data/ycsb-a.run.txt DESTINATION share/pmlab/tests/data
+          COMPONENT programs)
 endif()
 if(TARGET pmlab_simulated_program)
   install(TARGETS pmlab_simulated_program DESTINATION bin COMPONENT programs)

@@ -1,6 +1,7 @@
 """`pmlab claims`: measures what is needed, judges it, judges old results again, and refuses what makes no sense."""
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
@@ -41,6 +42,7 @@ class Claims(ProgramTest):
         self.assertEqual(found["M19"]["verdict"], "reproduced")
         for condition in found["M19"]["conditions"]:
             self.assertTrue(condition["holds"])
+            self.assertIsNone(condition["spread"], "a simulated figure repeats to the digit")
             self.assertGreater(condition["published"], 3)
         self.assertIn("M19  reproduced", table)
         with open(results, encoding="utf-8") as f:
@@ -51,7 +53,12 @@ class Claims(ProgramTest):
 
     def test_real_memory(self):
         found, _ = self.verdicts("--medium", "dram", "M2", "M20", "M22")
-        self.assertIn(found["M2"]["verdict"], ("reproduced", "not reproduced"))
+        self.assertIn(found["M2"]["verdict"], ("reproduced", "not reproduced", "undecided"))
+        for condition in found["M2"]["conditions"]:
+            low, high = condition["spread"]
+            self.assertLessEqual(low, condition["measured"])
+            self.assertLessEqual(condition["measured"], high)
+            self.assertGreaterEqual(condition["n"], 1)
         self.assertEqual(found["M20"]["verdict"], "not applicable")
         self.assertIn("dram itself", found["M20"]["reason"])
         self.assertIn("--ssd FOLDER", found["M22"]["reason"])
@@ -63,6 +70,35 @@ class Claims(ProgramTest):
         found, _ = self.verdicts("--from", self.results(reads(500)), "M1")
         self.assertEqual(found["M1"]["verdict"], "not reproduced")
         self.assertEqual(found["M1"]["conditions"][0]["holds"], False)
+
+    def test_what_the_claims_need_is_in_suite_paper(self):
+        listed = self.assert_works("microbench", "--suite", "paper", "--list").stdout.splitlines()
+        fed = {line.split()[0]: line.split() for line in listed if line}
+        found, _ = self.verdicts("--from", self.results(reads(400)), status=1)
+        self.assertEqual(len(found), 26)
+        for claim in found.values():
+            for name in claim["cases"]:
+                if not name.startswith("drive-"):
+                    self.assertIn(claim["id"], fed.get(name, ()), name)
+
+    def test_json_on_standard_output(self):
+        done = self.assert_works("claims", "--from", self.results(reads(400)), "M1", "--json", "-")
+        self.assertEqual(json.loads(done.stdout)["claims"][0]["id"], "M1")
+        self.assertIn("14.3 %", done.stderr)
+
+    def test_names_and_options_in_any_order(self):
+        found, _ = self.verdicts("M5", "--from", self.results(reads(400)), "M1", status=1)
+        self.assertEqual(list(found), ["M1", "M5"])
+
+    def test_a_folder_of_results(self):
+        folder = self.file("set")
+        shutil.copytree(os.path.join(DOCS, "..", "results", "quick"), folder,
+                        ignore=shutil.ignore_patterns("claims", "*.html", "charts"))
+        table = self.assert_works("claims", "--from", folder, "I1", "I4").stdout
+        self.assertIn("I1   reproduced", table)
+        with open(os.path.join(folder, "claims", "simulated-aep.json"), encoding="utf-8") as f:
+            self.assertEqual([c["id"] for c in json.load(f)["claims"]], ["I1", "I4"])
+        self.assert_fails(2, ["leave --json"], "claims", "--from", folder, "--json", self.file("v.json"))
 
     def test_what_was_not_measured_is_said(self):
         found, table = self.verdicts("--from", self.results(reads(400)), "M1", "M8", status=1)
@@ -112,6 +148,8 @@ class Claims(ProgramTest):
         def bad(parts, *arguments):
             self.assert_fails(2, parts, "claims", "--quiet", *arguments)
         bad(["no claim 'M99'", "did you mean"], "M99")
+        bad(["has no option --form", "--from"], "--form", "x.json")
+        bad(["claim I1 is about indexes", "pmlab run"], "I1")
         bad(["drum", "dram"], "--medium", "drum")
         bad(["--from", "leave them out"], "--from", "x.json", "--medium", "dram")
         bad(["cannot be read"], "--from", self.file("none.json"))

@@ -64,6 +64,35 @@ class Run(ProgramTest):
         with open(os.path.join(self.file("out"), "doctor.txt"), encoding="utf-8") as f:
             self.assertIn("cpu", f.read())
 
+    def test_records_what_other_programs_did(self):
+        self.run_it(self.experiment())
+        manifest = self.manifest()
+        self.assertGreaterEqual(manifest["load"], 0)
+        for run in manifest["runs"]:
+            if "simulated" in run["name"]:
+                self.assertEqual((run["load"], run["other_cpus"]), (None, None), "it has no real clock")
+            else:
+                self.assertGreaterEqual(run["load"], 0)
+                self.assertGreaterEqual(run["other_cpus"], 0)
+
+    def test_a_terminal_shows_the_cell_that_runs(self):
+        terminal, other_end = os.openpty()
+        with subprocess.Popen([PMLAB, "run", self.experiment(), "--out", self.file("out"), "--scale", "smoke", "--pools",
+                               self.folder], stdout=subprocess.DEVNULL, stderr=other_end) as running:
+            os.close(other_end)
+            said = b""
+            try:
+                while block := os.read(terminal, 4096):
+                    said += block
+            except OSError:
+                pass  # it has ended
+        os.close(terminal)
+        self.assertEqual(running.returncode, 0, said)
+        lines = said.decode().replace("\r\n", "\n")
+        self.assertRegex(lines, r"\r\x1b\[K\[0/4\] small/[a-z-]+ \(0 s\)", "no time left yet: no cell has ended")
+        self.assertRegex(lines, r"\r\x1b\[K\[3/4\] small/pmem-pool \(0 s\), about \d+ s left")
+        self.assertRegex(lines, r"\r\x1b\[K\[4/4\] small/pmem-pool: \d+ s\n")
+
     def test_results_are_never_overwritten(self):
         experiment = self.experiment()
         self.run_it(experiment)
@@ -168,8 +197,10 @@ class Run(ProgramTest):
                 self.assertIn("2 cells ran, 2 were there", done.stdout)
 
     def test_a_manifest_that_cannot_be_written_ends_the_run_with_an_error(self):
-        # Cells on simulated media run side by side, on threads of the runner.
-        slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "")
+        # Cells on simulated media run side by side; one of them goes on for seconds after the other has ended.
+        slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "").replace(
+            'operations = "20k"', "").replace("[matrix]", '[matrix]\noperations = ["1k", "200k"]').replace(
+            ', "simulated:classic"', "")
         with subprocess.Popen([PMLAB, "run", self.experiment(slow), "--out", self.file("out"),
                                "--pools", self.folder], stderr=subprocess.PIPE, text=True) as running:
             for line in running.stderr:

@@ -6,4 +6,4 @@ pmlab_index(level_hashing "hash table of two levels, grows in thousands of small
 pmlab_index(fp_tree "B+tree with leaves in PM, inner nodes and fingerprints in DRAM (SIGMOD'16)")
 pmlab_index(skip_list "skip list: sorted list in PM, towers in DRAM, rebuilt at open")
 pmlab_index(skip_list_pm "skip list: towers in PM, too; instant recovery" HEADER skip_list)
-pmlab_index(null_index "keeps nothing: shows what the benchmark itself costs" KEEPS_NOTHING)
+pmlab_index(null_index "keeps nothing: shows the cost of the benchmark itself" KEEPS_NOTHING)

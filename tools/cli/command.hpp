@@ -44,7 +44,6 @@ using arguments = std::vector<std::string>;
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_calibrate(CLI::App& program, const arguments& given);
-[[nodiscard]] command add_claims(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_pool(CLI::App& program);
 [[nodiscard]] command add_verify(CLI::App& program, const arguments& given);
 

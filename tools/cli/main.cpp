@@ -4,7 +4,6 @@
 #include "tools/support/build_info.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include "claims/child.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -102,8 +101,7 @@ int run(const arguments& typed) {
   program.require_subcommand(1);
   std::vector<command> commands = {add_doctor(program),           add_list(program),
                                    add_bench(program, given),     add_microbench(program, given),
-                                   add_calibrate(program, given), add_claims(program, given),
-                                   add_verify(program, given)};
+                                   add_calibrate(program, given), add_verify(program, given)};
   for (command& more : own_commands(program, given)) commands.push_back(std::move(more));
   try {
     reject_unknown_names(given, program);
@@ -116,9 +114,6 @@ int run(const arguments& typed) {
     return program.exit(asked);
   } catch (const CLI::ParseError& e) {
     return complain(fmt::format("{}; try `{} --help`", e.what(), command_of(given, program).typed), bad_input);
-  } catch (const claims::interrupted& e) {
-    constexpr int ended_by = 128;  // as shells say it
-    return complain(e.what(), ended_by + e.signal());
   } catch (const error& e) {
     return complain(e.what(), bad_input);
   }

@@ -1,4 +1,4 @@
-// Hands `pmlab run` and `pmlab report` over to Python.
+// Hands `pmlab run`, `claims` and `report` over to Python.
 #include "tools/cli/python.hpp"
 #include <pmlab/base/error.hpp>
 
@@ -73,6 +73,7 @@ void add_to_python_path(const fs::path& folder) {
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
   for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and judges the claims from what they show"},
+                                   std::pair{"claims", "Measures and judges what is claimed of persistent memory"},
                                    std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();

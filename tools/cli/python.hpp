@@ -8,7 +8,7 @@
 
 namespace pmlab::cli {
 
-// `run` and `report`. To run one, this process becomes Python (execv): signals then reach it directly, and no process is
+// `run`, `claims` and `report`. To run one, this process becomes Python (execv): signals then reach it directly, and no process is
 // left between the shell and it. All options and their help belong to Python.
 [[nodiscard]] std::vector<command> add_python_commands(CLI::App& program, const arguments& given);
 

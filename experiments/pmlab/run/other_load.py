@@ -25,6 +25,21 @@ def _own_seconds():
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
+def warning_before(now, cpus):
+    """Of the load before a run, which none of our cells has caused; None: no more than half of the CPUs are busy."""
+    if now is None or now <= cpus / 2:
+        return None
+    return (f"this machine has {cpus} CPUs and a load of {now:.1f} before the run; stop other programs, or do not believe "
+            "figures of media that are not simulated")
+
+
+def warning_after(name, other_cpus, cpus):
+    """Of a cell that has ended; None: other programs left it more than half of the CPUs."""
+    if other_cpus is None or other_cpus <= cpus / 2:
+        return None
+    return f"{name}: other programs used {other_cpus:.1f} of {cpus} CPUs while it ran; do not believe its figures"
+
+
 class OtherPrograms:
     """CPUs that programs other than ours use while one of our children runs alone. The average load cannot tell: our own
     cells are most of it."""

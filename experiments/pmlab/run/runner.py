@@ -10,7 +10,7 @@ from .. import errors, processes
 from ..errors import Failure, Interrupted
 from ..spelling import file_form, shell_form
 from .manifest import Ending, Manifest
-from .other_load import OtherPrograms, load
+from .other_load import OtherPrograms, load, warning_after, warning_before
 from .progress import Progress, left_text
 from .time_left import TimeLeft, duration, guess
 
@@ -56,11 +56,14 @@ class _Running:
 def _complaint_of(log):
     """The last complaint of a log; if there is none, its last line."""
     last = found = ""
-    with open(log, encoding="utf-8", errors="replace") as f:
-        for line in map(str.rstrip, f):
-            if line.startswith(_COMPLAINT):
-                found = line.removeprefix(_COMPLAINT)
-            last = line or last
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError as problem:
+        return f"its log cannot be read: {problem.strerror}"
+    for line in map(str.rstrip, text.splitlines()):
+        if line.startswith(_COMPLAINT):
+            found = line.removeprefix(_COMPLAINT)
+        last = line or last
     return found or last
 
 
@@ -109,7 +112,8 @@ class Runner:
             self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
         if not self._total:
             return self._summary
-        self._warn_of_load()
+        if self._alone:
+            self._warn(warning_before(load(), self._cpus))
         with processes.signals_noted():
             self._remove_pools()
             self.manifest.pools = self._settings.pools / f"{_POOLS_PREFIX}{os.getpid()}"
@@ -128,11 +132,9 @@ class Runner:
                                   "give --resume to go on")
         return self._summary
 
-    def _warn_of_load(self):
-        now = load()
-        if self._alone and now is not None and now > self._cpus / 2:
-            self._progress.warn(f"pmlab: warning: this machine has {self._cpus} CPUs and a load of {now:.1f} before the run; "
-                                "figures of media that are not simulated will show it; stop other programs")
+    def _warn(self, warning):
+        if warning:
+            self._progress.warn(f"pmlab: warning: {warning}")
 
     def _remove_pools(self):
         """Those of a run that was killed, too; nothing else, whatever the manifest has there."""
@@ -145,6 +147,7 @@ class Runner:
         while (waiting and not processes.stopped()) or self._running:
             while waiting and len(self._running) < jobs and not processes.stopped():
                 self._start(waiting.pop(0))
+            self._show_running()
             if self._running:
                 self._wait_for_one()
 
@@ -228,10 +231,7 @@ class Runner:
             self._summary.failed += 1
             self._progress.warn(f"{place}: FAILED with status {ending.status}{more}\n    {ending.message}\n"
                                 f"    alone: {self._alone_form(cell)}")
-        if ending.other_cpus is not None and ending.other_cpus > self._cpus / 2:
-            self._progress.warn(f"pmlab: warning: {cell.name}: other programs used {ending.other_cpus:.1f} of "
-                                f"{self._cpus} CPUs while it ran; do not believe its figures")
-        self._show_running()
+        self._warn(warning_after(cell.name, ending.other_cpus, self._cpus))
 
     def _alone_form(self, cell):
         """The command that runs the cell without the rest."""

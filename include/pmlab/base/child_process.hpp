@@ -113,8 +113,8 @@ class child_process {
 
 // How work in a child process ended.
 struct child_end {
-  // returned: its work returned, and `text` is what; threw: an exception left it, and `text` is that one's; signalled: a
-  // signal ended it, such as SIGSEGV; late: it was killed when its time was over; vanished: it ended by itself.
+  // returned: its work returned, and `text` is the result; threw: an exception left it, and `text` is its message;
+  // signalled: a signal ended it, such as SIGSEGV; late: it was killed at its time limit; vanished: it ended by itself.
   enum class how : std::uint8_t { returned, threw, signalled, late, vanished };
   how end = how::vanished;  // which of them
   int signal = 0;           // of one that was signalled
@@ -182,10 +182,10 @@ inline bool read_from_child(int from, std::chrono::steady_clock::time_point dead
 
 }  // namespace detail
 
-// Runs `work` in a child process made by fork, which is killed if it takes longer than `limit`. Every change that it makes
-// to memory is lost. REQUIRES: no other thread of this process holds a lock that
-// `work` needs; of libc's and libpmemobj's own locks that is sure in a process of one thread only (with more, the child
-// may wait for a lock for ever, and ends late). Throws pmlab::error if no process can be made.
+// Runs `work` in a child process made by fork, and kills it if it takes longer than `limit`. Every change that it makes to
+// memory is lost. REQUIRES: no other thread of this process holds a lock that `work` needs; for locks of libc and libpmemobj
+// this holds only in a process of one thread (with more, the child may wait for a lock for ever, and ends late). Throws
+// pmlab::error if no process can be made.
 [[nodiscard]] inline child_end in_child_process(std::chrono::milliseconds limit,
                                                 const std::function<std::string()>& work,
                                                 child_stderr complaints = child_stderr::lost) {

@@ -20,7 +20,7 @@ namespace pmlab {
 // An open file descriptor, closed with its owner. Thread safety: as for an int.
 class descriptor {
  public:
-  // Takes `file` over; -1: none.
+  // Takes ownership of `file`; -1: none.
   explicit descriptor(int file = -1) noexcept : file_(file) {}
   descriptor(descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}  // `other` has none then
   descriptor& operator=(descriptor&& other) noexcept {  // `other` gets the descriptor that this one had

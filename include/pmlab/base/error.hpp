@@ -1,4 +1,4 @@
-// What every part of pmlab throws when it cannot go on.
+// The exception of pmlab.
 #pragma once
 
 #include <stdexcept>
@@ -6,11 +6,11 @@
 
 namespace pmlab {
 
-// A failure that a user can act on: `what()` names the thing that is wrong and what to do about it, as
-// "<problem>; <remedy>". Throwing one leaves every pool and every index as valid as it was.
+// A failure that a user can act on: `what()` is "<problem>; <remedy>". Throwing one leaves every pool and every index
+// as valid as it was.
 class error : public std::runtime_error {
  public:
-  // `problem` names the thing that is wrong; `remedy` says what the user can do. Neither ends in a full stop.
+  // `problem` states what is wrong; `remedy` states what the user can do. Neither ends in a full stop.
   error(const std::string& problem, const std::string& remedy)
       : std::runtime_error(remedy.empty() ? problem : problem + "; " + remedy) {}
 };

@@ -28,7 +28,7 @@ struct number_and_suffix {
   const std::string owned(text);
   char* end = nullptr;
   const double number = std::strtod(owned.c_str(), &end);
-  // strtod also takes "inf", "nan" and hexadecimal numbers: no count looks like that.
+  // strtod also accepts "inf", "nan" and hexadecimal numbers: these are not valid counts.
   const bool decimal = owned.find_first_not_of("0123456789.eE+-kKMmGgTtiB") == std::string::npos;
   if (owned.empty() || end == owned.c_str() || !decimal || !std::isfinite(number))
     throw error(quoted(what, text) + " is not a number", examples);

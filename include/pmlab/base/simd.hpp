@@ -8,9 +8,9 @@
 
 namespace pmlab {
 
-// Sets of vector instructions, from the smallest. The compiler's flags do not choose one: code of pmlab's headers takes
-// SSE2, which every x86-64 has, and a loop that is faster with more is compiled for each set and chosen at run time. So one
-// binary runs on every x86-64, at full speed.
+// Sets of vector instructions, from the smallest. The compiler's flags do not choose one: code of pmlab's headers uses
+// SSE2, which every x86-64 has, and a loop that is faster with more is compiled for each set and chosen at run time. So
+// one binary runs on every x86-64, at full speed.
 enum class simd : std::uint8_t {
   none,    // another architecture, or a build for an instrument that watches single loads
   sse2,    // every x86-64
@@ -36,7 +36,7 @@ inline constexpr bool loads_vectors = !platform::watches_words;
 inline constexpr bool loads_vectors = false;
 #endif
 
-// What this CPU has, and the operating system saves. Takes a load and a test for each set that is not there.
+// The largest set that this CPU has and the operating system saves. Costs a load and a test for each missing set.
 // Thread-safe.
 [[nodiscard]] inline simd simd_of_this_cpu() noexcept {
 #if defined(__x86_64__)

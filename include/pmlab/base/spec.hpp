@@ -1,4 +1,4 @@
-// What a user names a thing made of other things by: NAME(ARGUMENT,...,KEY=VALUE,...).
+// A specification of an object that is composed of others: NAME(ARGUMENT,...,KEY=VALUE,...).
 //
 //   fast_fair
 //   cache(fast_fair,mode=adaptive,capacity=10%)
@@ -24,7 +24,7 @@ namespace pmlab {
 
 // NAME(ARGUMENT,...,KEY=VALUE,...) in its parts.
 struct spec {
-  std::string name;                                          // what stands before the bracket
+  std::string name;                                          // the text before the bracket
   std::vector<std::string> arguments;                        // those without a key, in their order
   std::vector<std::pair<std::string, std::string>> options;  // key and value, in their order; no key twice
 

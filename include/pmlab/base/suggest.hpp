@@ -36,8 +36,8 @@ namespace pmlab {
   return best == known.end() ? std::string() : std::string(*best);
 }
 
-// True if `wrong` looks like a slip of the fingers for `name`: at most a third of its letters, and one more, differ. What
-// is further away is another word, and to suggest it would mislead.
+// True if `wrong` looks like a typing error for `name`: at most a third of its letters, and one more, differ. A word
+// that is further away is another word, and suggesting it would mislead.
 [[nodiscard]] inline bool is_near(std::string_view wrong, std::string_view name) {
   return edit_distance(wrong, name) <= wrong.size() / 3 + 1;
 }

@@ -1,4 +1,4 @@
-// A block of memory per thread and object: what a thread may change without asking anybody.
+// A block of memory per thread and object, which its thread may change without synchronization.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace pmlab {
 
-// Gives each thread that asks a Block of its own. A thread that ends leaves its block, with its contents, to the next
+// Gives each calling thread a Block of its own. The block of an ended thread is reused, with its contents, by the next
 // new thread: there are never more blocks than there were threads at one time.
 //
-// Thread safety: all operations from any thread. `local` costs a comparison once a thread knows its block; the first
-// call of a thread takes a mutex. A Block is cache-line aligned, so that threads share no line.
+// Thread safety: all operations from any thread. `local` costs a comparison once a thread has its block; the first call
+// of a thread takes a mutex. A Block is cache-line aligned, so that threads share no line.
 template <class Block>
 class thread_blocks {
  public:
@@ -63,7 +63,7 @@ class thread_blocks {
     Block* block;
   };
 
-  // The blocks of one thread, one per object: goes when the thread ends.
+  // The blocks of one thread, one per object: destroyed when the thread ends.
   class registrations {
    public:
     registrations() = default;

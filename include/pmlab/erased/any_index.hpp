@@ -1,5 +1,5 @@
-// An index that is open on its medium, behind virtual calls: what a subject shows of itself so that something (a cache)
-// can stand in front of it without being compiled for every index and medium.
+// An open index on its medium, behind virtual calls: a layer in front of it (a cache) uses this and is not compiled for
+// every index and medium.
 #pragma once
 
 #include <pmlab/erased/any_medium.hpp>
@@ -19,7 +19,7 @@ namespace pmlab::erased {
 // Thread safety and durability: the index's.
 class any_index {
  public:
-  // It stands for its medium where operations begin and end, in threads of what is made of it.
+  // Forwards begin and end of operations to its medium, also for background threads of a layer in front of it.
   static constexpr media::optional_parts parts{.operations = true};
   void begin_operation() { medium().begin_operation(); }
   void end_operation() { medium().end_operation(); }

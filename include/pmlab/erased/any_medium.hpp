@@ -1,5 +1,5 @@
-// The medium of an index that is open, behind virtual calls: for what keeps blocks of its own beside the index, in the same
-// medium, without being compiled for each of them.
+// The medium of an open index, behind virtual calls: for a layer that keeps blocks of its own beside the index, in the
+// same medium, and is not compiled for each of them.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -49,7 +49,7 @@ class any_medium {
   // The greatest of all words, if the medium knows no bound.
   [[nodiscard]] virtual std::uint64_t pointer_bound() const noexcept = 0;
 
-  // Around each operation, if the medium wants to know.
+  // Called around each operation, if the medium has these hooks.
   [[nodiscard]] virtual bool wants_hooks() const = 0;
   virtual void begin_operation() = 0;
   virtual void end_operation() = 0;
@@ -113,9 +113,9 @@ class erased_medium final : public any_medium {
   Medium& medium_;
 };
 
-// The same as a medium by itself. `durable`, whatever stands behind it: what is flushed in vain costs nothing in DRAM.
-// How few locks and shards a medium of verification wants (`sizes`, `shards`) is no part of it: nothing is verified
-// through virtual calls.
+// The same as a medium by itself. Always `durable`: superfluous flushes cost nothing in DRAM. The small numbers of
+// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use virtual
+// calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;

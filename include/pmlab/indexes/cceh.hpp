@@ -599,7 +599,7 @@ check_report cceh<Medium>::check() const {
   });
   if (damaged != 0)
     violated("I4: " + std::to_string(damaged) + " slots in " + std::to_string(segments) +
-             " segments hold what cannot be there: they were overwritten");
+             " segments hold impossible words: they were overwritten");
   return report;
 }
 

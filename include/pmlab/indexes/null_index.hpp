@@ -1,7 +1,7 @@
-// An index that keeps nothing: what a benchmark of it measures is the benchmark.
+// An index that keeps nothing: measuring it measures the benchmark itself.
 //
-// Use it to see how much of a figure is the harness (keys, clocks, histograms), and as the smallest example of what an
-// index must offer.
+// Use it to see the share of the harness (keys, clocks, histograms) in a figure, and as the smallest example of the
+// index concepts.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

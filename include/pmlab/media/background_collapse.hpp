@@ -12,9 +12,9 @@
 
 namespace pmlab::media {
 
-// Collapses a range to huge pages on a thread of its own, some at a time, so that the thread which opens a pool does not
-// wait for the kernel to copy all of it. Accesses to the range are right meanwhile; they are as fast as huge pages make
-// them once the thread has passed.
+// Collapses a range to huge pages on a thread of its own, in steps, so that the thread that opens a pool does not wait
+// for the kernel to copy all of it. The range may be accessed at any time; accesses are as fast as huge pages make them
+// once the thread has passed.
 //
 // Thread safety: construction and destruction by one thread. Destruction waits for one step at most (some milliseconds)
 // and must come before the range is unmapped.

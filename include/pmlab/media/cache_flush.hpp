@@ -1,4 +1,4 @@
-// The CPU's instructions for writing cache lines back, chosen once by what the machine has.
+// The CPU's instructions for writing cache lines back, chosen once at run time.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -25,7 +25,7 @@ enum class flush_instruction : std::uint8_t { clwb, clflushopt, clflush };
 }
 
 // The cheapest instruction that this CPU has: clwb keeps the line in the cache, clflushopt and clflush evict it, and
-// clflush waits for each line besides.
+// clflush also waits for each line.
 [[nodiscard]] inline flush_instruction best_flush_instruction() noexcept {
   constexpr unsigned clwb_bit = 1U << 24;
   constexpr unsigned clflushopt_bit = 1U << 23;

@@ -1,12 +1,13 @@
-// A medium that counts what is asked of it: figures that do not depend on the machine.
+// A medium that counts accesses: its figures do not depend on the machine.
 //
-// Use it to see what an operation of an index reads and writes, and to test that it stays at the floor of its design.
-// The wrapped medium does all the work; `counted<dram>` and `counted<pmem>` give the same figures for the same calls.
+// Use it to measure the lines that an operation of an index reads and writes, and to test that it stays at the floor of
+// its design. The wrapped medium does all the work; `counted<dram>` and `counted<pmem>` return the same figures for the
+// same calls.
 //
-// Counted are the calls of the index: its visits, flushes, copies and fences. Not seen are accesses that an index makes
-// without saying so, and what the allocator does inside a publication: libpmemobj writes and flushes its own logs and
-// metadata, on lines that no call names. `publications` counts the transactions, so that the reader of a table knows
-// where to expect that cost.
+// Counted are the calls of the index: its annotated reads, flushes, copies and fences. Not counted are accesses that an
+// index does not annotate, and the allocator's work inside a publication: libpmemobj writes and flushes its own logs
+// and metadata, on lines that no call names. `publications` counts the transactions, so that a reader of a table can
+// account for that cost.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>
@@ -75,7 +76,7 @@ class counted : public wrapper<Inner> {
     counted& medium_;
   };
 
-  // A new operation of this thread begins: what it reads now, it reads for the first time.
+  // A new operation of this thread begins: its reads count as first reads.
   void begin_operation() {
     thread_block& mine = block();
     mine.add(operations, 1);
@@ -114,14 +115,14 @@ class counted : public wrapper<Inner> {
     this->inner().fence();
   }
 
-  // Sums over all threads, ended ones included, since construction or the last reset. Exact for what threads did before
-  // they were waited for; may run a few events behind threads that are running.
+  // Sums over all threads, ended ones included, since construction or the last reset. Exact for threads that were
+  // joined; may lag a few events behind running threads.
   [[nodiscard]] counts total() const {
     const std::scoped_lock lock(mutex_);
     return to_counts([this, all = sum()](kind k) { return all[k] - base_[k]; });
   }
 
-  // Starts counting from zero again. What is in the sets of an operation that is under way stays there.
+  // Restarts counting from zero. The line sets of an operation under way are kept.
   void reset() {
     const std::scoped_lock lock(mutex_);
     base_ = sum();

@@ -1,8 +1,8 @@
 // DRAM as a medium: nothing survives the process, flush and fence cost nothing.
 //
-// Use it for indexes that live in DRAM, and as the ground that `emulated` and `counted` stand on. `dram` takes its blocks
-// from the kernel, in huge pages (media/mapped_blocks.hpp); media/jemalloc_dram.hpp has the same medium on jemalloc, which
-// can bind it to a NUMA node.
+// Use it for indexes that live in DRAM, and as the inner medium of `emulated` and `counted`. `dram` allocates from the
+// kernel, in huge pages (media/mapped_blocks.hpp); media/jemalloc_dram.hpp has the same medium on jemalloc, which can
+// bind it to a NUMA node.
 #pragma once
 
 #include <pmlab/base/platform.hpp>
@@ -26,8 +26,8 @@
 
 namespace pmlab::media {
 
-// Where the blocks of a DRAM medium come from. `allocate` returns nullptr when there is no memory; `size_of` says how
-// much a block really takes. All of them thread-safe. Destroying the source frees every block.
+// The allocator of a DRAM medium. `allocate` returns nullptr if there is no memory; `size_of` returns the size of a
+// block. All of them thread-safe. Destroying the source frees every block.
 template <class B>
 concept block_source = std::constructible_from<B, const dram_options&> &&
     requires(B& b, const B& cb, void* block, std::size_t bytes, std::size_t alignment) {
@@ -43,7 +43,7 @@ class basic_dram {
   static constexpr bool durable = false;
   static constexpr optional_parts parts{};
 
-  // Throws what Blocks throws.
+  // Throws the exceptions of Blocks.
   explicit basic_dram(dram_options options = {}) : options_(options), blocks_(options) {}
   basic_dram(const basic_dram&) = delete;
   basic_dram& operator=(const basic_dram&) = delete;
@@ -143,7 +143,7 @@ class basic_dram {
 };
 
 // Blocks from the standard library's aligned operator new, each an allocation of its own. An instrument that watches the
-// heap notices an access to a block that was given back; of blocks in chunks it would know nothing.
+// heap detects an access to a freed block; it could not for blocks in chunks.
 class standard_blocks {
  public:
   // No option matters here.

@@ -5,10 +5,10 @@
 
 namespace pmlab::media {
 
-// What a DRAM medium is made with.
+// Options of a DRAM medium.
 struct dram_options {
   std::uint64_t capacity_bytes = 0;  // 0: no limit but the machine's memory
-  bool huge_pages = true;            // ask the kernel for 2 MB pages
+  bool huge_pages = true;            // request 2 MB pages from the kernel
   int numa_node = -1;                // jemalloc_dram: node to bind to; -1: where the allocating thread runs
 };
 

@@ -1,8 +1,8 @@
-// A medium that takes as long as a device would: real threads on the machine's own memory, slowed down.
+// A medium with the latency of a device: real threads on the machine's own memory, slowed down.
 //
-// Use it where there is no such device at hand. The bytes live in the inner medium; the device model
-// (media/device/model.hpp) says how long each access of the index would take, and the thread waits for what is left.
-// docs/device-profiles.md tells what the figures mean, and what they cannot mean.
+// Use it if no such device is available. The bytes live in the inner medium; the device model (media/device/model.hpp)
+// computes how long each access of the index would take, and the thread waits for the difference.
+// docs/device-profiles.md describes the meaning of the figures and its limits.
 //
 // How an annotated read is charged. The model returns when the lines that its CPU cache does not hold would arrive, all
 // requested at once. The thread also reads the real lines and reads the clock when they have arrived. If the model's
@@ -39,9 +39,9 @@
 
 namespace pmlab::media {
 
-// What an emulation did so far, summed over all threads.
+// Counters of an emulation, summed over all threads.
 struct emulation_counts {
-  std::uint64_t charged = 0;    // visits, flush-fence pairs, ... that the model was asked about
+  std::uint64_t charged = 0;    // calls of the model: annotated reads, flush-fence pairs, ...
   std::uint64_t waited_ns = 0;  // spent waiting for the device
   std::uint64_t late_ns = 0;    // by which this machine was slower than the device
 };
@@ -70,7 +70,7 @@ class emulated : public wrapper<Inner> {
         : Inner::publication(medium.inner()) {}
   };
 
-  // "emulated:aep". `inner().name()` says where the bytes are.
+  // "emulated:aep". `inner().name()` names the storage.
   [[nodiscard]] std::string name() const { return "emulated:" + profile_.name; }
 
   [[nodiscard]] const device_profile& profile() const noexcept { return profile_; }
@@ -98,7 +98,7 @@ class emulated : public wrapper<Inner> {
 
   [[nodiscard]] device_model::media_work device_work() const noexcept { return model_.work(); }
 
-  // An operation of this thread begins, or ends: waits for what it still owes, so that a clock read outside sees it.
+  // Begin and end of an operation of this thread: waits out its debt, so that a clock read outside includes it.
   void begin_operation() {
     settle(block());
     this->inner_begin_operation();
@@ -128,7 +128,7 @@ class emulated : public wrapper<Inner> {
     charged.settle();
   }
 
-  // Flushing tells the model that the lines were stored to: those that its CPU cache does not hold were fetched first.
+  // Flushing implies that the lines were stored to: the model first fetches those that its CPU cache does not hold.
   void flush(const void* start, std::size_t bytes) noexcept {
     charge_flush(model_, block(), start, bytes, [&] { this->inner().flush(start, bytes); });
   }
@@ -142,7 +142,7 @@ class emulated : public wrapper<Inner> {
     });
   }
 
-  // Waits for what was flushed and copied, from the time when it was.
+  // Waits for the flushes and copies, from the time of each.
   void fence() noexcept {
     this->inner().fence();
     charge_fence(model_, block());
@@ -162,7 +162,7 @@ class emulated : public wrapper<Inner> {
 
     device_model::thread_state state;
     std::int64_t debt = 0;         // picoseconds that this thread is ahead of the clock
-    picoseconds known_time = 0;    // the thread is there already, or later
+    picoseconds known_time = 0;    // the thread's time is this or later
     picoseconds writes_until = 0;  // the thread has got so far with flushing and copying
     picoseconds seen = 0;          // clock time between begin and end of charges
     picoseconds write_began = 0;   // clock time of the first flush or copy since the last fence
@@ -172,7 +172,7 @@ class emulated : public wrapper<Inner> {
     std::atomic<std::uint64_t> late{0};
   };
 
-  // One call of the index: when it began, and until when the device would take. Asks for the time only when needed.
+  // One call of the index: when it began, and until when the device would take. Reads the clock only when needed.
   class charge {
    public:
     charge(emulated& medium, thread_block& thread) noexcept : medium_(medium), thread_(thread) {}
@@ -232,7 +232,7 @@ class emulated : public wrapper<Inner> {
     charged.settle_after_loads();
   }
 
-  // `really_flush`: what the machine does meanwhile.
+  // `really_flush`: the machine's own operation.
   template <class Flush>
   void charge_flush(device_model& model, thread_block& mine, const void* start, std::size_t bytes,
                     Flush&& really_flush) noexcept {
@@ -250,7 +250,7 @@ class emulated : public wrapper<Inner> {
     const picoseconds end = model.fence(mine.state, mine.writes_until);
     const picoseconds now = clock_.now();
     mine.seen += now - mine.write_began;
-    // What the thread did between flush and fence is no lateness of this machine.
+    // The time between flush and fence is not lateness of this machine.
     owe(mine, std::max(end, time_of(mine, now)), now, unseen_write_);
     settle(mine);
   }
@@ -264,8 +264,8 @@ class emulated : public wrapper<Inner> {
     });
   }
 
-  // What one charge costs outside the two looks at the clock, which therefore do not see it: measured on a model and a
-  // thread that nobody else uses, median of several runs.
+  // Cost of one charge outside its two clock reads, which do not include it: measured on a model and a thread that are
+  // otherwise unused, median of several runs.
   template <class Charge>
   [[nodiscard]] std::int64_t unseen_by(Charge&& charge_line) {
     constexpr std::size_t runs = 15;
@@ -294,13 +294,14 @@ class emulated : public wrapper<Inner> {
     return blocks_.local([this](std::size_t) { return std::make_unique<thread_block>(profile_); });
   }
 
-  // Where the thread is when the clock says `now`. The epoch lies before the clock's zero, so that no thread that is
-  // late gets there.
+  // The thread's time when the clock reads `now`. The epoch lies before the clock's zero, so a late thread cannot reach
+  // it.
   [[nodiscard]] static picoseconds time_of(const thread_block& thread, picoseconds now) noexcept {
     return static_cast<picoseconds>(static_cast<std::int64_t>(now) + 2 * threshold + thread.debt);
   }
 
-  // The thread would be at `end`, and the clock says `now`; by the next charge, what this one did not see has passed.
+  // The thread would be at `end`, and the clock reads `now`; `unseen` picoseconds will have passed before the next
+  // charge.
   void owe(thread_block& thread, picoseconds end, picoseconds now, std::int64_t unseen) noexcept {
     const std::int64_t debt = static_cast<std::int64_t>(end) - 2 * threshold - static_cast<std::int64_t>(now) - unseen;
     thread_block::add(thread.charged, 1);
@@ -314,7 +315,7 @@ class emulated : public wrapper<Inner> {
     if (thread.debt > 0) settle(thread, clock_.now());
   }
 
-  // Waits for the debt that the thread had when the clock said `from`.
+  // Waits for the debt that the thread had at time `from`.
   void settle(thread_block& thread, picoseconds from) noexcept {
     const picoseconds until = from + static_cast<picoseconds>(thread.debt);
     picoseconds now = from;
@@ -335,7 +336,7 @@ class emulated : public wrapper<Inner> {
     return static_cast<const unsigned char*>(start) + (line > first ? line - first : 0);
   }
 
-  // Really reads a byte that the caller is about to read. Others may write it meanwhile, so it is read as an atomic.
+  // Reads a byte that the caller is about to read. Other threads may write it concurrently, so the read is atomic.
   static void touch(const unsigned char* address) noexcept {
     const auto byte = __atomic_load_n(address, __ATOMIC_RELAXED);
     asm volatile("" ::"r"(byte));
@@ -352,7 +353,7 @@ class emulated : public wrapper<Inner> {
   device_model model_;
   bool charges_reads_;
   const fast_clock& clock_;
-  // Picoseconds of a charge that it does not see itself.
+  // Picoseconds of a charge that it does not include itself.
   std::int64_t unseen_visit_ = 0;
   std::int64_t unseen_write_ = 0;  // a flush or copy, and its fence
   thread_blocks<thread_block> blocks_;

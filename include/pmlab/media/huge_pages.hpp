@@ -11,8 +11,8 @@ namespace pmlab::media {
 // Of a huge page of x86-64: 2 MiB.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-// Asks the kernel to back [start, start + bytes), private memory that was not touched yet, with huge pages as it is
-// touched. A kernel that has none to give uses small pages.
+// Requests huge pages from the kernel for [start, start + bytes), private memory that was not touched yet. The kernel
+// uses small pages if it has no huge ones.
 inline void use_huge_pages(void* start, std::size_t bytes) noexcept {
 #if defined(MADV_HUGEPAGE)
   madvise(start, bytes, MADV_HUGEPAGE);
@@ -23,8 +23,8 @@ inline void use_huge_pages(void* start, std::size_t bytes) noexcept {
 }
 
 // Asks the kernel to back the whole 2 MB units of [start, start + bytes) with huge pages now: a random access then
-// costs one page walk less. Works on tmpfs whatever the mount's `huge=` option says (Linux 6.1 and later); units that
-// the kernel cannot give stay on small pages. Returns false if the kernel does not know the request.
+// costs one page walk less. Works on tmpfs with any `huge=` option of the mount (Linux 6.1 and later); units for which
+// the kernel has no huge page stay on small pages. Returns false if the kernel does not support the request.
 inline bool collapse_to_huge_pages(void* start, std::size_t bytes) noexcept {
   constexpr int madv_collapse = 25;
   const auto first = (reinterpret_cast<std::uintptr_t>(start) + huge_page_bytes - 1) & ~(huge_page_bytes - 1);

@@ -1,4 +1,4 @@
-// DRAM as a medium, on a jemalloc arena of its own: huge pages, and one NUMA node where there is a choice.
+// DRAM as a medium, on a jemalloc arena of its own: huge pages, and one NUMA node if there are several.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -16,7 +16,7 @@
 
 namespace pmlab::media {
 
-// One jemalloc arena whose memory comes from the hooks below. Destroying it gives all of its memory back.
+// One jemalloc arena whose memory is allocated by the hooks below. Destroying it frees all of its memory.
 class jemalloc_blocks {
  public:
   // Throws pmlab::error: no such NUMA node, no arena.
@@ -27,7 +27,7 @@ class jemalloc_blocks {
                   "`pmlab doctor` lists the nodes");
     extent_hooks_t* const hooks = &hooks_.table;
     std::size_t bytes = sizeof arena_;
-    // jemalloc takes the address of the pointer, and so the pointer's size.
+    // jemalloc expects the address of the pointer, and so the pointer's size.
     constexpr std::size_t pointer_bytes = sizeof(void*);
     if (mallctl("arenas.create", &arena_, &bytes, const_cast<extent_hooks_t**>(&hooks), pointer_bytes) != 0)
       throw error("jemalloc could not make an arena", "close other media of this process");
@@ -46,7 +46,7 @@ class jemalloc_blocks {
   [[nodiscard]] std::size_t size_of(void* block, std::size_t /*bytes*/) const noexcept { return sallocx(block, 0); }
 
  private:
-  // jemalloc hands the table's address to every hook: what follows it is the hook's own.
+  // jemalloc passes the table's address to every hook: the members after it belong to the hook.
   struct hooks_and_settings {
     extent_hooks_t table;
     bool huge_pages;

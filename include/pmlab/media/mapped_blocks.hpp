@@ -7,10 +7,11 @@
 // A chunk holds blocks of one size. The address of a block, rounded down to 2 MB, is the address of its chunk's header:
 // `deallocate` finds size and owner there. Blocks beyond `largest_small_bytes` have a mapping of their own.
 //
-//   M1  A chunk belongs to one shelf, which its mutex guards. Threads take blocks from the shelf of their number, so two
-//       threads meet at a mutex only where one gives back a block that the other took, or beyond `shelf_count` threads.
+//   M1  A chunk belongs to one shelf, which its mutex guards. Threads allocate from the shelf of their number, so two
+//       threads contend for a mutex only if one frees a block that the other allocated, or beyond `shelf_count`
+//       threads.
 //   M2  A chunk is in its shelf's list of its size if and only if it has a free block.
-//   M3  A chunk without a live block goes back to the kernel, except for the last one of its size in the list.
+//   M3  A chunk without a live block is returned to the kernel, except for the last one of its size in the list.
 #pragma once
 
 #include <pmlab/base/linked.hpp>
@@ -82,11 +83,11 @@ class mapped_blocks {
     }
   }
 
-  // What `used()` counts: the bytes that were asked for, as the index counts them. Nodes and segments take just that;
-  // `room_of` has the rounding of odd sizes in it, an eighth at most.
+  // The sum behind `used()`: the bytes that were requested, as the index counts them. Nodes and segments take exactly
+  // that; `room_of` includes the rounding of odd sizes, an eighth at most.
   [[nodiscard]] std::size_t size_of(const void* /*block*/, std::size_t bytes) const noexcept { return bytes; }
 
-  // Bytes that `block` really takes.
+  // Bytes that `block` occupies.
   [[nodiscard]] std::size_t room_of(const void* block) const noexcept {
     const header& chunk = header_of(block);
     return chunk.block_bytes != 0 ? chunk.block_bytes : chunk.mapped_bytes - page_bytes;
@@ -116,7 +117,7 @@ class mapped_blocks {
     std::size_t size_class = 0;
     std::size_t live = 0;
     std::size_t touched = 0;  // blocks that were handed out at least once: the first ones of the chunk
-    void* free = nullptr;     // blocks that came back; each one's first word leads to the next
+    void* free = nullptr;     // freed blocks; the first word of each points to the next
     header* next_with_room = nullptr;
     header* previous_with_room = nullptr;
     header* next_of_all = nullptr;

@@ -1,7 +1,7 @@
-// The medium: where an index keeps its bytes, and what it costs to keep them there.
+// The medium: the memory that an index lives in, and the cost of accessing it.
 //
-// An index takes a medium as a template parameter and never asks what it is. Everything that differs between DRAM, a
-// pool of persistent memory, an emulated device and a counter of accesses is behind the operations below.
+// An index takes a medium as a template parameter and does not depend on its kind. All differences between DRAM, a pool
+// of persistent memory, an emulated device and a counter of accesses are behind the operations below.
 //
 //   medium          made of                                         header
 //   dram            pages of the kernel, or a jemalloc arena        media/dram.hpp
@@ -13,10 +13,10 @@
 //  * Words that are shared between threads or must survive a crash are `std::atomic<8 bytes>`, stored with release
 //    order where the order matters. Stores to one cache line become durable in the order in which they were made;
 //    stores to different lines only in the order that flush + fence enforce between them.
-//  * `flush` starts the write-back of lines; `fence` waits for the write-backs that this thread started. Only what was
-//    flushed and then fenced is certain to survive.
-//  * Blocks come from, and go back through, a `publication`: allocations, releases and 8-byte stores that a crash
-//    either keeps all or drops all. So nothing leaks, whatever the instant of the crash.
+//  * `flush` starts the write-back of lines; `fence` waits for the write-backs that this thread started. Only stores
+//    that were flushed and then fenced are persisted.
+//  * Blocks are allocated and freed through a `publication`: allocations, releases and 8-byte stores that a crash
+//    either keeps all or drops all. So nothing leaks, at any instant of the crash.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -40,16 +40,16 @@ struct usage {
   std::uint64_t capacity_bytes = 0;   // 0: no fixed limit
 };
 
-// A set of changes to a medium that becomes durable as one.
+// A set of changes to a medium that becomes durable atomically. (PMDK: reserve + publish.)
 //
 //   publication<M> change(medium);                    // nothing happens yet
 //   void* block = change.allocate(bytes, alignment);  // nullptr: no space; private until commit
 //   change.store(word, value);                        // `word` lives in the medium
-//   change.release(block, bytes);                     // goes back at commit
+//   change.release(block, bytes);                     // freed at commit
 //   change.commit();                                  // all of it, or (crash before) none of it; durable on return
 //
-// Destroyed without commit, it returns what it allocated and changes nothing. The blocks' own contents are the
-// caller's to persist before `commit`. Not thread-safe itself; any number of threads may each have one.
+// If it is destroyed without commit, its allocations are freed and nothing changes. The caller must persist the blocks'
+// contents before `commit`. Not thread-safe itself; any number of threads may each have one.
 template <class P>
 concept publication = requires(P& p, void* block, std::size_t bytes, std::atomic<std::uint64_t>& word) {
   { p.allocate(bytes, bytes) } -> std::same_as<void*>;
@@ -69,11 +69,11 @@ struct root {
   std::atomic<std::uint64_t>* word;  // in the medium; never nullptr
 };
 
-// What of a medium is optional. Each medium says which of these it has, and its concept checks that this is so: a class
-// that stands in between and forgets to pass one on does not compile. A search for the function alone would fall silent.
+// Optional operations of a medium. Each medium declares which of these it has, and its concept checks the declaration:
+// a wrapper that forgets to forward one does not compile. A `requires` for the function alone would silently be false.
 struct optional_parts {
-  bool operations = false;     // begin_operation(), end_operation(): told of each operation of a thread
-  bool prefetches = false;     // prefetch(start, bytes): told of reads that begin now
+  bool operations = false;     // begin_operation(), end_operation(): called around each operation of a thread
+  bool prefetches = false;     // prefetch(start, bytes): called for reads that begin now
   bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
 };
 
@@ -140,7 +140,7 @@ concept has_pointer_bound = requires(const M& m) {
 
 }  // namespace detail
 
-// Says which optional parts it has (`static constexpr optional_parts parts`), and has these and no others.
+// Declares its optional parts (`static constexpr optional_parts parts`), and has these and no others.
 template <class M>
 concept declares_its_parts = requires {
   { M::parts } -> std::convertible_to<optional_parts>;
@@ -154,7 +154,7 @@ template <class M>
 concept medium = requires(M& m, const M& cm, const void* address, void* target, std::size_t bytes, pointer<int> p,
                           const int* object, std::string_view name, std::string_view layout, std::uint64_t version) {
   requires declares_its_parts<M>;
-  // True if what was flushed and fenced survives the process.
+  // True if flushed and fenced stores survive the process.
   { M::durable } -> std::convertible_to<bool>;
   requires publication<typename M::publication>;
   // "dram", "pmem:/dev/shm/pool", "emulated:aep", ...: as a user would name it.
@@ -170,19 +170,19 @@ concept medium = requires(M& m, const M& cm, const void* address, void* target, 
   // Bulk copy, written back without a flush (a fence is still needed). Target 64-byte aligned; a multiple of 64 bytes.
   { m.copy(target, address, bytes) }
   noexcept;
-  // Says that the caller is about to read these bytes: empty, except where reads are counted or charged.
+  // Announces that the caller is about to read these bytes: empty, except where reads are counted or charged.
   { m.annotate_read(address, bytes) }
   noexcept;
-  // Finds, or adds, the root `name` (at most root_name_limit characters) of an index whose layout is `layout` (say
-  // "cceh") in `version`. Throws pmlab::error if the name belongs to another layout or version or the table is full.
-  // Thread-safe; durable on return.
+  // Finds, or adds, the root `name` (at most root_name_limit characters) of an index whose layout is `layout` (for
+  // example "cceh") in `version`. Throws pmlab::error if the name belongs to another layout or version or the table is
+  // full. Thread-safe; durable on return.
   { m.named_root(name, layout, version) } -> std::same_as<root>;
   { cm.used() } -> std::same_as<usage>;
 };
 
 namespace detail {
 
-// What may be flushed: an object, never a raw pointer to one. `flush(m, p)` with `T* p` would write back the line that
+// Only an object may be flushed, never a raw pointer to one. `flush(m, p)` with `T* p` would write back the line that
 // holds the pointer and leave the object in the cache; here it does not compile (defect A9).
 template <class T>
 concept flushable_object = !std::is_pointer_v<T> && !std::is_null_pointer_v<T> && !std::is_function_v<T>;
@@ -202,26 +202,26 @@ void persist(M& m, const T& object) noexcept {
   m.fence();
 }
 
-// Says that the caller is about to read `object`.
+// Announces that the caller is about to read `object`.
 template <medium M, detail::flushable_object T>
 void annotate_read(M& m, const T& object) noexcept {
   m.annotate_read(std::addressof(object), sizeof(T));
 }
 
-// Says that an operation of this thread begins on `m`, which is a medium or stands for one. For callers that measure, and
-// for background threads: media that charge for accesses do so between the two calls. Nothing on other media.
+// Announces that an operation of this thread begins on `m`, which is a medium or forwards to one. For callers that
+// measure, and for background threads: media that charge for accesses do so between the two calls. No effect on other
+// media.
 template <declares_its_parts M>
 void begin_operation(M& m) {
   if constexpr (M::parts.operations) m.begin_operation();
 }
-// The same at its end: what the device still owes is waited for.
+// Announces its end: waits out the time that the thread still owes to the device.
 template <declares_its_parts M>
 void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
 }
 
-// Asks for bytes that the caller will read soon: they come while it does something else. Media that count or charge
-// reads are told.
+// Prefetches bytes that the caller will read soon, while it continues. Media that count or charge reads are informed.
 template <medium M>
 void prefetch(M& m, const void* start, std::size_t bytes) noexcept {
   if constexpr (M::parts.prefetches) m.prefetch(start, bytes);
@@ -234,7 +234,7 @@ void prefetch(M& m, const T& object) noexcept {
 }
 
 // True if `p` can name `bytes` bytes of T in `m`: not null, aligned, and inside the medium as far as the medium knows
-// its bounds (`pointer_bound()`, one past the greatest word). For code that follows what may be corrupt.
+// its bounds (`pointer_bound()`, one past the greatest word). For code that follows possibly corrupt pointers.
 template <medium M, class T>
 [[nodiscard]] bool can_name(const M& m, pointer<T> p, std::uint64_t bytes = sizeof(T)) noexcept {
   if (!p || p.word() % alignof(T) != 0) return false;

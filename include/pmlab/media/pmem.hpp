@@ -1,8 +1,8 @@
 // Persistent memory as a medium: a libpmemobj pool on fsdax, devdax or tmpfs.
 //
-// What is flushed and fenced survives power failure on fsdax and devdax; on tmpfs and on ordinary files it survives the
-// death of the process only (see `survives()`). libpmemobj allocates; its publications are redo-logged, so that blocks
-// and the words that lead to them appear together or not at all.
+// Stores that were flushed and fenced survive power failure on fsdax and devdax; on tmpfs and on ordinary files they
+// survive the death of the process only (see `survives()`). libpmemobj allocates; its publications are redo-logged, so
+// that blocks and the words that point to them become durable atomically.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -46,7 +46,7 @@
 
 namespace pmlab::media {
 
-// What a pool is opened, or made, with.
+// Options for opening or creating a pool.
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
   bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
@@ -54,11 +54,11 @@ struct pmem_options {
   // hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
-  // slower and survives no more: the content of such a pool survives the death of the process only. libpmem knows this
-  // choice for a process only, not for a pool, and keeps that of the first pool that PMDK opens in it. So it is for
-  // programs whose PMDK pools are all pmlab's: a pool of another library on an ordinary file would lose its msync, and
-  // with it what it promises for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value
-  // of the user stands): no other thread may use it meanwhile. fsdax and devdax need no msync and ignore this.
+  // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
+  // this choice per process, not per pool, at the first pool that PMDK opens. Use it only if all PMDK pools of the
+  // process are pmlab's: a pool of another library on an ordinary file would lose its msync, and with it its guarantee
+  // for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value set by the user is kept):
+  // no other thread may use it during the call. fsdax and devdax need no msync and ignore this.
   bool bypass_msync = false;
 };
 
@@ -69,16 +69,15 @@ class pmem {
   static constexpr optional_parts parts{.pointer_bound = true};
   // Bytes of the smallest pool that libpmemobj makes.
   static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
-  // What libpmemobj calls the layout: that of the table of roots; each index has a layout of its own.
+  // libpmemobj's layout name, that of the table of roots; each index has a layout of its own.
   static constexpr const char* pool_layout = "pmlab-pool-1";
 
-  // Opens the pool at `path`, or makes it with options.create_bytes if there is no such file. A new pool appears under
-  // its name only when it is complete and durable (pool_name.hpp): a crash while it is made leaves nothing that looks like
-  // a pool, and on fsdax a power failure after this returned leaves the pool. A pool that is complete and lost its name in
-  // a power failure gets it back, whatever create_bytes says.
-  // Throws pmlab::error: no such pool, not a pool, another layout, truncated or corrupted, no space, open elsewhere. Then
-  // the file is closed and unlocked again. A file whose bytes are damaged may make libpmemobj itself fault or hang:
-  // probe_pool.hpp tries that in another process.
+  // Opens the pool at `path`, or creates it with options.create_bytes if the file does not exist. A new pool gets its
+  // name only when it is complete and durable (pool_name.hpp): a crash before that leaves nothing that looks like a
+  // pool, and on fsdax a power failure after this returned leaves the pool. A complete pool that lost its name in a
+  // power failure gets it back, for any create_bytes. Throws pmlab::error: no such pool, not a pool, another layout,
+  // truncated or corrupted, no space, open elsewhere; the file is then closed and unlocked. Damaged bytes in a file may
+  // make libpmemobj itself crash or hang: probe_pool.hpp tests that in another process.
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
     descriptor file = opened_file();
     const bool made = !file.is_open() && !find_or_make(options, file);

@@ -1,33 +1,33 @@
-// Epochs: when may memory that a thread took out of a shared structure be used again? After Fraser, 2004 [FRASER].
+// Epoch-based reclamation: memory that was unlinked is freed when no reader can use it. After Fraser, 2004 [FRASER].
 //
 //   sync::epochs domain;                       // one per structure
-//   { const auto guard = domain.pin(); ... }   // what is reachable now stays readable until the guard goes
-//   domain.retire([=] { give_back(node); });   // after the node was unlinked: runs once nobody can be reading it
-//   domain.reclaim();                          // before an answer "no space": runs at once all that may run
+//   { const auto guard = domain.pin(); ... }   // reachable nodes stay readable until the guard is destroyed
+//   domain.retire([=] { give_back(node); });   // after the node was unlinked: runs once no reader can use the node
+//   domain.reclaim();                          // before returning "no space": runs at once all functions that may run
 //
-// Use them where readers follow pointers without a lock and nodes are freed: a reader holds one guard per operation.
+// Use it if readers follow pointers without a lock and nodes are freed: a reader holds one guard per operation.
 //
-// Thread safety: everything from any number of threads, except `drain`. A thread that ends leaves its place, and what
-// it retired, to the next new thread.
+// Thread safety: everything from any number of threads, except `drain`. The place of an ended thread, and the functions
+// that it retired, are reused by the next new thread.
 //
-// Progress: `pin` and the end of a guard are wait-free (but for a thread's first call, which registers it under a
-// mutex). `retire` is wait-free but for allocation, for the functions that it runs, and while `reclaim` takes a few
-// functions out of this thread's list. No thread waits for a guard of another one without bound: while some thread stays
-// pinned, functions only wait longer, and take memory.
+// Progress: `pin` and the end of a guard are wait-free (except a thread's first call, which registers it under a
+// mutex). `retire` is wait-free except for allocation, for the functions that it runs, and while `reclaim` removes a
+// few functions from this thread's list. No thread waits for a guard of another one without bound: while a thread stays
+// pinned, functions only wait longer, and use memory.
 //
-// Memory: a thread keeps what it retired until its own later calls of `retire` or a call of `reclaim` by any thread:
-// about two batches, if guards are short.
+// Memory: a thread keeps its retired functions until its own later calls of `retire` or a call of `reclaim` by any
+// thread: about two batches, if guards are short.
 //
 // Order (E1, E2: by a locked instruction, which on x86 is a full fence):
-//   E1  A thread announces the epoch that it saw before it reads anything of the structure.
+//   E1  A thread announces the epoch that it read before it reads anything of the structure.
 //   E2  A function is stamped with the epoch as it is after the unlinking that precedes `retire`.
-//   E3  The epoch goes from e to e + 1 only after every place was seen empty or at e, one after the other. So, if it is
-//       x when a guard announces itself, it comes to x + 1 at most before the guard has gone: the step to x + 1 may
-//       have looked before, the step to x + 2 could only have looked after.
-//   E4  A function stamped r runs at r + 2 or later. A guard that may lead to the memory announced itself before the
+//   E3  The epoch advances from e to e + 1 only after every place was found empty or at e, one after the other. So, if
+//       it is x when a guard announces itself, it advances to x + 1 at most before the guard ends: the step to x + 1
+//       may have checked the place before, the step to x + 2 can only check it after.
+//   E4  A function stamped r runs at r + 2 or later. A guard that may reach the memory announced itself before the
 //       unlinking (E1), at an epoch x <= r (E2), and holds the epoch at r + 1 or below (E3).
-//   E5  A guard that ends empties its place with release order, and whoever moves the epoch on reads it with acquire
-//       order: all that it read was read before a function runs that waited for it.
+//   E5  A guard that ends empties its place with release order, and the thread that advances the epoch reads it with
+//       acquire order: all reads of the guard happen before a function runs that waited for it.
 //   E6  A thread's list is read and changed with its `busy` held, by its owner or by `reclaim`; functions run with
 //       nothing held. So each runs once, on a thread that acquired `busy` after the owner had released it, and sees all
 //       that the owner did before `retire`. The exchange that acquires `busy` is the locked instruction of E2.
@@ -51,16 +51,16 @@
 
 namespace pmlab::sync {
 
-// Keeps what readers may still hold until none of them can. Thread safety: everything but construction and destruction.
-// Progress: readers (`pin`) wait for nobody; of writers one at a time looks what can go.
+// Keeps retired memory until no reader can use it. Thread safety: everything but construction and destruction.
+// Progress: readers (`pin`) never wait; one writer at a time searches for functions that may run.
 class epochs {
   struct participant;
 
  public:
-  // Functions that a thread retires before it looks again whether some can run.
+  // Functions that a thread retires before it checks again whether some may run.
   static constexpr std::size_t usual_batch = 64;
 
-  // `batch`: functions that a thread retires before it looks again whether some can run; at least 1.
+  // `batch`: functions that a thread retires before it checks again whether some may run; at least 1.
   explicit epochs(std::size_t batch = usual_batch) : batch_(batch) {}
   epochs(const epochs&) = delete;
   epochs& operator=(const epochs&) = delete;
@@ -90,11 +90,11 @@ class epochs {
     return guard(mine);
   }
 
-  // Runs `function()` once every guard that exists now is gone: in a later `retire` of this thread (or of the one that
-  // takes its place), in `reclaim`, on the thread that calls that, or in `drain`. With or without a guard of one's own.
-  // The function may retire others; it must not throw. Functions of one thread may run at the same time on two, in any
-  // order. It is copied as bytes: what it captures is trivially copyable and takes at most `most_bytes`.
-  // False: no memory; the function was dropped.
+  // Runs `function()` once every guard that exists now has ended: in a later `retire` of this thread (or of the one
+  // that takes its place), in `reclaim`, on the calling thread, or in `drain`. The caller may hold a guard. The
+  // function may retire others; it must not throw. Functions of one thread may run concurrently on two threads, in any
+  // order. It is copied as bytes: its captures are trivially copyable and take at most `most_bytes`. Returns false if
+  // there is no memory; the function was dropped.
   template <class Function>
   bool retire(Function function) {
     static_assert(std::is_trivially_copyable_v<Function> && std::is_trivially_destructible_v<Function> &&
@@ -114,7 +114,7 @@ class epochs {
     if (++mine.since_last_look >= batch_) {
       mine.since_last_look = 0;
       try_advance();
-      // Called by a function that runs: the loop that runs it goes on to what it retired.
+      // Called by a running function: the outer loop also runs the functions that it retired.
       if (!mine.running && !draining_) run_as(mine, [&] { run_due(mine, epoch_.load(std::memory_order_acquire)); });
     }
     return true;
@@ -140,8 +140,8 @@ class epochs {
     return ran;
   }
 
-  // Runs every retired function, those that are retired meanwhile included. Only when no guard exists and no other
-  // thread calls anything.
+  // Runs every retired function, including those retired during the call. REQUIRES: no guard exists and no other thread
+  // calls anything.
   void drain() {
     draining_ = true;  // functions that these retire do not run within them
     for (bool again = true; again;) {
@@ -163,7 +163,7 @@ class epochs {
     return result;
   }
 
-  // Of a function that is retired, with what it holds: it is kept without an allocation of its own.
+  // Bytes of a retired function with its captures: it is stored without an allocation of its own.
   static constexpr std::size_t most_bytes = 48;
 
  private:
@@ -177,7 +177,7 @@ class epochs {
     std::uint64_t epoch;
   };
 
-  // What belongs to one thread. Others read `announced`, `waiting` and `next`, and take from `list` (E6).
+  // The state of one thread. Other threads read `announced`, `waiting` and `next`, and remove from `list` (E6).
   struct alignas(64) participant {
     std::atomic<std::uint64_t> announced{nowhere};
     std::size_t depth = 0;  // of nested guards
@@ -206,7 +206,7 @@ class epochs {
       return true;
     }
 
-    // Takes out functions that may run in `epoch`, as many as `out` has room for; returns how many.
+    // Removes functions that may run in `epoch`, as many as `out` has room for; returns their number.
     [[nodiscard]] std::size_t take(std::uint64_t epoch, std::span<retired> out) noexcept {
       std::size_t taken = 0;
       while (taken < out.size() && first_waiting < list.size() &&
@@ -238,7 +238,7 @@ class epochs {
     }
   }
 
-  // `work` runs functions: what these retire does not run within them.
+  // `work` runs functions: a function that these retire does not run within them.
   template <class Work>
   static void run_as(participant& mine, Work&& work) {
     mine.running = true;

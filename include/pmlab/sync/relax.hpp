@@ -1,12 +1,12 @@
-// What a thread does while it waits for another one.
+// Backoff of a busy wait.
 #pragma once
 
 #include <thread>
 
 namespace pmlab::sync {
 
-// One step of a busy wait. The first steps only tell the core that it spins; later ones give the core away, since the
-// thread waited for may need it (more threads than cores). One object per wait.
+// One step of a busy wait. The first steps execute a pause instruction; later ones yield the core, since the thread
+// waited for may need it (more threads than cores). One object per wait.
 class backoff {
  public:
   // Waits some nanoseconds, or lets another thread run.

@@ -12,7 +12,7 @@
 
 namespace pmlab::sync {
 
-// How many threads an index may use to recover, unless its user says otherwise.
+// Threads that an index may use to recover, by default.
 [[nodiscard]] inline unsigned recovery_threads() noexcept {
   constexpr unsigned most = 16;
   if constexpr (platform::recovery_threads != 0) return platform::recovery_threads;
@@ -29,7 +29,7 @@ inline void run_on_threads(std::size_t threads, void (*work)(void*), void* conte
     helpers.reserve(threads);
     while (helpers.size() + 1 < threads) helpers.emplace_back(work, context);
   } catch (const std::system_error&) {
-    // Those that there are do it.
+    // The threads started so far do the work.
   } catch (const std::bad_alloc&) {
   }
   work(context);
@@ -38,8 +38,8 @@ inline void run_on_threads(std::size_t threads, void (*work)(void*), void* conte
 
 }  // namespace detail
 
-// Calls body(i) for every i < count, from up to `threads` threads, this one among them; fewer where the system gives no
-// more. `body` must not throw. Threads take `grain` turns at a time, in ascending order.
+// Calls body(i) for every i < count, from up to `threads` threads including the caller; fewer if the system provides no
+// more. `body` must not throw. Threads take `grain` iterations at a time, in ascending order.
 template <class Body>
 void run_in_parallel(unsigned threads, std::size_t count, std::size_t grain, Body&& body) {
   std::atomic<std::size_t> next{0};

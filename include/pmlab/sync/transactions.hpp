@@ -1,8 +1,8 @@
 // Hardware transactions (Intel RTM), where the processor has them.
 //
-// A policy for code that also works without: `attempt(body)` runs `body` as one transaction and says whether it took
-// effect. What a transaction wrote and read is then atomic; if it did not take effect, it left no trace. A processor
-// never promises that a transaction succeeds, so the caller always has another way.
+// A policy for code that also works without transactions: `attempt(body)` runs `body` as one transaction and returns
+// whether it committed. Its reads and writes are then atomic; otherwise it left no trace. A processor never guarantees
+// that a transaction commits, so the caller must have a fallback.
 #pragma once
 
 #include <pmlab/base/platform.hpp>
@@ -42,18 +42,18 @@ struct no_transactions {
   static void give_up() noexcept {}
 };
 
-// Thread safety: all of it. Progress: `attempt` never waits. Experimental: nothing takes it by default, and no machine of
-// the project has the instructions, so that no test has seen one of its transactions succeed.
+// Thread safety: all of it. Progress: `attempt` never waits. Experimental: no index uses it by default, and no machine
+// of the project has the instructions, so no test has seen one of its transactions commit.
 class hardware_transactions {
  public:
-  // Asks the processor once. Many that say yes abort every transaction (microcode that took TSX away), so a few empty
-  // ones are tried.
+  // Tests the processor once. Many that report RTM abort every transaction (a microcode update disabled TSX), so a few
+  // empty transactions are tried.
   [[nodiscard]] static bool available() noexcept {
     static const bool answer = probe();
     return answer;
   }
 
-  // True if the processor says that it has them.
+  // True if the processor reports RTM.
   [[nodiscard]] static bool advertised() noexcept {
 #if defined(__x86_64__)
     constexpr unsigned rtm_bit = 1U << 11;
@@ -67,8 +67,8 @@ class hardware_transactions {
 #endif
   }
 
-  // Runs body() as a transaction, some times if others interfere. `body` must not be changed by running again, and has
-  // to be harmless if it sees any words that others are about to change: they end it.
+  // Runs body() as a transaction, and retries a few times if others interfere. `body` must be repeatable, and must be
+  // harmless if it reads words that other threads are changing: such a conflict aborts it.
   template <class Body>
   [[gnu::target("rtm")]] static bool attempt(Body&& body) {
     if (!available()) return false;
@@ -95,7 +95,7 @@ class hardware_transactions {
   }
 
  private:
-  // What the instruction answers. Builtins, since <immintrin.h> takes a third of a second to compile.
+  // The instruction's status codes. Builtins, since <immintrin.h> takes a third of a second to compile.
   static constexpr unsigned started = ~0U;
   static constexpr unsigned may_succeed_yet = 1U << 1;
 

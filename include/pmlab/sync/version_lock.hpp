@@ -1,13 +1,13 @@
-// Version locks: writers exclude each other, readers write nothing and check afterwards.
+// Version locks: writers exclude each other, readers write nothing and validate afterwards.
 //
-// A reader takes the version, reads, and asks whether the version still stands. A writer holds the lock until all that
-// it changed is durable. So whatever a validated reader saw was durable before the reader answered: this is how the
-// lock-free reads of pmlab's indexes keep their promise across a crash (strict durable linearizability).
+// A reader reads the version, reads the data, and checks that the version is unchanged. A writer holds the lock until
+// all its changes are durable. So whatever a validated reader read was durable before the reader returned: this is how
+// the lock-free reads of pmlab's indexes keep their guarantee across a crash (strict durable linearizability).
 //
 // Locks live in DRAM, in a table of stripes that is indexed by the position of the protected object: none is ever
 // stored in PM (defects A3, C5, F14, P5), and none needs to grow with the index (L12). Two objects may share a stripe:
-// a thread holds one stripe at a time, or takes several, each once, in the order of their addresses: so that sharing
-// costs time but cannot deadlock.
+// a thread holds one stripe at a time, or takes several, each once, in the order of their addresses: sharing costs time
+// but cannot deadlock.
 #pragma once
 
 #include <pmlab/sync/relax.hpp>
@@ -22,7 +22,7 @@ namespace pmlab::sync {
 
 // Progress: `lock` waits for the holder; `read_begin` waits while a writer holds the lock; validation never waits.
 //
-// The words that it protects must be atomics, read with acquire and written with release order. Then a reader that saw
+// The words that it protects must be atomics, read with acquire and written with release order. Then a reader that read
 // any word of a writer also sees that writer's lock (or a later version), and fails its validation: no separate memory
 // fence is needed, on x86 both are plain loads and stores.
 class version_lock {
@@ -34,7 +34,7 @@ class version_lock {
     return version;
   }
 
-  // True if no writer came since `read_begin` returned `version`: all that was read in between is consistent and
+  // True if no writer held the lock since `read_begin` returned `version`: all data read in between is consistent and
   // durable.
   [[nodiscard]] bool read_validate(std::uint64_t version) const noexcept {
     return word_.load(std::memory_order_acquire) == version;
@@ -43,7 +43,7 @@ class version_lock {
   // True while a writer is inside.
   [[nodiscard]] bool is_held() const noexcept { return (word_.load(std::memory_order_acquire) & held) != 0; }
 
-  // Waits until no other writer is inside, and goes in. Not recursive, not fair.
+  // Waits until no other writer holds the lock, and acquires it. Not recursive, not fair.
   void lock() noexcept {
     for (backoff wait;; wait.pause()) {
       std::uint64_t version = word_.load(std::memory_order_relaxed);
@@ -52,7 +52,7 @@ class version_lock {
     }
   }
 
-  // Releases the lock and tells readers that something changed.
+  // Releases the lock and increments the version.
   void unlock() noexcept { word_.store(word_.load(std::memory_order_relaxed) + held, std::memory_order_release); }
 
  private:

@@ -80,7 +80,7 @@ void salvage(const Medium& medium, std::uint64_t root_word, Function&& function)
   std::size_t lost = 0;
   for (const bool covered : is_covered) lost += covered ? 0 : 1;
   if (lost == 0 && damaged == 0) return;
-  throw corrupt(std::to_string(damaged) + " slots hold what cannot be there, and " + std::to_string(lost) + " of " +
+  throw corrupt(std::to_string(damaged) + " slots hold impossible words, and " + std::to_string(lost) + " of " +
                 std::to_string(count) + " directory entries lead nowhere");
 }
 

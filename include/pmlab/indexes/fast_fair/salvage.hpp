@@ -202,7 +202,7 @@ class salvager {
   void note_what_is_wrong(const stretch& s, const slots_found& found) {
     if (found.wrong != 0)
       add(std::to_string(found.wrong) + " slots of node " + std::to_string(s.from.word()) +
-          " hold what cannot be there");
+          " hold impossible words");
   }
 
   // ---- what no way leads to ----

@@ -84,7 +84,7 @@ void salvage(const Medium& medium, std::uint64_t root_word, Function&& function)
       }
     }
   if (lost == 0 && damaged == 0) return;
-  throw corrupt(std::to_string(damaged) + " slots hold what cannot be there, and " + std::to_string(lost) +
+  throw corrupt(std::to_string(damaged) + " slots hold impossible words, and " + std::to_string(lost) +
                 " of its levels are lost");
 }
 

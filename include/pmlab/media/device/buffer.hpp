@@ -39,7 +39,7 @@ class granule_buffer {
     return nullptr;
   }
 
-  // Adds a granule that is not here. `evicted_dirty` says whether the one that had to leave was dirty.
+  // Adds a granule that is not buffered. Sets `evicted_dirty` to whether the evicted one was dirty.
   [[nodiscard]] buffered_granule& insert(std::uint64_t granule, bool& evicted_dirty) noexcept {
     link at = used_;
     evicted_dirty = false;

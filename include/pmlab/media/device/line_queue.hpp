@@ -1,4 +1,4 @@
-// Lines that wait for a DIMM to take them.
+// Lines that wait for a DIMM to accept them.
 #pragma once
 
 #include <pmlab/base/random.hpp>
@@ -15,7 +15,7 @@ class line_queue {
  public:
   [[nodiscard]] bool full() const noexcept { return size_ == capacity; }
 
-  // `due`: when the DIMM can take a line. Not when full.
+  // `due`: when the DIMM can accept a line. REQUIRES: not full.
   void add(std::uint64_t line, std::uint64_t due) noexcept {
     lines_[(first_ + size_) % capacity] = line;
     dues_[(first_ + size_) % capacity] = due;
@@ -25,10 +25,10 @@ class line_queue {
   // True if a line can be taken at `now`.
   [[nodiscard]] bool due(std::uint64_t now) const noexcept { return size_ != 0 && dues_[first_] <= now; }
 
-  // When the DIMM takes the next one. Not when empty.
+  // When the DIMM accepts the next one. REQUIRES: not empty.
   [[nodiscard]] std::uint64_t next_due() const noexcept { return dues_[first_]; }
 
-  // Takes one of them. Not when empty.
+  // Removes one of them. REQUIRES: not empty.
   [[nodiscard]] std::uint64_t take_any() noexcept {
     std::uint64_t& chosen = lines_[(first_ + chance_.next() % (size_ * older_of_32 / 32 + 1)) % capacity];
     const std::uint64_t line = chosen;

@@ -1,7 +1,7 @@
-// What an access to a memory device costs: given times, it answers with times.
+// The cost of accesses to a memory device: the model is given times and returns times.
 //
-// One model for two clocks. It never looks at a clock itself: `emulated` hands it the real one, a simulator a virtual
-// one. The same calls with the same times give the same answers, to the picosecond.
+// One model for two clocks. It never reads a clock itself: `emulated` passes the real time, the simulator a virtual
+// one. The same calls with the same times return the same results, to the picosecond.
 //
 // A thread's side                            A DIMM's side, shared by all threads
 //   CPU cache: tags of the lines it holds      channel: one line at a time, each way
@@ -10,9 +10,9 @@
 //   lines stored to and not yet there          media: busy for every granule read or written, however little of it
 //   lines written back and not yet fenced
 //
-// What follows from this, and is not put in: the price of small random accesses (a whole granule each), the fall of
-// bandwidth with threads (lines arrive out of order, more granules are open than the buffer holds), the
-// price of reading what was just written back, reads and writes in each other's way.
+// Emergent, not built in: the price of small random accesses (a whole granule each), the fall of bandwidth with threads
+// (lines arrive out of order, more granules are open than the buffer holds), the price of reading data that was just
+// written back, interference of reads and writes.
 //
 // Two waits for the same instant are taken as the longer one, never as their sum.
 //
@@ -38,8 +38,8 @@
 
 namespace pmlab::media {
 
-// A time on whichever clock the model runs, and differences of it. Whole numbers, so that no machine rounds otherwise
-// than another; 2^64 of them are 213 days.
+// A time on the clock of the model, and differences of times. Integers, so that every machine rounds alike; 2^64 of
+// them are 213 days.
 using picoseconds = std::uint64_t;
 
 [[nodiscard]] inline picoseconds to_picoseconds(double ns) noexcept {
@@ -54,7 +54,7 @@ class device_model {
   static constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
   static constexpr std::uint64_t page_entries = 1536;
 
-  // What belongs to one thread. Not thread-safe.
+  // The state of one thread. Not thread-safe.
   class thread_state {
    public:
     explicit thread_state(const device_profile& profile)
@@ -71,7 +71,7 @@ class device_model {
       std::uint64_t line = 0;
       picoseconds done = 0;
     };
-    // When lines that are under way to a DIMM are taken. A line takes the place of the one that has waited longest.
+    // When the lines under way to a DIMM are accepted. A new line replaces the one that has waited longest.
     struct places {
       explicit places(std::uint64_t count) : taken(count) {}
 
@@ -126,7 +126,7 @@ class device_model {
         wear_writes_(profile.wear_writes),
         has_translation_(profile.translation_buffer_entries != 0),
         flush_drops_(profile.flush_drops_cached_line) {
-    // The chance that a granule keeps its place while others take any of all places.
+    // The probability that a granule keeps its place while others take any of all places.
     const auto places = static_cast<double>(profile.buffer_granules);
     for (double kept = 1; granule_shift_ != 0 && kept > 1e-3; kept *= 1 - 1 / places) kept_.push_back(kept);
     if (kept_.empty()) kept_.push_back(1);
@@ -134,18 +134,18 @@ class device_model {
     for (std::uint64_t i = 0; i < profile.dimms; ++i) dimms_.push_back(std::make_unique<dimm>(profile));
   }
 
-  // True if the CPU's cache holds the line and nothing is under way for it: reading it costs what the CPU costs.
+  // True if the CPU's cache holds the line and no access to it is under way: a read costs the CPU's time only.
   [[nodiscard]] bool cached(thread_state& thread, std::uintptr_t line, picoseconds now) const noexcept {
     return now >= thread.reads_done_ && thread.cache_.touch_if_present(line / cache_line_bytes);
   }
 
-  // A read that begins at `now`. Returns when the data is there: `now` if the CPU's cache holds it. Whoever depends on
-  // the data waits until then; reads that do not depend on each other begin at the same time, or are prefetched.
+  // A read that begins at `now`. Returns when the data has arrived: `now` if the CPU's cache holds it. A caller that
+  // depends on the data must wait until then; independent reads begin at the same time, or are prefetched.
   [[nodiscard]] picoseconds read(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
     return read(thread, line, now, line / page_bytes);
   }
 
-  // The same where lines have other names than the CPU has for them: `page` tells its 2 MB pages apart.
+  // The same if the line's physical name differs from its address: `page` identifies its 2 MB page.
   [[nodiscard]] picoseconds read(thread_state& thread, std::uintptr_t line, picoseconds now,
                                  std::uint64_t page) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
@@ -155,8 +155,8 @@ class device_model {
     return fetch_into(thread, thread.reads_, thread.next_read_, n, begin, page).done;
   }
 
-  // A read whose data nobody waits for yet, from `now`. Returns when the thread goes on: later than `now` if too many
-  // reads are under way already. A `read` of the same line later waits only for what is left.
+  // A read whose data is not needed yet, from `now`. Returns when the thread continues: later than `now` if too many
+  // reads are under way. A later `read` of the same line waits only for the rest.
   [[nodiscard]] picoseconds prefetch(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
     const auto touched = thread.cache_.touch(n, false);
@@ -166,7 +166,7 @@ class device_model {
   }
 
   // A store that begins at `now`: a line that the CPU's cache does not hold is fetched first. Returns when the thread
-  // goes on, which is before the line is there unless too many stores wait already.
+  // continues, which is before the line has arrived unless too many stores wait.
   [[nodiscard]] picoseconds store(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
     const auto touched = thread.cache_.touch(n, true);
@@ -175,7 +175,7 @@ class device_model {
     return fetch_into(thread, thread.stores_, thread.next_store_, n, begin, line / page_bytes).goes_on;
   }
 
-  // clwb of a line that was stored to, at `now`. Returns when the thread goes on: later than `now` if the device does
+  // clwb of a line that was stored to, at `now`. Returns when the thread continues: later than `now` if the device does
   // not keep up.
   [[nodiscard]] picoseconds write_back(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
@@ -208,8 +208,8 @@ class device_model {
     return done;
   }
 
-  // Granules that the media of all DIMMs read and wrote so far: amplification is these times granule_bytes over the
-  // bytes asked for.
+  // Granules that the media of all DIMMs have read and written: amplification is these times granule_bytes over the
+  // bytes requested.
   struct media_work {
     std::uint64_t granules_read = 0;
     std::uint64_t granules_written = 0;
@@ -225,7 +225,7 @@ class device_model {
 
  private:
   static constexpr std::uint64_t lines_per_entry = 4096 / cache_line_bytes;
-  static constexpr std::uint64_t lines_per_wear_block = 65536 / cache_line_bytes;  // what is moved at a time
+  static constexpr std::uint64_t lines_per_wear_block = 65536 / cache_line_bytes;  // unit of wear levelling
 
   // One direction of a DIMM's link: a line at a time.
   struct channel {
@@ -279,7 +279,7 @@ class device_model {
 
   struct fetched {
     picoseconds goes_on;  // when the thread has a free slot again
-    picoseconds done;     // when the line is there
+    picoseconds done;     // when the line has arrived
   };
 
   // `bytes` is a power of two.
@@ -296,7 +296,7 @@ class device_model {
     return std::uint64_t{1} << (n & ((std::uint64_t{1} << granule_shift_) - 1));
   }
 
-  // When the line that was asked for earlier is there; 0 if none is under way.
+  // When the line that was requested earlier arrives; 0 if none is under way.
   [[nodiscard]] static picoseconds under_way(const thread_state& thread, std::uint64_t n) noexcept {
     picoseconds done = 0;
     for (const auto& s : thread.reads_)
@@ -307,7 +307,7 @@ class device_model {
   }
 
   // Takes the next of a thread's slots and fetches the line. A thread that waits until `goes_on` always finds its slot
-  // free, so that requests reach the DIMM in the order of their times.
+  // free, so requests reach the DIMM in the order of their times.
   [[nodiscard]] fetched fetch_into(thread_state& thread, std::vector<thread_state::slot>& slots, std::size_t& next,
                                    std::uint64_t n, picoseconds now, std::uint64_t page) noexcept {
     auto& slot = slots[next];
@@ -321,7 +321,7 @@ class device_model {
     return {std::max(begin, slots[next].done), slot.done};
   }
 
-  // When the CPU knows the physical address.
+  // When the CPU has translated the address.
   [[nodiscard]] picoseconds walked(thread_state& thread, std::uint64_t page, picoseconds now) const noexcept {
     if (page_walk_ == 0) return now;
     if (!thread.pages_.touch(page, false).hit) {
@@ -335,7 +335,7 @@ class device_model {
     const std::uint64_t granule = n >> granule_shift_;
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
-    // What was written before is where the DIMM looks for it.
+    // Earlier writes are already in the DIMM's buffer.
     while (d.queue.due(now)) take_line(d);
     const picoseconds channel_wait = d.reads.take(now, read_transfer_);
     buffered_granule* entry = d.buffer.find(granule);
@@ -363,9 +363,9 @@ class device_model {
     return entry->ready;
   }
 
-  // Whether a granule that is on its way to the buffer has to leave it again before the line's turn comes. Reads that
-  // wait hold places of the buffer; those beyond the ones that the DIMM has in order take any place. While the media
-  // writes, reads wait longer for it than for each other, and all lines of a granule are there by its turn.
+  // Whether a granule that is on its way to the buffer is evicted again before the line's turn. Waiting reads hold
+  // places of the buffer; those beyond the ones that the DIMM has in order take any place. While the media writes,
+  // reads wait longer for it than for each other, and all lines of a granule have arrived by its turn.
   [[nodiscard]] bool lost(dimm& d, picoseconds now) const noexcept {
     d.media.advance(now);
     const picoseconds waiting = d.media.reads_waiting();
@@ -374,7 +374,7 @@ class device_model {
     return d.chance.unit() >= kept_[std::min<std::uint64_t>(places, kept_.size() - 1)];
   }
 
-  // When the DIMM knows where on its media the line lies.
+  // When the DIMM has translated the line's address to its media.
   [[nodiscard]] picoseconds translated(dimm& d, std::uint64_t n, picoseconds now) const noexcept {
     if (!has_translation_) return now;
     const std::uint64_t entry = n / lines_per_entry;
@@ -401,7 +401,7 @@ class device_model {
   [[nodiscard]] picoseconds arrive(std::uint64_t n, picoseconds now) noexcept {
     dimm& d = dimm_of(n);
     const dimm_lock lock(d);
-    // Lines that have waited go to the buffer in no order that they came in.
+    // Lines that have waited enter the buffer in random order.
     while (d.queue.due(now) || d.queue.full()) take_line(d);
     d.media.advance(now);
     const picoseconds wait =
@@ -410,8 +410,8 @@ class device_model {
     return wait;
   }
 
-  // A line that has waited is put to the others of its granule, at the time when its turn came: the DIMM goes on working
-  // while nobody asks it for anything.
+  // A line that has waited is merged with the others of its granule, at the time of its turn: the DIMM continues to
+  // work between requests.
   void take_line(dimm& d) noexcept {
     const picoseconds now = d.queue.next_due();
     const std::uint64_t n = d.queue.take_any();
@@ -423,8 +423,8 @@ class device_model {
     entry->dirty = true;
   }
 
-  // How long a line waits because the media under it is being moved elsewhere: what is written much more often than
-  // all else together wears out.
+  // How long a line waits because the media under it is being moved by wear levelling: lines that are written much more
+  // often than all others together wear out.
   [[nodiscard]] picoseconds worn(dimm& d, std::uint64_t n, picoseconds now) const noexcept {
     if (wear_move_ == 0) return 0;
     const std::uint64_t block = n / lines_per_wear_block;
@@ -445,9 +445,9 @@ class device_model {
     return 0;
   }
 
-  // When a thread goes on after line `n`, which its DIMM takes at `taken`, if its next place is free at `place`. Lines of
-  // one thread go to one DIMM at a time [fit]: threads that write in order then follow each other from DIMM to DIMM,
-  // where with lines at two of them at once they would gather at one and leave the others idle.
+  // When a thread continues after line `n`, which its DIMM accepts at `taken`, if its next place is free at `place`.
+  // Lines of one thread are sent to one DIMM at a time [fit]: threads that write in order then follow each other from
+  // DIMM to DIMM; with lines at two of them at once they would gather at one and leave the others idle.
   [[nodiscard]] picoseconds goes_on(std::uint64_t n, picoseconds taken, picoseconds place) const noexcept {
     return dimm_number(n + 1) == dimm_number(n) ? place : taken;
   }
@@ -455,7 +455,7 @@ class device_model {
   // The CPU's cache gives a dirty line away. Returns when it is gone.
   [[nodiscard]] picoseconds evict(std::uint64_t n, picoseconds now) noexcept { return now + arrive(n, now); }
 
-  // A line leaves the thread for its DIMM at `begin`. Returns when the DIMM takes it.
+  // A line leaves the thread for its DIMM at `begin`. Returns when the DIMM accepts it.
   [[nodiscard]] picoseconds deliver(thread_state& thread, std::uint64_t n, picoseconds begin,
                                     picoseconds accept) noexcept {
     const picoseconds taken = begin + arrive(n, begin);

@@ -1,8 +1,8 @@
-// A device profile: the figures by which the device model tells one kind of memory from another.
+// A device profile: the parameters of the device model for one kind of memory.
 //
-// Plain data. The model (media/device/model.hpp) gives the figures their meaning; docs/device-profiles.md tells how to
-// measure and edit them. The profiles that come with pmlab are the files of profiles/, compiled in, so that a program
-// finds them wherever it runs.
+// Plain data. The model (media/device/model.hpp) defines the meaning of the parameters; docs/device-profiles.md
+// describes how to measure and edit them. The profiles that come with pmlab are the files of profiles/, compiled in, so
+// that a program finds them in every installation.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@
 
 namespace pmlab::media {
 
-// Times in nanoseconds on an idle device, unless said otherwise. A "granule" is what the device's media reads and
-// writes at a time: 256 B on Optane, a cache line elsewhere.
+// Times in nanoseconds on an idle device, unless noted. A "granule" is the unit in which the device's media reads and
+// writes: 256 B on Optane, a cache line elsewhere.
 struct device_profile {
   std::string name;         // of the file, without .toml
   std::string description;  // one line
 
-  // DRAM of the machine where the other figures were measured: what a scale is computed from.
+  // DRAM of the machine where the other figures were measured: the basis of a scale.
   double dram_read_latency_ns = 0;  // measured as read_latency_ns
 
-  // Reads, as a thread sees them.
-  double read_latency_ns = 0;            // a line that comes from the media
+  // Reads, as seen by a thread.
+  double read_latency_ns = 0;            // a line that is read from the media
   double buffered_read_latency_ns = 0;   // a line of a granule that the device's buffer holds
-  double next_line_read_latency_ns = 0;  // the line after one that is there: same granule, same row
+  double next_line_read_latency_ns = 0;  // the line after one that was read: same granule, same row
   double translation_miss_ns = 0;        // more, for an address that the translation buffer does not hold
   double page_walk_ns = 0;               // more, beyond the reach of the CPU's translation buffer
   double line_read_transfer_ns = 0;      // one 64 B line on a DIMM's channel
 
-  // Writes, as a thread sees them.
+  // Writes, as seen by a thread.
   double flush_accept_ns = 0;           // store + clwb + fence of a cached line
   double ntstore_accept_ns = 0;         // non-temporal store of a line + fence
   double ntstore_fence_period_ns = 0;   // from one fenced non-temporal store to the next of one thread
   double line_write_transfer_ns = 0;    // one 64 B line on a DIMM's channel
-  bool flush_drops_cached_line = true;  // clwb behaves like clflushopt: the next read goes to the device
+  bool flush_drops_cached_line = true;  // clwb behaves like clflushopt: the next read accesses the device
 
   // The media of one DIMM.
-  double media_read_ns_per_granule = 0;   // how long it is busy, however little of the granule was asked for
+  double media_read_ns_per_granule = 0;   // how long it is busy, for any part of the granule
   double media_write_ns_per_granule = 0;  // the same
-  double write_share = 0;                 // part of its time that goes to writes when both are waiting, between 0 and 1
+  double write_share = 0;                 // share of its time for writes while both kinds wait, between 0 and 1
   double wear_move_ns = 0;                // contents that are written too often are moved; 0: never
   std::uint64_t wear_writes = 0;          // so often, within 64 KB
 

@@ -7,8 +7,8 @@
 namespace pmlab::media {
 
 // Work that waits for the media, in picoseconds of media time. While reads and writes both wait, writes get
-// `write_share` of the time and reads the rest; while one kind waits, it gets all of it. No media time is lost.
-// An answer holds if nothing else arrives; what arrives later is not told to those who were answered. Not thread-safe.
+// `write_share` of the time and reads the rest; while one kind waits, it gets all of it. No media time is lost. A
+// result holds if no further request arrives; later requests do not change results returned before. Not thread-safe.
 class media_queue {
  public:
   explicit media_queue(double write_share)

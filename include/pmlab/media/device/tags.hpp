@@ -22,7 +22,7 @@ class tag_cache {
   // `entries` 0: nothing is ever in it, nor evicted from it.
   explicit tag_cache(std::uint64_t entries) : sets_((entries + ways - 1) / ways), words_(sets_ * ways) {}
 
-  // Puts `key` (< 2^62) first; adds it if it is not there.
+  // Moves `key` (< 2^62) to the front; adds it if it is absent.
   touched touch(std::uint64_t key, bool dirty) noexcept {
     if (sets_ == 0) return {false, false, 0};
     std::uint64_t* const set = set_of(key);
@@ -40,7 +40,7 @@ class tag_cache {
     return {false, (moved & dirty_bit) != 0, key_of(moved)};
   }
 
-  // Puts `key` first if it is there; changes nothing if it is not.
+  // Moves `key` to the front if it is present; otherwise changes nothing.
   bool touch_if_present(std::uint64_t key) noexcept {
     if (sets_ == 0) return false;
     std::uint64_t* const set = set_of(key);
@@ -55,7 +55,7 @@ class tag_cache {
     return false;
   }
 
-  // Makes `key` clean; takes it out if `drop`.
+  // Makes `key` clean; removes it if `drop`.
   void clean(std::uint64_t key, bool drop) noexcept {
     if (sets_ == 0) return;
     std::uint64_t* const set = set_of(key);

@@ -1,0 +1,55 @@
+"""Tests that any set of claims must pass, in invented results where all is as claimed."""
+from pmlab.claims.judging import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, judge
+
+
+class JudgesTest:
+    """A mixin. `claims`: in their order; `invented`: a class of invented results; `changes`: (claim, place of the
+    condition, cases as an expression, factor, path if it is not "value"): a change that the condition does not survive."""
+
+    claims = ()
+    invented = None
+    changes = ()
+
+    def judged(self, name, results):
+        return judge(next(claim for claim in self.claims if claim.id == name), results.evidence())
+
+    def test_every_claim_holds_where_things_are_as_claimed(self):
+        results = self.invented()
+        for claim in self.claims:
+            judgement = judge(claim, results.evidence())
+            self.assertEqual(judgement.verdict, REPRODUCED, f"{claim.id}: {judgement.reason}")
+            for finding in judgement.findings:
+                self.assertIs(finding.holds, True, f"{claim.id}: {finding.condition.what} is {finding.measured}")
+            self.assertEqual(len(judgement.findings), len(claim.conditions), claim.id)
+
+    def test_every_condition_fails_where_its_figures_are_otherwise(self):
+        for name, place, cases, factor, *path in self.changes:
+            with self.subTest(claim=name, cases=cases, factor=factor):
+                results = self.invented()
+                self.assertGreater(results.multiply(cases, factor, *path), 0)
+                judgement = self.judged(name, results)
+                self.assertEqual(judgement.verdict, NOT_REPRODUCED)
+                self.assertGreater(len(judgement.findings), place)
+                finding = judgement.findings[place]
+                self.assertIs(finding.holds, False, finding.condition.what)
+
+    def test_no_condition_is_left_untried(self):
+        tried = {(name, place) for name, place, *_ in self.changes}
+        for claim in self.claims:
+            for place, condition in enumerate(claim.conditions):
+                self.assertIn((claim.id, place), tried, condition.what)
+
+    def test_missing_cases_are_named(self):
+        for claim in self.claims:
+            results = self.invented()
+            del results.cases[claim.cases[0]]
+            judgement = judge(claim, results.evidence())
+            self.assertEqual(judgement.verdict, NOT_MEASURED, claim.id)
+            self.assertIn(claim.cases[0], judgement.reason, claim.id)
+
+    def test_each_names_its_source_and_needs_what_its_cases_are_of(self):
+        for claim in self.claims:
+            self.assertIn("[Han21]", claim.source, claim.id)
+            self.assertTrue(claim.needs, claim.id)
+            if not claim.of_memory:
+                self.assertEqual({name.split("/")[0] for name in claim.cases}, set(claim.needs), claim.id)
