@@ -1,6 +1,6 @@
 // A medium that counts or delays accesses, behind virtual calls: an index is compiled once for all of them.
 //
-// What it costs: a virtual call for each visit, flush, fence and copy, and for each change of a publication. Counts do
+// What it costs: a virtual call for each annotated read, flush, fence and copy, and for each change of a publication. Counts do
 // not see it; an emulated device, which takes hundreds of nanoseconds for an access, is late by that one or two.
 // Pointers are resolved without a call. The media that are measured as they are, dram and pmem, are never behind this.
 #pragma once
@@ -80,7 +80,7 @@ class watched_medium {
   virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
   virtual void fence() noexcept = 0;
   virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;
-  virtual void visit(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void annotate_read(const void* start, std::size_t bytes) noexcept = 0;
   virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
   [[nodiscard]] virtual media::root named_root(std::string_view name, std::string_view layout,
                                                std::uint64_t version) = 0;
