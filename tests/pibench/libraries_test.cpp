@@ -161,12 +161,12 @@ TEST_P(libraries, refuse_what_they_cannot_open) {
   EXPECT_EQ(refusal(options), "there is no pool at " + none + "; give --pool_size in bytes to make one");
   EXPECT_NE(refusal(pool_at(folder_.file("no/folder"))).find("check that the folder exists"), std::string::npos);
   options.pool_size = 4096;
-  EXPECT_NE(refusal(options).find("take at least"), std::string::npos);
+  EXPECT_NE(refusal(options).find("use at least"), std::string::npos);
   options.pool_path = folder_.file("text");
   std::ofstream(options.pool_path) << "no pool";
   EXPECT_NE(refusal(options).find("is not a pool"), std::string::npos);
   const tree open(GetParam(), pool_at(folder_.file("pool")));
-  EXPECT_NE(refusal(pool_at(folder_.file("pool"))).find("open nowhere else"), std::string::npos);
+  EXPECT_NE(refusal(pool_at(folder_.file("pool"))).find("not open in another process"), std::string::npos);
 }
 
 TEST_P(libraries, refuse_keys_and_values_of_a_size_that_was_not_announced) {

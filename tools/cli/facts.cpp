@@ -1,7 +1,7 @@
-// `pmlab facts`: what the Python commands ask the program for.
+// `pmlab facts`: the facts that the Python commands need from the program.
+#include "tools/cli/facts.hpp"
 #include "tools/bench/results_json.hpp"
 #include "tools/catalogue/registry.hpp"
-#include "tools/cli/facts.hpp"
 #include "tools/support/machine.hpp"
 #include <pmlab/base/error.hpp>
 

@@ -10,11 +10,11 @@
 
 namespace pmlab::pool {
 
-// The child was ended by a signal, or was still at it when its time was over: the pool is damaged.
+// The child was killed by a signal, or was still at it when its time was over: the pool is damaged.
 class damage : public error {
  public:
   explicit damage(const std::string& what) : error(what, std::string(remedy)), problem(what) {}
-  static constexpr std::string_view remedy = "it is damaged: `pmlab pool repair` copies what can still be read";
+  static constexpr std::string_view remedy = "it is damaged: `pmlab pool repair` copies the readable entries";
   std::string problem;
 };
 

@@ -19,6 +19,7 @@ namespace pmlab::sync {
 // Threads that start one after the other and end together. Thread safety: none.
 class background_threads {
  public:
+  // Starts none yet.
   background_threads() = default;
   background_threads(const background_threads&) = delete;
   background_threads& operator=(const background_threads&) = delete;
@@ -50,6 +51,7 @@ class background_threads {
 // The same, bound to `cpus` in turn; without any, they run on every CPU. Thread safety: none.
 class bound_threads {
  public:
+  // Starts none yet.
   explicit bound_threads(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
 
   // As background_threads.

@@ -36,7 +36,7 @@ class pmdk_pool {
                                     : pool_type::create(path, layout, setup.pool_bytes, 0600);
     } catch (const std::exception& e) {
       throw error("cannot open pool " + path + " for " + layout + ": " + e.what(),
-                  "check that it was made for " + layout + ", is open nowhere else, and that there is space");
+                  "check that it was made for " + layout + ", is not open in another process, and that there is space");
     }
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(pool_.handle(), "stats.enabled", &statistics);

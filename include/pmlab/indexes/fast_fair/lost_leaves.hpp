@@ -26,7 +26,8 @@ struct gap {
 
 // Leaves that belong into a gap have keys that do, and their links lead, over each other, to the leaf behind it. Blocks
 // that are free again look like that, too, if they are what a crash left of a split; then the links of the true ones
-// lead over more entries. Of leaves whose links do not lead there, those that do not overlap are taken, and may be wrong.
+// lead over more entries. Of leaves whose links do not lead there, those that do not overlap are taken, and may be
+// wrong.
 template <class Medium>
 class lost_leaves {
  public:

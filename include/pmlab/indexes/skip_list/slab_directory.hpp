@@ -1,4 +1,4 @@
-// What is known in DRAM of the slabs of a skip list: their order in the medium, and which of their nodes are free.
+// DRAM state of the slabs of a skip list: their order in the medium, and their free nodes.
 #pragma once
 
 #include <pmlab/indexes/skip_list/node.hpp>
@@ -35,8 +35,8 @@ struct slab_record {
   }
 };
 
-// Records of slabs, and free nodes. Open slabs with free nodes are kept in classes, by how many there are: nodes are
-// handed out from the fullest slabs, so that the emptiest ones run empty. Thread safety: none.
+// Records of slabs, and free nodes. Open slabs with free nodes are kept in classes, by the number of free nodes: nodes
+// are allocated from the fullest slabs, so that the emptiest ones run empty. Thread safety: none.
 template <class Slab>
 class slab_directory {
  public:
