@@ -80,7 +80,7 @@ TEST(DumpText, WhatIsNoDumpIsRefusedWithItsPlace) {
   for (const char* const line : {"1", "1 x", "x 1", "-1 2", "1 2 3", "1,2", "18446744073709551616 1", "0x1 2", "1.5 2"})
     expect_refused(header + "5 5\n" + line + "\n", {"d.txt:3"});
   expect_refused(header + "1 2\n1 3\n", {"key 1", "twice"});
-  expect_refused(header + "1 2\n" + header, {"d.txt:3", "'orders' comes twice"});
+  expect_refused(header + "1 2\n" + header, {"d.txt:3", "'orders' occurs twice"});
 }
 
 TEST(DumpText, ATextThatWasCutOffIsRefused) {

@@ -1,4 +1,4 @@
-// What the user sees while a run goes on.
+// The progress line of a run.
 #include "tools/support/progress.hpp"
 #include "tools/support/quantity.hpp"
 

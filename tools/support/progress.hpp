@@ -1,4 +1,4 @@
-// What the user sees while a run goes on.
+// The progress line of a run.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class progress {
   progress& operator=(const progress&) = delete;
   ~progress();
 
-  // Quiet if asked; otherwise by what stderr is.
+  // Quiet if requested; otherwise by the kind of stderr.
   [[nodiscard]] static style style_of_stderr(bool quiet);
 
   void pass(const std::string& what);
   void phase(const std::string& what) { phase_ = what; }
-  // Worth calling (often): the line would be seen to move.
+  // True if a moving line would be seen, so that frequent calls are useful.
   [[nodiscard]] bool moves() const noexcept { return style_ == style::terminal; }
   // `total` 0: not known.
   void moved(std::uint64_t done, std::uint64_t total);
