@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: scripts/test.sh [--quick|--all] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs what is missing first. About half an hour on two cores, most of it the first build.
+# Builds and tests. Installs missing packages first. About half an hour on two cores, most of it the first build.
 #
 #   --quick       build, ctest, format
 #   --all         also what else takes its time: sanitizers, the second compiler, clang-tidy; half an hour more

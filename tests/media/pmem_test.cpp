@@ -216,7 +216,7 @@ TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
   pool(path(), {.create_bytes = pool_bytes});
   for (int restart = 0; restart < 40; ++restart) {
     pool medium(path());
-    // In another order each time, so that whoever counts classes by their use gets others.
+    // In another order each time, so that classes in the order of use would differ.
     for (std::size_t i = 0; i < 12; ++i) {
       const std::size_t bytes = 64 * (1 + (i * 5 + static_cast<std::size_t>(restart)) % 12);
       pool::publication change(medium);
@@ -235,7 +235,7 @@ int msync_calls_of(PMEMobjpool* other) {
   return msync_calls - before;
 }
 
-// libpmem decides once for a process whether to call msync. So each of these runs in a process of its own, started anew.
+// libpmem decides once for a process whether to call msync. So each of these runs in a new process.
 class pmem_msync : public pmem_pool {
  protected:
   void SetUp() override {

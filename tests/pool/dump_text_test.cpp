@@ -31,7 +31,7 @@ std::string written(const std::string& root, const std::vector<entry>& entries) 
   return text;
 }
 
-// What is wrong with a text; empty: nothing.
+// The error of a text; empty: none.
 std::string refusal(const std::string& text) {
   try {
     static_cast<void>(parse_dump(text, "d.txt"));

@@ -82,8 +82,8 @@ class linearization_search {
     key_state before;
   };
 
-  // The first event from `from` on that may come next: nobody who is not done returned before it was called, and its
-  // answer fits the state.
+  // The first event from `from` on that may be next: no unplaced event returned before it was called, and its answer
+  // fits the state.
   [[nodiscard]] std::size_t next_possible(std::size_t from) const {
     std::uint64_t earliest_return = ~std::uint64_t{0};
     for (std::size_t i = first_; i < history_.size() && history_[i].called <= earliest_return; ++i)

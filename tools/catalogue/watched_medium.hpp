@@ -23,7 +23,7 @@ namespace pmlab::bench {
 // Thread safety and durability: the medium's that is watched.
 class watched_medium {
  public:
-  // `is_durable` tells whether this one is.
+  // See `is_durable` for the actual value.
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{
       .operations = true, .prefetches = true, .pointer_bound = true, .varying_durability = true};

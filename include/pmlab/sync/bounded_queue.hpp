@@ -57,7 +57,7 @@ class bounded_queue {
     return true;
   }
 
-  // The next position; it is to be filled in, once `has_room` says so.
+  // The next position; the caller must fill it in, once `has_room` returns true.
   [[nodiscard]] std::uint64_t reserve() noexcept { return tail_.fetch_add(1, std::memory_order_acq_rel); }
   [[nodiscard]] bool has_room(std::uint64_t position) const noexcept {
     return has_room(position, head_.load(std::memory_order_acquire));  // Q3
