@@ -63,7 +63,7 @@ thread_team::~thread_team() {
   for (std::thread& t : members_) t.join();
 }
 
-void thread_team::run(const std::function<void(unsigned)>& body, const std::function<void()>& on_tick) {
+void thread_team::run(const std::function<void(unsigned)>& body) {
   std::unique_lock lock(mutex_);
   body_ = &body;
   failure_ = nullptr;
@@ -71,12 +71,7 @@ void thread_team::run(const std::function<void(unsigned)>& body, const std::func
   ready_.store(0, std::memory_order_relaxed);
   ++job_;
   changed_.notify_all();
-  const auto through = [this] { return busy_ == 0; };
-  if (on_tick) {
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), through)) on_tick();
-  } else {
-    changed_.wait(lock, through);
-  }
+  changed_.wait(lock, [this] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -27,9 +26,9 @@ class thread_team {
 
   [[nodiscard]] unsigned size() const noexcept { return static_cast<unsigned>(members_.size()); }
 
-  // Calls body(i) on every thread i, all released at the same time, and returns when all have finished; then throws the
-  // first exception that left one of them. During that calls `on_tick` (may be empty) every fifth of a second.
-  void run(const std::function<void(unsigned)>& body, const std::function<void()>& on_tick = {});
+  // Calls body(i) on every thread i, all released at one instant, and returns when all are through; then throws the
+  // first exception that left one of them.
+  void run(const std::function<void(unsigned)>& body);
 
  private:
   void serve(unsigned member, int cpu);
