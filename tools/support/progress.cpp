@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// The progress line of a run.
-=======
 // What the user sees while a run goes on: where it is, and how long it will still take.
->>>>>>> main
 #include "tools/support/progress.hpp"
 #include <pmlab/sync/relax.hpp>
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// The progress line of a run.
-=======
 // What the user sees while a run goes on: where it is, and how long it will still take.
->>>>>>> main
 #pragma once
 
 #include "tools/support/ticker.hpp"
@@ -46,13 +42,6 @@ class progress {
 
   // A part of the run begins.
   void pass(const std::string& what);
-<<<<<<< HEAD
-  void phase(const std::string& what) { phase_ = what; }
-  // True if a moving line would be seen, so that frequent calls are useful.
-  [[nodiscard]] bool moves() const noexcept { return style_ == style::terminal; }
-  // `total` 0: not known.
-  void moved(std::uint64_t done, std::uint64_t total);
-=======
 
   // Steps, as time_left has them. Of a step that begins, `what` is its text, and `total` how often did() will count; 0:
   // not known.
@@ -64,7 +53,6 @@ class progress {
 
   // For work that knows itself how far it is: shows this now, if it is time to. `seconds` left: nothing: not known.
   void show(std::string_view what, std::optional<double> seconds);
->>>>>>> main
   void clear();
 
  private:

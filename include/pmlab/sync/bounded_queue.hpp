@@ -59,11 +59,7 @@ class bounded_queue {
     return true;
   }
 
-<<<<<<< HEAD
-  // The next position; the caller must fill it in, once `has_room` returns true.
-=======
   // The next position. The caller must `publish` an item there, as soon as `has_room` is true for it.
->>>>>>> main
   [[nodiscard]] std::uint64_t reserve() noexcept { return tail_.fetch_add(1, std::memory_order_acq_rel); }
   // Whether the item of the round before has left the place of `position`.
   [[nodiscard]] bool has_room(std::uint64_t position) const noexcept {
