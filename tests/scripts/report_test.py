@@ -56,8 +56,8 @@ class WholePage(ReportCase):
             for figure in figures:
                 self.assertRegex(figure, r"<figcaption>[^<]*\d[^<]*\.</figcaption>")
                 self.assertIn("<table", figure)
-        with self.subTest("says what emulated and tmpfs are"):
-            self.assertIn("Nobody can emulate a specific device", text)
+        with self.subTest("explains emulated and tmpfs"):
+            self.assertIn("No software emulates a specific device", text)
             self.assertIn("tmpfs is not persistent memory", text)
         with self.subTest("simulated runs show how they scale"):
             self.assertIn("<h2>Simulated machines</h2>", text)

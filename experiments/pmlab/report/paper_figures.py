@@ -37,7 +37,7 @@ def _latency_by_size(memory, number, side, verb):
 
 
 def _reaches(places):
-    """For each line: where it comes near its highest first, and what is left of that at the end."""
+    """For each line: where it comes near its highest first, and its share of that at the end."""
     def sentence(drawn):
         parts = []
         for one in drawn:

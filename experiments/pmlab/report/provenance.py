@@ -4,8 +4,8 @@ from . import names
 
 NOTES = {
     "emulated": "Emulated: the bytes are in DRAM (or in the pool named after @); the extra time that the device model "
-                "gives a read, a flush or a fence is waited for by the clock. Nobody can emulate a specific device "
-                "exactly in software: read these figures as the direction and rough size of an effect.",
+                "gives a read, a flush or a fence is waited for by the clock. No software emulates a specific device "
+                "exactly: read these figures as the direction and rough size of an effect.",
     "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in virtual "
                  "time. The figures repeat to the digit; what they rest on is in docs/device-profiles.md. Read them as "
                  "how an index scales and what it waits for, not as a device's absolute figures.",
