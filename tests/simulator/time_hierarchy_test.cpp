@@ -231,7 +231,7 @@ TEST(MemoryHierarchy, PrivateIsWhatTheCoreHasForItself) {
   EXPECT_FALSE(memory.is_private(0, start, 8, false));
   picoseconds now = memory.load(0, start, 8, dram, 0);
   EXPECT_TRUE(memory.is_private(0, start, 8, false));
-  EXPECT_TRUE(memory.is_private(0, start, 8, true)) << "nobody else has it";
+  EXPECT_TRUE(memory.is_private(0, start, 8, true)) << "no other core has it";
   EXPECT_FALSE(memory.is_private(1, start, 8, false));
   EXPECT_FALSE(memory.is_private(0, start + 60, 8, false)) << "the next line too";
   now = memory.load(0, start + 64, 8, dram, now);
@@ -310,7 +310,7 @@ TEST(MemoryHierarchy, WhatLeavesTheCachesIsWrittenToTheDevice) {
   EXPECT_GT(ns(now), 0.9 * written * load_profile("aep").media_write_ns_per_granule);
 }
 
-// A little of everything, on `cores` cores: the sum of what came out.
+// A little of everything, on `cores` cores: the sum of the results.
 std::uint64_t course(std::uintptr_t base, unsigned cores, std::vector<picoseconds>* all_ends = nullptr) {
   memory_hierarchy memory(load_profile("aep"), load_profile("dram"), cores);
   std::vector<runner> all = all_cores(memory);

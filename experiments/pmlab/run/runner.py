@@ -73,7 +73,7 @@ def _open_folder(settings):
     used = (folder / "raw").exists() or (folder / "manifest.json").exists()
     if used and not settings.resume:
         raise Failure(f"{folder} holds results already",
-                      "give --out another folder, or --resume to go on with what is missing")
+                      "give --out another folder, or --resume to run the missing cells")
     try:
         (folder / "raw").mkdir(parents=True, exist_ok=True)
     except OSError:
