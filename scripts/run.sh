@@ -40,7 +40,7 @@ export PMLAB_PYTHON
 
 say "building (preset release, build/release)"
 started=$SECONDS
-build_preset release --target pmlab_program >"$(log_file build)" 2>&1 || { tail -40 "$(log_file build)" >&2; die "the build failed"; }
+build_preset release --target pmlab_program 3>&2 >"$(log_file build)" 2>&1 || { tail -40 "$(log_file build)" >&2; die "the build failed"; }
 say "  built in $(seconds_since $started)"
 pmlab=$(find_program_pmlab)
 "$pmlab" doctor >&2

@@ -94,7 +94,7 @@ need() {
 run_step() {
   local name=$1 log=$logs/$1.log started=$SECONDS status=0 summary
   say "== $name (log: build/test-logs/$name.log)"
-  (set -e; "step_$name") >"$log" 2>&1 &
+  (set -e; "step_$name") 3>&2 >"$log" 2>&1 &
   wait $! || status=$?
   if [ "$name" = ctest ] && summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$log"); then
     local bad all

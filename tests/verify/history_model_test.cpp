@@ -187,7 +187,7 @@ TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
   EXPECT_NE(p.judge(std::vector<entry>{{3, 31}}).find("key 3 is found 31, and can only be found 30"),
             std::string::npos);
   EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {3, 32}}).find("twice, with values 30 and 32"), std::string::npos);
-  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is there, with value 50"), std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is present, with value 50"), std::string::npos);
 }
 
 }  // namespace

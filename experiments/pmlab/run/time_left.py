@@ -1,6 +1,7 @@
-"""How long the cells that are left will take: first from what such cells took on one machine, soon from those of this run.
+"""The time that is left of a run.
 
-A cell's cost is guessed in seconds; what cells of its kind took here, next to their guesses, corrects the guess."""
+The seconds of a cell are guessed from its operations and from times on one machine. Cells of its kind that have ended in
+this run correct the guess: by the ratio of their times to their guesses."""
 
 import re
 
@@ -61,7 +62,7 @@ def guess(cell):
 
 
 class TimeLeft:
-    """`jobs`: how many cells without a real clock run at a time. A cell that was there already is not told of."""
+    """`jobs`: how many cells without a real clock run at a time. Cells that --resume keeps are not among `cells`."""
 
     def __init__(self, cells, jobs):
         self._jobs = max(1, jobs)
@@ -82,8 +83,8 @@ class TimeLeft:
         return sum(self._taken.values()) / sum(self._guessed.values()) if self._taken else 1
 
     def seconds(self, running):
-        """What is left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds since
-        it was started} of the cells that run."""
+        """What is left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds
+        since it was started} of the cells that run."""
         if not self._taken:
             return None
         alone, shared, longest = 0, 0, 0

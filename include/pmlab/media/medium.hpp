@@ -227,8 +227,7 @@ void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
 }
 
-<<<<<<< HEAD
-// True if what is flushed and fenced in `m` survives the process.
+// True if flushed and fenced stores in `m` survive the process.
 template <medium M>
 [[nodiscard]] constexpr bool is_durable(const M& m) noexcept {
   if constexpr (M::parts.varying_durability)
@@ -237,11 +236,7 @@ template <medium M>
     return M::durable;
 }
 
-// Asks for bytes that the caller will read soon: they come while it does something else. Media that count or charge
-// reads are told.
-=======
 // Prefetches bytes that the caller will read soon, while it continues. Media that count or charge reads are informed.
->>>>>>> main
 template <medium M>
 void prefetch(M& m, const void* start, std::size_t bytes) noexcept {
   if constexpr (M::parts.prefetches) m.prefetch(start, bytes);

@@ -20,6 +20,7 @@ namespace pmlab::sync {
 // none.
 class background_threads {
  public:
+  // Starts none yet.
   explicit background_threads(std::vector<int> cpus = {}) : cpus_(std::move(cpus)) {}
   background_threads(const background_threads&) = delete;
   background_threads& operator=(const background_threads&) = delete;
