@@ -2,8 +2,9 @@
 //
 //   const bool registered = pmlab::verify::register_subject<pmlab::indexes::cceh>();
 //
-// The file with that line is compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the simulated
-// machine, and as it is, into the program, whose index opens the images of crashes.
+// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the
+// simulated machine, and as it is, into the program, whose index opens the images of crashes. Each compiles its own half
+// only, which `compiled` selects. Another shared object has both halves.
 #pragma once
 
 #include "checker/verify/image_medium.hpp"
@@ -33,8 +34,8 @@ void pmlab_verify_register_combination(const pmlab::verify::combination* made);
 namespace pmlab::verify {
 
 #if defined(PMLAB_SIMULATED)
-// DRAM for histories that are short and many, as simulator::simulated is PM for them. It has no room where the machine
-// says so.
+// DRAM for short and frequent histories, as simulator::simulated is PM for them. It has as little space as the
+// machine's limit allows.
 class machine_dram : public media::dram {
  public:
   static constexpr media::index_sizes sizes = media::sizes_for_short_histories(64);
@@ -52,29 +53,43 @@ class machine_dram : public media::dram {
 };
 #endif
 
+// What a shared object compiles of an index besides its half on the machine's persistent memory. Each is another
+// instantiation of the whole index.
+struct compiled_parts {
+  bool image = true;    // opens images: false where the program has the same index
+  bool in_dram = true;  // may be part of a combination, in DRAM
+};
+
 // `is_mutant`: the index has a name that the program knows, and another recovery than the one of that name.
-template <template <class...> class Index>
+template <template <class...> class Index, compiled_parts Compiled = compiled_parts{}>
 bool register_subject(bool is_mutant = false) {
-  using on_image = Index<image_medium>;
-  subject part;
-  part.name = std::string(on_image::layout_name);
-  part.ordered = part.image_is_ordered = indexes::ordered_index<on_image>;
-  part.loads = indexes::loadable_index<on_image>;
-  part.is_mutant = is_mutant;
-  if constexpr (requires(std::uint64_t hash) { on_image::key_of_hash(hash); })
-    part.key_of_hash = [](std::uint64_t hash) { return on_image::key_of_hash(hash); };
-  part.open_image = [](image_medium& medium) -> std::unique_ptr<target> {
-    return std::make_unique<typed_target<on_image, image_medium>>(medium);
-  };
 #if defined(PMLAB_SIMULATED)
-  using on_machine = Index<simulator::simulated>;
-  part.open_simulated = []() -> std::unique_ptr<target> {
-    return std::make_unique<typed_target<on_machine, simulator::simulated>>();
-  };
-  part.open_in_dram = []() -> std::unique_ptr<target> {
-    return std::make_unique<typed_target<Index<machine_dram>, machine_dram>>();
-  };
+  using medium = simulator::simulated;
+#else
+  using medium = image_medium;
 #endif
+  using index = Index<medium>;
+  subject part;
+  part.name = std::string(index::layout_name);
+  part.ordered = part.image_is_ordered = indexes::ordered_index<index>;
+  part.loads = indexes::loadable_index<index>;
+  part.is_mutant = is_mutant;
+  if constexpr (requires(std::uint64_t hash) { index::key_of_hash(hash); })
+    part.key_of_hash = [](std::uint64_t hash) { return index::key_of_hash(hash); };
+#if defined(PMLAB_SIMULATED)
+  constexpr bool opens_images = Compiled.image;
+  part.open_simulated = []() -> std::unique_ptr<target> { return std::make_unique<typed_target<index, medium>>(); };
+  if constexpr (Compiled.in_dram)
+    part.open_in_dram = []() -> std::unique_ptr<target> {
+      return std::make_unique<typed_target<Index<machine_dram>, machine_dram>>();
+    };
+#else
+  constexpr bool opens_images = true;
+#endif
+  if constexpr (opens_images)
+    part.open_image = [](image_medium& image) -> std::unique_ptr<target> {
+      return std::make_unique<typed_target<Index<image_medium>, image_medium>>(image);
+    };
   pmlab_verify_register(&part);
   return true;
 }

@@ -25,7 +25,7 @@ missing_packages() {
   done
 }
 
-# Installs what is missing of the required packages; quick when nothing is. On a system without dpkg it only says so:
+# Installs missing required packages; quick if there are none. Without dpkg it only prints a message:
 # the build then names what it cannot find.
 ensure_packages() {
   if ! command -v dpkg-query >/dev/null; then
@@ -51,13 +51,18 @@ seconds_since() { printf '%d s' $((SECONDS - $1)); }
 
 log_file() { mkdir -p "$root/build" && printf '%s/build/%s.log' "$root" "$1"; }
 
-# Configures and builds preset $1, through ccache where it is there. Further arguments go to the build.
+# Configures and builds preset $1, through ccache where it is there. Further arguments go to the build. Progress and the
+# time that is left go to file descriptor 3, if that is open.
 build_preset() {
   local preset=$1 launcher=()
   shift
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   (cd "$root" && cmake --preset "$preset" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "${launcher[@]}" &&
-    cmake --build --preset "$preset" "$@")
+    if { : >&3; } 2>/dev/null; then
+      python3 "$scripts/lib/show_build.py" cmake --build --preset "$preset" "$@" 2>&3
+    else
+      cmake --build --preset "$preset" "$@"
+    fi)
 }
 
 find_program_pmlab() {

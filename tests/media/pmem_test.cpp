@@ -216,7 +216,7 @@ TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
   pool(path(), {.create_bytes = pool_bytes});
   for (int restart = 0; restart < 40; ++restart) {
     pool medium(path());
-    // In another order each time, so that whoever counts classes by their use gets others.
+    // In another order each time, so that classes in the order of use would differ.
     for (std::size_t i = 0; i < 12; ++i) {
       const std::size_t bytes = 64 * (1 + (i * 5 + static_cast<std::size_t>(restart)) % 12);
       pool::publication change(medium);
@@ -235,7 +235,7 @@ int msync_calls_of(PMEMobjpool* other) {
   return msync_calls - before;
 }
 
-// libpmem decides once for a process whether to call msync. So each of these runs in a process of its own, started anew.
+// libpmem decides once for a process whether to call msync. So each of these runs in a new process.
 class pmem_msync : public pmem_pool {
  protected:
   void SetUp() override {
@@ -338,7 +338,7 @@ TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
           medium.named_root("a", "tree", 1).word->fetch_add(1);
           _exit(0);
         } catch (const error& e) {
-          if (std::string(e.what()).find("open nowhere else") == std::string::npos) _exit(1);
+          if (std::string(e.what()).find("not open in another process") == std::string::npos) _exit(1);
           usleep(1000);
         }
       }
@@ -407,9 +407,9 @@ TEST_F(pmem_pool, that_is_tried_in_a_child_process_first_stays_as_it_is_whatever
   };
   EXPECT_EQ(said({}), "");
   EXPECT_EQ(said([](pool& medium) { medium.named_root("a", "tree", 1).word->store(43); }), "");
-  EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was ended by 'Segmentation fault'"), std::string::npos);
+  EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was killed by 'Segmentation fault'"), std::string::npos);
   EXPECT_NE(said([](pool&) { abort(); }).find("is damaged"), std::string::npos);
-  EXPECT_NE(said([](pool&) { _exit(0); }).find("ended by itself"), std::string::npos);
+  EXPECT_NE(said([](pool&) { _exit(0); }).find("exited"), std::string::npos);
   EXPECT_NE(said([](pool&) { pause(); }).find("did not end in 1 s"), std::string::npos);
   EXPECT_EQ(said([](pool& medium) { static_cast<void>(medium.named_root("a", "list", 1)); }),
             "'a' is an index of layout tree, not list; open it as tree, or take another name or pool");
@@ -485,11 +485,10 @@ TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
   PMEMobjpool* const older = pmemobj_create(path().c_str(), "pmlab-pool-0", pool_bytes, 0600);
   ASSERT_NE(older, nullptr) << pmemobj_errormsg();
   pmemobj_close(older);
-  EXPECT_EQ(
-      message_of([&] { pool{path()}; }),
-      "pool " + path() +
-          " has layout 'pmlab-pool-0', and this program reads 'pmlab-pool-1'; open it with what made it (of pmlab, "
-          "another release), and copy the entries over");
+  EXPECT_EQ(message_of([&] { pool{path()}; }), "pool " + path() +
+                                                   " has layout 'pmlab-pool-0', and this program reads 'pmlab-pool-1'; "
+                                                   "open it with the program that made it (if pmlab: "
+                                                   "another release), and copy the entries over");
   pool medium(path("new"), {.create_bytes = pool_bytes});
   static_cast<void>(medium.named_root("mine", "cceh", 1));
   EXPECT_EQ(message_of([&] { static_cast<void>(medium.named_root("mine", "cceh", 2)); }),
@@ -501,7 +500,7 @@ TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
 
 TEST_F(pmem_pool, is_open_once_at_a_time) {
   pool medium(path(), {.create_bytes = pool_bytes});
-  EXPECT_NE(message_of([&] { pool{path()}; }).find("open nowhere else"), std::string::npos);
+  EXPECT_NE(message_of([&] { pool{path()}; }).find("not open in another process"), std::string::npos);
 }
 
 TEST_F(pmem_pool, says_what_its_content_survives) {

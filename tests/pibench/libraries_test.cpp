@@ -1,4 +1,4 @@
-// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; what it says of bad
+// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; its messages for bad
 // options.
 #include <pmlab/pibench/library.hpp>
 #include <pmlab/pibench/tree_api.hpp>
@@ -161,12 +161,12 @@ TEST_P(libraries, refuse_what_they_cannot_open) {
   EXPECT_EQ(refusal(options), "there is no pool at " + none + "; give --pool_size in bytes to make one");
   EXPECT_NE(refusal(pool_at(folder_.file("no/folder"))).find("check that the folder exists"), std::string::npos);
   options.pool_size = 4096;
-  EXPECT_NE(refusal(options).find("take at least"), std::string::npos);
+  EXPECT_NE(refusal(options).find("use at least"), std::string::npos);
   options.pool_path = folder_.file("text");
   std::ofstream(options.pool_path) << "no pool";
   EXPECT_NE(refusal(options).find("is not a pool"), std::string::npos);
   const tree open(GetParam(), pool_at(folder_.file("pool")));
-  EXPECT_NE(refusal(pool_at(folder_.file("pool"))).find("open nowhere else"), std::string::npos);
+  EXPECT_NE(refusal(pool_at(folder_.file("pool"))).find("not open in another process"), std::string::npos);
 }
 
 TEST_P(libraries, refuse_keys_and_values_of_a_size_that_was_not_announced) {
@@ -195,7 +195,7 @@ TEST_P(libraries, say_that_a_pool_is_full_and_go_on_serving) {
     for (; key < 10'000'000; ++key) static_cast<void>(t.insert(key, key));
   });
   EXPECT_EQ(said, "there is no space left in pmem:" + options.pool_path +
-                      "; take fewer records, or a new pool with more --pool_size");
+                      "; use fewer records, or a new pool with more --pool_size");
   ASSERT_GT(key, 10'000U);
   for (std::uint64_t k = 0; k < key; ++k) ASSERT_EQ(t.find(k), k);
   EXPECT_EQ(t.find(key), std::nullopt);

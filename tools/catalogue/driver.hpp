@@ -22,7 +22,7 @@ class driver final : public subject {
   explicit driver(const subject_setup& setup) : setup_(setup) { open(); }
 
   [[nodiscard]] std::string medium() const override { return setup_.medium.text(); }
-  [[nodiscard]] bool durable() const override { return Medium::durable; }
+  [[nodiscard]] bool durable() const override { return media::is_durable(*medium_); }
 
   work_done run(const work& w) override { return execute(open_->index, w, hooks{*medium_}); }
 
@@ -30,48 +30,28 @@ class driver final : public subject {
     const indexes::index_stats shape = open_->index.stats();
     const std::uint64_t used = medium_->used().allocated_bytes;
     const std::uint64_t held = used - std::min(used, bytes_before_);
-    if constexpr (Medium::durable) return {shape.entries, held, shape.dram_bytes};
+    if (durable()) return {shape.entries, held, shape.dram_bytes};
     return {shape.entries, 0, held + shape.dram_bytes};
   }
 
   std::optional<access_sums> accesses() override {
-    if constexpr (counting_medium<Medium>) {
-      const auto sums = medium_->total();
-      return access_sums{.operations = sums.operations,
-                         .pm_lines_read = sums.lines_read,
-                         .device_lines_read = sums.device_lines_read,
-                         .device_lines_written = sums.device_lines_written,
-                         .flushes = sums.lines_flushed,
-                         .fences = sums.fences,
-                         .lines_copied = sums.lines_copied,
-                         .publications = sums.publications};
-    }
+    if constexpr (traits::watched) return medium_->accesses();
     return std::nullopt;
   }
-
   void reset_accesses() override {
-    if constexpr (counting_medium<Medium>) medium_->reset();
+    if constexpr (traits::watched) medium_->reset_accesses();
   }
-
   std::optional<emulation_sums> emulation() override {
-    if constexpr (kind_of<Medium>.emulated) {
-      const auto sums = emulator(*medium_).emulation();
-      return emulation_sums{sums.waited_ns, sums.late_ns};
-    }
+    if constexpr (traits::watched) return medium_->emulation();
     return std::nullopt;
   }
 
-  // Counts are of an index by itself, and half of the media: they are not compiled twice.
-  [[nodiscard]] erased::any_index* index() override {
-    if constexpr (counting_medium<Medium>)
-      return nullptr;
-    else
-      return &open_->shown;
-  }
+  // Counts are of an index by itself.
+  [[nodiscard]] erased::any_index* index() override { return setup_.medium.counted ? nullptr : &open_->shown; }
 
   void reopen() override {
     open_.reset();
-    if constexpr (kind_of<Medium>.simulated) {
+    if constexpr (traits::simulated) {
       // Its memory is in no file, and stays.
       const hooks timed{*medium_};
       timed.begin();
@@ -87,48 +67,28 @@ class driver final : public subject {
   }
 
  private:
-  struct not_erased {
-    not_erased(Index& /*index*/, Medium& /*medium*/) {}
-  };
+  using traits = medium_traits<Medium>;
+
   struct opened {
     explicit opened(Medium& m) : index(Index::open(m)), shown(index, m) {}
     Index index;
-    [[no_unique_address]] std::conditional_t<counting_medium<Medium>, not_erased, erased::erased_index<Index, Medium>>
-        shown;
+    erased::erased_index<Index, Medium> shown;
   };
 
-  // Media that count or charge want to know where an operation begins and ends.
+  // Media that count or charge need to know the begin and end of operations.
   struct hooks {
     Medium& medium;
     void begin() const { media::begin_operation(medium); }
     void end() const { media::end_operation(medium); }
   };
 
-  // The emulated medium, which a counting one may stand around.
-  template <class M>
-  static auto& emulator(M& medium) {
-    if constexpr (counting_medium<M>)
-      return medium.inner();
-    else
-      return medium;
-  }
-
-  // The pool, which other media may stand around.
-  template <class M>
-  static auto& pool_of(M& medium) {
-    if constexpr (kind_of<M>.counted || kind_of<M>.emulated)
-      return pool_of(medium.inner());
-    else
-      return medium;
-  }
-
   void open() {
-    medium_ = make_medium<Medium>(setup_);
-    if constexpr (kind_of<Medium>.in_pool)
-      if (setup_.pool_bytes == 0)
-        refuse_pool_without(Index::layout_name, setup_.medium.path, pool_of(*medium_).roots());
-    // What a pool holds already belongs to the index that it holds, if it was not made for this run.
-    bytes_before_ = setup_.medium.in_pool() && setup_.pool_bytes == 0 ? 0 : medium_->used().allocated_bytes;
+    medium_ = traits::make(setup_);
+    const bool has_pool = setup_.medium.in_pool() && setup_.pool_bytes == 0;
+    if constexpr (traits::has_roots)
+      if (has_pool) refuse_pool_without(Index::layout_name, setup_.medium.path, medium_->roots());
+    // The contents of an existing pool belong to its index, if the pool was not made for this run.
+    bytes_before_ = has_pool ? 0 : medium_->used().allocated_bytes;
     open_.emplace(*medium_);
   }
 

@@ -34,7 +34,8 @@ registration register_index(std::string what, keeps kept = keeps::entries) {
   d.make = [](const subject_setup& setup) {
     std::unique_ptr<subject> made;
     for_each_medium([&]<class Medium>(medium_tag<Medium>) {
-      if (kind_of<Medium> == kind_of_spec(setup.medium)) made = std::make_unique<driver<Index<Medium>, Medium>>(setup);
+      if (medium_traits<Medium>::is_meant_by(setup.medium))
+        made = std::make_unique<driver<Index<Medium>, Medium>>(setup);
     });
     return made;
   };

@@ -1,4 +1,4 @@
-// Work on a pool that may be damaged, in a process of its own.
+// Work on a pool that may be damaged, in a child process.
 #include "tools/pool/child.hpp"
 #include <pmlab/base/child_process.hpp>
 
@@ -23,7 +23,7 @@ std::string in_child(const std::string& doing, std::chrono::seconds patience,
       throw damage(fmt::format("{}: no end after {} s (`pmlab pool check --timeout SECONDS` waits longer)", doing,
                                patience.count()));
     case child_end::how::signalled:
-      throw damage(fmt::format("{}: the process that tried was ended by '{}'", doing, ::strsignal(ended.signal)));
+      throw damage(fmt::format("{}: the process that tried was killed by '{}'", doing, ::strsignal(ended.signal)));
     case child_end::how::vanished: break;
   }
   throw damage(doing + ": the process that tried ended by itself");

@@ -152,20 +152,21 @@ def headline_rows(results):
             rows.append([target.what, target.limit_text, "–", "–", "not measured in this run"])
             continue
         records = names.count(finding.records) if finding.records else "?"
-        verdict = "met" if target.met(finding) else "not met"
+        verdict = target.verdict(finding)
         if target.depends_on_size and finding.records != targets.TARGET_RECORDS:
             verdict += " at this size"
-        rows.append([target.what, target.limit_text, finding.text, records, verdict])
+        text = f"{finding.text} ({finding.spread})" if verdict.startswith("undecided") else finding.text
+        rows.append([target.what, target.limit_text, text, records, verdict])
     return rows
 
 
 def _verdict(results):
     verdicts = [row[-1] for row in headline_rows(results)[1:]]
-    measured = [v for v in verdicts if v.startswith(("met", "not met"))]
+    measured = [v for v in verdicts if v.startswith(("met", "not met", "undecided"))]
     met = sum(v.startswith("met") for v in measured)
     text = f"{met} of the {len(measured)} targets that this run measures are met"
     if any(v.endswith("at this size") for v in measured):
-        text += "; they are stated for 10 M records, and this run has fewer or more where the verdict says so"
+        text += "; they are stated for 10 M records, and this run has fewer or more if the verdict has that note"
     return f"<p><strong>{text}.</strong></p>"
 
 

@@ -1,7 +1,7 @@
 // Names of files that survive a power failure: fsync of a file and of the folder that names it.
 //
-// A file is durable when two things are: its content and size (fsync of the file), and its name (fsync of its folder). A
-// file system may lose either one without the other, and a rename that was not synced may or may not have happened.
+// A file is durable when two things are: its content and size (fsync of the file), and its name (fsync of its folder).
+// A file system may lose either one without the other, and a rename that was not synced may or may not have happened.
 #pragma once
 
 #include <pmlab/base/error.hpp>

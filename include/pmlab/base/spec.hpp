@@ -38,8 +38,8 @@ struct spec {
   // Another word for an option, and the option.
   using synonym = std::pair<std::string_view, std::string_view>;
 
-  // Throws pmlab::error if a key is given that is none of `known`, with the one that is meant by it among `synonyms`, or
-  // else the nearest; with all of them, if none is near.
+  // Throws pmlab::error if a key is given that is none of `known`, with the one that is meant by it among `synonyms`,
+  // or else the nearest; with all of them, if none is near.
   void allow(std::span<const std::string_view> known, std::span<const synonym> synonyms = {}) const {
     for (const auto& [key, value] : options) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;

@@ -1,34 +1,36 @@
 // The asynchronous cache: a small hash table in DRAM in front of a persistent index [ASYNCCACHE].
 //
-//   auto index = cache::async_cache<indexes::fast_fair<media::pmem>>::open(pool, "orders", {.size = capacity::share(0.1)});
+//   using cached = cache::async_cache<indexes::fast_fair<media::pmem>>;
+//   auto index = cached::open(pool, "orders", {.size = cache::capacity::share(0.1)});
 //
-// Use it where reads go for some keys much more than for others, and a search in the index costs a good deal more than a
-// look into DRAM. Not in front of an index that is in DRAM, nor for reads that are spread evenly (or in mode adaptive).
+// Use it if reads of some keys are much more frequent than others, and a search in the index costs much more than an
+// access to DRAM. Do not use it in front of an index that is in DRAM, nor for evenly spread reads (or use mode
+// adaptive).
 //
-// It is an index itself, ordered if the inner one is: whatever the inner one promises of durability and order holds
-// through the cache, which answers from DRAM only what the index would answer.
+// It is an index itself, ordered if the inner one is: the inner index's guarantees of durability and order hold through
+// the cache, which returns from DRAM only results that the index would return.
 //
-// Reads that miss are answered by the index, and what it answered is queued; background threads put it into the cache. A
-// full queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader puts in what it found
-// itself, if no other fill has the set.) Updates and deletes change both, the index first: what it
-// has made durable is what may be served. Inserts do not touch the cache. Scans and walks go to the index.
+// Reads that miss are answered by the index, and the result is queued; background threads put it into the cache. A full
+// queue drops it, and no reader ever waits for a filler. (Or, as an option, each reader inserts its own result, if no
+// other fill holds the set.) Updates and deletes change both, the index first: only values that it has made durable are
+// served. Inserts do not touch the cache. Scans and walks use the index.
 //
-// Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other call
-// of close). Progress: what the cache adds to a find is wait-free (a helper that was asked is waited for, but only where
-// the caller would search itself; lock-free where callers fill); update, upsert and erase wait besides for a fill that is
-// being put into the key's set, a few stores long. No lock is held while the index is called.
+// Thread safety: any operation from any number of threads (`check`, `stats`: no concurrent writer; `close`: no other
+// call of close). Progress: the cache's part of a find is wait-free (a caller waits for its helper, but only when it
+// would search itself; lock-free if callers fill); update, upsert and erase also wait for a fill that is being
+// installed in the key's set, a few stores long. No lock is held while the index is called.
 //
 // Difference from the paper: sets of seven entries in two cache lines instead of a chained table under one LRU list, so
-// that readers take no lock and an entry costs 18 bytes; a fill is checked against what happened since it was read, so
-// that it cannot bring back an old value or a deleted key; modes interleaved and adaptive; S3-FIFO where no policy is
-// asked for, since it hits more of zipfian reads than LRU and its hits write less.
+// that readers take no lock and an entry costs 18 bytes; a fill is validated against writes since its read, so that it
+// cannot restore an old value or a deleted key; modes interleaved and adaptive; S3-FIFO by default, since it hits more
+// of zipfian reads than LRU and its hits write less.
 //
 // Invariants:
-//   K1  An entry that a reader can hit is what the index holds for the key, durably. (V1 of detail/set_store.hpp; V2-V6
-//       there keep it, S1-S2 of detail/set.hpp say what a reader may believe.)
-//   K2  A reader takes the set's gate before the index is asked for what it queues.
-//   K3  An update, upsert or erase puts the entry out of sight before the index is called, and shows a value only after
-//       the index has answered that it holds it: nothing is served that a crash can take back.
+//   K1  An entry that a reader can hit equals the entry that the index holds durably. (V1 of detail/set_store.hpp;
+//       V2-V6 there maintain it, S1-S2 of detail/set.hpp define which reads are valid.)
+//   K2  A reader reads the set's gate before the index is searched for the value that it queues.
+//   K3  An update, upsert or erase hides the entry before the index is called, and shows a value only after the index
+//       has returned that it holds it: no value is served that a crash can undo.
 //   K4  No value is queued for a key that the index did not hold.
 #pragma once
 
@@ -74,16 +76,17 @@ concept scans = requires(Index& index, key_type key, std::span<indexes::entry> o
 };
 
 // The cache and the index behind it, as one index. `Eviction`: lru, clock, s3_fifo, or chosen_eviction for a choice at
-// run time. A find that hits takes O(1); everything else costs what the index costs.
+// run time. A find that hits takes O(1); everything else costs as much as the index.
 template <indexes::point_index Index, eviction_policy Eviction = s3_fifo>
 class async_cache {
  public:
-  // What is in the medium is the index's own, and can be opened without a cache.
+  // The medium holds the index only, which can be opened without a cache.
   static constexpr std::string_view layout_name = Index::layout_name;
   static constexpr std::uint64_t layout_version = Index::layout_version;
 
-  // Opens the index `name` in `medium`, or makes it, and puts an empty cache in front. Throws what Index::open throws;
-  // pmlab::error if the threads that the options ask for cannot be started. `medium` must outlive the cache.
+  // Opens the index `name` in `medium`, or creates it, and puts an empty cache in front. Throws the exceptions of
+  // Index::open; pmlab::error if the threads that the options request cannot be started. `medium` must outlive the
+  // cache.
   template <class Medium>
   static async_cache open(Medium& medium, std::string_view name = layout_name, const options& o = {}) {
     return async_cache(medium, name, o);
@@ -128,7 +131,8 @@ class async_cache {
     return find_in(how, this_lane(), number, key, hit);
   }
 
-  // values[i] := find(keys[i]). The cache misses of the looks overlap, and so do the searches in the index.
+  // values[i] := find(keys[i]). The cache misses of the lookups in the cache overlap, and so do the searches in the
+  // index.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
@@ -158,7 +162,7 @@ class async_cache {
     return shape;
   }
 
-  // The index's invariants, the cache's, and that every entry is what the index answers (K1). Waits for fills first.
+  // Checks the index's invariants, the cache's, and that every entry equals the index's (K1). Waits for fills first.
   [[nodiscard]] indexes::check_report check() const {
     settle();
     indexes::check_report report = index_.check();
@@ -175,9 +179,9 @@ class async_cache {
 
   // ---- the cache itself ----
 
-  // May be called while others look up: each lookup is made in one mode or the other.
+  // May be called during lookups: each lookup is made in one mode or the other.
   void set_mode(mode how) noexcept { mode_.store(how, std::memory_order_relaxed); }
-  // The mode that lookups of `key` are made in now; of adaptive, what it has chosen.
+  // The mode of lookups of `key` now; in mode adaptive, the chosen one.
   [[nodiscard]] mode mode_of(key_type key) const noexcept {
     const mode how = mode_.load(std::memory_order_relaxed);
     return how == mode::adaptive ? chooser_.current(store_.number_of(key)) : how;
@@ -187,7 +191,7 @@ class async_cache {
   std::uint64_t run_fills(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) { return fillers_.run(most); }
   // Waits until every fill that was queued before has been judged.
   void settle() const { fillers_.settle(); }
-  // Ends the background threads; fills that wait are dropped. Everything goes on working, and nothing new is cached.
+  // Ends the background threads; queued fills are dropped. The cache remains usable, and nothing new is cached.
   void close() {
     fillers_.close();
     helpers_.close();
@@ -238,7 +242,7 @@ class async_cache {
         chooser_(o, prefetches_, o.helpers != 0),
         fillers_(store_, o, [&medium] { media::begin_operation(medium); }),
         helpers_(o, [this, &medium](key_type key) {
-          // The medium may wait for what the search has read only when the operation ends.
+          // The medium may charge the search's reads only when the operation ends.
           media::begin_operation(medium);
           const std::optional<value_type> value = index_.find(key);
           media::end_operation(medium);
@@ -252,17 +256,17 @@ class async_cache {
 
   static constexpr std::size_t batch_width = 64;
 
-  // What belongs to one thread.
+  // State of one thread.
   struct alignas(64) lane {
     lane(std::size_t its_number, entrance of_its_fills) : number(its_number), fills(of_its_fills) {}
     std::size_t number;
     entrance fills;
-    std::atomic<std::uint64_t> ticks{0};  // lookups that the chooser was asked about
+    std::atomic<std::uint64_t> ticks{0};  // lookups that passed through the chooser
     std::atomic<std::uint64_t> misses{0};
     std::atomic<std::uint64_t> drops{0};
     std::atomic<std::uint64_t> helped{0};
     std::array<std::atomic<std::uint64_t>, mode_names.size()> lookups{};       // by mode
-    std::array<std::atomic<std::uint64_t>, detail::fill_results> own_fills{};  // by what they came to
+    std::array<std::atomic<std::uint64_t>, detail::fill_results> own_fills{};  // by their results
   };
 
   [[nodiscard]] std::uint64_t entries_for(const options& o) const {
@@ -276,9 +280,9 @@ class async_cache {
       return Eviction();
   }
 
-  // An index may offer to fetch what the search for a key begins with.
+  // An index may offer to prefetch the first line of a search for a key.
   static constexpr bool has_prefetch = requires(Index & index, key_type key) { index.prefetch_find(key); };
-  // One that is behind virtual calls knows only at run time.
+  // An index behind virtual calls knows only at run time.
   [[nodiscard]] bool can_prefetch() const noexcept {
     if constexpr (requires { index_.offers_prefetch(); })
       return index_.offers_prefetch();
@@ -330,7 +334,7 @@ class async_cache {
     return find_in_index(mine, key, seen);
   }
 
-  // What a hit has no use for: its way is short.
+  // Kept out of line: a hit does not need it, so its path is short.
   [[gnu::noinline]] std::optional<value_type> find_in_index(lane& mine, key_type key, const detail::look& seen) {
     count(mine.misses);
     const std::optional<value_type> value = index_.find(key);
@@ -339,7 +343,8 @@ class async_cache {
   }
 
   std::optional<value_type> find_in_parallel(lane& mine, std::uint64_t number, key_type key, bool& hit) {
-    // K2: the gate is taken before the helper is asked, the entry is looked for while it searches.
+    // K2: the gate is read before the helper is asked; the caller searches the cache while the helper searches the
+    // index.
     const std::optional<std::uint64_t> gate = store_.gate(number);
     const helpers::question asked = helpers_.ask(mine.number, key);
     detail::look seen = store_.find(number, key);
@@ -357,7 +362,7 @@ class async_cache {
     return value;
   }
 
-  // Queues what the index answered, or installs it at once.
+  // Queues the index's result, or installs it at once.
   void offer(lane& mine, key_type key, const detail::look& seen, const std::optional<value_type>& value) noexcept {
     if (!value || !seen.gate) return;  // K4
     if (callers_fill_) {
@@ -411,7 +416,7 @@ class async_cache {
     return store_.bytes() + fillers_.bytes() + helpers_.bytes() + chooser_.bytes() + lanes;
   }
 
-  // Searching changes nothing that anybody sees: `check` may.
+  // Searching has no visible effect: `check` may call it.
   mutable Index index_;
   std::atomic<mode> mode_;
   bool prefetches_;
@@ -419,7 +424,7 @@ class async_cache {
   store store_;
   chooser chooser_;
   thread_blocks<lane> lanes_;
-  // Their threads use all of the above. Waiting for them changes nothing that anybody sees: `check` may.
+  // Their threads use all of the above. Waiting for them has no visible effect: `check` may call it.
   mutable detail::fillers<store> fillers_;
   helpers helpers_;
 };

@@ -1,4 +1,4 @@
-// What a cache is made with, and how it is written: cache(INDEX,mode=...,capacity=...,eviction=...,...).
+// Options of a cache, and their text form: cache(INDEX,mode=...,capacity=...,eviction=...,...).
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -21,13 +21,13 @@
 
 namespace pmlab::cache {
 
-// How a key is looked up.
+// How a key is searched.
 enum class mode : std::uint8_t {
   serial,       // the cache, and on a miss the index
-  interleaved,  // the index begins to fetch what the search will need; then the cache, and on a miss the index
-  parallel,     // a helper searches the index while the caller looks into the cache
-  bypass,       // the index alone; the cache stays correct, and gets nothing new
-  adaptive,     // one of the others, by what they take
+  interleaved,  // the index prefetches the line of the search; then the cache, and on a miss the index
+  parallel,     // a helper searches the index while the caller searches the cache
+  bypass,       // the index alone; the cache stays correct, and gets no new entries
+  adaptive,     // one of the others, by their measured times
 };
 // As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 5> mode_names = {"serial", "interleaved", "parallel", "bypass",
@@ -35,24 +35,24 @@ inline constexpr std::array<std::string_view, 5> mode_names = {"serial", "interl
 // As users write it.
 [[nodiscard]] constexpr std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
 
-// Which threads put into the cache what a reader found in the index.
+// Which threads put a reader's result into the cache.
 enum class filling : std::uint8_t {
   background,  // fillers, from a queue: a miss costs its reader little more than the search
-  caller,      // the reader itself: no thread, no queue, no line that goes to another core and back
+  caller,      // the reader itself: no thread, no queue, no line that moves to another core and back
 };
 // As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 2> filling_names = {"background", "caller"};
 
 // How many entries fit in: a number of them, of bytes of DRAM, or a share of the index's entries.
 struct capacity {
-  // What `amount` counts.
+  // The unit of `amount`.
   enum class unit : std::uint8_t { entries, bytes, share };
-  unit in = unit::entries;  // what `amount` counts
+  unit in = unit::entries;  // the unit of `amount`
   double amount = 1 << 16;  // of these; a share from 0 to 1
 
   // So many entries.
   [[nodiscard]] static capacity entries(std::uint64_t n) { return {unit::entries, static_cast<double>(n)}; }
-  // As many entries as take so many bytes of DRAM.
+  // As many entries as fit into so many bytes of DRAM.
   [[nodiscard]] static capacity bytes(std::uint64_t n) { return {unit::bytes, static_cast<double>(n)}; }
   // A share of the index's entries, from 0 to 1.
   [[nodiscard]] static capacity share(double of_the_index) { return {unit::share, of_the_index}; }
@@ -69,7 +69,7 @@ struct capacity {
   }
 };
 
-// The defaults fit most; docs/cache.md says when others do.
+// The defaults fit most uses; docs/cache.md has the exceptions.
 struct options {
   mode lookup = mode::serial;  // can be changed while the cache is used
   capacity size{};             // fixed when the cache is opened
@@ -89,10 +89,10 @@ struct options {
   // reader wakes it, which costs that reader a system call.
   std::chrono::microseconds rest{100};
 
-  // Threads that search the index while their caller looks into the cache, one for each caller; callers beyond them
+  // Threads that search the index while their caller searches the cache, one for each caller; callers beyond them
   // search serially. Used in the modes parallel and adaptive.
   unsigned helpers = 0;
-  // How often a helper looks for work before it sleeps until it is woken; 0: sleeps at once.
+  // How often a helper checks for work before it sleeps until it is woken; 0: sleeps at once.
   std::uint64_t helper_spins = 20'000;
 
   // CPUs that fillers and helpers are bound to, in turn; empty: the kernel chooses.
@@ -136,8 +136,8 @@ template <std::size_t Count>
   return capacity::entries(parse_count(text, "capacity"));
 }
 
-// The options of a specification cache(INDEX,KEY=VALUE,...); what is not given is 10 % of the index, serial, s3_fifo and
-// one filler. Throws pmlab::error: an unknown key or value, no index or more than one, fillers where callers fill.
+// The options of a specification cache(INDEX,KEY=VALUE,...); defaults are 10 % of the index, serial, s3_fifo and one
+// filler. Throws pmlab::error: an unknown key or value, no index or more than one, fillers if callers fill.
 [[nodiscard]] inline options parse_options(const spec& given) {
   constexpr std::array<std::string_view, 9> known = {"mode",  "capacity", "eviction", "fills", "fillers",
                                                      "queue", "rest_us",  "helpers",  "shards"};

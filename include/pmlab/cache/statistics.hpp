@@ -1,4 +1,4 @@
-// What a cache has done since it was opened.
+// Counters of a cache since it was opened.
 #pragma once
 
 #include <pmlab/cache/options.hpp>
@@ -12,15 +12,15 @@ namespace pmlab::cache {
 // Counts of one moment; exact when nothing runs.
 struct statistics {
   std::uint64_t hits = 0;       // answered from the cache
-  std::uint64_t misses = 0;     // looked for in the cache and searched in the index; bypassing lookups are neither
+  std::uint64_t misses = 0;     // searched in the cache and in the index; bypassing lookups are neither
   std::uint64_t fills = 0;      // entries that were installed
   std::uint64_t drops = 0;      // fills that were dropped because the queue was full or the cache was closed
   std::uint64_t evictions = 0;  // entries that made room for another one
-  std::uint64_t stale =
-      0;  // fills that were refused since a write of their set came in between, or another caller's fill
-  std::uint64_t switches = 0;  // of a shard's mode
-  std::uint64_t helped = 0;    // misses that a helper answered
-  // Lookups in each mode, by its number; of bypassing ones, those that were sampled or of a batch: others leave no trace.
+  std::uint64_t stale = 0;      // fills rejected: a write of their set, or another caller's fill, was first
+  std::uint64_t switches = 0;   // of a shard's mode
+  std::uint64_t helped = 0;     // misses that a helper answered
+  // Lookups in each mode, by its number; of bypassing ones, those that were sampled or of a batch: others leave no
+  // trace.
   std::array<std::uint64_t, mode_names.size()> lookups{};
   std::uint64_t capacity = 0;  // entries
   std::uint64_t bytes = 0;     // of DRAM: entries, queues and counters
@@ -39,7 +39,7 @@ struct statistics {
     return *this;
   }
 
-  // Hits of those lookups that looked into the cache, from 0 to 1; 0 if there were none.
+  // Hits of the lookups that searched the cache, from 0 to 1; 0 if there were none.
   [[nodiscard]] double hit_ratio() const noexcept {
     const std::uint64_t all = hits + misses;
     return all == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(all);

@@ -1,14 +1,14 @@
 // CCEH: extendible hashing in cache lines, after Nam et al., FAST'19 [CCEH].
 //
-// Use it for point operations on any medium. It keeps no order: for scans take a tree.
+// Use it for point operations on any medium. It keeps no order: for scans use a tree.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: finds write nothing shared; they wait only while a writer works on the same segment (or on one that shares
-// its version lock). Writers exclude each other per segment.
+// Progress: finds write nothing shared; they wait only while a writer changes the same segment (or one that shares its
+// version lock). Writers exclude each other per segment.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
-// durable before it releases the segment's version lock, and a reader answers only if that lock was free and unchanged
-// while it read: it cannot have seen anything that a crash takes back.
+// Durability: the result of an operation survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the segment's version lock, and a reader returns only if that lock was free and unchanged
+// while it read: it cannot have read anything that a crash undoes.
 //
 // Layout (medium):
 //
@@ -22,22 +22,22 @@
 //
 // Differences from the paper: the hash is bijective and its prefix and window are implied by the place, so that 16
 // slots fill a device line without a header, and every key and value is allowed; the window's 6 bits that this frees
-// say where the overflow of a line is, so that most searches read one cache line, absent keys included. Local depths
+// locate the overflow entries of a line, so that most searches read one cache line, absent keys included. Local depths
 // live in the directory entries: a split publishes them with the segment, in one store per entry, and there is no
-// segment header to tear. A window that is full lends from the three others of its KB, which lets segments fill further
-// before they split.
+// segment header to tear. A full window borrows space from the three others of its KB, so segments fill further before
+// they split.
 //
 // Invariants:
-//   I1  The overflow bits of a segment lead to each of its entries, unless its cached directory entry is "unsearched".
+//   I1  The overflow bits of a segment cover each of its entries, unless its cached directory entry is "unsearched".
 //   I2  A key is live in at most one slot of the segment that the directory names for it.
 //   I3  The entries of a directory run are equal, except while one split is under way; then the run's last entry names
 //       the new segment, and its first entry still has the old local depth.
-//   I4  A slot of a segment has an entry with the hash prefix that the segment was made with, or nothing but overflow
-//       bits.
+//   I4  A slot of a segment holds an entry with the hash prefix that the segment was created with, or nothing but
+//       overflow bits.
 //
-// Damage: `open` refuses a directory that does not fit together, before it follows it. `check` sees, by I4, nearly every
-// word that does not belong where it is: of random words, all but one in 2^(d+1) in a segment that was made with depth
-// d. It cannot see a value that was changed, nor an entry that was overwritten with zeros or with another entry's words.
+// Damage: `open` refuses an inconsistent directory, before it follows it. `check` detects, by I4, nearly every
+// misplaced word: of random words, all but one in 2^(d+1) in a segment that was created with depth d. It cannot detect
+// a changed value, nor an entry that was overwritten with zeros or with another entry's words.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -69,8 +69,8 @@
 
 namespace pmlab::indexes {
 
-// Extendible hash table [CCEH]. The file says when to use it, what holds of threads and crashes, and how it is laid
-// out. Operations: O(1), one flush and one fence per change but for splits and growth.
+// Extendible hash table [CCEH]. See the file's prologue for its use, thread safety, durability and layout. Operations:
+// O(1), one flush and one fence per change except for splits and growth.
 template <media::medium Medium>
 class cceh {
   using segment = detail::cceh::segment;
@@ -88,13 +88,13 @@ class cceh {
   static constexpr std::string_view layout_name = "cceh";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash cut off.
+  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash interrupted.
   // Time: proportional to the directory (8 bytes per 600 entries or so). Throws pmlab::error: the name belongs to
   // another layout, the directory is corrupt, no space for an empty table. `medium` must outlive the index.
   static cceh open(Medium& medium, std::string_view name = layout_name) { return cceh(medium, name); }
 
-  // Calls function(key, value) for what a table that does not open, or is damaged, still holds. Changes nothing. Throws
-  // pmlab::error at the end if that was not all: with the slots that could not be read.
+  // Calls function(key, value) for the readable entries of a table that does not open, or is damaged. Changes nothing.
+  // Throws pmlab::error at the end if some slots could not be read, with their number.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
@@ -106,7 +106,7 @@ class cceh {
   cceh& operator=(const cceh&) = delete;
   ~cceh() = default;
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and one fence, unless the segment is split.
   outcome insert(key_type key, value_type value) {
     return change(key, [&](const location& at, slot found) {
@@ -146,7 +146,7 @@ class cceh {
     return find_hash(hash, searchable_entry(hash));
   }
 
-  // Asks for the line in which a search for `key` begins.
+  // Prefetches the line in which a search for `key` begins.
   void prefetch_find(key_type key) noexcept {
     const std::uint64_t hash = detail::hash_of_key(key);
     prefetch_home_line(*segment_of(current_entry(hash)), hash);
@@ -168,7 +168,7 @@ class cceh {
     }
   }
 
-  // The one key with this hash, whose upper bits choose the segment: for tests that want segments filled unevenly.
+  // The one key with this hash, whose upper bits select the segment: for tests that fill segments unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
 
   // Entries in the table; walks it.
@@ -203,7 +203,7 @@ class cceh {
     return result;
   }
 
-  // Every invariant above, and that the cached directory says what the medium's does.
+  // Checks every invariant above, and that the cached directory equals the medium's.
   [[nodiscard]] check_report check() const;
 
  private:
@@ -211,8 +211,9 @@ class cceh {
   static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 14);
   static constexpr unsigned initial_global_depth = detail::cceh::initial_global_depth;
   static constexpr unsigned greatest_global_depth = detail::cceh::greatest_global_depth;
-  // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means that somebody chose keys with
-  // equal hash prefixes: the table then answers `full` instead of doubling its directory until memory is gone (C7).
+  // A good hash deepens the directory by 3 or 4 bits beyond an even spread. More means keys that were chosen to have
+  // equal hash prefixes: the table then returns `full` instead of doubling its directory until memory is exhausted
+  // (C7).
   static constexpr unsigned tolerated_skew_bits = 12;
 
   // Where a key belongs while its segment is locked.
@@ -222,7 +223,7 @@ class cceh {
     segment* s;
   };
 
-  // What a locked step of an operation came to: an answer, or "split the segment and come again".
+  // Result of a locked step of an operation: an outcome, or "split the segment and retry".
   struct step {
     bool must_split = false;
     outcome answer = outcome::full;
@@ -250,7 +251,7 @@ class cceh {
     return directory_.load(std::memory_order_acquire)->entry_of(hash).load(std::memory_order_acquire);
   }
 
-  // What the directory says of `hash`, of a segment whose overflow bits can be relied on.
+  // The directory entry of `hash`, of a segment whose overflow bits are valid.
   [[nodiscard]] entry_word searchable_entry(std::uint64_t hash) {
     for (;;) {
       const entry_word entry = current_entry(hash);
@@ -272,7 +273,7 @@ class cceh {
     fill_cache(cache, entry_run::of(hash, cache.global_depth(), entry.local_depth()), entry.searched());
   }
 
-  // `entry`: what `searchable_entry` said of `hash` a moment ago.
+  // `entry`: the result of `searchable_entry` for `hash` a moment ago.
   std::optional<value_type> find_hash(std::uint64_t hash, entry_word entry) {
     for (;; entry = searchable_entry(hash)) {
       segment& s = *segment_of(entry);
@@ -281,7 +282,7 @@ class cceh {
       const slot found =
           detail::cceh::find_in_segment(s, hash, [this](const entry_line& l) { media::annotate_read(medium_, l); });
       const value_type value = found ? found.value().load(std::memory_order_acquire) : 0;
-      // The entry is looked up again under the version (C6): a split between the two would have moved the key.
+      // The entry is read again under the version (C6): a split between the two would have moved the key.
       if (current_entry(hash) == entry && lock.read_validate(version)) [[likely]]
         return found ? std::optional<value_type>(value) : std::nullopt;
     }
@@ -293,7 +294,7 @@ class cceh {
   }
 
   // Runs `operation(location, slot of the key or none)` with the key's segment locked, and splits the segment when the
-  // operation asks for it.
+  // operation requests it.
   template <class Operation>
   outcome change(key_type key, Operation&& operation) {
     const std::uint64_t hash = detail::hash_of_key(key);
@@ -320,7 +321,7 @@ class cceh {
     word.store(detail::cceh::with_entry(word, detail::cceh::live_word(at.hash, to.displacement)),
                std::memory_order_release);   // (P2) commit
     media::persist(medium_, *to.slot.line);  // (P3)
-    // (P2) < (P3) < unlock: what a reader returns is durable.
+    // (P2) < (P3) < unlock: the value that a reader returns is durable.
     detail::cceh::lead_to(*at.s, at.hash, to);
     return step::done(answer);
   }
@@ -354,14 +355,14 @@ class cceh {
     }
     medium_.flush(made, directory::bytes(initial_global_depth));  // (M2)
     medium_.fence();                                              // (M3)
-    // (M1), (M2) < (M3) < (M4): the root never names what is not durable.
+    // (M1), (M2) < (M3) < (M4): the root never names memory that is not durable.
     change.store(*root_, medium_.locate(made).word());  // (M4)
     change.commit();
   }
 
-  static error no_space() { return {"no space for an empty CCEH table", "take a larger pool"}; }
+  static error no_space() { return {"no space for an empty CCEH table", "use a larger pool"}; }
 
-  // Reads the medium's directory, completes what a crash cut off, and fills the copy in DRAM.
+  // Reads the medium's directory, completes operations that a crash interrupted, and fills the copy in DRAM.
   void load_directory() {
     directory& stored = detail::cceh::directory_at(medium_, root_->load(std::memory_order_acquire));
     const auto global_depth = static_cast<unsigned>(stored.global_depth.load(std::memory_order_acquire));
@@ -427,7 +428,7 @@ class cceh {
     for (std::size_t i = 0; i < run.count; ++i) cache[run.first + i].store(entry, std::memory_order_release);
   }
 
-  // Moves half of a locked segment's keys to a new segment. False: no space (or no sense, see tolerated_skew_bits);
+  // Moves half of a locked segment's keys to a new segment. False: no space (or no use, see tolerated_skew_bits);
   // nothing has changed.
   bool split(const location& at) {
     const unsigned local_depth = at.entry.local_depth();
@@ -453,7 +454,7 @@ class cceh {
     // store: no crash leaks it (C14), loses an entry (C8), or shows a depth without its segment (C1).
     store_split(stored, run, left, right);
     ++segments_;
-    // Half of what overflowed has moved: searches of the other half need not look for it any more.
+    // Half of the overflow entries have moved: searches in the other half need not look for them any more.
     detail::cceh::tidy_overflow(*at.s, at.hash & ~next_bit(local_depth), local_depth + 1);
 
     fill_cache(cache, {run.first, run.count / 2}, entry_word::of(at.entry.segment_word(), local_depth + 1));
@@ -591,7 +592,7 @@ check_report cceh<Medium>::check() const {
     });
     std::sort(hashes.begin(), hashes.end());
     if (const auto twice = std::adjacent_find(hashes.begin(), hashes.end()); twice != hashes.end())
-      violated("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is there twice");
+      violated("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is present twice");
     report.entries += hashes.size();
     const std::size_t here = detail::cceh::damaged_slots(s, prefix, local_depth);
     damaged += here;

@@ -1,45 +1,47 @@
 // FAST-FAIR: a B+tree that shifts entries in place instead of logging, after Hwang et al., FAST'18 [FAST-FAIR].
 //
-// Use it for ordered data that must be open the instant the pool is. For point operations alone CCEH is faster.
+// Use it for ordered data that must be available as soon as the pool is open. For point operations alone CCEH is
+// faster.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: readers write nothing shared; they wait only while a writer works on a node that they read (or on one that
+// Progress: readers write nothing shared; they wait only while a writer changes a node that they read (or one that
 // shares its version lock). Writers lock one node at a time; an erase that joins two nodes up to four.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
-// durable before it releases the node's version lock, and a reader uses what it read in a node only if that lock was
-// free and unchanged meanwhile: it cannot have seen anything that a crash takes back.
+// Durability: the result of an operation survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the node's version lock, and a reader uses data of a node only if that lock was free and
+// unchanged while it read: it cannot have read anything that a crash undoes.
 //
 // Layout (medium): named root -> root node. Nodes are 512 bytes (detail/fast_fair_node.hpp); every level is a list by
-// `sibling`, in ascending order of keys. Nothing is kept in DRAM but the version locks: opening reads one node for each
-// level. Nodes that were taken out wait in a queue that begins in the leftmost leaf (detail/fast_fair_retired.hpp).
+// `sibling`, in ascending order of keys. DRAM holds only the version locks: opening reads one node for each level.
+// Retired nodes wait in a queue that begins in the leftmost leaf (detail/fast_fair_retired.hpp).
 //
-// Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper looks for equal
-// neighbouring pointers; so every key and value is allowed, a node that a crash left in mid-shift is as good as any
-// other, erase is one store that leaves a hole, and insert shifts to the nearest hole only, to the side where that
-// changes fewer lines. Each node stores its high key; a split publishes new node, sibling link and high key as one, and
-// what it moved is free in the old node by being beyond the high key; in the new node it leaves a hole before each
+// Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper compares neighbouring
+// pointers; so every key and value is allowed, a node that a crash left in mid-shift is as valid as any other, erase is
+// one store that leaves a hole, and insert shifts to the nearest hole only, to the side where that changes fewer lines.
+// Each node stores its high key; a split publishes new node, sibling link and high key atomically, and the moved
+// entries are free in the old node because they are beyond the high key; in the new node it leaves a hole before each
 // entry. Readers validate versions instead of following a direction counter.
 //
-// Space: two neighbours under one parent that fit into one node become one (detail/fast_fair_join.hpp), empty ones at
-// once; a root with one child goes. In place: the right one's entries are copied behind those of the left one, beyond
-// its high key, and appear when one publication gives the left one the right one's high key and sibling. Where the left
-// one has its holes elsewhere, a new node with the entries of both takes their place.
+// Space: two neighbours under one parent that fit into one node are joined (detail/fast_fair_join.hpp), empty ones at
+// once; a root with one child is removed. In place: the right node's entries are copied behind those of the left one,
+// beyond its high key, and become visible when one publication gives the left one the right one's high key and sibling.
+// If the left one's holes are elsewhere, a new node with the entries of both replaces the two.
 //
 // A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
-// operations throw pmlab::error at a link that cannot be one; the rest is for `check`. `salvage` reads what is left
+// operations throw pmlab::error at an invalid link; `check` validates the rest. `salvage` reads the remaining entries
 // (detail/fast_fair_salvage.hpp).
 //
 // Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
 //   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
-//       under way) is found over its left neighbour; the next writer that walks over the link tells the parent.
-//   T3  What is linked leads to what is linked, except while its lock is held: a node is retired by one publication
-//       that unlinks it from its left neighbour, with the locks of both and of the parent held, after the parent has
-//       forgotten it. A writer that tells a parent of a child holds the parent's lock and sees whether the child is gone.
-//   T4  A retired node stays as it was at that moment, and its block stays until every operation has ended that began
-//       before (epochs). A reader in it reads that moment, which is one of its own time, and goes on to the right. A
-//       writer finds it gone and begins again at the root.
+//       under way) is found through its left neighbour; the next writer that follows the link adds it to the parent.
+//   T3  A linked node points to linked nodes only, except while its lock is held: a node is retired by one publication
+//       that unlinks it from its left neighbour, with the locks of both and of the parent held, after its removal from
+//       the parent. A writer that adds a child to a parent holds the parent's lock and checks whether the child is
+//       retired.
+//   T4  A retired node stays unchanged, and its block is kept until every operation that began before has ended
+//       (epochs). A reader in it reads a state that was current during its own operation, and continues to the right. A
+//       writer detects the retirement and retries from the root.
 //   T5  A node's low key never changes. The leftmost node of a level is retired only as a root.
 #pragma once
 
@@ -72,8 +74,8 @@
 
 namespace pmlab::indexes {
 
-// B+tree with sorted nodes [FAST-FAIR]. The file says when to use it, what holds of threads and crashes, and how it is
-// laid out. Operations: O(log n); a scan of m entries O(log n + m).
+// B+tree with sorted nodes [FAST-FAIR]. See the file's prologue for its use, thread safety, durability and layout.
+// Operations: O(log n); a scan of m entries O(log n + m).
 template <media::medium Medium>
 class fast_fair {
   using node = detail::fast_fair::node;
@@ -84,15 +86,15 @@ class fast_fair {
   static constexpr std::string_view layout_name = "fast_fair";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the tree `name` in `medium`, or makes an empty one. Takes about the same time for a tree of any size. Throws
-  // pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of retired
-  // nodes is corrupt, no space for the first node. `medium` must outlive the index.
+  // Opens the tree `name` in `medium`, or creates an empty one. Takes about the same time for a tree of any size.
+  // Throws pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of
+  // retired nodes is corrupt, no space for the first node. `medium` must outlive the index.
   static fast_fair open(Medium& medium, std::string_view name = layout_name) { return fast_fair(medium, name); }
 
-  // Calls function(key, value) for what a tree that is damaged still holds: over its links and over its inner nodes, and
-  // where neither leads to leaves, from the whole medium, if it says where it ends. Changes nothing. A key that comes
-  // twice is right at the first time, as far as that can be known. Throws pmlab::error at the end if that may not be all,
-  // or may be more than all: with the places that are damaged.
+  // Calls function(key, value) for the readable entries of a damaged tree: through its links and through its inner
+  // nodes, and for leaves that neither reaches, from the whole medium, if its bounds are known. Changes nothing. If a
+  // key occurs twice, the first one is right, as far as that can be determined. Throws pmlab::error at the end if some
+  // entries may be missing or erased, with the damaged places.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
@@ -106,7 +108,7 @@ class fast_fair {
   fast_fair& operator=(const fast_fair&) = delete;
   ~fast_fair() = default;
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and fence for each line that is shifted; a split publishes one node.
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](std::atomic<value_type>&) { return outcome::exists; });
@@ -140,7 +142,7 @@ class fast_fair {
     return answer;
   }
 
-  // Many entries at once, as loadable_index says: leaves that are filled beforehand, up to fourteen of them linked by one
+  // Many entries at once, see loadable_index: leaves that are filled beforehand, up to fourteen of them linked by one
   // publication.
   std::size_t load(std::span<const entry> ascending) {
     return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
@@ -182,8 +184,8 @@ class fast_fair {
     }
   }
 
-  // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. Each leaf is read as
-  // it was at one moment; entries that are there all the time are never missed.
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
+  // entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
     const auto guard = epochs_.pin();
     std::size_t count = 0;
@@ -228,8 +230,8 @@ class fast_fair {
     return entries;
   }
 
-  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. What the medium holds counts
-  // the nodes that wait for readers, too.
+  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
+  // include retired nodes.
   [[nodiscard]] index_stats stats() const {
     index_stats result;
     result.entries = size();
@@ -245,7 +247,7 @@ class fast_fair {
     return result;
   }
 
-  // Every invariant above. A node that its parent does not know (T2) is no violation.
+  // Checks every invariant above. A node that its parent does not know (T2) is no violation.
   [[nodiscard]] check_report check() const;
 
  private:
@@ -291,10 +293,10 @@ class fast_fair {
   void create() {
     publication change(medium_);
     auto* const leaf = media::create<node>(change);
-    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "take a larger pool");
+    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "use a larger pool");
     media::persist(medium_, *leaf);                     // (M1)
     change.store(*root_, medium_.locate(leaf).word());  // (M2)
-    // (M1) < (M2): the root never names what is not durable.
+    // (M1) < (M2): the root never names memory that is not durable.
     change.commit();
   }
 
@@ -310,8 +312,8 @@ class fast_fair {
   }
   [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
 
-  // What a search reads of the tree besides its nodes. As values, since the compiler has to read members again after each
-  // load with acquire order: a find then takes three or four loads less for each level.
+  // The members that a search reads, besides the nodes. Passed by value, since the compiler must reload members after
+  // each load with acquire order: a find then executes three or four loads less for each level.
   struct search_parts {
     Medium* medium;
     const sync::version_lock* locks;  // by stripe
@@ -332,9 +334,9 @@ class fast_fair {
     return slot ? &leaf.value(*slot) : nullptr;
   }
 
-  // Links lead to nodes, children are on lower levels, and high keys ascend along siblings, whatever a crash leaves. So
-  // where it is not so, the medium was damaged: a search throws, and neither faults nor goes round for ever. (`check`
-  // sees more: a search may also miss what a damaged word hides.)
+  // Links lead to nodes, children are on lower levels, and high keys ascend along siblings, after any crash. If this
+  // does not hold, the medium was damaged: a search throws, and neither crashes nor loops for ever. (`check` detects
+  // more: a search may also miss entries that a damaged word hides.)
   [[noreturn]] static void throw_damaged() {
     throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
   }
@@ -351,7 +353,7 @@ class fast_fair {
     return medium.resolve(link);
   }
 
-  // One validated step of a search: `n` moves to the next node, or (true) `found` is what the leaf says of `key`.
+  // One validated step of a search: `n` moves to the next node, or (true) `found` is the leaf's value of `key`.
   static bool step_towards(const search_parts& parts, key_type key, node*& n, std::optional<value_type>& found,
                            std::uint8_t& descents) {
     for (;;) {
@@ -400,7 +402,7 @@ class fast_fair {
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
       n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
-      // Its caller locks it, and no load overtakes a lock: so all of its lines are asked for now.
+      // Its caller locks it, and no load overtakes a lock: therefore all of its lines are prefetched now.
       if (at_level == level + (beyond ? 0 : 1)) media::prefetch(medium_, *n);
     }
   }
@@ -435,7 +437,7 @@ class fast_fair {
           unlock();
           const node* const before = node_;
           node_ = tree.node_of(key, level, seen_);
-          if (node_ == before) throw_damaged();  // T3: what is gone is found but once
+          if (node_ == before) throw_damaged();  // T3: a retired node is found at most once
           continue;
         }
         if (!node_->is_beyond(key)) return;
@@ -464,8 +466,8 @@ class fast_fair {
     unannounced seen_;
   };
 
-  // Runs operation(leaf) with the leaf of `key` locked, then tells a parent of a link that the way led over (T2). Under a
-  // guard.
+  // Runs operation(leaf) with the leaf of `key` locked, then adds to a parent the link that the descent followed (T2).
+  // REQUIRES: a guard.
   template <class Operation>
   auto change(key_type key, Operation&& operation) {
     locked_node leaf(*this, key, 0);
@@ -475,7 +477,7 @@ class fast_fair {
     return result;
   }
 
-  // insert and upsert: `on_existing(value word)` says what happens to a key that is there.
+  // insert and upsert: `on_existing(value word)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
     for (;;) {
@@ -520,18 +522,18 @@ class fast_fair {
     leaf.greatest_value.store(value, std::memory_order_release);  // (Y1)
     leaf.greatest_present.store(1, std::memory_order_release);    // (Y2) commit
     media::persist(medium_, leaf.greatest_present);               // (Y3)
-    // (Y2) < (Y3) < unlock: what a reader returns is durable.
+    // (Y2) < (Y3) < unlock: the value that a reader returns is durable.
     return outcome::inserted;
   }
 
   outcome replace(std::atomic<value_type>& stored, value_type value) {
     stored.store(value, std::memory_order_release);  // (U1) commit
     media::persist(medium_, stored);                 // (U2)
-    // (U1) < (U2) < unlock: what a reader returns is durable.
+    // (U1) < (U2) < unlock: the value that a reader returns is durable.
     return outcome::updated;
   }
 
-  // What comes after the locked node `n` now, comes after `last` when that is linked.
+  // The successor of the locked node `n` becomes the successor of `last` when that is linked.
   static void take_place_after(node& last, const node& n) noexcept {
     last.sibling.store(n.sibling.load(std::memory_order_relaxed), std::memory_order_relaxed);
     last.high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -540,14 +542,14 @@ class fast_fair {
   }
 
   // Moves the upper entries of a locked node, all of whose slots are entries, to a new sibling. `made_for` is the key
-  // whose insertion asked for it. False: no space; nothing has changed.
+  // whose insertion requires it. False: no space; nothing has changed.
   bool split(node& n, key_type made_for, unannounced& result) {
     publication change(medium_);
     auto* const right = static_cast<node*>(change.allocate(sizeof(node), alignof(node)));
     if (right == nullptr) return false;
     const bool is_leaf = n.is_leaf();
     const node_pointer next = n.sibling.load(std::memory_order_relaxed);
-    // Ascending keys fill the last leaf: what is left behind then stays full.
+    // Ascending keys fill the last leaf: the left node then stays full.
     constexpr std::size_t last = detail::fast_fair::capacity - 1;
     const bool appending = !next && made_for > n.key_at(last);
     const std::size_t middle = appending ? last : detail::fast_fair::capacity / 2;
@@ -559,8 +561,8 @@ class fast_fair {
     take_place_after(filled, n);
     // In an inner node the separator moves up and its child begins the new node.
     if (!is_leaf) filled.first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
-    // A hole before each entry: keys that come between two of them shift within their line, and the split writes all of
-    // the node anyway. Where keys ascend, none comes between.
+    // A hole before each entry: a key inserted between two of them shifts within its line, and the split writes all of
+    // the node anyway. If keys ascend, none falls between.
     const std::size_t slots_each = appending ? 1 : 2;
     detail::fast_fair::slot_writer writer(filled, 0);
     for (std::size_t from = is_leaf ? middle : middle + 1; from <= last; ++from)
@@ -572,14 +574,15 @@ class fast_fair {
     media::publish_store(change, n.sibling, made);        // (S2)
     media::publish_store(change, n.high_key, separator);  // (S3)
     change.commit();
-    // (S0) < (S1) < (S2), (S3): the sibling is whole before the list leads to it; allocation, link and high key appear as
-    // one, so that no crash leaks the node or shows an entry in both (F3, F4). The parent is told later (T2).
+    // (S0) < (S1) < (S2), (S3): the sibling is complete before the list leads to it; allocation, link and high key
+    // become visible atomically, so that no crash leaks the node or shows an entry in both (F3, F4). The parent is
+    // updated later (T2).
     result = {separator, made, filled.level.load(std::memory_order_relaxed) + 1};
     return true;
   }
 
-  // Adds the first of these entries, as many as go into a row between two leaves; returns how many. 0: they have to go
-  // into a leaf that is there, or there is no space.
+  // Adds the first of these entries, as many as fit into a row between two leaves; returns their number. 0: they must
+  // go into an existing leaf, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
     const auto guard = epochs_.pin();
     const key_type first = ascending.front().key;
@@ -603,14 +606,14 @@ class fast_fair {
       // (W1) < (W2) < (W3), (W4): as (S1) < (S2), (S3); so a crash leaves all of the row or none of it.
     }
     announce(seen);
-    // By now others may have changed the leaves; which keys they are in charge of stays.
+    // Others may have changed the leaves since; their ranges of keys stay.
     for (std::size_t i = 0; i < row.count; ++i)
       announce({ascending[i * detail::fast_fair::loaded_entries].key, medium_.locate(row.leaves[i]), 1});
     return row.entries;
   }
 
-  // Makes the parent of `link.child` know it, if it does not yet and if the child was not joined with its left neighbour
-  // meanwhile. Without space it stays as it is: the sibling links lead everywhere.
+  // Adds `link.child` to its parent, if it is not there yet and if the child was not joined with its left neighbour
+  // since. Without space it stays as it is: the sibling links reach every node.
   void announce(unannounced link) {
     if (link.parent_level >= most_levels) throw_damaged();
     while (link.parent_level != 0) {
@@ -618,7 +621,7 @@ class fast_fair {
       unannounced split_off;
       {
         locked_node parent(*this, link.separator, link.parent_level);
-        if (!parent) continue;                               // the root was taken away meanwhile
+        if (!parent) continue;                               // the root was removed since
         if (medium_.resolve(link.child)->is_gone()) return;  // T3
         if ((*parent).first_child.load(std::memory_order_relaxed) == link.child) return;
         if ((*parent).slot_of(link.separator)) return;
@@ -629,8 +632,9 @@ class fast_fair {
     }
   }
 
-  // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space, or the child is gone
-  // with its whole level (`lower_root`): a root over a level that is missing would be corrupt, and no parent is to be told.
+  // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space, or the child was
+  // retired with its whole level (`lower_root`): a root over a missing level would be corrupt, and there is no parent
+  // to update.
   bool grow(const unannounced& link) {
     const std::scoped_lock guard(root_mutex_);
     if (link.parent_level < levels()) return true;
@@ -642,14 +646,14 @@ class fast_fair {
     made->first_child.store(node_pointer(root_->load(std::memory_order_relaxed)), std::memory_order_relaxed);
     media::persist(medium_, *made);                     // (R1)
     change.store(*root_, medium_.locate(made).word());  // (R2)
-    // (R1) < (R2): as (M1) < (M2). The new root knows its first child; `announce` goes on to add the second.
+    // (R1) < (R2): as (M1) < (M2). The new root knows its first child; `announce` continues and adds the second.
     change.commit();
     return true;
   }
 
   // ---- joining ----
 
-  // Joins the leaf of `key` with a neighbour if they fit into one; where a parent lost a child, this goes on with it.
+  // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
   void join_around(key_type key) {
     std::uint64_t level = 0;
     while (join_with_a_neighbour(key, level)) ++level;
@@ -724,8 +728,8 @@ class fast_fair {
   void forget(node& parent, const node& left) {
     detail::fast_fair::erase_from(medium_, parent,
                                   *parent.slot_of(left.high_key.load(std::memory_order_relaxed)));  // (J1)
-    // (J1) < (J2), (J4): a parent never leads to a node that is gone. What a crash leaves in between is a child that its
-    // parent does not know (T2).
+    // (J1) < (J2), (J4): a parent never leads to a retired node. A crash in between leaves a child that its parent does
+    // not know (T2).
   }
 
   void join_in_place(node& parent, node& left, std::size_t end, node& right) {
@@ -745,8 +749,8 @@ class fast_fair {
     retired_.commit(change, gone);
   }
 
-  // A new node with the entries of both takes the place of `left`, which is no first child. False: no space, and nothing
-  // has changed.
+  // A new node with the entries of both replaces `left`, which is no first child. False: no space, and nothing has
+  // changed.
   bool join_in_a_new_node(node& parent, node& before, node& left, node& right) {
     publication change(medium_);
     auto* const joined = media::create<node>(change);
@@ -769,7 +773,7 @@ class fast_fair {
     return true;
   }
 
-  // Takes a root with one child away. False: it has more, or it is a leaf.
+  // Removes a root with one child. False: it has more, or it is a leaf.
   bool lower_root() {
     const std::scoped_lock guard(root_mutex_);
     node& top = *root();
@@ -795,8 +799,8 @@ class fast_fair {
     epochs_.retire([this, &gone] { retired_.release(gone); });
   }
 
-  // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the level
-  // that the one above knows, and then those of the next one that this one knows.
+  // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the
+  // level that the one above knows, and then those of the next one that this one knows.
   node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
                            check_report& report) const;
 
@@ -819,7 +823,7 @@ class fast_fair {
   std::atomic<std::uint64_t>* root_;
   std::mutex root_mutex_;  // only one thread at a time changes the root
   detail::fast_fair::retired_nodes<Medium> retired_;
-  sync::epochs epochs_;  // its end releases what is retired
+  sync::epochs epochs_;  // its destructor releases retired nodes
 };
 
 template <media::medium Medium>
@@ -832,14 +836,14 @@ check_report fast_fair<Medium>::check() const {
   return report;
 }
 
-// Follows no pointer that cannot name a node, and goes right only while the high keys ascend: so it comes to an end,
-// and faults nowhere, whatever the medium holds. Returns where the next level begins.
+// Follows no pointer that cannot name a node, and moves right only while the high keys ascend: so it terminates, and
+// does not crash, with any content of the medium. Returns where the next level begins.
 template <media::medium Medium>
 auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
                                     check_report& report) const -> node_pointer {
   node_pointer next_level{};
   std::vector<node_pointer> children;
-  std::size_t met = 0;  // of `known`, which a whole list meets in their order
+  std::size_t met = 0;  // of `known`, which a complete list meets in their order
   key_type low = 0;
   for (node_pointer at = leftmost;;) {
     const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };
@@ -854,7 +858,7 @@ auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, 
     const key_type high = n.high_key.load(std::memory_order_acquire);
     const node_pointer next = n.sibling.load(std::memory_order_acquire);
     if (n.level.load(std::memory_order_acquire) != level)
-      report.add("T2: " + where() + " says that it is on another level");
+      report.add("T2: " + where() + " has another level in its header");
     if (n.is_gone()) report.add("Q2: " + where() + " is marked as retired");
     if (high <= low) report.add("T1: the high key of " + where() + " is not above the one before it");
     if (!next && high != greatest_key) report.add("T1: " + where() + " is the last of its level and has a high key");

@@ -1,23 +1,24 @@
 // FP-tree: leaves in persistent memory, everything else in DRAM, after Oukid et al., SIGMOD'16 [FP-tree].
 //
-// Use it for ordered data where searches of single keys and inserts matter most: most searches read one line of the
-// medium. Opening reads all leaves (some tenths of a second for ten million keys): where that is too long, take
-// FAST-FAIR.
+// Use it for ordered data if searches of single keys and inserts matter most: most searches read one line of the
+// medium. Opening reads all leaves (some tenths of a second for ten million keys): if that is too long, use FAST-FAIR.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: readers write nothing that others read but the epoch they are in; they wait only while a writer works on a leaf that they read, or on a block of
-// the search layer. Writers lock one leaf at a time; splits, joins and the end of an empty leaf lock two, moves three.
+// Progress: readers write nothing that others read except their epoch; they wait only while a writer changes a leaf
+// that they read, or a block of the search layer. Writers lock one leaf at a time; splits, joins and the removal of an
+// empty leaf lock two, moves three.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
-// durable before it releases the leaf's version lock, and a reader answers only if that lock was free and unchanged
-// while it read: it cannot have seen anything that a crash takes back.
+// Durability: the result of an operation survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the leaf's version lock, and a reader returns only if that lock was free and unchanged
+// while it read: it cannot have read anything that a crash undoes.
 //
 // Layout:
 //
 //   DRAM     search layer: sorted blocks, least key of a leaf -> its descriptor          (detail/search_layer.hpp)
 //                |                 |
 //                v                 v
-//            descriptor  ----> descriptor ----> ...   lock, range, fingerprints of a leaf (detail/fp_tree_descriptor.hpp)
+//            descriptor  ----> descriptor ----> ...   lock, range, fingerprints of a leaf
+//            (detail/fp_tree_descriptor.hpp)
 //   ---------    | --------------- | ----------------------------------------------------------------------------------
 //   medium       v                 v
 //              leaf   ------->   leaf   -------> ...   512 bytes: bitmap, next, 31 slots  (detail/fp_tree_leaf.hpp)
@@ -25,43 +26,43 @@
 //            named root -> leaf group -> leaf group -> ... -> the oldest one, which begins with the leftmost leaf
 //
 // Differences from the paper:
-//  * Fingerprints can be computed from the keys, so they are kept in DRAM and found again by recovery. A search then
+//  * Fingerprints can be computed from the keys, so they are kept in DRAM and recomputed by recovery. A search then
 //    reads the line of the entry alone, and a commit flushes no fingerprints.
 //  * Hash bits of a key choose its home line, one of the leaf's eight, where its entry is put if there is room (of
-//    random keys four in five are there). The word by which the search layer names a leaf also tells where it is
-//    (detail/fp_tree_group_table.hpp), so that a search asks for the home line and for the descriptor at the same time,
-//    and mostly waits for memory once. An entry may be in any slot nevertheless: the fingerprints say where.
-//  * Sparse neighbours are joined (detail/fp_tree_join.hpp), so that erasing gives leaves back before they are empty. If
-//    more than a fifth of the leaves are free, leaves move out of the emptiest groups (detail/fp_tree_move.hpp), which go
-//    back to the medium.
-//  * No micro-logs. The link to a split's new leaf and the bitmap that gives up what has moved there share a line, in
-//    which stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
-//    recovery notices and completes, or the whole split. Which leaves are free is written nowhere, so that neither a
-//    split nor an empty leaf's end has an allocation to log. Only a new group of leaves is published.
-//  * The word of a leaf's bitmap has a seal, a check of the bitmap and of the link beside it (L4). So a link that is lost
-//    is noticed when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
+//    random keys four in five are there). The word by which the search layer names a leaf also gives its address
+//    (detail/fp_tree_group_table.hpp), so that a search prefetches the home line and the descriptor at the same time,
+//    and mostly waits for memory once. An entry may still be in any slot: the fingerprints locate it.
+//  * Sparse neighbours are joined (detail/fp_tree_join.hpp), so that erasing frees leaves before they are empty. If
+//    more than a fifth of the leaves are free, leaves move out of the emptiest groups (detail/fp_tree_move.hpp), which
+//    are returned to the medium.
+//  * No micro-logs. The link to a split's new leaf and the bitmap that drops the moved entries share a line, in which
+//    stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which
+//    recovery detects and completes, or the whole split. The set of free leaves is not stored, so that neither a split
+//    nor the removal of an empty leaf has an allocation to log. Only a new group of leaves is published.
+//  * The word of a leaf's bitmap has a seal, a checksum of the bitmap and of the link beside it (L4). So a lost link is
+//    detected when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
 //  * Entries in the three slots beside the bitmap commit with one flush.
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
-//  * Inner nodes are a B-link tree with version locks: a split never stops readers, a transaction that fails never
-//    makes a thread wait for a global lock. Descents can try a hardware transaction first (P9): only if
-//    `fp_tree<Medium, sync::hardware_transactions>` asks for it, since that path has never run on a processor that has
+//  * Inner nodes are a B-link tree with version locks: a split never stops readers, and a failed transaction never
+//    makes a thread wait for a global lock. Descents can try a hardware transaction first (P9), but only if
+//    `fp_tree<Medium, sync::hardware_transactions>` requests it, since that path has never run on a processor that has
 //    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
 // Invariants (L1 to L4, G1, G2: detail/fp_tree_leaf.hpp):
-//   D1  The descriptors that are linked are those of the leaves in the medium's list, in the same order.
+//   D1  The linked descriptors are those of the leaves in the medium's list, in the same order.
 //   D2  A linked leaf is in charge of the keys from its low to its `last`; the next one's low is last + 1. The leftmost
 //       leaf's low is 0, the last one's `last` 2^64 - 1. A leaf's low never changes while it is linked.
 //   D3  A descriptor's fingerprints are those of its leaf's entries; 0 where there is none.
 //   D4  The search layer leads to linked leaves only, by their low. One that it does not know (there was no memory, or
-//       the split is under way) is found over its left neighbour.
-//   D5  An empty leaf is unlinked by whoever empties it, but for the leftmost. One that is empty may be left by a crash,
-//       until the next open.
-//   D6  Leaves and descriptors are freed by the group, all of which are free leaves, and when no reader is left that began
-//       before (epochs). A reader that goes from one to the next takes the next one's version,
-//       and then makes sure that what led there has not changed: so the next one was linked at that moment, and its
-//       version tells whether it still is what it was.
-//   D7  What the search layer's names of leaves say of their places in the medium is what the descriptors say.
+//       the split is under way) is found through its left neighbour.
+//   D5  The thread that empties a leaf unlinks it, except the leftmost. A crash may leave an empty leaf until the next
+//       open.
+//   D6  Leaves and descriptors are freed by the group, when all leaves of the group are free and no reader is left that
+//       began before (epochs). A reader that moves from one to the next reads the next one's version, and then checks
+//       that the word that led there has not changed: so the next one was linked at that moment, and its version shows
+//       whether it has changed since.
+//   D7  The places of leaves in the search layer's names equal those in the descriptors.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -103,8 +104,8 @@
 
 namespace pmlab::indexes {
 
-// `Transactions`: how descents of the inner nodes are first tried; see inner_synchronisation(). Hardware transactions are
-// for those who want to try them: no machine of the project has run that path.
+// `Transactions`: how descents of the inner nodes are first tried; see inner_synchronisation(). Hardware transactions
+// are experimental: no machine of the project has run that path.
 template <media::medium Medium, sync::transactions Transactions = sync::no_transactions>
 class fp_tree {
   using leaf = detail::fp_tree::leaf;
@@ -120,10 +121,10 @@ class fp_tree {
   static constexpr std::string_view layout_name = "fp_tree";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the tree `name` in `medium`, or makes an empty one. Reads every leaf, with up to `threads` threads, and
-  // completes what a crash cut off. Throws pmlab::error: the name belongs to another layout, the tree is corrupt (a link
-  // or a bitmap is overwritten, or leaves with entries are outside the list), no space for an empty tree, no memory.
-  // `medium` must outlive the index.
+  // Opens the tree `name` in `medium`, or creates an empty one. Reads every leaf, with up to `threads` threads, and
+  // completes operations that a crash interrupted. Throws pmlab::error: the name belongs to another layout, the tree is
+  // corrupt (a link or a bitmap is overwritten, or leaves with entries are outside the list), no space for an empty
+  // tree, no memory. `medium` must outlive the index.
   static fp_tree open(Medium& medium, std::string_view name = layout_name,
                       unsigned threads = sync::recovery_threads()) {
     try {
@@ -135,9 +136,9 @@ class fp_tree {
     }
   }
 
-  // Calls function(key, value) for what can still be read of a tree that does not open, with or without a link that leads
-  // there; the entries of its list first. Changes nothing. Throws pmlab::error afterwards, if there was anything wrong:
-  // what cannot be read, and what may have been erased before.
+  // Calls function(key, value) for the readable entries of a tree that does not open, with or without a link that leads
+  // to them; the entries of its list first. Changes nothing. Throws pmlab::error afterwards, if there was any damage:
+  // with the unreadable parts, and with entries that may have been erased before.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
@@ -153,14 +154,14 @@ class fp_tree {
   fp_tree& operator=(const fp_tree&) = delete;
   ~fp_tree() = default;
 
-  // What descents of the inner nodes are synchronised by on this machine.
+  // The synchronisation of descents of the inner nodes on this machine.
   [[nodiscard]] static std::string_view inner_synchronisation() noexcept {
     return Transactions::available() ? "hardware transactions" : "version locks";
   }
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. Two flushes and fences, or one of each if the entry's slot is beside the leaf's bitmap; a split
-  // writes a leaf and the line of the bitmap, and now and then publishes a group of leaves.
+  // writes a leaf and the line of the bitmap, and sometimes publishes a group of leaves.
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](slot&) { return outcome::exists; });
   }
@@ -179,8 +180,9 @@ class fp_tree {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence, and one more of each if the leaf is
-  // empty then: its room is used again for other leaves. Now and then it joins two sparse neighbours: at most nine flushes
-  // and three fences. A leaf that has gone may be followed by two others that move, so that a group of leaves can go.
+  // empty then: its room is used again for other leaves. Now and then it joins two sparse neighbours: at most nine
+  // flushes and three fences. A leaf that has gone may be followed by two others that move, so that a group of leaves
+  // can go.
   outcome erase(key_type key) {
     const auto guard = epochs_.pin();
     key_type low_of_empty = 0;
@@ -208,13 +210,13 @@ class fp_tree {
     return outcome::erased;
   }
 
-  // Many entries at once, as loadable_index says: leaves that are filled beforehand, sixteen of them linked by one store.
+  // Many entries at once, see loadable_index: leaves that are filled beforehand, sixteen of them linked by one store.
   std::size_t load(std::span<const entry> ascending) {
     return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
   }
 
-  // The value of `key`. Asks for one line of the medium, in which the key usually is if it is there, and reads another
-  // one if it is not in that.
+  // The value of `key`. Prefetches one line of the medium, which usually holds the key if it is present, and reads
+  // another line if it does not.
   std::optional<value_type> find(key_type key) {
     const auto guard = epochs_.pin();
     for (;;) {
@@ -225,8 +227,8 @@ class fp_tree {
     }
   }
 
-  // Goes down the inner nodes, and asks for the line in which `key` most likely is. Without a guard: it reads nothing of a
-  // leaf or a descriptor.
+  // Descends the inner nodes, and prefetches the line in which `key` most likely is. Needs no guard: it reads no leaf
+  // and no descriptor.
   void prefetch_find(key_type key) const {
     layer_.find(key, [&](std::uint64_t word) {
       prefetch_home_line(leaf_name(word), key);
@@ -234,8 +236,8 @@ class fp_tree {
     });
   }
 
-  // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap, and read the
-  // lines of the entries alone.
+  // values[i] := find(keys[i]). The searches descend together, so that the cache misses of a level overlap, and read
+  // the lines of the entries alone.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
@@ -245,8 +247,8 @@ class fp_tree {
     }
   }
 
-  // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. Each leaf is read as
-  // it was at one moment; entries that are there all the time are never missed.
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
+  // entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
     if (out.empty()) return 0;
     const auto guard = epochs_.pin();
@@ -308,7 +310,7 @@ class fp_tree {
     return result;
   }
 
-  // Every invariant above. A leaf that the search layer does not know, or that is empty, is no violation.
+  // Checks every invariant above. A leaf that the search layer does not know, or that is empty, is no violation.
   [[nodiscard]] check_report check() const;
 
  private:
@@ -339,8 +341,8 @@ class fp_tree {
 
   [[nodiscard]] static place place_named(std::uint64_t word) noexcept { return place(*leaf_name(word).descriptor()); }
 
-  // The leaf that is in charge of `key`, if the place is still current after what the caller reads there. Before it waits
-  // for the descriptor it calls `foresee(name)` with what is nearly always that leaf: what is asked for there comes
+  // The leaf that is in charge of `key`, if the place is still current after the caller's reads. Before it waits for
+  // the descriptor it calls `foresee(name)` with what is nearly always that leaf: lines that it prefetches there arrive
   // together with the descriptor.
   template <class Foresee>
   [[nodiscard]] place place_of(key_type key, Foresee&& foresee) const {
@@ -355,7 +357,7 @@ class fp_tree {
     }
   }
 
-  // Where `key` most likely is if it is in the named leaf: its home line. nullptr: only the descriptor tells.
+  // The line where `key` most likely is if it is in the named leaf: its home line. nullptr: only the descriptor knows.
   [[nodiscard]] const std::byte* home_line_of(leaf_name name, key_type key) const noexcept {
     const auto* const home = reinterpret_cast<const std::byte*>(store_.home_of(name));
     if (home == nullptr) [[unlikely]]
@@ -368,7 +370,8 @@ class fp_tree {
     if (line != nullptr) media::prefetch(medium_, line, media::cache_line_bytes);
   }
 
-  // What a writer will most likely store to. (No read of the medium: if it reads there first, it says so then.)
+  // Prefetches the lines that a writer will most likely store to. (No read of the medium: if the writer reads there
+  // first, it annotates that.)
   void prefetch_to_write(leaf_name name, key_type key) const noexcept {
     constexpr int for_writing = 1;
     __builtin_prefetch(home_line_of(name, key), for_writing);
@@ -376,7 +379,7 @@ class fp_tree {
     __builtin_prefetch(&low_of(*name.descriptor()));
   }
 
-  // From a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
+  // Moves from a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
   [[nodiscard]] static bool go_right(place& at, key_type key) noexcept {
     while (at.d->is_linked()) {
       if (key <= at.d->last.load(std::memory_order_acquire)) [[likely]]
@@ -438,7 +441,7 @@ class fp_tree {
     std::array<place, batch_width> at;
     std::array<slot_set, batch_width> among;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      // The last step once more, now that the descriptor is there.
+      // The last step once more, now that the descriptor has arrived.
       while (!layer_.step(descents[i], [&](std::uint64_t word) { at[i] = place_named(word); })) {
       }
       among[i] = 0;
@@ -456,8 +459,8 @@ class fp_tree {
     }
   }
 
-  // Has the leaves that a scan will read on their way while it reads the first one. Only a hint: what was linked a
-  // moment ago is a descriptor still.
+  // Prefetches the leaves that a scan will read while it reads the first one. Only a hint: a descriptor that was linked
+  // a moment ago stays a descriptor.
   class look_ahead {
    public:
     look_ahead(const fp_tree& tree, key_type from, std::size_t entries) : tree_(tree) {
@@ -517,7 +520,7 @@ class fp_tree {
     descriptor* d_;
   };
 
-  // insert and upsert: `on_existing(slot)` says what happens to a key that is there.
+  // insert and upsert: `on_existing(slot)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
     const auto guard = epochs_.pin();
@@ -538,8 +541,8 @@ class fp_tree {
     return outcome::inserted;
   }
 
-  // Tells the search layer of a new leaf, which nobody unlinks before: it is still locked. Without memory the layer does
-  // not get to know it, and the left neighbour leads to it (D4).
+  // Adds a new leaf to the search layer; no thread unlinks it before, because it is still locked. Without memory the
+  // layer does not know it, and the left neighbour leads to it (D4).
   void announce(descriptor& made, key_type low) {
     layer_.put(low, word_of(made));
     made.lock.unlock();
@@ -556,9 +559,9 @@ class fp_tree {
     const slot_set used = bytes.used() | (slot_set{1} << i);
     home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (I4) commit
     media::persist(medium_, home.bitmap);                                        // (I5)
-    // (I1), (I2) < (I3) < (I4): the bit never shows an entry that is not whole. The first slots share the bitmap's
-    // line, in which the order of the stores is enough.
-    // (I4) < (I5) < unlock: what a reader returns is durable.
+    // (I1), (I2) < (I3) < (I4): the bit never shows an incomplete entry. The first slots share the bitmap's line, in
+    // which the order of the stores is enough.
+    // (I4) < (I5) < unlock: the value that a reader returns is durable.
     d.set_byte(i, detail::fp_tree::fingerprint_of(key));
   }
 
@@ -569,8 +572,8 @@ class fp_tree {
     return outcome::updated;
   }
 
-  // Moves the upper half of a locked leaf, all of whose slots are entries, to a new leaf on its right, which is returned
-  // locked. `made_for`: the key whose insertion asks for it. nullptr: no space; nothing has changed.
+  // Moves the upper half of a locked leaf, all of whose slots are entries, to a new leaf on its right, which is
+  // returned locked. `made_for`: the key whose insertion requires it. nullptr: no space; nothing has changed.
   descriptor* split(descriptor& d, key_type made_for) {
     descriptor* const right = store_.take();
     if (right == nullptr) return nullptr;
@@ -580,7 +583,7 @@ class fp_tree {
     const gathered_entries all(from, detail::fp_tree::all_slots, 0);
     std::array<std::size_t, detail::fp_tree::capacity> slot_of_rank;
     all.for_each_rank([&](std::size_t i, std::size_t rank) { slot_of_rank[rank] = i; });
-    // Ascending keys fill the last leaf: what is left behind then stays full.
+    // Ascending keys fill the last leaf: the left leaf then stays full.
     const key_type greatest = all[slot_of_rank.back()].key;
     const bool appending = d.next.load(std::memory_order_relaxed) == nullptr && made_for > greatest;
     const std::size_t stay = appending ? detail::fp_tree::capacity : (detail::fp_tree::capacity + 1) / 2;
@@ -600,7 +603,7 @@ class fp_tree {
     medium_.fence();                                                                    // (S6)
     // (S1) < (S2) < (S3): the new leaf is whole, its own link included, before the list leads to it (P1).
     // (S3) < (S4): one line, so that no crash image lacks what has moved. One with (S3) alone has it twice (L3).
-    // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has given up what is there.
+    // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has dropped the moved entries.
 
     detail::fp_tree::put_in_charge(*right, low, d.last.load(std::memory_order_relaxed),
                                    d.next.load(std::memory_order_relaxed));
@@ -610,8 +613,8 @@ class fp_tree {
     return right;
   }
 
-  // Adds the first of these entries, as many as go into a row of new leaves between two that are there; returns how many.
-  // 0: they have to go into a leaf that is there, or there is no space.
+  // Adds the first of these entries, as many as fit into a row of new leaves between two existing ones; returns their
+  // number. 0: they must go into an existing leaf, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
     const auto guard = epochs_.pin();
     detail::fp_tree::leaf_row row;
@@ -629,7 +632,7 @@ class fp_tree {
     return row.entries.size();
   }
 
-  // Takes the leaf whose low is `low` out of the tree, if it is still there and empty. It is not the leftmost (P4).
+  // Removes the leaf whose low is `low` from the tree, if it is still linked and empty. It is not the leftmost (P4).
   void unlink(key_type low) {
     descriptor* empty = nullptr;
     {
@@ -660,7 +663,8 @@ class fp_tree {
     give_back(*empty);
   }
 
-  // Makes a locked leaf and the next one a single leaf if they are sparse. The leaf that has gone; nullptr: they are not.
+  // Makes a locked leaf and the next one a single leaf if they are sparse. The leaf that has gone; nullptr: they are
+  // not.
   descriptor* join_with_next(descriptor& left) {
     descriptor* const right = left.next.load(std::memory_order_relaxed);
     if (right == nullptr || !detail::fp_tree::should_join(left, *right)) return nullptr;
@@ -686,9 +690,9 @@ class fp_tree {
     return (*left).last.load(std::memory_order_relaxed) == low - 1 ? join_with_next(*left) : nullptr;
   }
 
-  // Takes back a leaf that is not linked and that nothing in the medium leads to. No leaf is locked by this thread, which
-  // has a guard: groups may become fewer, in steps of bounded length. Two of them for a leaf: with a fifth of the leaves
-  // free, at most 45 leaves move for the 56 of a group, while 45 are given back.
+  // Frees a leaf that is not linked and unreachable in the medium. REQUIRES: this thread holds no lock of a leaf, and
+  // has a guard. Groups may be released, in steps of bounded length, two of them for a leaf: with a fifth of the leaves
+  // free, at most 45 leaves move for the 56 of a group, while 45 are freed.
   void give_back(descriptor& d) {
     store_.give_back(d);
     constexpr int steps = 2;
@@ -700,7 +704,7 @@ class fp_tree {
         const auto release = [this, page = step.is_free, ticket = step.ticket] { store_.release_group(*page, ticket); };
         if (!epochs_.retire(release)) store_.keep_group(*step.is_free, step.ticket);
       } else {
-        // Have the epochs look whether a group can go that waits.
+        // Lets the epochs check whether a waiting group can be released.
         if (step.waiting) epochs_.retire([] {});
         return;
       }
@@ -763,7 +767,7 @@ check_report fp_tree<Medium, Transactions>::check() const {
       const key_type key = entries[i].key;
       if (key < low || key > last) report.add("D2: key " + std::to_string(key) + " is not in the range of " + where());
       for (std::size_t k = 0; k < i; ++k)
-        if (entries[k].key == key) report.add("L1: key " + std::to_string(key) + " is there twice");
+        if (entries[k].key == key) report.add("L1: key " + std::to_string(key) + " is present twice");
     }
     detail::fp_tree::for_each_slot(used, [&](std::size_t i) {
       const key_type key = l.slots[i].key.load(std::memory_order_acquire);
@@ -774,7 +778,7 @@ check_report fp_tree<Medium, Transactions>::check() const {
     in_medium = l.next.load(std::memory_order_acquire);
     const bool ends = d->next.load(std::memory_order_acquire) == nullptr;
     if (ends != (last == greatest_key) || (ends && in_medium))
-      report.add("D2: " + where() + " is the last one, or is not, and its range says otherwise");
+      report.add("D2: " + where() + " contradicts its range about being the last one");
     low = last + 1;
   }
   if (leaves + store_.free_leaves() != store_.leaves()) report.add("D6: a leaf is neither linked nor free");
@@ -784,7 +788,7 @@ check_report fp_tree<Medium, Transactions>::check() const {
       report.add("D4: the search layer leads to another leaf than that of key " + std::to_string(key));
     const leaf* const home = store_.home_of(leaf_name(word));
     if (home != nullptr && home != d.home)
-      report.add("D7: the search layer looks for the leaf of key " + std::to_string(key) + " in another place");
+      report.add("D7: the search layer expects the leaf of key " + std::to_string(key) + " in another place");
   });
   return report;
 }

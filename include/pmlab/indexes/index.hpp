@@ -1,5 +1,4 @@
-// What an index is: the types that all of them share, and the concepts by which tests, benchmarks, caches and hybrids
-// know them.
+// The types that all indexes share, and the concepts through which tests, benchmarks, caches and hybrids use them.
 #pragma once
 
 #include <concepts>
@@ -26,13 +25,13 @@ struct entry {
   friend bool operator==(const entry&, const entry&) = default;
 };
 
-// What a changing operation did. Whatever it answers is durable (on a durable medium) when it returns.
+// The outcome of a changing operation. Its effect is durable (on a durable medium) when it is returned.
 enum class outcome : std::uint8_t {
-  inserted,  // the key was not there and is there now
+  inserted,  // the key was absent and is present now
   updated,   // the key was there and has the new value now
-  erased,    // the key was there and is not there now
+  erased,    // the key was present and is absent now
   exists,    // insert: the key was there; nothing was changed
-  absent,    // update, erase: the key was not there; nothing was changed
+  absent,    // update, erase: the key was absent; nothing was changed
   full,      // the medium has no space; nothing was changed, and the index keeps serving
 };
 
@@ -51,12 +50,12 @@ enum class outcome : std::uint8_t {
 
 // Shape and space of an index at one moment. Exact when no writer runs.
 struct index_stats {
-  std::uint64_t entries = 0;       // keys that are there
+  std::uint64_t entries = 0;       // keys that are present
   std::uint64_t nodes = 0;         // segments, tree nodes, ...: blocks that hold entries
   std::uint64_t depth = 0;         // levels of a tree, global depth of an extendible hash table
   double load_factor = 0;          // entries / entries that fit into the nodes
   std::uint64_t medium_bytes = 0;  // blocks that the index holds in its medium
-  std::uint64_t dram_bytes = 0;    // what it holds beside it: locks, cached directory, ...
+  std::uint64_t dram_bytes = 0;    // DRAM beside the medium: locks, cached directory, ...
 };
 
 // The result of `check()`: violated invariants in words, the first hundred of them. Empty: the structure is sound.
@@ -69,17 +68,17 @@ struct check_report {
 
   // True: no invariant is violated.
   [[nodiscard]] bool ok() const noexcept { return violations.empty(); }
-  // Adds one, if there are not too many.
+  // Adds one, up to a limit.
   void add(std::string violation) {
     if (violations.size() < most_violations) violations.push_back(std::move(violation));
   }
 };
 
-// An index may also offer `prefetch_find(key)`: it asks for what a search for the key will read first in the medium, waits
-// for DRAM alone, and may be called at any time. Caches look for the key elsewhere meanwhile.
+// An index may also offer `prefetch_find(key)`: it prefetches the first lines that a search for the key reads in the
+// medium, waits for DRAM alone, and may be called at any time. Caches search for the key elsewhere in the meantime.
 //
-// Any operation from any number of threads at a time, except `check` and `stats`, which want no concurrent writer.
-// `I::open(medium, name)` makes the index, or recovers it if the medium holds it already.
+// Any operation may be called from any number of threads at a time, except `check` and `stats`. REQUIRES of those: no
+// concurrent writer. `I::open(medium, name)` creates the index, or recovers it if the medium holds it already.
 template <class I>
 concept point_index = requires(I& index, const I& constant, key_type key, value_type value,
                                std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
@@ -95,7 +94,7 @@ concept point_index = requires(I& index, const I& constant, key_type key, value_
   { constant.size() } -> std::same_as<std::uint64_t>;  // walks the index
   { constant.stats() } -> std::same_as<index_stats>;   // walks the index
   { constant.check() } -> std::same_as<check_report>;  // walks the index
-  // Calls a function with every (key, value), in no particular order. Wants no concurrent writer.
+  // Calls a function with every (key, value), in no particular order. REQUIRES: no concurrent writer.
   constant.for_each([](key_type, value_type) {});
 };
 
@@ -108,11 +107,11 @@ concept ordered_index = point_index<I> && requires(I& index, key_type key, std::
   index.for_each_in(key, key, [](key_type, value_type) {});
 };
 
-// An ordered index that takes many entries at once, much faster than one at a time where they come between two neighbours.
+// An ordered index that takes many entries at once, much faster than one at a time if they lie between two neighbours.
 //
-// `load(ascending)`: strictly ascending keys. Those that are there already keep their values. Returns how many of the
-// entries were gone through: fewer than given if there is no space for the next one. Other operations may run, loads too.
-// Durable on return; of one that a crash cuts off, some first part is there, each entry whole, and nothing leaks.
+// `load(ascending)`: strictly ascending keys. Keys that are present keep their values. Returns how many of the entries
+// were processed: fewer than given if there is no space for the next one. Other operations may run, loads too. Durable
+// on return; a crash leaves a prefix of the entries, each complete, and nothing leaks.
 template <class I>
 concept loadable_index = ordered_index<I> && requires(I& index, std::span<const entry> ascending) {
   { index.load(ascending) } -> std::same_as<std::size_t>;

@@ -1,16 +1,16 @@
 // Level hashing: two levels of buckets, four places for a key, after Zuo, Hua, Wu, OSDI'18 [Level hashing].
 //
-// Use it for point operations where inserts must not pause and space must not come in steps: the longest pause is the
+// Use it for point operations if inserts must not pause and space must not grow in steps: the longest pause is the
 // growth of one of 4096 small tables, and the bytes per key are nearly the same at any number of keys. It keeps no
-// order: for scans take a tree.
+// order: for scans use a tree.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: finds write nothing that others read but the epoch they are in; they wait only while a writer works on the
-// same shard. Writers exclude each other per shard.
+// Progress: finds write nothing that others read except their epoch; they wait only while a writer changes the same
+// shard. Writers exclude each other per shard.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability). A writer makes its change
-// durable before it releases the shard's version lock, and a reader answers only if that lock was free and unchanged
-// while it read: it cannot have seen anything that a crash takes back.
+// Durability: the result of an operation survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the shard's version lock, and a reader returns only if that lock was free and unchanged
+// while it read: it cannot have read anything that a crash undoes.
 //
 // Layout (medium):
 //
@@ -19,36 +19,36 @@
 //                 top level of shard 0: 2^n buckets       <--+        +-->  bottom level: 2^(n-1) buckets
 //                 bucket: | 7 valid bits, 7 tags | unused | 7 x (key, value) |      128 bytes, two lines
 //
-// Bits of the hash choose the shard (detail/level_hashing_place.hpp). In it a key has two candidate buckets in the top
-// level and, at half their numbers, two in the bottom level. A shard that is full gets a new top level of twice the
-// size; its old top level becomes the bottom level as it is, and the entries of the old bottom level, a third of all,
-// move into the new top level. A shard has no levels before its first key.
+// Bits of the hash select the shard (detail/level_hashing_place.hpp). In it a key has two candidate buckets in the top
+// level and, at half their numbers, two in the bottom level. A full shard gets a new top level of twice the size; its
+// old top level becomes the bottom level unchanged, and the entries of the old bottom level, a third of all, move into
+// the new top level. A shard has no levels before its first key.
 //
 // In DRAM: a line for each shard, of its version lock and its levels' addresses. Opening reads the root object only.
 //
 // Differences from the paper:
-//  * Many small tables in place of a big one: each grows alone, under its own lock, so that the longest pause is a
-//    4096th, and one version lock makes uniqueness over four buckets, movement and growth simple to get right (L8).
-//    Locks are as many as shards, whatever the table grows to (L12).
+//  * Many small tables in place of a big one: each grows by itself, under its own lock, so that the longest pause is a
+//    4096th, and one version lock makes uniqueness over four buckets, movement and growth simple (L8). There are as
+//    many locks as shards, at any size of the table (L12).
 //  * The shares of the shards are staggered, so that they do not all grow at the same time: about as many bytes per key
 //    at any number of keys.
-//  * Growing is one publication, of a level that was filled in private: there is nothing to resume (L2, L6, L7, L11).
-//  * So is a movement: no crash shows an entry twice or never (L3).
-//  * Tags in the token word: a search reads, of a bucket, its token word and the entry that it is looking for.
-//  * Updates replace the value in place, with one 8-byte store: nothing is flipped, nothing can be lost (L4).
+//  * Growing is one publication, of a level that was filled in private: nothing needs to be resumed (L2, L6, L7, L11).
+//  * So is a movement: no crash shows an entry twice or not at all (L3).
+//  * Tags in the token word: a search reads, of a bucket, its token word and the matching entry.
+//  * Updates replace the value in place, with one 8-byte store: no bit is flipped, and nothing can be lost (L4).
 //  * The two candidates of a level lie in its two halves: they are never the same bucket.
 //
 // Invariants:
 //   I1  An entry lies in one of its key's four candidate buckets, with its key's tag.
 //   I2  A key is in at most one slot of its shard.
 //   I3  A shard has both levels or none; the bottom level has half as many buckets as the top level.
-//   I4  Every level that is allocated is named by its shard, or is on the list of retired ones; that list is empty
-//       after opening.
-//   I5  The bits of a bucket that nothing uses are 0.
+//   I4  Every allocated level is named by its shard, or is on the list of retired ones; that list is empty after
+//       opening.
+//   I5  The unused bits of a bucket are 0.
 //
-// Damage: `open` refuses levels that are not in the medium or overlap, before it follows them. `check` sees every entry
-// that is not where its key belongs, and (I5) nearly every bucket that was overwritten at random, empty ones included. It
-// cannot see a value that was changed, a bucket that was overwritten with zeros, nor what is in slots without entries.
+// Damage: `open` refuses levels that are not in the medium or overlap, before it follows them. `check` detects every
+// misplaced entry, and (I5) nearly every bucket that was overwritten at random, empty ones included. It cannot detect a
+// changed value, a bucket that was overwritten with zeros, nor damage in slots without entries.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -81,8 +81,8 @@
 
 namespace pmlab::indexes {
 
-// Hash table of two levels [Level hashing]. The file says when to use it, what holds of threads and crashes, and how it
-// is laid out. Operations: O(1); a change that makes one of the many small tables grow moves a third of its entries.
+// Hash table of two levels [Level hashing]. See the file's prologue for its use, thread safety, durability and layout.
+// Operations: O(1); a change that makes one of the many small tables grow moves a third of its entries.
 template <media::medium Medium>
 class level_hashing {
   using bucket = detail::level_hashing::bucket;
@@ -102,13 +102,13 @@ class level_hashing {
   static constexpr std::string_view layout_name = "level_hashing";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the table `name` in `medium`, or makes an empty one. Releases levels that a crash or a kill left retired.
-  // Time: proportional to the number of shards, whatever they hold. Throws pmlab::error: the name belongs to another
-  // layout, the root object is corrupt, no space for an empty table. `medium` must outlive the index.
+  // Opens the table `name` in `medium`, or creates an empty one. Releases levels that a crash or a kill left retired.
+  // Time: proportional to the number of shards, independent of their content. Throws pmlab::error: the name belongs to
+  // another layout, the root object is corrupt, no space for an empty table. `medium` must outlive the index.
   static level_hashing open(Medium& medium, std::string_view name = layout_name) { return level_hashing(medium, name); }
 
-  // Calls function(key, value) for what a table that does not open still leads to. Changes nothing. Throws pmlab::error
-  // at the end if that was not all.
+  // Calls function(key, value) for the reachable entries of a table that does not open. Changes nothing. Throws
+  // pmlab::error at the end if some of it could not be read.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
@@ -121,7 +121,7 @@ class level_hashing {
   // Releases the retired levels. No operation may be under way.
   ~level_hashing() = default;
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed.
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and one fence, or two of each if the entry's line is not that of the token word; one
   // entry may be moved before (two flushes' worth more, as a publication), or the shard grow.
   outcome insert(key_type key, value_type value) {
@@ -155,8 +155,8 @@ class level_hashing {
     });
   }
 
-  // The value of `key`. Reads the token words of its two top buckets at once, of the two bottom buckets only if the key is
-  // not there, and the entry: three buckets on the mean for keys that are there, four for others.
+  // The value of `key`. Reads the token words of its two top buckets at once, of the two bottom buckets only if the key
+  // is not there, and the entry: three buckets on average for present keys, four for absent ones.
   std::optional<value_type> find(key_type key) {
     const wanted w(key);
     const shard& s = shard_of(w);
@@ -165,7 +165,7 @@ class level_hashing {
     return find_in(s, w);
   }
 
-  // Asks for the lines in which a search for `key` begins.
+  // Prefetches the lines in which a search for `key` begins.
   void prefetch_find(key_type key) noexcept {
     const wanted w(key);
     prefetch_top(shard_of(w), w);
@@ -188,7 +188,7 @@ class level_hashing {
     }
   }
 
-  // The one key with this hash, whose upper bits choose the shard: for tests that want shards filled unevenly.
+  // The one key with this hash, whose upper bits select the shard: for tests that fill shards unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
 
   // Entries in the table; walks it.
@@ -225,7 +225,7 @@ class level_hashing {
   // As many as make the longest pause a fraction of a millisecond, and locks and root object still small.
   static constexpr std::size_t usual_shards = std::size_t{1} << 12;
   static constexpr unsigned first_top_log2 = 1;
-  // Growing is rare: a level is released as soon as nobody can be reading it.
+  // Growing is rare: a level is released as soon as no reader can use it.
   static constexpr std::size_t retired_at_once = 1;
 
   level_hashing(Medium& medium, std::string_view name)
@@ -241,8 +241,8 @@ class level_hashing {
   }
   [[nodiscard]] shard& shard_of(const wanted& w) const noexcept { return shards_[shard_number(w)]; }
 
-  // Asks for the token words that a search reads first. What the shard's line says may be out of date: then something
-  // useless is asked for.
+  // Prefetches the token words that a search reads first. The shard's line may be out of date: then a useless line is
+  // prefetched.
   void prefetch_top(const shard& s, const wanted& w) const noexcept { prefetch(s.top_level(), w); }
   void prefetch_all(const shard& s, const wanted& w) const noexcept {
     prefetch(s.top_level(), w);
@@ -253,7 +253,7 @@ class level_hashing {
     for (unsigned which = 0; which < 2; ++which) media::prefetch(medium_, l[w.at.number(which, l.log2())].word);
   }
 
-  // Under a guard: a level that is retired meanwhile stays readable.
+  // REQUIRES: a guard, so that a level that is retired during the call stays readable.
   [[nodiscard]] std::optional<value_type> find_in(const shard& s, const wanted& w) const {
     for (;;) {
       const std::uint64_t version = s.lock.read_begin();
@@ -274,7 +274,7 @@ class level_hashing {
 
   // ---- changes ----
 
-  // Runs `operation(shard, what is wanted, position of the key or none)` with the key's shard locked.
+  // Runs `operation(shard, the wanted key, its position or none)` with the key's shard locked.
   template <class Operation>
   outcome change(key_type key, Operation&& operation) {
     const wanted w(key);
@@ -292,7 +292,7 @@ class level_hashing {
     return outcome::updated;
   }
 
-  // Adds a key that is not there.
+  // Adds an absent key.
   outcome add(shard& s, const wanted& w, value_type value) {
     for (;;) {
       if (const position to = room_for(s, w)) {
@@ -312,7 +312,7 @@ class level_hashing {
     // (P1), (P2) < (P3) < (P4), or all of them in one line: no crash image has the token without its entry (L1).
     b.word.store(b.load().with(to.slot, w.at.tag()).word(), std::memory_order_release);  // (P4) commit
     media::persist(medium_, b.word);                                                     // (P5)
-    // (P4) < (P5) < unlock: what a reader returns is durable (L9).
+    // (P4) < (P5) < unlock: the value that a reader returns is durable (L9).
   }
 
   // A free slot among the candidates of a key: in the emptier bucket of the top level, else of the bottom level, else
@@ -408,7 +408,7 @@ class level_hashing {
     s.bottom.store(bottom.word(), std::memory_order_release);
   }
 
-  // Gives a shard a new top level above the one that it has. False: no space (or no sense, see tolerated_emptiness);
+  // Gives a shard a new top level above the one that it has. False: no space (or no use, see tolerated_emptiness);
   // nothing has changed.
   bool grow(shard& s) {
     const level old_top = s.top_level();
@@ -440,7 +440,7 @@ class level_hashing {
     return true;
   }
 
-  // Takes a level off the list of retired ones and gives it back: no guard is left that could be reading it.
+  // Removes a level from the list of retired ones and frees it. REQUIRES: no guard may still read it.
   void release(level retired) {
     const std::scoped_lock guard(retired_mutex_);
     const std::uint64_t word = stored(retired).word();
@@ -460,8 +460,8 @@ class level_hashing {
 
   // ---- opening ----
 
-  // Shards of a table that is made new (a power of two): fewer on a medium that knows better, say where short histories
-  // are to meet in one shard. A table that is there keeps those that it has.
+  // Shards of a new table (a power of two): fewer on a medium that overrides it, for example so that short histories
+  // meet in one shard. An existing table keeps its number.
   [[nodiscard]] std::size_t new_shards() const noexcept {
     if constexpr (requires { medium_.shards(usual_shards); })
       return medium_.shards(usual_shards);
@@ -475,18 +475,18 @@ class level_hashing {
     const auto log2_shards = static_cast<unsigned>(std::bit_width(shards) - 1);
     publication change(medium_);
     void* const block = change.allocate(root_object::bytes(log2_shards), alignof(root_object));
-    if (block == nullptr) throw error("no space for an empty Level hashing table", "take a larger pool");
+    if (block == nullptr) throw error("no space for an empty Level hashing table", "use a larger pool");
     auto* const made = ::new (block) root_object{};
     made->log2_shards.store(log2_shards, std::memory_order_relaxed);
     for (std::size_t i = 0; i < shards; ++i) ::new (&made->shards()[i]) stored_shard{};
     medium_.flush(made, root_object::bytes(log2_shards));  // (R1)
     medium_.fence();                                       // (R2)
-    // (R1) < (R2) < (R3): the root never names what is not durable.
+    // (R1) < (R2) < (R3): the root never names memory that is not durable.
     change.store(*root_word_, medium_.locate(made).word());  // (R3)
     change.commit();
   }
 
-  // Reads the root object, and releases what an earlier run had retired.
+  // Reads the root object, and releases the levels that an earlier run had retired.
   void load() {
     root_ = &detail::level_hashing::root_at(medium_, root_word_->load(std::memory_order_acquire));
     log2_shards_ = static_cast<unsigned>(root_->log2_shards.load(std::memory_order_acquire));
@@ -564,7 +564,7 @@ class level_hashing {
   std::unique_ptr<shard[]> shards_;
   // Guards the list of retired levels. Taken after a shard's lock, never before one.
   mutable std::mutex retired_mutex_;
-  // Last: what still waits is released when it goes.
+  // Last: levels that are still retired are released when it is destroyed.
   sync::epochs readers_{retired_at_once};
 };
 
@@ -612,7 +612,7 @@ check_report level_hashing<Medium>::check() const {
   const auto look_for_twins = [&] {
     std::sort(keys.begin(), keys.end());
     for (auto twin = keys.begin(); (twin = std::adjacent_find(twin, keys.end())) != keys.end(); ++twin)
-      report.add("I2: key " + std::to_string(*twin) + " is there twice");
+      report.add("I2: key " + std::to_string(*twin) + " is present twice");
     keys.clear();
   };
   for_each_entry([&](std::size_t i, level l, std::uint64_t n, const bucket& b, unsigned number) {

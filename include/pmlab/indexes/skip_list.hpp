@@ -1,9 +1,9 @@
 // Skip list: a sorted list in the medium, and towers that shorten the way, after Pugh, 1990 [Skip list].
 //
 // Use it for ordered data under many writers: an insert writes one node and one link, and moves nothing. With its
-// towers in DRAM (`skip_list`; the semi-persistent form) a search reads one line of the medium; every open builds them
-// again. With its towers in the medium (`skip_list_pm`) it takes little DRAM and is open in an instant, but a search
-// walks through the medium.
+// towers in DRAM (`skip_list`; the semi-persistent form) a search reads one line of the medium; every open rebuilds
+// them. With its towers in the medium (`skip_list_pm`) it uses little DRAM and opens at once, but a search walks
+// through the medium.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers and inserts never wait for each other: linking a node is lock-free. Writers of one node (update,
@@ -11,8 +11,8 @@
 // waits for an update of it that is under way. A thread holds one of these locks at a time, and no lock of the list
 // while it waits for memory. (With towers in DRAM, their blocks have locks, too: detail/search_layer.hpp.)
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability). A link says of itself
-// whether it may not be durable yet ("link and persist"); whoever depends on such a link, readers included, makes it
+// Durability: the result of an operation survives a crash (strict durable linearizability). A link carries a dirty bit
+// while it may not be durable ("link and persist"); a thread that depends on such a link, readers included, makes it
 // durable first. Values are durable before the version lock is released under which readers validate them.
 //
 // Layout (medium):
@@ -22,42 +22,43 @@
 //                           v           v
 //                         slab ...    node: | key | value | next, mark, dirty | level |      32 bytes, two to a line
 //
-// Nodes come from slabs of 64 KB (detail/skip_list_slabs.hpp). In DRAM: which nodes are free, the version locks, and
-// the towers (detail/skip_list_dram_towers.hpp), or what is not known yet about slabs of earlier runs
+// Nodes are allocated from slabs of 64 KB (detail/skip_list_slabs.hpp). In DRAM: the set of free nodes, the version
+// locks, and the towers (detail/skip_list_dram_towers.hpp), or the recovery state of slabs of earlier runs
 // (detail/skip_list_persistent_towers.hpp).
 //
-// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move what stands in
-// the emptiest slabs to others, and give these slabs back (detail/skip_list_compaction.hpp): one erase in a hundred or
-// so does a part of that work, some 250 moves at most, each of which costs what an insert and an erase cost. Towers in
-// DRAM are built anew then, when they take more than twice what they need. What no erase has come to yet, and what
-// readers hold back, stays until other erases come.
+// Space: when more than a third of the nodes of the slabs are free, and half a slab at least, erases move the nodes of
+// the emptiest slabs to others, and release these slabs (detail/skip_list_compaction.hpp): one erase in a hundred or so
+// does a part of that work, some 250 moves at most, each at the cost of an insert and an erase. Towers in DRAM are
+// rebuilt then, if they use more than twice the space that they need. Slabs that no erase has processed yet, and nodes
+// that readers hold back, wait for later erases.
 //
 // Differences from the literature: towers in DRAM are the sorted blocks of a search layer, one entry for each key: a
-// deterministic skip list whose towers stand side by side, so that a search reads a few lines in place of a node for
-// each step. Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes have
-// one size, none spans two lines, and every level is kept by the one list algorithm. Recovery follows the list by
-// thousands of walks at once instead of sorting what the slabs hold. Unlinking is not flushed by the operation that
-// does it, but before the node is used again, many at a time: erase costs one flush and one fence.
+// deterministic skip list whose towers are arrays, so that a search reads a few lines in place of a node for each step.
+// Persistent towers are not arrays behind the node but tower nodes, nodes of lists of their own: all nodes have one
+// size, none spans two lines, and every level is maintained by the one list algorithm. Recovery follows the list by
+// thousands of walks at once instead of sorting the nodes of the slabs. Unlinking is not flushed by the operation that
+// does it, but before the node is reused, many at a time: erase costs one flush and one fence.
 //
 // Invariants (C1 to C5: detail/skip_list_chain.hpp; W1 to W4: detail/skip_list_persistent_towers.hpp):
-//   K1  The list alone is the truth. Towers are hints: whatever they lack, the list is walked from further left (S5).
-//   K2  What towers lead to is not given back: a node enters them, with its lock held, only when it is not marked; it
+//   K1  The list alone is authoritative. Towers are hints: if they lack an entry, the list is walked from further left
+//       (S5).
+//   K2  A node that towers lead to is not freed: a node enters them, with its lock held, only when it is not marked; it
 //       leaves them, with its lock held, after it was marked and before it is retired.
 //   K3  A node is retired by the thread that marked it, once, after a walk to the first node of its key that is not
-//       marked, or behind its key, has found no way to it: so no guard that begins later leads there (S2). It is used
-//       again when the link behind which it was snipped off is durable (A7: nothing that is free is reachable, after a
-//       crash neither). That link is in front of all nodes of its key, of a copy that took its place, too (C6).
-//   K4  A node of a slab is in the list, in a list of tower nodes, free, or on its way to be free (retired). A crash may
-//       forget the last two: the next open finds out, or the judge of its slab, from what the lists lead to.
-//       `skip_list_pm` keeps the node of an insert that a crash cut off if its neighbours no longer show that it was: at
+//       marked, or behind its key, has found no path to it: so no guard that begins later reaches it (S2). It is reused
+//       when the link behind which it was snipped off is durable (A7: no free node is reachable, also after a crash).
+//       That link is in front of all nodes of its key, of a copy that replaced it, too (C6).
+//   K4  A node of a slab is in the list, in a list of tower nodes, free, or about to be freed (retired). A crash may
+//       lose the last two states: the next open, or slab recovery, recomputes them from the lists. `skip_list_pm` keeps
+//       the node of an insert that a crash interrupted if its neighbours no longer show that it was interrupted: at
 //       most one for each thread and crash.
 //   K5  An entry that is not deleted and not in the list is the last node that its writer has signed: a thread signs a
-//       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was taken back,
-//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread, and
-//       the next open of `skip_list` takes it back. Any
-//       other was cut off from the list by a link that is lost. The signature is in the line of the node that the insert
-//       flushes anyway. `skip_list` looks for them at every open, and refuses; `skip_list_pm` does not walk its list
-//       when it opens: `check` finds them, and until then no node is used again that may be one of them.
+//       node (writer, turn; detail/skip_list_node.hpp) only when the one before is linked, durably, or was withdrawn,
+//       durably. (A copy to which an entry is moved is such a node.) So a crash leaves one such entry for each thread,
+//       and the next open of `skip_list` withdraws it. Any other was cut off from the list by a lost link. The
+//       signature is in the line of the node that the insert flushes anyway. `skip_list` looks for them at every open,
+//       and refuses; `skip_list_pm` does not walk its list when it opens: `check` finds them, and until then no node is
+//       reused that may be one of them.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -86,7 +87,7 @@
 
 namespace pmlab::indexes {
 
-// Where the towers stand: in DRAM, rebuilt by every open.
+// Location of the towers: in DRAM, rebuilt by every open.
 struct dram_towers {
   static constexpr std::string_view layout_name = "skip_list";
   // The towers of a list on `Medium`.
@@ -102,8 +103,8 @@ struct persistent_towers {
   using on = detail::skip_list::persistent_towers<Medium>;
 };
 
-// Sorted list with towers. The file says when to use it, what holds of threads and crashes, and how it is laid out.
-// Operations: O(log n) expected; a scan of m entries O(log n + m). `Towers`: dram_towers or persistent_towers.
+// Sorted list with towers. See the file's prologue for its use, thread safety, durability and layout. Operations: O(log
+// n) expected; a scan of m entries O(log n + m). `Towers`: dram_towers or persistent_towers.
 template <media::medium Medium, class Towers = dram_towers>
 class skip_list {
   using towers = typename Towers::template on<Medium>;
@@ -117,18 +118,18 @@ class skip_list {
   static constexpr std::string_view layout_name = Towers::layout_name;
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the list `name` in `medium`, or makes an empty one. Time with towers in DRAM: proportional to the entries, on
-  // all cores; with persistent ones: to the slabs (one for each 1500 entries or so); the first
-  // inserts then also look for free nodes, a slab at a time (some milliseconds). Throws pmlab::error: the name
-  // belongs to another layout, the list is corrupt, no space for an empty one; std::bad_alloc: no memory for the
-  // towers. `medium` must outlive the index. Corrupt: with towers in DRAM the whole list is looked at, and entries that
-  // a lost link has cut off are noticed (K5); the medium is unchanged then. With persistent ones, root and slabs only:
-  // an operation that comes to a link that leads nowhere, or backwards, throws pmlab::error, and `check` sees the rest.
+  // Opens the list `name` in `medium`, or creates an empty one. Time with towers in DRAM: proportional to the entries,
+  // on all cores; with persistent ones: to the slabs (one for each 1500 entries or so); the first inserts then also
+  // look for free nodes, a slab at a time (some milliseconds). Throws pmlab::error: the name belongs to another layout,
+  // the list is corrupt, no space for an empty one; std::bad_alloc: no memory for the towers. `medium` must outlive the
+  // index. Corrupt: with towers in DRAM the whole list is validated, and entries that a lost link has cut off are
+  // detected (K5); the medium is unchanged then. With persistent ones, only root and slabs are: an operation that meets
+  // an invalid or descending link throws pmlab::error, and `check` validates the rest.
   static skip_list open(Medium& medium, std::string_view name = layout_name) { return skip_list(medium, name); }
 
-  // Calls function(key, value) for what a list that is not sound still leads to, and for entries that a lost link has
-  // cut off. Changes nothing. Throws pmlab::error at the end if that may not be all, or some of it may be of an insert
-  // that a crash cut off.
+  // Calls function(key, value) for the reachable entries of a damaged list, and for entries that a lost link has cut
+  // off. Changes nothing. Throws pmlab::error at the end if entries may be missing, or may belong to an insert that a
+  // crash interrupted.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
@@ -141,9 +142,9 @@ class skip_list {
   skip_list& operator=(const skip_list&) = delete;
   ~skip_list() = default;
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed, and
-  // nothing that was erased can be used again now (readers may be reading it).
-  // Durable on return: two flushes and two fences (and those of its tower, if it is persistent and it gets one).
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed,
+  // and no erased node can be reused now (readers may be reading it). Durable on return: two flushes and two fences
+  // (and those of its tower, if it is persistent and it gets one).
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](node&) { return std::optional(outcome::exists); });
   }
@@ -165,18 +166,18 @@ class skip_list {
     }
   }
 
-  // Removes `key`. erased or absent. Durable on return; one flush and one fence. The node is used again when no reader
-  // can be at it; it costs another flush then. Where many were erased it may also do a part of the work that gives space
-  // back (see Space, above).
+  // Removes `key`. erased or absent. Durable on return; one flush and one fence. The node is reused when no reader can
+  // use it; it costs another flush then. If many were erased it may also do a part of the compaction (see Space,
+  // above).
   outcome erase(key_type key) {
     const outcome answer = take_out(key);
-    // Without a guard: what was retired may come back meanwhile.
+    // Without a guard, so that retired nodes may be freed during the call.
     if (body_.nodes.may_be_sparse()) [[unlikely]]
       compact();
     return answer;
   }
 
-  // The value of `key`. Reads one line of the medium if it is there, two if not.
+  // The value of `key`. Reads one line of the medium if it is present, two if not.
   std::optional<value_type> find(key_type key) {
     const auto guard = body_.epochs.pin();
     return find_from(towers_.floor(key), key);
@@ -194,8 +195,8 @@ class skip_list {
     }
   }
 
-  // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. Each entry is read as
-  // it was at one moment; entries that are there all the time are never missed.
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each entry is read
+  // atomically; entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
     const auto guard = body_.epochs.pin();
     if (out.empty()) return 0;
@@ -260,8 +261,8 @@ class skip_list {
     return result;
   }
 
-  // C1 and K5 of the list, and what the towers promise. A node that is marked and still in the list is no violation.
-  // Reads every node of the slabs. No other thread may write.
+  // Checks C1 and K5 of the list, and the invariants of the towers. A node that is marked and still in the list is no
+  // violation. Reads every node of the slabs. REQUIRES: no concurrent writer.
   [[nodiscard]] check_report check() const;
 
  private:
@@ -282,7 +283,7 @@ class skip_list {
 
   // ---- searching, under a guard ----
 
-  // A node below `key` that is not marked now: the nearest one that the towers know, or the head.
+  // A node below `key` that is not marked now: the nearest one in the towers, or the head.
   [[nodiscard]] node& before(key_type key) const {
     while (key > 0) {
       node& n = towers_.floor(key - 1);
@@ -306,7 +307,7 @@ class skip_list {
     }
   }
 
-  // `at`: what the towers said of `key`.
+  // `at`: the result of the towers for `key`.
   [[nodiscard]] std::optional<value_type> find_from(node& at, key_type key) const {
     node* n = &at;
     if (is_head(*n) || n->key.load(std::memory_order_acquire) != key) {
@@ -388,12 +389,12 @@ class skip_list {
     if (is_marked(n.next.load(std::memory_order_acquire))) return false;
     n.value.store(value, std::memory_order_release);  // (U1) commit
     media::persist(body_.medium, n.value);            // (U2)
-    // (U1) < (U2) < unlock: what a reader returns is durable.
+    // (U1) < (U2) < unlock: the value that a reader returns is durable.
     return true;
   }
 
-  // insert and upsert: `on_existing(node)` answers for a key that is there, unless the node is deleted by now. Without
-  // space, and without a guard, what was erased becomes free, whichever thread has erased it.
+  // insert and upsert: `on_existing(node)` handles a key that is present, unless the node was deleted since. Without
+  // space, and without a guard, erased nodes of all threads become free.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
     for (;;)
@@ -457,7 +458,7 @@ class skip_list {
         body_.nodes, body_.epochs, slab_recovery(), [this](node& n) { return move_away(n); }, shrink);
   }
 
-  // Moves what `n` is in a list, if it is in one. False: there is no node to move it to.
+  // Moves the content of `n`, if it is in a list. False: there is no node to move it to.
   bool move_away(node& n) {
     const auto guard = body_.epochs.pin();
     const std::uint64_t level = towers_.level_of(n);
@@ -512,7 +513,7 @@ class skip_list {
   // The tower of an entry that was linked a moment ago.
   template <class TowerNodes>
   void build_tower(key_type key, node& made, TowerNodes& tower_nodes) {
-    // A thread that has erased or moved the entry meanwhile has had this lock, and found no tower.
+    // A thread that has erased or moved the entry since has held this lock, and found no tower.
     const std::scoped_lock lock(body_.lock_of(made));
     if (!is_marked(made.next.load(std::memory_order_acquire))) towers_.put(key, made, tower_nodes);
   }
@@ -537,8 +538,8 @@ class skip_list {
 template <media::medium Medium>
 using skip_list_pm = skip_list<Medium, persistent_towers>;
 
-// Follows no link that does not lead to a node of a slab, and goes on only while keys ascend: so it comes to an end,
-// and faults nowhere, whatever the medium holds.
+// Follows no link that does not lead to a node of a slab, and continues only while keys ascend: so it terminates, and
+// does not crash, with any content of the medium.
 template <media::medium Medium, class Towers>
 check_report skip_list<Medium, Towers>::check() const {
   namespace parts = detail::skip_list;

@@ -169,8 +169,8 @@ class mapped_blocks {
     return power + power / steps * (size_class % steps);
   }
 
-  // The smallest size that holds `bytes` and is a multiple of `alignment`; class_count or more: a large block. Blocks of
-  // a chunk begin at a page and lie side by side, so a multiple is enough.
+  // The smallest size that holds `bytes` and is a multiple of `alignment`; class_count or more: a large block. Blocks
+  // of a chunk begin at a page and lie side by side, so a multiple is enough.
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes, std::size_t alignment) noexcept {
     if (bytes > largest_small_bytes) return class_count;
     std::size_t result = 0;

@@ -72,13 +72,14 @@ struct root {
 // Optional operations of a medium. Each medium declares which of these it has, and its concept checks the declaration:
 // a wrapper that forgets to forward one does not compile. A `requires` for the function alone would silently be false.
 struct optional_parts {
-  bool operations = false;     // begin_operation(), end_operation(): called around each operation of a thread
-  bool prefetches = false;     // prefetch(start, bytes): called for reads that begin now
-  bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
+  bool operations = false;          // begin_operation(), end_operation(): called around each operation of a thread
+  bool prefetches = false;          // prefetch(start, bytes): called for reads that begin now
+  bool pointer_bound = false;       // pointer_bound(): one past the greatest word of a pointer
+  bool varying_durability = false;  // is_durable(): only some objects of this class are; `durable` is then true
 };
 
-// How an index sizes what it has beside its entries, on a medium that says so (`static constexpr index_sizes sizes`). The
-// defaults are for millions of entries and many threads.
+// The sizes of an index's structures beside its entries, on a medium that defines them (`static constexpr index_sizes
+// sizes`). The defaults are for millions of entries and many threads.
 struct index_sizes {
   // Version locks that the objects of an index share; a power of two. 0: as many as the index usually has.
   std::size_t lock_stripes = 0;
@@ -137,6 +138,10 @@ template <class M>
 concept has_pointer_bound = requires(const M& m) {
   m.pointer_bound();
 };
+template <class M>
+concept tells_durability = requires(const M& m) {
+  m.is_durable();
+};
 
 }  // namespace detail
 
@@ -148,6 +153,7 @@ concept declares_its_parts = requires {
   requires M::parts.operations == detail::ends_operations<M>;
   requires M::parts.prefetches == detail::hears_prefetches<M>;
   requires M::parts.pointer_bound == detail::has_pointer_bound<M>;
+  requires M::parts.varying_durability == detail::tells_durability<M>;
 };
 
 template <class M>
@@ -219,6 +225,15 @@ void begin_operation(M& m) {
 template <declares_its_parts M>
 void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
+}
+
+// True if flushed and fenced stores in `m` survive the process.
+template <medium M>
+[[nodiscard]] constexpr bool is_durable(const M& m) noexcept {
+  if constexpr (M::parts.varying_durability)
+    return m.is_durable();
+  else
+    return M::durable;
 }
 
 // Prefetches bytes that the caller will read soon, while it continues. Media that count or charge reads are informed.

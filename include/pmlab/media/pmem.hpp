@@ -50,8 +50,8 @@ namespace pmlab::media {
 struct pmem_options {
   std::uint64_t create_bytes = 0;  // size of the pool if it must be made; 0: it must exist
   bool huge_pages = true;          // tmpfs: 2 MB pages if the kernel gives them; of a pool that exists, by a thread
-  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into a
-  // hole of a full file system would end the process with SIGBUS. False: the file is not touched.
+  // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into
+  // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
   // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
@@ -88,8 +88,8 @@ class pmem {
   pmem(const pmem&) = delete;
   pmem& operator=(const pmem&) = delete;
 
-  // True if there is nothing at `path`, but the whole pool that a power failure took the name from: the constructor will
-  // give it back, and `create_bytes` will make nothing.
+  // True if there is no file at `path`, but a complete pool that lost its name in a power failure: the constructor will
+  // rename it, and `create_bytes` is not used.
   [[nodiscard]] static bool has_lost_its_name(const std::string& path) {
     if (::access(path.c_str(), F_OK) == 0) return false;
     const descriptor file(::open(unfinished_name(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -135,7 +135,7 @@ class pmem {
     }
 
    private:
-    // Where the next change goes. It counts once it is there.
+    // The place of the next change. It counts once it is filled in.
     [[nodiscard]] pobj_action& next() {
       if (count_ == actions_.size())
         throw error("a publication of more than " + std::to_string(publication_limit) + " changes",
@@ -151,7 +151,7 @@ class pmem {
   [[nodiscard]] std::string name() const { return "pmem:" + path_; }
   // As it was given.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  // What the pool's content outlives, in words.
+  // The failures that the pool's content survives, as text.
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
   // The kind of memory that the path leads to.
   [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
@@ -167,7 +167,7 @@ class pmem {
     return pointer<T>(static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_));
   }
 
-  // One past the greatest word of a pointer into this pool: its bytes. See `can_name`.
+  // One past the greatest word of a pointer into this pool: the pool's size in bytes. See `can_name`.
   [[nodiscard]] std::uint64_t pointer_bound() const noexcept {
     return capacity_bytes_ != 0 ? capacity_bytes_ : std::numeric_limits<std::uint64_t>::max();
   }
@@ -199,7 +199,7 @@ class pmem {
   }
 
  private:
-  // What stands in the pool's root object.
+  // Content of the pool's root object.
   struct contents {
     root_table roots;
     std::atomic<std::uint64_t> complete{0};
@@ -270,7 +270,7 @@ class pmem {
   bool find_or_make(const pmem_options& options, descriptor& file) {
     if (options.create_bytes == 0 && ::access(unfinished_name(path_).c_str(), F_OK) != 0) refuse_what_is_missing();
     const folder_lock lock(path_);
-    // Another process may have made it meanwhile.
+    // Another process may have created it since.
     file = opened_file();
     if (!file.is_open() && adopt_unfinished(path_, is_complete)) file = opened_file();
     if (file.is_open()) return true;
@@ -292,13 +292,14 @@ class pmem {
   void open(descriptor file, const pmem_options& options) {
     reject_what_is_no_pool(file.get());
     backing_ = backing_of(file.get());
-    // The process that made the pool may have been killed before it could sync the name. On a disk that can take long, and
-    // nothing is promised there.
+    // The process that created the pool may have been killed before it could sync the name. On a disk that can take
+    // long, and there is no durability guarantee.
     if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
     if (options.reserve_space) reserve_space(file.get());
     if (options.bypass_msync) bypass_msync(backing_);
     pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
-                       "cannot open pool " + path_, "check that it is a pmlab pool, whole, and open nowhere else"));
+                       "cannot open pool " + path_,
+                       "check that it is a pmlab pool, complete, and not open in another process"));
   }
 
   void reject_what_is_no_pool(int file) const {
@@ -317,14 +318,14 @@ class pmem {
     const std::optional<std::string> layout = layout_of_pool(file);
     if (layout && *layout != pool_layout)
       throw error("pool " + path_ + " has layout '" + *layout + "', and this program reads '" + pool_layout + "'",
-                  "open it with what made it (of pmlab, another release), and copy the entries over");
+                  "open it with the program that made it (if pmlab: another release), and copy the entries over");
   }
 
-  // Gives the holes of the pool's file space. No error where the file system cannot do it, or this process may not write:
-  // opening the pool says the latter.
+  // Allocates space for holes of the pool file. No error if the file system does not support it, or the file is
+  // read-only: opening the pool reports the latter.
   void reserve_space(int readable) const {
     struct stat status {};
-    constexpr off_t block = 512;  // of st_blocks, whatever the file system's
+    constexpr off_t block = 512;  // unit of st_blocks on every file system
     if (fstat(readable, &status) != 0 || !S_ISREG(status.st_mode) || status.st_blocks * block >= status.st_size) return;
     const descriptor file(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     int failure = 0;
@@ -337,9 +338,9 @@ class pmem {
                   "free some there, or copy the pool to where there is space");
   }
 
-  // libpmem takes tmpfs (and any file that is no DAX file) for a disk and calls msync at every persist. It looks at this
-  // variable once in the life of a process: here, and not when the first pool is opened, so that no program that this one
-  // starts inherits it.
+  // libpmem treats tmpfs (and any file that is no DAX file) as a disk and calls msync at every persist. It reads this
+  // variable once in the life of a process: at this call, and not when the first pool is opened, so that no child
+  // process inherits it.
   static void bypass_msync(media::backing b) {
     if (b != backing::tmpfs && b != backing::page_cache) return;
     static std::mutex one_at_a_time;
@@ -355,7 +356,7 @@ class pmem {
     const std::uint64_t bytes = options.create_bytes;
     if (bytes < least_pool_bytes)
       throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
-                  "take at least " + std::to_string(least_pool_bytes));
+                  "use at least " + std::to_string(least_pool_bytes));
     const std::string unfinished = unfinished_name(path_);
     std::remove(unfinished.c_str());
     {
@@ -370,7 +371,7 @@ class pmem {
     try {
       pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
                          "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
-                         "check the free space there (df) and the size asked for"));
+                         "check the free space there (df) and the requested size"));
       contents_ = aligned_contents();
       mark_complete();  // (M1)
       const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));
@@ -402,14 +403,14 @@ class pmem {
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
-    // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first looks at the heap.
-    // So the classes of small aligned blocks, of which an index may have many, are there before anything is allocated, each
-    // as aligned as its size allows.
+    // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first reads the
+    // heap. So the classes of small aligned blocks, of which an index may have many, are registered before the first
+    // allocation, each as aligned as its size allows.
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
     if (!options.huge_pages || backing_ != backing::tmpfs) return;
-    // A new pool is empty, and no thread waits for its entries. One that exists is to be read at once.
+    // A new pool is empty, and no thread waits for its entries. An existing one will be read at once.
     if (existed)
       collapse_.emplace(base_, capacity_bytes_);
     else
@@ -417,7 +418,7 @@ class pmem {
   }
 
   // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
-  // their own for each size: without headers, some to a run of chunks. Everything else takes libpmemobj's own classes
+  // their own for each size: without headers, several to a run of chunks. All other blocks use libpmemobj's own classes
   // (0), whose blocks are aligned to 16. None: libpmemobj has no more classes.
   std::optional<std::uint64_t> size_class_of(std::size_t bytes, std::size_t alignment) {
     constexpr std::size_t run_bytes = std::size_t{1} << 20;
@@ -433,7 +434,7 @@ class pmem {
     } catch (const std::bad_alloc&) {
       return std::nullopt;
     }
-    // libpmemobj takes two classes of one size for the same, whatever their alignments: then a little more does it.
+    // libpmemobj treats two classes of one size as the same, with any alignments: a slightly larger size avoids that.
     constexpr std::size_t tries = 32;
     std::size_t unit = bytes;
     for (std::size_t i = 0; i < tries; ++i, unit += alignment) {

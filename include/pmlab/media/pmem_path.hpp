@@ -1,4 +1,4 @@
-// What kind of memory a pool's path leads to, and so what survives what.
+// The kind of memory behind a pool's path, and the failures that it survives.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace pmlab::media {
 enum class backing : std::uint8_t {
   device_dax,  // a device file of persistent memory
   fs_dax,      // a file on a file system that maps persistent memory directly
-  tmpfs,       // DRAM that looks like a file
+  tmpfs,       // DRAM with a file's interface
   page_cache,  // an ordinary file: the kernel keeps it in DRAM and writes it out when it likes
 };
 
-// What a pool there outlives, in words.
+// The failures that a pool there survives, as text.
 [[nodiscard]] constexpr std::string_view survives(backing b) noexcept {
   switch (b) {
     case backing::device_dax:
@@ -49,7 +49,7 @@ enum class backing : std::uint8_t {
   return backing::fs_dax;
 }
 
-// Bytes of the file or device at `path`; 0: cannot be told.
+// Bytes of the file or device at `path`; 0: unknown.
 [[nodiscard]] inline std::uint64_t capacity_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return 0;

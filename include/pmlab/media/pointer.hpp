@@ -5,8 +5,8 @@
 
 namespace pmlab::media {
 
-// Names an object of type T inside one medium. What the word means is the medium's own business: an address in DRAM,
-// an offset from the start of the pool in PM, so that the pool may be mapped elsewhere the next time. Only the medium
+// Names an object of type T inside one medium. Only the medium interprets the word: it is an address in DRAM, an offset
+// from the start of the pool in PM, so that the pool may be mapped at another address the next time. Only the medium
 // that made a pointer can resolve it. 0 is null on every medium.
 //
 // Trivially copyable and 8 bytes, so `std::atomic<pointer<T>>` is lock-free and one store replaces it whole.
@@ -17,7 +17,7 @@ class pointer {
   // `word`: from `word()`, of a pointer into the same medium.
   constexpr explicit pointer(std::uint64_t word) noexcept : word_(word) {}
 
-  // What is stored of it.
+  // The stored word.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   // False: null.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }

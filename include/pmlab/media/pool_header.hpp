@@ -1,4 +1,4 @@
-// What the first bytes of a pool file say, without opening the pool.
+// The header of a pool file, read without opening the pool.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// How a new pool gets its name, so that a power failure at any point leaves no pool or the whole pool.
+// Naming a new pool, so that a power failure at any point leaves no pool or a complete one.
 //
-// It is made as PATH.unfinished, synced, renamed to PATH, and its folder is synced; only then does its maker return, and
-// only then can there be data in it that a caller was told of. The rename may still have been lost when the folder was
-// synced by no call that returned: so a PATH.unfinished that is complete is adopted, and never deleted.
+// It is created as PATH.unfinished, synced, renamed to PATH, and its folder is synced; only then does its creator
+// return, and only then can it hold data that a caller relies on. The rename may still be lost if no call that synced
+// the folder has returned: so a PATH.unfinished that is complete is adopted, and never deleted.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -23,13 +23,14 @@ namespace pmlab::media {
 // The name of the pool `path` while it is made.
 [[nodiscard]] inline std::string unfinished_name(const std::string& path) { return path + ".unfinished"; }
 
-// Held while a pool is made or adopted in the folder of `path`, so that no other process takes its unfinished file for
-// one that a crash left. The lock (flock of the folder) goes with the process that holds it, and leaves no file behind.
+// Held while a pool is created or adopted in the folder of `path`, so that no other process mistakes its unfinished
+// file for one that a crash left. The lock (flock of the folder) ends with the process that holds it, and leaves no
+// file behind.
 class folder_lock {
  public:
   // Waits until the lock is free. A folder that is missing, unreadable, or on a file system without locks, is not
-  // locked: making the pool there says what is wrong. Throws pmlab::error after half an
-  // hour: a large pool on a slow disk takes minutes.
+  // locked: creating the pool there then reports the problem. Throws pmlab::error after half an hour: a large pool on a
+  // slow disk takes minutes.
   explicit folder_lock(const std::string& path)
       : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     using clock = std::chrono::steady_clock;
@@ -46,7 +47,7 @@ class folder_lock {
   folder_lock(const folder_lock&) = delete;
   folder_lock& operator=(const folder_lock&) = delete;
   ~folder_lock() {
-    // Unlocked, not only closed: a child process that was forked meanwhile has the descriptor, too.
+    // Unlocked, not only closed: a child process that was forked since has the descriptor, too.
     if (folder_.is_open()) ::flock(folder_.get(), LOCK_UN);
   }
 
@@ -54,8 +55,8 @@ class folder_lock {
   descriptor folder_;
 };
 
-// Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file, or
-// it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
+// Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
+// or it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
 // pmlab::error: a process has the unfinished file open, or the device fails.
 template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
@@ -69,7 +70,7 @@ template <class IsComplete>
     throw error("pool " + path + " is being made: another process has " + unfinished + " open",
                 "wait until it is done");
   if (!is_complete(file.get())) return false;
-  // As for a new pool: what the crash kept of it may still be on its way to the device.
+  // As for a new pool: the bytes that the crash kept may not have reached the device yet.
   sync_file(file.get(), unfinished);
   rename_durably(unfinished, path);
   return true;

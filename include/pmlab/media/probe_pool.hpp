@@ -1,11 +1,11 @@
-// A pool that may be damaged, tried in another process before this one opens it.
+// Opens a pool that may be damaged in a child process, before this process opens it.
 //
-// libpmemobj follows its own words in a pool without checking them: of a damaged file pmemobj_open may fault, abort or
-// never end. An index checks the words that it follows when it is opened, but no check sees everything. So a program that
-// must not die of a file opens it in a child process first:
+// libpmemobj follows its own words in a pool without checking them: with a damaged file pmemobj_open may crash, abort
+// or never return. An index checks the words that it follows when it is opened, but no check detects every damage. So a
+// program that must survive a damaged file opens it in a child process first:
 //
-//   media::probe_pool(path, media::time_to_probe(path), [](media::pmem& pool) { indexes::cceh<media::pmem>::open(pool); });
-//   media::pmem pool(path);
+//   media::probe_pool(path, media::time_to_probe(path), [](media::pmem& pool) { indexes::cceh<media::pmem>::open(pool);
+//   }); media::pmem pool(path);
 #pragma once
 
 #include <pmlab/base/child_process.hpp>
@@ -23,8 +23,8 @@
 
 namespace pmlab::media {
 
-// From now on pools that this process opens are mapped privately: what it changes in them stays in its own memory. Not of
-// devices, which cannot be mapped so. For a child process that looks at a pool. Throws pmlab::error.
+// Pools that this process opens from now on are mapped privately: its changes stay in its own memory. Does not work for
+// devices, which cannot be mapped privately. For a child process that inspects a pool. Throws pmlab::error.
 inline void map_pools_privately(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode)) return;
@@ -33,7 +33,7 @@ inline void map_pools_privately(const std::string& path) {
     throw error("libpmemobj cannot open pools without changing them", "use libpmemobj 1.7 or a later one");
 }
 
-// What opening a sound pool at `path`, and indexes in it, takes at most on a slow and busy machine.
+// Upper bound of the time to open a sound pool at `path`, and indexes in it, on a slow and busy machine.
 [[nodiscard]] inline std::chrono::milliseconds time_to_probe(const std::string& path) {
   constexpr std::chrono::seconds least(20);
   constexpr std::uint64_t bytes_per_second = std::uint64_t{64} << 20;
@@ -55,14 +55,14 @@ inline void probe_opening(const std::string& path, std::chrono::milliseconds lim
     case child_end::how::returned: return;
     case child_end::how::threw: throw error(ended.text, {});
     case child_end::how::late: what = "did not end in " + std::to_string(limit.count() / 1000) + " s"; break;
-    case child_end::how::signalled: what = std::string("was ended by '") + ::strsignal(ended.signal) + "'"; break;
-    case child_end::how::vanished: what = "ended by itself"; break;
+    case child_end::how::signalled: what = std::string("was killed by '") + ::strsignal(ended.signal) + "'"; break;
+    case child_end::how::vanished: what = "exited"; break;
   }
-  throw error("pool " + path + " is damaged: a process that opened it to try " + what,
-              "`pmlab pool check` says more, and `pmlab pool repair` copies what can still be read");
+  throw error("pool " + path + " is damaged: a child process that opened it " + what,
+              "run `pmlab pool check` for details, or `pmlab pool repair` to copy the readable entries");
 }
 
-// Opens the pool at `path` in a child process, calls look(pool) there, which is to open the indexes that this program
+// Opens the pool at `path` in a child process, calls look(pool) there, which must open the indexes that this program
 // will open, and closes it again. As probe_opening.
 inline void probe_pool(const std::string& path, std::chrono::milliseconds limit,
                        const std::function<void(pmem&)>& look = {}) {

@@ -69,7 +69,7 @@ class wrapper {
   void inner_end_operation() {
     if constexpr (Inner::parts.operations) inner_.end_operation();
   }
-  // Tells the inner medium of a prefetch, if it wants to know.
+  // Forwards a prefetch to the inner medium, if it has prefetches.
   void inner_prefetch(const void* start, std::size_t bytes) noexcept {
     if constexpr (Inner::parts.prefetches) inner_.prefetch(start, bytes);
   }

@@ -122,8 +122,8 @@ class epochs {
 
   // Runs, on this thread, the functions that any thread has retired until now, idle and ended threads included, as far
   // as no reader is left that they wait for; gives readers a moment to end. Returns how many it ran. For before an
-  // answer "no space": costs a load per thread if nothing waits. REQUIRES: this thread has no guard (its own guard would
-  // hold back all that it could run). The first call of a thread may throw std::bad_alloc.
+  // answer "no space": costs a load per thread if nothing waits. REQUIRES: this thread has no guard (its own guard
+  // would hold back all that it could run). The first call of a thread may throw std::bad_alloc.
   std::size_t reclaim() {
     participant& mine = this_thread();
     if (mine.running || waiting() == 0) return 0;

@@ -29,16 +29,16 @@ struct fill_counts {
   std::uint64_t dropped_at_close = 0;
 };
 
-// Fillers and their queues; without threads, the queues of one, which `run` empties. A filler has several queues, so that
-// callers do not take the end of one from each other at every miss.
+// Fillers and their queues; without threads, the queues of one, which `run` empties. A filler has several queues, so
+// that callers do not contend for the tail of one at every miss.
 //
 // Thread safety: `offer` from any number of threads; `run` and `settle` too, `close` once. Progress: `offer` is
-// lock-free, unless it has to wake a filler.
+// lock-free, unless it must wake a filler.
 //
 // Order:
-//   W1  A filler says that it rests (locked instruction) before it looks at its queue for the last time. A reader that is
-//       to wake fillers puts its fill in before it asks (locked instruction) whether one rests. So one of the two sees
-//       the other.
+//   W1  A filler announces that it rests (locked instruction) before it checks its queue for the last time. A reader
+//       that wakes fillers stores its fill before it checks (locked instruction) whether one rests. So one of the two
+//       sees the other.
 template <class Store>
 class fillers {
   struct way_in;
@@ -95,7 +95,7 @@ class fillers {
     return taken;
   }
 
-  // Waits until every fill that was offered before this call has been taken, and what was taken is installed.
+  // Waits until every fill that was offered before this call has been taken and installed.
   void settle() {
     for (const auto& in : ways_in_) {
       for (const auto& queue : in->queues) {
@@ -107,7 +107,7 @@ class fillers {
     }
   }
 
-  // Ends the threads. What still waits is dropped.
+  // Ends the threads. Queued fills are dropped.
   void close() {
     if (closing_.exchange(true, std::memory_order_seq_cst)) return;
     for (const auto& in : ways_in_) wake(*in);
@@ -155,7 +155,7 @@ class fillers {
     }
     std::vector<std::unique_ptr<fill_queue>> queues;
     std::atomic<bool> rests{false};
-    mutable std::mutex draining;  // one at a time takes fills out; guards `counts`
+    mutable std::mutex draining;  // one thread at a time removes fills; guards `counts`
     fill_counts counts;
     std::mutex resting;
     std::condition_variable woken;
@@ -209,7 +209,7 @@ class fillers {
     }
   }
 
-  // Whoever holds `resting` has not slept yet, or sleeps.
+  // Locking `resting` orders this notify after the waiter's predicate check, so no wakeup is lost.
   static void wake(way_in& in) noexcept {
     { const std::scoped_lock lock(in.resting); }
     in.woken.notify_all();
@@ -219,7 +219,7 @@ class fillers {
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<way_in>> ways_in_;
-  sync::background_threads threads_;
+  sync::bound_threads threads_;
 };
 
 }  // namespace pmlab::cache::detail

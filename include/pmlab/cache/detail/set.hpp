@@ -1,4 +1,4 @@
-// One set of the cache: two cache lines, seven entries, and the two words by which readers, fills and writers agree.
+// One set of the cache: two cache lines, seven entries, and two words that synchronize readers, fills and writers.
 //
 //   line 0: | gate | shape | key 0 ... key 5 |
 //   line 1: | key 6 | value 0 ... value 6    |
@@ -6,18 +6,18 @@
 //   gate    lock (bit 0), writers in progress (1-11), version (12-63): one more for each writer that begins
 //   shape   the policy's word (bits 0-20), ways in use (21-27), changes (28-63): one more before entries change
 //
-// Neither count comes round: at ten million changes of one set in a second, the changes last two hours of one reader's
-// look at the set, and the version fourteen years of one fill's wait.
+// Neither count wraps around: at ten million changes of one set in a second, the changes last two hours of one reader's
+// access to the set, and the version fourteen years of one fill's wait.
 //
 // Readers take no lock. Order:
-//   S1  A reader loads the shape, then entries in use, then the shape again. Before a fill changes the words of an entry,
-//       its way goes out of use and the changes go up by one, in one compare-and-swap; the words are stored (release;
-//       readers acquire), and then the way comes into use. So a reader that saw any word of a change, in a way that was
-//       in use at first, sees a raised count at last, and answers nothing from the set.
+//   S1  A reader loads the shape, then entries in use, then the shape again. Before a fill changes the words of an
+//       entry, it takes its way out of use and increments the changes, in one compare-and-swap; the words are stored
+//       (release; readers acquire), and then the way is put in use. So a reader that read any word of a change, in a
+//       way that was in use at first, sees an incremented count at last, and returns nothing from the set.
 //   S2  The gate is locked only by a fill, and only while there are no writers; no writer begins while it is locked. So
-//       the holder alone takes ways into use and changes keys. Writers take ways out of use, and store the value of a way
+//       only the holder puts ways in use and changes keys. Writers take ways out of use, and store the value of a way
 //       in use: the key that it belongs to stays, so that a reader gets the old value or the new one. Readers that hit
-//       change the policy's word alone, by a compare-and-swap of the shape that gives up when anything else has changed.
+//       change the policy's word alone, by a compare-and-swap of the shape that gives up if anything else has changed.
 #pragma once
 
 #include <pmlab/cache/eviction/eviction.hpp>
@@ -106,8 +106,8 @@ struct alignas(128) entry_set {
   // `before`: the gate that was locked. Nothing else changes a locked gate (S2).
   void unlock(std::uint64_t before) noexcept { gate.store(before, std::memory_order_release); }
 
-  // Counts one more writer. Waits for a fill, a few stores long; for another writer only if there are too many to count.
-  // Returns the gate as it is then.
+  // Counts one more writer. Waits for a fill, a few stores long; for another writer only if the count is full. Returns
+  // the new gate.
   std::uint64_t begin_write() noexcept {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t seen = gate.load(std::memory_order_relaxed);
@@ -118,7 +118,7 @@ struct alignas(128) entry_set {
   }
   void end_write() noexcept { gate.fetch_sub(gate_word::one_writer, std::memory_order_acq_rel); }
 
-  // Changes the shape, whatever readers do to the policy's word meanwhile: change(shape) -> shape may be called again.
+  // Changes the shape, also while readers change the policy's word: change(shape) -> shape may be called again.
   template <class Change>
   void reshape(Change&& change) noexcept {
     std::uint64_t seen = shape.load(std::memory_order_relaxed);

@@ -1,23 +1,25 @@
 // The cache's entries in DRAM: sets of seven, found by the key's hash.
 //
-// Thread safety: everything from any number of threads, but `check`. Progress: `find` and the end of a write wait for
-// nobody; a write that begins and a fill wait for a fill that is being installed, a few stores long. No lock is held while
-// the index is called.
+// Thread safety: everything from any number of threads, but `check`. Progress: `find` and the end of a write are
+// wait-free; a write that begins and a fill wait for a fill that is being installed, a few stores long. No lock is held
+// while the index is called.
 //
-// What keeps a value from being served that the index does not have (any more):
-//   V1  An entry (key, value) that a reader can hit is what the index holds for the key, durably.
-//   V2  Whoever is to change or remove a key in the index begins a write: one locked instruction counts one more writer
-//       of the set and gives it another version. While there are writers no entry of the set can be hit. The write ends,
-//       and counts itself out, when the index has answered and the key's entry has what V4 says, or has gone.
-//   V3  A fill brings what the index answered a reader, and the set's gate from before the index was asked. That gate
-//       had no writer in it. It is installed only if the gate is the same: no write of a key of the set began since then,
-//       so none was under way while the index was asked, nor is now.
-//   V4  A write puts its value into the key's entry if it began as the only writer of the set; otherwise the entry goes.
-//       So the last change of the key in the index is its own, or that of a write which began meanwhile, was not the only
-//       one, and takes the entry out before it counts itself out. No fill brings it back before both have ended (V3).
-//   V5  A key that the index does not hold is in no entry, and inserting does not change a key that it holds. So an insert
-//       has nothing to do here; a fill from before the key was erased and inserted again falls to V3.
-//   V6  A write that ends by an exception, or changes nothing, takes the entry out.
+// Invariants; they prevent serving a value that the index does not hold (any more):
+//   V1  An entry (key, value) that a reader can hit equals the entry that the index holds durably.
+//   V2  A thread that changes or removes a key in the index first begins a write: one locked instruction counts one
+//       more writer of the set and increments its version. While there are writers no entry of the set can be hit. The
+//       write ends, and decrements the count, when the index has returned and the key's entry is as V4 requires, or is
+//       removed.
+//   V3  A fill carries the index's result for a reader, and the set's gate from before the search. That gate had no
+//       writer in it. It is installed only if the gate is unchanged: no write of a key of the set began since then, so
+//       none was under way during the search, nor is now.
+//   V4  A write puts its value into the key's entry if it began as the only writer of the set; otherwise the entry is
+//       removed. So the last change of the key in the index is its own, or that of a write which began during it, was
+//       not the only one, and removes the entry before it decrements the count. No fill restores it before both have
+//       ended (V3).
+//   V5  A key that the index does not hold is in no entry, and inserting does not change a key that it holds. So an
+//       insert has nothing to do here; V3 rejects a fill from before the key was erased and inserted again.
+//   V6  A write that ends by an exception, or changes nothing, removes the entry.
 #pragma once
 
 #include <pmlab/base/platform.hpp>
@@ -39,12 +41,12 @@
 
 namespace pmlab::cache::detail {
 
-// What a look into the cache came to.
+// Result of a lookup in the cache.
 struct look {
   bool hit = false;
   value_type value = 0;  // of a hit
   std::optional<std::uint64_t>
-      gate{};  // of a miss: what a fill must bring; nothing: what the index says may be on its way
+      gate{};  // of a miss: the gate that a fill must carry; none: the index's result may be changing
 };
 
 enum class fill_result : std::uint8_t { installed, evicted_another, was_there, stale };
@@ -110,12 +112,12 @@ class set_store {
     return {false, 0, token_of(gate)};
   }
 
-  // What a fill must bring that begins now; nothing: what the index says may be on its way.
+  // The gate for a fill that begins now; none: the index's result may be changing.
   [[nodiscard]] std::optional<std::uint64_t> gate(std::uint64_t number) const noexcept {
     return token_of(sets_[number].gate.load(std::memory_order_acquire));
   }
 
-  // Installs what a fill brings, if nothing speaks against it (V3). Waits for another fill of the set, a few stores long.
+  // Installs a fill, if it is valid (V3). Waits for another fill of the set, a few stores long.
   fill_result fill(key_type key, value_type value, std::uint64_t gate) noexcept {
     const std::uint64_t number = number_of(key);
     return sets_[number].lock_if(gate) ? fill_locked(number, key, value, gate) : fill_result::stale;
@@ -163,8 +165,8 @@ class set_store {
     bool ended_ = false;
   };
 
-  // Calls function(key, value) with every entry, and problem(text) with every invariant that does not hold. Wants no
-  // other call at the same time.
+  // Calls function(key, value) with every entry, and problem(text) with every violated invariant. REQUIRES: no
+  // concurrent call.
   template <class Function, class Problem>
   void check(Function&& function, Problem&& problem) const {
     for (std::uint64_t number = 0; number < count_; ++number) {
@@ -199,7 +201,7 @@ class set_store {
     return gate;
   }
 
-  // Tells the policy that `way` was used, if the shape is still the same (S2).
+  // Informs the policy that `way` was used, if the shape is unchanged (S2).
   void touch(entry_set& s, std::uint64_t shape, unsigned way) const noexcept {
     const std::uint64_t touched = shape_word::with_policy(shape, policy_.hit(shape_word::policy(shape), way));
     if (touched != shape) s.shape.compare_exchange_strong(shape, touched, std::memory_order_relaxed);

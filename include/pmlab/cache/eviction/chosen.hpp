@@ -1,6 +1,6 @@
-// The eviction policy that was asked for at run time: one instantiation of the cache for all of them.
+// An eviction policy that is chosen at run time: one instantiation of the cache for all of them.
 //
-// A policy that is known when the program is compiled is given to the cache itself and saves a branch on every hit.
+// A policy that is known at compile time is a template argument of the cache and saves a branch on every hit.
 #pragma once
 
 #include <pmlab/cache/eviction/clock.hpp>
@@ -19,7 +19,7 @@ enum class eviction : std::uint8_t { lru, clock, s3_fifo };
 // As users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> eviction_names = {"lru", "clock", "s3_fifo"};
 
-// Does what the policy `which` does.
+// Forwards to the policy `which`.
 class chosen_eviction {
   template <class Work>
   decltype(auto) with(Work&& work) const noexcept {
@@ -32,7 +32,7 @@ class chosen_eviction {
   }
 
  public:
-  // The policy stays what it is.
+  // The policy does not change.
   explicit chosen_eviction(eviction which) : which_(which) {}
 
   [[nodiscard]] bool uses_side_words() const noexcept {

@@ -1,6 +1,6 @@
-// CLOCK: a hand goes round the set and gives every entry that was hit since it last came by a second chance.
+// CLOCK: a hand moves around the set and gives every entry that was hit since its last pass a second chance.
 //
-// Use it where many threads hit the same entries: a second hit on an entry changes nothing, so that readers share the
+// Use it if many threads hit the same entries: a second hit on an entry changes nothing, so that readers share the
 // set's line instead of taking it from each other.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What an eviction policy is: it says, set by set, which entry makes room for a new one.
+// The concept of an eviction policy: it selects, set by set, the entry that is replaced by a new one.
 //
-// A policy keeps a word of 21 bits in each set, which readers change when they hit (one compare-and-swap, and none where
+// A policy keeps a word of 21 bits in each set, which readers change when they hit (one compare-and-swap, and none if
 // nothing changes), and a set of side words, which only the holder of the set's lock reads and writes.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr unsigned ways = 7;
 // Of a policy's word.
 inline constexpr unsigned eviction_bits = 21;
 
-// What a policy keeps beside its word.
+// State of a policy beside its word.
 using side_words = std::array<std::uint64_t, 2>;
 
 // The part of an entry's hash by which a policy remembers it after it has gone.
@@ -28,7 +28,7 @@ using tag_type = std::uint32_t;
 // Of the entry in each way.
 using tags_of_set = std::array<tag_type, ways>;
 
-// What a policy keeps of one set.
+// State of a policy for one set.
 struct eviction_state {
   std::uint32_t word = 0;  // eviction_bits of it; readers change it
   side_words side{};       // only under the set's lock
@@ -44,7 +44,7 @@ concept eviction_policy = requires(const E& policy, eviction_state& state, std::
   { policy.initial() } -> std::same_as<eviction_state>;
   // The word after a hit on `way`.
   { policy.hit(word, way) } -> std::same_as<std::uint32_t>;
-  // All ways are in use: which of them goes. `tags[i]`: of the entry in way i, if the policy uses side words.
+  // All ways are in use: returns the way to replace. `tags[i]`: of the entry in way i, if the policy uses side words.
   { policy.victim(state, tags) } -> std::same_as<unsigned>;
   // A new entry is in `way`.
   { policy.filled(state, way, tag) } -> std::same_as<void>;
@@ -64,7 +64,7 @@ class way_order {
     return (order >> (bits * position)) & 7;
   }
 
-  // Without a branch, which nobody could foresee.
+  // Without a branch, which the CPU could not predict.
   [[nodiscard]] static constexpr unsigned position_of(std::uint32_t order, unsigned way) noexcept {
     const std::uint32_t different = order ^ (lowest_bits * way);
     const std::uint32_t equal = ~(different | different >> 1 | different >> 2) & lowest_bits;

@@ -1,9 +1,9 @@
 // Least recently used: the policy of the paper [ASYNCCACHE].
 //
-// Hits on the three most recently used entries of a set change nothing: a set's favourites are read by many threads at a
-// time, which would otherwise take its line from each other at every hit.
+// Hits on the three most recently used entries of a set change nothing: popular entries are read by many threads at a
+// time, which would otherwise take the set's line from each other at every hit.
 //
-// Use it to compare with the paper, or where reads of late say most about the next ones. Otherwise s3_fifo hits more.
+// Use it to compare with the paper, or if recent reads predict the next ones best. Otherwise s3_fifo hits more.
 #pragma once
 
 #include <pmlab/cache/eviction/eviction.hpp>

@@ -1,11 +1,11 @@
-// S3-FIFO: three queues keep what is read once from pushing out what is read again, after Yang et al., SOSP'23 [S3FIFO].
+// S3-FIFO: three queues prevent entries that are read once from evicting entries that are read again, after Yang et
+// al., SOSP'23 [S3FIFO].
 //
-// Use it unless you know better: where few keys are read often, and above all where scans and one-time reads mix with a
-// working set.
+// The default: for a few keys that are read often, and above all if scans and one-time reads mix with a working set.
 //
-// New entries go to a small queue. Those that are hit there move to the main queue; the others leave soon, and only
-// their tag stays, in the ghost queue: an entry that comes back while its tag is there goes to the main queue at once.
-// In the main queue an entry that was hit goes round again.
+// New entries enter a small queue. Those that are hit there move to the main queue; the others are evicted soon, and
+// only their tag stays, in the ghost queue: an entry that is inserted again while its tag is there enters the main
+// queue at once. In the main queue an entry that was hit is inserted again.
 //
 // Difference from the paper: each set has queues of its own, a small one of two entries and a main one of five, with
 // six ghosts.
@@ -18,9 +18,9 @@
 
 namespace pmlab::cache {
 
-// Word: hits of each way, up to 3, in two bits.
-// Side 0: the ways in the order in which they came, the last one first (0-20), which of them are in the main queue
-// (21-27). Side 1: the ghosts' tags plus one, so that 0 is none, the last one lowest; ten bits each.
+// Word: hits of each way, up to 3, in two bits. Side 0: the ways in the order of insertion, the last one first (0-20),
+// and which of them are in the main queue (21-27). Side 1: the ghosts' tags plus one, so that 0 is none, the last one
+// lowest; ten bits each.
 class s3_fifo {
  public:
   [[nodiscard]] bool uses_side_words() const noexcept { return true; }
@@ -62,7 +62,7 @@ class s3_fifo {
 
  private:
   static constexpr std::uint32_t most_hits = 3;
-  // Before the new entry comes: two with it.
+  // Before the new entry is inserted: two with it.
   static constexpr unsigned small_target = 1;
   static constexpr unsigned ghosts = 6;
   static constexpr std::uint64_t order_mask = (std::uint64_t{1} << eviction_bits) - 1;
@@ -96,7 +96,7 @@ class s3_fifo {
     for (unsigned way = 0; way < ways; ++way) size += in_main(state, way) ? 0 : 1;
     return size;
   }
-  // There is one: the sizes have been looked at.
+  // REQUIRES: there is one; the caller has checked the sizes.
   [[nodiscard]] static unsigned oldest(const eviction_state& state, bool of_main) noexcept {
     unsigned position = ways - 1;
     while (position > 0 && in_main(state, detail::way_order::at(order_of(state), position)) != of_main) --position;

@@ -1,22 +1,22 @@
-// Chooses how to look keys up, by what lookups are seen to take.
+// Chooses the lookup mode, by the measured time of lookups.
 //
-// The cache is divided into shards, each of which has a mode. Some lookups have their time taken; some of these are made
-// in another mode than the shard's, so that all are known. While a shard bypasses the cache, one in 16 of its sets goes
-// on being used: how often these hit says what the cache would be worth. Only their lookups are sampled then, in all
-// modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would make
-// a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in eight:
-// what adaptive adds to a search while all shards bypass is the hash of the key and a look at one word that hardly ever
-// changes: such a lookup writes nothing.
+// The cache is divided into shards, each of which has a mode. Some lookups are timed; some of these are made in another
+// mode than the shard's, so that all modes are measured. While a shard bypasses the cache, one in 16 of its sets is
+// still used: its hit ratio shows whether the cache would be worth it. Only lookups of these sets are sampled then, in
+// all modes in turn, so that modes are compared on the same keys: the most popular key, if it is in no such set, would
+// make a search in the index look cheap. The longer a shard bypasses, the fewer of them are sampled, down to one in
+// eight. While all shards bypass, adaptive adds to a search only the hash of the key and a read of one word that hardly
+// ever changes: such a lookup writes nothing.
 //
 // A mode's cost is (share of hits) x (mean time of its hits) + (share of misses) x (mean time of its misses); bypassing
 // costs the mean time of a search in the index. Times of hits and of misses each spread little, so that a few hundred
-// samples say it within a few percent, which the plain mean of all lookups would not.
+// samples give the cost within a few percent; the plain mean of all lookups would not.
 //
-// Hysteresis: a mode is left for one that was cheaper by the margin in two windows in a row. Leaving the cache aside takes
-// a margin of 1 %, everything else 5 %: a shard that is not sure bypasses.
+// Hysteresis: a shard leaves its mode for one that was cheaper by the margin in two windows in a row. Switching to
+// bypass takes a margin of 1 %, every other switch 5 %: an undecided shard bypasses.
 //
-// Thread safety: everything from any number of threads, wait-free. What threads record at the same moment as another
-// one decides may be lost.
+// Thread safety: everything from any number of threads, wait-free. Samples that are recorded at the same moment as
+// another thread decides may be lost.
 #pragma once
 
 #include <pmlab/cache/options.hpp>
@@ -38,7 +38,7 @@ class chooser {
   // Lookups of a bypassed shard that use the cache all the same: those of one set in so many.
   static constexpr std::uint64_t leader_period = 16;
 
-  // `interleaves`, `helps`: these modes are there to choose.
+  // `interleaves`, `helps`: these modes are available.
   chooser(const options& o, bool interleaves, bool helps)
       : now_(o.now != nullptr ? o.now : real_time),
         sample_mask_(std::bit_ceil(std::max(o.sample_period, 1U)) - 1),
@@ -51,10 +51,10 @@ class chooser {
     candidates_[candidate_count_++] = mode::bypass;
   }
 
-  // How one lookup is to be made.
+  // The plan of one lookup.
   struct plan {
     mode how;    // never adaptive
-    bool timed;  // its time is to be taken, and given to `record`
+    bool timed;  // the caller must time it, and pass the time to `record`
   };
 
   // True: all shards bypass, and no lookup in set `number` is sampled. Nothing has to be counted then.
@@ -78,7 +78,7 @@ class chooser {
   // Picoseconds, from a start that stays.
   [[nodiscard]] std::uint64_t now() const noexcept { return now_(); }
 
-  // A timed lookup took `picoseconds`. `hit`: the cache had the key; of a bypassing one, it was not asked.
+  // A timed lookup took `picoseconds`. `hit`: the cache had the key; false for a bypassing one.
   void record(std::uint64_t number, mode how, bool hit, std::uint64_t picoseconds) noexcept {
     shard& s = shard_of(number);
     s.times[static_cast<std::size_t>(how)][hit ? 0 : 1].add(picoseconds);
@@ -108,7 +108,7 @@ class chooser {
     std::atomic<std::uint64_t> sum{0};
     std::atomic<std::uint64_t> count{0};
 
-    // A thread that lost its core meanwhile says nothing about the mode: what is far beyond the mean is cut off.
+    // A time far beyond the mean is cut off: the thread was descheduled, which is not the mode's cost.
     void add(std::uint64_t x) noexcept {
       constexpr std::uint64_t most_means = 4;
       const std::uint64_t n = count.load(std::memory_order_relaxed);
@@ -116,7 +116,7 @@ class chooser {
       sum.fetch_add(x, std::memory_order_relaxed);
       count.fetch_add(1, std::memory_order_relaxed);
     }
-    // What is older counts for less.
+    // Older samples count for less.
     void halve() noexcept {
       sum.store(sum.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
       count.store(count.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
@@ -164,7 +164,7 @@ class chooser {
     if (m == mode::bypass) return of_misses.is_known() ? of_misses.value() : -1;
     const auto hits = static_cast<double>(s.hits.load(std::memory_order_relaxed));
     const auto misses = static_cast<double>(s.misses.load(std::memory_order_relaxed));
-    // What hardly ever happens needs no mean of its own.
+    // A case that hardly ever happens needs no mean of its own.
     if (!of_misses.is_known() && !of_hits.is_known()) return -1;
     const double share = hits + misses == 0 ? 0 : hits / (hits + misses);
     return share * of_hits.value() + (1 - share) * of_misses.value();

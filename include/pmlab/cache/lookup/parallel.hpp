@@ -1,18 +1,18 @@
-// Helpers: threads that search the index for a key while their caller looks for it in the cache.
+// Helpers: threads that search the index for a key while their caller searches the cache.
 //
-// Use them where misses are many and a core is to spare: a miss then costs what the index alone costs. A hit does not
-// wait for its helper, whose search goes on, and takes bandwidth, for nothing.
+// Use them if misses are many and a core is free: a miss then costs as much as the index alone. A hit does not wait for
+// its helper, whose search continues, and wastes bandwidth.
 //
-// Each helper serves one calling thread. A caller without one, or whose helper is still at an earlier search, searches
+// Each helper serves one calling thread. A caller without one, or whose helper still runs an earlier search, searches
 // by itself.
 //
 // Order:
-//   H1  A caller numbers its questions. It stores the key before the number (locked instruction); the helper stores its
-//       answer before the same number as `answered` (release). The caller takes no other number for its answer: one that
-//       comes late meets nobody. It asks again only when the last question was answered, and so waits for no other.
-//   H2  A helper says that it sleeps (locked instruction) before it looks for a question for the last time; a caller asks
-//       (locked instruction) before it looks whether the helper sleeps.
-//   H3  A helper that ends says so after its last look. A caller that waits sees that, and searches by itself.
+//   H1  A caller numbers its requests. It stores the key before the number (locked instruction); the helper stores its
+//       result before the same number as `answered` (release). The caller accepts only that number: a late result is
+//       ignored. It makes a new request only when the last one was answered, and so waits for no other.
+//   H2  A helper announces that it sleeps (locked instruction) before it checks for a request for the last time; a
+//       caller stores its request (locked instruction) before it checks whether the helper sleeps.
+//   H3  A helper that ends announces it after its last check. A caller that waits sees that, and searches by itself.
 #pragma once
 
 #include <pmlab/cache/options.hpp>
@@ -32,8 +32,8 @@
 
 namespace pmlab::cache {
 
-// The threads and their mailboxes. Of an asynchronous cache; not to be used by itself. Thread safety: `ask` and `close`
-// from any number of threads. Progress: `ask` is wait-free, but for waking a helper that sleeps.
+// The threads and their mailboxes. Part of an asynchronous cache; not for use by itself. Thread safety: `ask` and
+// `close` from any number of threads. Progress: `ask` is wait-free, except for waking a sleeping helper.
 class helpers {
   struct mailbox;
 
@@ -60,14 +60,14 @@ class helpers {
   // Of helpers.
   [[nodiscard]] std::size_t count() const noexcept { return mailboxes_.size(); }
 
-  // Ends the threads. May be called while others ask.
+  // Ends the threads. May be called while others call `ask`.
   void close() {
     closing_.store(true, std::memory_order_seq_cst);
     for (const auto& m : mailboxes_) wake(*m);
     threads_.join();
   }
 
-  // A question that was asked. Nothing is left to do for one that nobody waits for.
+  // A request under way. An abandoned one needs no cleanup.
   class question {
    public:
     // False: there is no helper for it.
@@ -94,7 +94,7 @@ class helpers {
     std::uint64_t number_ = 0;
   };
 
-  // Asks the helper of the caller with this number (each number one thread at a time) for `key`.
+  // Requests a search for `key` from the helper of the caller with this number (each number one thread at a time).
   [[nodiscard]] question ask(std::size_t caller, indexes::key_type key) noexcept {
     question q;
     if (caller >= mailboxes_.size() || closing_.load(std::memory_order_relaxed)) return q;
@@ -160,7 +160,7 @@ class helpers {
     return !closing_.load(std::memory_order_relaxed);
   }
 
-  // Whoever holds `sleeping` has not slept yet, or sleeps.
+  // Locking `sleeping` orders this notify after the waiter's predicate check, so no wakeup is lost.
   static void wake(mailbox& m) noexcept {
     { const std::scoped_lock lock(m.sleeping); }
     m.woken.notify_all();
@@ -170,7 +170,7 @@ class helpers {
   std::uint64_t spins_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<mailbox>> mailboxes_;
-  sync::background_threads threads_;
+  sync::bound_threads threads_;
 };
 
 }  // namespace pmlab::cache

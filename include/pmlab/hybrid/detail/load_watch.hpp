@@ -1,7 +1,7 @@
-// Whether changes should be queued, from the operations that come: the paper's proposal for load that changes.
+// Whether changes should be queued, by the operations seen: the paper's proposal for changing load.
 //
-// What queueing costs is paid by those who read the replica, what it saves by those who write. So the share of writes among
-// both decides. Between the two bounds nothing changes, or a load at a bound would have it switch all the time.
+// Readers of the replica pay for queueing, and writers gain from it. So the share of writes among both decides. Between
+// the two bounds nothing changes, or a load at a bound would switch all the time.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>
@@ -25,7 +25,7 @@ class load_watch {
         below_(o.synchronous_below),
         asynchronous_(o.how == update::asynchronous) {}
 
-  // Of the update that the user chose; of adaptive, what was decided last.
+  // Of the update mode that the user chose; if adaptive, the last decision.
   [[nodiscard]] bool is_asynchronous() const noexcept { return asynchronous_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool is_adaptive() const noexcept { return how_ == update::adaptive; }
   [[nodiscard]] std::uint64_t switches() const noexcept { return switches_.load(std::memory_order_relaxed); }

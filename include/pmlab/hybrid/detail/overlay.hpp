@@ -1,7 +1,7 @@
-// What the tree had no space for: entries that belong into a tree that is the replica, kept beside it.
+// Entries for which the tree had no space: they belong into a tree that is the replica, and are kept beside it.
 //
-// Scans merge them in, so that nothing that was answered is missing; new keys are refused as long as there are some. So
-// there are never more than changes were on their way when the space ran out.
+// Scans merge them in, so that no acknowledged entry is missing; new keys are refused as long as there are some. So
+// there are never more than the changes that were under way when the space ran out.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -16,14 +16,14 @@
 
 namespace pmlab::hybrid::detail {
 
-// Thread safety: any thread, any time. `count` is wait-free; the rest takes a mutex, and is not called while there is
-// nothing.
+// Thread safety: any thread, any time. `count` is wait-free; the rest takes a mutex, and is not called while the
+// overlay is empty.
 //
-//   O1  A change of a key that has an entry here is made in the tree and here under the mutex. Changes of one key come
-//       one after the other, so a key that has none can be changed without.
+//   O1  A change of a key that has an entry here is made in the tree and here under the mutex. Changes of one key are
+//       made one after the other, so a key without an entry can be changed without the mutex.
 class overlay {
  public:
-  // `places`: so many changes may be on their way; the room is there from now on.
+  // `places`: so many changes may be under way; memory for them is reserved at once.
   explicit overlay(std::size_t places) { entries_.reserve(places); }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
@@ -85,7 +85,7 @@ class overlay {
 };
 
 // Merges `above` (ascending) into the first `count` entries of `out` (ascending), of which it replaces those with equal
-// keys. Returns how many there are then, at most out.size(): the lowest ones.
+// keys. Returns the new number of entries, at most out.size(): the lowest ones.
 inline std::size_t merge_into(std::span<indexes::entry> out, std::size_t count,
                               const std::vector<indexes::entry>& above) {
   const std::vector<indexes::entry> below(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count));

@@ -1,4 +1,4 @@
-// How a hash is made anew from a tree that is at work.
+// Rebuilds a hash from a tree that is in use.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -16,17 +16,17 @@
 
 namespace pmlab::hybrid::detail {
 
-// When keys of a stripe were last erased, so that whoever has read the primary before does not put an erased key, or an old
-// value, into the replica.
+// When keys of a stripe were last erased, so that a thread that read the primary before does not put an erased key, or
+// an old value, into the replica.
 //
-//   E1  An eraser takes its stamp after the primary has changed and before it lets go of the stripe; so does, before its
-//       change counts as applied, who had to take a key out of the replica alone.
-//   E2  Whoever rebuilds looks at the clock before it reads the primary. If, with the stripe held, nothing is queued for it
-//       and its stamp is not later than that, no key of it was erased since: what was read is there, or something newer
-//       is in the replica.
+//   E1  An eraser takes its stamp after the primary has changed and before it releases the stripe; so does, before its
+//       change counts as applied, a thread that had to remove a key from the replica alone.
+//   E2  A rebuilding thread reads the clock before it reads the primary. If, with the stripe held, nothing is queued
+//       for it and its stamp is not later than that, no key of it was erased since: the entry is still present, or
+//       something newer is in the replica.
 class erasures {
  public:
-  // `stripes`: 0 if nobody will ask.
+  // `stripes`: 0 if the stamps are never read.
   explicit erasures(std::size_t stripes)
       : last_(stripes == 0 ? nullptr : new std::atomic<std::uint64_t>[stripes]()), stripes_(stripes) {}
 
@@ -48,7 +48,8 @@ class erasures {
   std::size_t stripes_;
 };
 
-// Calls loop(thread) for `threads` threads, from as many. Throws std::bad_alloc, when all have ended, if one of them did.
+// Calls loop(thread) for `threads` threads, from as many. Throws std::bad_alloc, when all have ended, if one of them
+// did.
 template <class Loop>
 void run_while_memory(unsigned threads, Loop&& loop) {
   std::atomic<bool> failed{false};
@@ -62,9 +63,9 @@ void run_while_memory(unsigned threads, Loop&& loop) {
   if (failed.load(std::memory_order_relaxed)) throw std::bad_alloc();
 }
 
-// Calls work(entries, time) for chunks of `chunk_entries` entries that together are all of `tree`, whatever writers do,
-// from up to `threads` threads; `time`: `clock()` before the chunk was read. Returns how many entries there were. Throws
-// std::bad_alloc, when all threads have ended, if reading or `work` did: then not all were gone through.
+// Calls work(entries, time) for chunks of `chunk_entries` entries that together are all of `tree`, also while writers
+// change it, from up to `threads` threads; `time`: `clock()` before the chunk was read. Returns the number of entries.
+// Throws std::bad_alloc, when all threads have ended, if reading or `work` did: then some entries were not processed.
 template <class Tree, class Clock, class Work>
 std::uint64_t for_each_chunk(Tree& tree, unsigned threads, std::size_t chunk_entries, const std::atomic<bool>& stop,
                              Clock&& clock, Work&& work) {

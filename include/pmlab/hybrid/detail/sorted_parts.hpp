@@ -24,7 +24,7 @@ inline bool by_key(const indexes::entry& a, const indexes::entry& b) noexcept { 
 // Numbers for keys between two bounds, ascending with the keys: their upper bits.
 class upper_bits {
  public:
-  // `wanted`: how many numbers there shall be, at most twice as many come out.
+  // `wanted`: the desired number of parts; the result has at most twice as many.
   upper_bits(indexes::key_type lowest, indexes::key_type highest, std::size_t wanted) noexcept
       : lowest_(lowest), bits_(bits_for(wanted)) {
     const auto width = static_cast<unsigned>(std::bit_width(highest - lowest));
@@ -47,7 +47,7 @@ class upper_bits {
   unsigned shift_;
 };
 
-// Entries as they come, in blocks that nobody has to move when there are more.
+// Entries in the order of arrival, in blocks that are not moved when more are added.
 class entry_blocks {
  public:
   static constexpr std::size_t block_entries = std::size_t{1} << 16;
@@ -67,7 +67,7 @@ class entry_blocks {
   [[nodiscard]] const indexes::entry& operator[](std::size_t i) const noexcept {
     return blocks_[i / block_entries][i % block_entries];
   }
-  // If there are any.
+  // REQUIRES: there is one.
   [[nodiscard]] indexes::key_type lowest() const noexcept { return lowest_; }
   [[nodiscard]] indexes::key_type highest() const noexcept { return highest_; }
 
@@ -89,8 +89,8 @@ struct parted_entries {
   }
 };
 
-// Cuts into parts part_of(key) = 0, 1, ...: counted block by block, so that each block knows where its entries go.
-// Nothing if a part is larger than `largest`.
+// Cuts into parts part_of(key) = 0, 1, ...: counted block by block, so that each block knows the position of its
+// entries. Nothing if a part is larger than `largest`.
 template <class PartOf>
 [[nodiscard]] std::optional<parted_entries> cut(const entry_blocks& all, std::size_t parts, unsigned threads,
                                                 std::size_t largest, PartOf&& part_of) {
@@ -113,7 +113,7 @@ template <class PartOf>
   return result;
 }
 
-// Into parts of about `entries_per_part`. Where keys are spread evenly, their upper bits say the part; elsewhere bounds
+// Into parts of about `entries_per_part`. If keys are spread evenly, their upper bits select the part; otherwise bounds
 // that are chosen from a sample.
 [[nodiscard]] inline parted_entries cut_by_key(const entry_blocks& all, std::size_t entries_per_part,
                                                unsigned threads) {
@@ -135,8 +135,8 @@ template <class PartOf>
   });
 }
 
-// Sorts one part after the other. Where keys are spread evenly, the place of an entry is nearly known from its key: they go
-// into small buckets by the upper bits, and these are sorted.
+// Sorts one part after the other. Where keys are spread evenly, the place of an entry is nearly known from its key:
+// they go into small buckets by the upper bits, and these are sorted.
 class part_sorter {
  public:
   // `largest`: entries of the largest part. May throw std::bad_alloc; sorting does not.
@@ -169,10 +169,10 @@ class part_sorter {
   std::vector<std::size_t> ends_;  // of the buckets
 };
 
-// Calls load(entries) with all entries of `hash`, which nobody changes meanwhile, in parts: ascending within each, and no
-// two parts' keys between one another; from up to `threads` threads. Takes 32 bytes of DRAM per entry while it works.
-// Returns how many entries there were; stops early when `stop` says so. May throw std::bad_alloc, before the first call, or
-// when all threads have ended, if `load` did.
+// Calls load(entries) with all entries of `hash` in parts: ascending within each, and no two parts' keys between one
+// another; from up to `threads` threads. REQUIRES: no concurrent change of `hash`. Uses 32 bytes of DRAM per entry
+// while it runs. Returns the number of entries; stops early when `stop` returns true. May throw std::bad_alloc, before
+// the first call, or when all threads have ended, if `load` did.
 template <class Hash, class Load>
 std::uint64_t for_each_sorted_part(const Hash& hash, unsigned threads, const std::atomic<bool>& stop, Load&& load) {
   constexpr std::size_t entries_per_part = std::size_t{1} << 14;

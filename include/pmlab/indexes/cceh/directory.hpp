@@ -1,4 +1,4 @@
-// The directory of a CCEH table: as it stands in the medium, and its copy in DRAM that every operation reads.
+// The directory of a CCEH table: in the medium, and its copy in DRAM that every operation reads.
 #pragma once
 
 #include <pmlab/indexes/cceh/segment.hpp>
@@ -18,7 +18,7 @@ namespace pmlab::indexes::detail::cceh {
 //   63            8  7            6  5           0
 //   | segment, upper | unsearched | 0 | local depth |
 //
-//   unsearched   in DRAM only: the segment comes from an earlier run, and its overflow bits have not been found yet
+//   unsearched   in DRAM only: an earlier run wrote the segment, and its overflow bits have not been computed yet
 struct entry_word {
   std::uint64_t word = 0;
 

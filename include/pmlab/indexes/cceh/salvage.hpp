@@ -1,4 +1,4 @@
-// What can be trusted of a CCEH table that may be damaged, and what can be read of one that is.
+// Validates a CCEH table that may be damaged, and reads the entries of a damaged one.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -45,9 +45,9 @@ template <class Medium>
          media::can_name(medium, media::pointer<segment>(stored.segment_word()));
 }
 
-// Calls function(key, value) for each entry of the segments that the directory at `root_word` leads to. Where a
-// directory entry is lost, the other ones of its run say which segment it named. Changes nothing. Throws pmlab::error at
-// the end if that was not all.
+// Calls function(key, value) for each entry of the segments that the directory at `root_word` points to. If a directory
+// entry is lost, the other ones of its run give the segment. Changes nothing. Throws pmlab::error at the end if some of
+// it could not be read.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   if (root_word == 0) return;

@@ -1,4 +1,4 @@
-// The segment of a CCEH table: 64 windows of 256 bytes, and what one slot says about itself.
+// The segment of a CCEH table: 64 windows of 256 bytes, and the encoding of a slot.
 #pragma once
 
 #include <pmlab/indexes/detail/bijective_hash.hpp>
@@ -20,23 +20,23 @@ inline constexpr std::size_t lines_per_window = media::xpline_bytes / media::cac
 inline constexpr std::size_t slots_per_window = lines_per_window * entries_per_line;
 inline constexpr std::size_t slots_per_segment = windows_per_segment * slots_per_window;
 
-// A key is stored as its hash, whose low 6 bits are implied by the window that the key belongs to. Their place holds:
+// A key is stored as its hash, whose low 6 bits are implied by the window that the key belongs to. Their place stores:
 //
 //   63            6  5      3  2          1    0
 //   | hash, upper  | overflow | displacement | live |
 //
 //   live          the slot holds an entry
 //   displacement  d: the entry belongs to window (this window XOR d)
-//   overflow      live or not: where entries are that belong to this line of this window and found no room in it:
+//   overflow      live or not: the places of entries that belong to this line of this window and found no room in it:
 //                   word 0, bit d-1       in window (this window XOR d)
 //                   word i > 0, bit c     in line (this line + i) mod 4, and their overflow class is c
 //
-// It stands where detail/entry_line.hpp has the key. So all 2^64 keys and values can be stored, 16 of them in 256
+// It is in the place of detail/entry_line.hpp's key. So all 2^64 keys and values can be stored, 16 of them in 256
 // bytes, one 8-byte store adds or removes an entry, and a search reads no line in which the key cannot be.
 //
 // An entry counts if its prefix is its segment's: the half that a split moved stays behind until it is overwritten.
-// Overflow bits only save searches, and nobody waits until they are durable: a segment that comes out of an earlier run
-// gets them anew (`find_overflow`) before its first search.
+// Overflow bits only save searches, and no operation waits until they are durable: in a segment of an earlier run they
+// are computed again (`find_overflow`) before its first search.
 using slot_word = std::uint64_t;
 
 inline constexpr slot_word live_bit = 1;
@@ -70,7 +70,8 @@ inline constexpr std::size_t displacements = 4;  // 0 = at home, and three neigh
 }
 
 // The local depth that a segment was made with. A split makes the half whose next hash bit is 1, and leaves the half of
-// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a hash.
+// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a
+// hash.
 [[nodiscard]] constexpr unsigned depth_when_made(std::uint64_t prefix, unsigned local_depth) noexcept {
   const std::uint64_t bits = prefix >> (64 - local_depth);
   return bits == 0 ? 1 : local_depth - static_cast<unsigned>(std::countr_zero(bits));
@@ -79,9 +80,9 @@ static_assert(depth_when_made(std::uint64_t{0b101} << 61, 3) == 3 &&
               depth_when_made(std::uint64_t{0b100} << 61, 3) == 1);
 static_assert(depth_when_made(0, 4) == 1 && depth_when_made(std::uint64_t{0b0110} << 60, 4) == 3);
 
-// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an entry
-// has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a split
-// has left it behind.
+// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an
+// entry has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a
+// split has left it behind.
 [[nodiscard]] constexpr bool can_hold(slot_word word, std::uint64_t prefix, unsigned made) noexcept {
   return (word & live_bit) == 0 ? (word & ~overflow_mask) == 0 : (word ^ prefix) >> (64 - made) == 0;
 }
@@ -107,7 +108,7 @@ struct slot {
   [[nodiscard]] std::atomic<std::uint64_t>& value() const noexcept { return line->values[index]; }
 };
 
-// Which of `words` are `wanted`, whatever their overflow bits say: bit i for word i.
+// Which of `words` are `wanted`, ignoring their overflow bits: bit i for word i.
 [[nodiscard]] inline unsigned matches(const four_words& words, slot_word wanted) noexcept {
   return words.equal_to(wanted, ~overflow_mask);
 }
@@ -202,7 +203,7 @@ void for_each_overflow_bit(std::uint64_t hash, const position& at, Function&& fu
   return s.windows[place.window].lines[place.line].keys[place.index];
 }
 
-// Lets searches find the entry of `hash` at `at`. A line whose bits lead there already is not written.
+// Makes the entry of `hash` at `at` visible to searches. A line whose bits cover it already is not written.
 inline void lead_to(segment& s, std::uint64_t hash, const position& at) noexcept {
   for_each_overflow_bit(hash, at, [&s](const overflow_place& place) {
     std::atomic<slot_word>& word = word_at(s, place);
@@ -226,7 +227,7 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
       }
 }
 
-// Slots with what no operation leaves in them.
+// Slots with words that no operation stores there.
 [[nodiscard]] inline std::size_t damaged_slots(const segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
   const unsigned made = depth_when_made(prefix, local_depth);
   std::size_t damaged = 0;
@@ -237,8 +238,8 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
   return damaged;
 }
 
-// Sets the overflow bits that are missing in a segment of an earlier run. It stands between a reopened table and its
-// first answers, so it looks at whole lines and goes into the few entries that are not in their home lines.
+// Sets the overflow bits that are missing in a segment of an earlier run. It delays the first results of a reopened
+// table, so it compares whole lines and decodes only the few entries that are not in their home lines.
 inline void find_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
   const std::uint64_t prefix_mask = ~std::uint64_t{0} << (64 - local_depth);
   constexpr slot_word displacement_mask = slot_word{displacements - 1} << 1;
@@ -260,7 +261,7 @@ inline void find_overflow(segment& s, std::uint64_t prefix, unsigned local_depth
     }
 }
 
-// Sets the overflow bits of a segment to what its entries need, no more: after half of them have moved away.
+// Sets the overflow bits of a segment to the minimum for its entries: after half of them have moved away.
 inline void tidy_overflow(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
   std::array<std::array<std::array<slot_word, entries_per_line>, lines_per_window>, windows_per_segment> needed{};
   for_each_entry(s, prefix, local_depth, [&needed](std::uint64_t hash, const position& at) {
@@ -278,8 +279,8 @@ inline void tidy_overflow(segment& s, std::uint64_t prefix, unsigned local_depth
       }
 }
 
-// Puts an entry into a segment that nobody else sees yet. False: no room. There always is some for what comes out of
-// another segment, since the windows that an entry may lie in are the same four in both.
+// Puts an entry into a segment that no other thread can reach yet. False: no room. There is always room for the entries
+// of another segment, since the windows that an entry may lie in are the same four in both.
 [[nodiscard]] inline bool place_privately(segment& s, std::uint64_t hash, std::uint64_t value,
                                           unsigned local_depth) noexcept {
   const position at = free_in_segment(s, hash, local_depth);

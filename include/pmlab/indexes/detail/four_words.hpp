@@ -1,5 +1,5 @@
-// Four words of a line, the keys of entries say, read and compared at once. One path for every x86-64: it takes nothing but SSE2, and is as fast
-// as vectors of 32 bytes.
+// Four words of a line, such as the keys of its entries, read and compared at once. One path for every x86-64: it uses
+// only SSE2, and is as fast as vectors of 32 bytes.
 #pragma once
 
 #include <pmlab/base/simd.hpp>
@@ -16,16 +16,17 @@
 
 namespace pmlab::indexes::detail {
 
-// A copy of four atomic words, each of them whole, read with acquire order. (Not one atomic copy of all four: a reader
-// that needs that validates a version afterwards.)
+// A copy of four atomic words, each read atomically with acquire order. (Not one atomic copy of all four: a reader that
+// needs that validates a version afterwards.)
 class four_words {
  public:
   // Two of the words.
   using half [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
 
   // The vector instruction does not exist in the C++ memory model, where it would be a data race. On x86 an aligned
-  // vector load reads each 8-byte word whole and has acquire order; the signal fence keeps the compiler to that.
-  // Instruments that watch atomics (ThreadSanitizer, the simulated machine) get four atomic loads instead.
+  // vector load reads each 8-byte word atomically and has acquire order; the signal fence keeps the compiler from
+  // reordering it. Instruments that observe atomics (ThreadSanitizer, the simulated machine) get four atomic loads
+  // instead.
   explicit four_words(const std::array<std::atomic<std::uint64_t>, entries_per_line>& words) noexcept {
     if constexpr (loads_vectors) {
       const auto* const halves = reinterpret_cast<const half*>(words.data());
@@ -55,8 +56,8 @@ class four_words {
     const half low = (low_ ^ wanted) & mask;
     const half high = (high_ ^ wanted) & mask;
 #if defined(__SSE2__)
-    // SSE2 compares words of 4 bytes. The lower halves of all four differences, and the upper ones: a word of 8 bytes is
-    // equal if both are 0.
+    // SSE2 compares words of 4 bytes. The lower halves of all four differences, and the upper ones: a word of 8 bytes
+    // is equal if both are 0.
     const auto lows = reinterpret_cast<__m128>(low);
     const auto highs = reinterpret_cast<__m128>(high);
     const auto lower = reinterpret_cast<__m128i>(_mm_shuffle_ps(lows, highs, _MM_SHUFFLE(2, 0, 2, 0)));

@@ -8,8 +8,8 @@
 
 namespace pmlab::indexes::detail {
 
-// As loadable_index::load, for an index that may link many entries at once: `load_row(ascending)` adds the first of these
-// and returns how many; 0: the next one has to be inserted by itself, or there is no space.
+// As loadable_index::load, for an index that may link many entries at once: `load_row(ascending)` adds the first of
+// these and returns how many; 0: the next one has to be inserted by itself, or there is no space.
 template <class Index, class LoadRow>
 std::size_t load_rows(Index& index, std::span<const entry> ascending, LoadRow&& load_row) {
   for (std::size_t done = 0; done < ascending.size();) {

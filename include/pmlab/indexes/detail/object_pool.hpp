@@ -1,4 +1,4 @@
-// Objects in DRAM that stay objects of their type until the pool goes, so that a late reader does no harm.
+// Objects in DRAM that stay objects of their type for the pool's lifetime, so that a late reader does no harm.
 #pragma once
 
 #include <pmlab/media/huge_pages.hpp>
@@ -17,12 +17,12 @@
 
 namespace pmlab::indexes::detail {
 
-// Hands out objects of type T, takes them back, and hands them out again without constructing them anew: a reader that
-// still holds a pointer to an object that was given back reads atomics of a live T, and its version tells it that they
-// are no longer meant for it. So T must never go back to an earlier version, and its own words say whether it is in use.
+// Allocates objects of type T, takes them back, and allocates them again without constructing them again: a reader that
+// still holds a pointer to a freed object reads atomics of a live T, and its version shows that the object was reused.
+// So a version of T must never decrease, and its own words must show whether it is in use.
 //
 // Thread safety: all operations from any number of threads, under a mutex. Memory: chunks that double up to 2 MB, which
-// ask for huge pages; all of it goes when the pool does.
+// request huge pages; all of it is freed with the pool.
 template <class T>
 class object_pool {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -33,7 +33,7 @@ class object_pool {
   object_pool& operator=(const object_pool&) = delete;
   ~object_pool() = default;
 
-  // An object that nobody else has: a new one, or one that was given back, as it was then. nullptr: no memory.
+  // An object for exclusive use: a new one, or a freed one in its last state. nullptr: no memory.
   [[nodiscard]] T* take() noexcept {
     const std::scoped_lock guard(mutex_);
     if (!free_.empty()) {
@@ -64,8 +64,8 @@ class object_pool {
     free_.push_back(object);  // never beyond what add_chunk reserved
   }
 
-  // Takes back an object that no reader can hold any more. Its memory, which is whole pages, goes to the kernel until it
-  // is handed out again, constructed anew.
+  // Takes back an object that no reader can hold any more. Its memory, which is whole pages, is returned to the kernel
+  // until it is allocated and constructed again.
   void give_up(T* object) noexcept {
     static_assert(can_give_up);
     madvise(static_cast<void*>(object), sizeof(T), MADV_DONTNEED);

@@ -9,8 +9,8 @@
 
 namespace pmlab::indexes::detail {
 
-// Calls function(key, value) for every entry of [first, last], ascending. Between two scans writers may do anything: what
-// holds is what `index.scan` promises.
+// Calls function(key, value) for every entry of [first, last], ascending. Writers may run between two scans; each scan
+// has the guarantees of `index.scan`.
 template <class Index, class Function>
 void for_each_in_by_scan(Index& index, key_type first, key_type last, Function&& function) {
   std::array<entry, 64> chunk;

@@ -20,9 +20,9 @@ namespace pmlab::indexes::detail {
 //   | lock | low | last | next | shape | reserved | fences 0..7 | entry line 0 | entry line 1 ... |
 //
 // A block is in charge of the keys from `low` to `last`, both included. Its entries are the first `count` slots, in
-// ascending order of keys; the keys of the others are 2^64 - 1, so that a search counts without asking how many there
-// are. Fence i is the first key of entry line i + 1: one comparison of all of them finds the line, so that a search reads
-// three lines of the block. Words are read under the version of `lock`, and written with the lock held.
+// ascending order of keys; the keys of the others are 2^64 - 1, so that a search counts without reading the number of
+// entries. Fence i is the first key of entry line i + 1: one comparison of all of them finds the line, so that a search
+// reads three lines of the block. Words are read under the version of `lock`, and written with the lock held.
 struct alignas(media::cache_line_bytes) search_block {
   static constexpr std::size_t lines_per_block = 9;
   static constexpr std::size_t capacity = lines_per_block * entries_per_line;
@@ -34,7 +34,7 @@ struct alignas(media::cache_line_bytes) search_block {
     dead,         // taken out; its range belongs to the block on its left
   };
 
-  // What a search asks for first, in one word.
+  // The state that a search reads first, in one word.
   struct shape {
     std::uint16_t count;
     std::uint16_t level;
@@ -79,7 +79,7 @@ struct alignas(media::cache_line_bytes) search_block {
     return !is_dead() && low.load(std::memory_order_acquire) <= k && k <= last.load(std::memory_order_acquire);
   }
 
-  // How many of the first `entries` entries have keys <= k. Without a branch on the keys. `Words`: see word_counts.hpp.
+  // Number of the first `entries` entries with keys <= k. Without a branch on the keys. `Words`: see word_counts.hpp.
   template <class Words>
   [[nodiscard, gnu::always_inline]] std::size_t count_up_to(std::uint64_t k, std::size_t entries) const noexcept {
     const std::size_t line = Words::count_up_to(fences, k);
@@ -98,7 +98,7 @@ struct alignas(media::cache_line_bytes) search_block {
   }
   [[nodiscard]] std::size_t count_up_to(std::uint64_t k) const noexcept { return count_up_to(k, size()); }
 
-  // Asks for the entries; the two lines before them are read at once in any case. No loop, for the same reason.
+  // Prefetches the entries; the two lines before them are read at once in any case. No loop, for the same reason.
   [[gnu::always_inline]] void prefetch_entries() const noexcept {
     prefetch_entries(std::make_index_sequence<lines_per_block>());
   }
@@ -128,7 +128,7 @@ struct alignas(media::cache_line_bytes) search_block {
     shape_word.store(s.word(), std::memory_order_release);
   }
 
-  // Adds (k, w) at `slot`, where count_up_to(k) says; there is room.
+  // Adds (k, w) at `slot`, the result of count_up_to(k). REQUIRES: there is room.
   void insert_at(std::size_t slot, std::uint64_t k, std::uint64_t w) noexcept {
     const std::size_t entries = size();
     for (std::size_t i = entries; i > slot; --i) set(i, key_at(i - 1), word_at(i - 1));
@@ -148,7 +148,7 @@ struct alignas(media::cache_line_bytes) search_block {
     set_count(entries);
   }
 
-  // Makes this, a block that nobody leads to, one of `of_level` in charge of [from, to]. Late readers may still look.
+  // Makes this, an unreachable block, one of `of_level` in charge of [from, to]. Late readers may still read it.
   void begin(std::size_t of_level, std::uint64_t from, std::uint64_t to, search_block* successor) noexcept {
     low.store(from, std::memory_order_release);
     last.store(to, std::memory_order_release);

@@ -1,26 +1,26 @@
-// The search layer: an ordered map in DRAM from keys to words, which leads into a data layer that stands elsewhere.
+// The search layer: an ordered map in DRAM from keys to words, which refer to a separate data layer.
 //
-// Levels of sorted blocks (search_block.hpp), each level a list: seen as a tree it is a B-link tree [B-link], seen as a
-// list it is a deterministic skip list whose towers stand side by side in blocks [Deterministic skip list]. FP-tree has
-// its inner nodes here, the skip list its towers. It is volatile: who uses it builds it again after a restart, and can
-// do without an entry that is missing.
+// Levels of sorted blocks (search_block.hpp), each level a list: as a tree it is a B-link tree [B-link], as a list it
+// is a deterministic skip list whose towers are arrays in blocks [Deterministic skip list]. FP-tree has its inner nodes
+// here, the skip list its towers. It is volatile: its user builds it again after a restart, and must tolerate a missing
+// entry.
 //
-// Thread safety: any operation from any number of threads (`build`: alone). Progress: readers write nothing; they wait
-// while a writer works on a block that they read. Writers lock one block at a time, or two neighbours from left to
-// right.
+// Thread safety: any operation from any number of threads (`build`: no concurrent call). Progress: readers write
+// nothing; they wait while a writer changes a block that they read. Writers lock one block at a time, or two neighbours
+// from left to right.
 //
 // Invariants:
-//   S1  The blocks of a level that are not dead follow each other without gap: next->low == last + 1. The first one's
-//       low is 0, the last one's `last` 2^64 - 1. The first block of a level is never taken out.
+//   S1  The live blocks of a level follow each other without gap: next->low == last + 1. The first one's low is 0, the
+//       last one's `last` 2^64 - 1. The first block of a level is never removed.
 //   S2  Every entry is in the block that is in charge of its key; entries of level n + 1 are (low, block) of level n.
-//   S3  A block that its parent does not know yet is found over its left neighbour. It is taken out only when the
-//       parent knows it, and given back only when the parent has forgotten it: empty, or with entries that its left
-//       neighbour takes, too.
-//   S4  Blocks are never freed while the layer lives (object_pool.hpp). A reader that goes from one block to the next
-//       takes the next one's version, and then makes sure that the first one has not changed: so the next one was part
-//       of the layer at that moment, and its version tells whether it still is.
-//   S5  A block may come back on another level, where its words name something else. A reader validates its version
-//       before it follows a word, or shows it to `look`.
+//   S3  A block that its parent does not know yet is found through its left neighbour. It is removed only when the
+//       parent knows it, and freed only when the parent has dropped it: empty, or with entries that its left neighbour
+//       takes, too.
+//   S4  Blocks are never freed while the layer lives (object_pool.hpp). A reader that moves from one block to the next
+//       reads the next one's version, and then checks that the first one has not changed: so the next one was part of
+//       the layer at that moment, and its version shows whether it still is.
+//   S5  A block may be reused on another level, where its words name something else. A reader validates its version
+//       before it follows a word, or passes it to `look`.
 #pragma once
 
 #include <pmlab/base/simd.hpp>
@@ -55,7 +55,7 @@ class search_layer {
   using states = search_block::states;
 
  public:
-  // `first` is what `floor` finds below the least key. Throws std::bad_alloc.
+  // `first` is the result of `floor` below the least key. Throws std::bad_alloc.
   explicit search_layer(std::uint64_t first) : first_(first) { make_first_block(); }
   search_layer(const search_layer&) = delete;
   search_layer& operator=(const search_layer&) = delete;
@@ -93,9 +93,9 @@ class search_layer {
     return d;
   }
 
-  // Reads one block. True: the search is over, and `look(word)` was called with the word of the greatest entry whose key
-  // is <= the key, after which that entry was found to be current: what `look` reads of an object that the word names, it
-  // read while the layer led there. Only the last call of `look` counts.
+  // Reads one block. True: the search is over, and `look(word)` was called with the word of the greatest entry whose
+  // key is <= the key, after which that entry was found to be current: `look` read the object that the word names while
+  // the layer led to it. Only the last call of `look` counts.
   template <class Look>
   bool step(descent& d, Look&& look) const {
     block& b = *d.at_;
@@ -107,7 +107,7 @@ class search_layer {
     const std::size_t count = b.count_up_to(sought, shape.count);
     if (count > 0) [[likely]] {
       const std::uint64_t word = b.word_at(count - 1);
-      // A word is followed only if it was there as what the level says, if only a moment ago (S5).
+      // A word is followed only if the block was of this level when it was read (S5).
       if (!b.lock.read_validate(d.version_)) [[unlikely]]
         return start_again(d);
       if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
@@ -147,8 +147,8 @@ class search_layer {
     return found;
   }
 
-  // Fills `out` with the words of the entries whose keys are > key, ascending; returns how many there were. Each block's
-  // entries were there at one moment. For looking ahead.
+  // Fills `out` with the words of the entries whose keys are > key, ascending; returns how many there were. Each
+  // block's entries were there at one moment. For looking ahead.
   std::size_t words_after(key_type key, std::span<std::uint64_t> out) const {
     descent d = begin(key);
     while (!step(d, [](std::uint64_t) {})) {
@@ -281,7 +281,7 @@ class search_layer {
     }
   }
 
-  // In a transaction: nobody changes what is read, as long as no block is locked already.
+  // In a transaction: no other thread changes the words read, as long as no block is locked already.
   template <class Look>
   void find_undisturbed(key_type key, Look& look) const {
     key_type route = key;
@@ -379,12 +379,12 @@ class search_layer {
     }
   }
 
-  // Moves the upper entries of a full, locked block to a new one on its right, which is returned. `wanted_at`: where the
-  // entry that has no room would stand.
+  // Moves the upper entries of a full, locked block to a new one on its right, which is returned. `wanted_at`: where
+  // the entry that has no room would stand.
   block* split(block& b, std::size_t wanted_at) {
     block* const right = pool_.take();
     if (right == nullptr) return nullptr;
-    // Ascending keys fill the last block: what is left behind then stays full.
+    // Ascending keys fill the last block: the left block then stays full.
     const bool appending = wanted_at == block::capacity && b.next.load(std::memory_order_relaxed) == nullptr;
     const std::size_t middle = appending ? block::capacity - 1 : block::capacity / 2;
     // Late readers may look at a block that was in use before.
@@ -400,7 +400,8 @@ class search_layer {
     return right;
   }
 
-  // Tells the level above of a block that was split off. Without memory it stays as it is: its left neighbour leads to it.
+  // Tells the level above of a block that was split off. Without memory it stays as it is: its left neighbour leads to
+  // it.
   void announce(block& made) {
     const key_type low = made.low.load(std::memory_order_acquire);
     const std::uint64_t above = made.level() + 1;
@@ -442,8 +443,8 @@ class search_layer {
     return b.state() == states::announced && b.low.load(std::memory_order_acquire) != 0;
   }
 
-  // Gives the range and the entries of the block that begins at `low` to its left neighbour, if both have few. If others
-  // are at work on the two, it may stay. False: there is no such block any more, or it stays.
+  // Gives the range and the entries of the block that begins at `low` to its left neighbour, if both have few. If
+  // others are at work on the two, it may stay. False: there is no such block any more, or it stays.
   bool join(std::uint64_t level, key_type low) {
     block& left = lock_in_charge(level, low - 1);
     block* const right = left.next.load(std::memory_order_relaxed);

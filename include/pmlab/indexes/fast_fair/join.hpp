@@ -14,14 +14,14 @@
 
 namespace pmlab::indexes::detail::fast_fair {
 
-// Entries of two neighbours that are joined: two slots stay free, so that the next inserts do not split again what was
+// Entries of two joined neighbours: two slots stay free, so that the next inserts do not split the node again.
 // just joined.
 inline constexpr std::size_t most_joined = capacity - 2;
 
-// A leaf looks for a neighbour to be joined with when an erase leaves so many entries, and a multiple of join_step. So
-// every third erase at most looks, and two neighbours under one parent keep most_joined + 1 - 2 * (join_step - 1) = 23
-// entries: at 11.5 a leaf no more than 2.1 times the leaves of a `load` (24 entries each). Histories that are not chosen to
-// be bad stay well below.
+// A leaf searches for a neighbour to join with when an erase leaves so many entries, and a multiple of join_step. So at
+// most every third erase searches, and two neighbours under one parent keep most_joined + 1 - 2 * (join_step - 1) = 23
+// entries: at 11.5 a leaf no more than 2.1 times the leaves of a `load` (24 entries each). Histories that are not
+// adversarial stay well below.
 inline constexpr std::size_t join_from = 24;
 inline constexpr std::size_t join_step = 3;
 
@@ -32,7 +32,7 @@ inline constexpr std::size_t join_step = 3;
   return entries;
 }
 
-// True if this locked leaf, in which a key was just erased, should look for a neighbour.
+// True if this locked leaf, in which a key was just erased, should search for a neighbour.
 [[nodiscard]] inline bool looks_for_a_neighbour(node& leaf) noexcept {
   const std::size_t entries = entries_in(leaf);
   return entries <= join_from && entries % join_step == 0;
@@ -45,7 +45,7 @@ inline constexpr std::size_t join_step = 3;
   return end;
 }
 
-// Slots that the entries of `right` take behind those of its left neighbour. In an inner node the separator between the
+// Slots that the entries of `right` need behind those of its left neighbour. In an inner node the separator between the
 // two leads to the first child of `right`.
 [[nodiscard]] inline std::size_t slots_for(node& right) noexcept {
   return entries_in(right) + static_cast<std::size_t>(!right.is_leaf());
@@ -79,7 +79,7 @@ class slot_writer {
       put(left.high_key.load(std::memory_order_acquire), right.first_child.load(std::memory_order_acquire).word());
     put_entries(right);
   }
-  // No slot after these is an entry, whatever the high key will be.
+  // No slot after these is an entry, with any high key.
   void leave_the_rest_free() noexcept {
     for (; slot_ < capacity; ++slot_) to_.key(slot_).store(greatest_key, std::memory_order_release);
   }
@@ -89,8 +89,8 @@ class slot_writer {
   std::size_t slot_;
 };
 
-// Copies the entries of `right` behind those of `left`; both are locked, and there is room from `end` on, the end of the
-// entries of `left`. They are beyond its high key still, so no reader and no crash sees them before the high key is
+// Copies the entries of `right` behind those of `left`; both are locked, and there is room from `end` on, the end of
+// the entries of `left`. They are beyond its high key still, so no reader and no crash sees them before the high key is
 // that of `right`. Durable on return.
 template <media::medium Medium>
 void copy_behind(Medium& medium, node& left, std::size_t end, node& right) noexcept {
@@ -103,8 +103,8 @@ void copy_behind(Medium& medium, node& left, std::size_t end, node& right) noexc
   // (G1), (G2) < (G3) < (G4) < every store that follows the return.
 }
 
-// Locks the stripes of some nodes, each once, in the order of their addresses. No other thread waits for a lock while it
-// holds one, except in this order: so there is no deadlock.
+// Locks the stripes of some nodes, each once, in the order of their addresses. No other thread waits for a lock while
+// it holds one, except in this order: so there is no deadlock.
 class several_locks {
  public:
   static constexpr std::size_t most = 4;

@@ -26,7 +26,8 @@ struct gap {
 
 // Leaves that belong into a gap have keys that do, and their links lead, over each other, to the leaf behind it. Blocks
 // that are free again look like that, too, if they are what a crash left of a split; then the links of the true ones
-// lead over more entries. Of leaves whose links do not lead there, those that do not overlap are taken, and may be wrong.
+// lead over more entries. Of leaves whose links do not lead there, those that do not overlap are taken, and may be
+// wrong.
 template <class Medium>
 class lost_leaves {
  public:
@@ -34,7 +35,7 @@ class lost_leaves {
   lost_leaves(const Medium& medium, const suspect_nodes<Medium>& suspect, const std::unordered_set<std::uint64_t>& seen)
       : medium_(medium), suspect_(suspect), seen_(seen) {}
 
-  // True if the medium says where it ends.
+  // True if the end of the medium is known.
   [[nodiscard]] bool can_look() const noexcept { return end_of_medium() != 0; }
 
   // Reads the whole medium once, if there are gaps.

@@ -34,7 +34,8 @@ inline constexpr std::size_t capacity = lines_per_node * entries_per_line;
 //   N2  A slot is an entry if its key is below the high key and differs from the next slot's key; every other slot is
 //       free: either a hole (equal to the next slot: of equal neighbours the last one holds the value) or beyond the
 //       high key (never used, moved to the sibling by a split, or copied from the sibling by a join under way).
-// So the state between two stores of a shift, and what a crash leaves of it, is a valid node that needs no repair.
+// So the state between two stores of a shift, and the state that a crash leaves of it, is a valid node that needs no
+// repair.
 //
 // In a leaf, an entry is a key and its value; in an inner node, a separator and the child whose keys are at or above
 // it. `first child` has the keys below the first separator.
@@ -84,9 +85,9 @@ struct alignas(media::cache_line_bytes) node {
     return k >= high_key.load(std::memory_order_acquire) && sibling.load(std::memory_order_acquire);
   }
 
-  // How many slots have keys <= k, for k < greatest_key. Without a branch: first the lines after the first one that begin
-  // at or below k, then the slots of the last of them. All lines are read, and at once, where a binary search would wait
-  // for one cache miss after the other; the first one, too, in which the slots may be.
+  // How many slots have keys <= k, for k < greatest_key. Without a branch: first the lines after the first one that
+  // begin at or below k, then the slots of the last of them. All lines are read, and at once, where a binary search
+  // would wait for one cache miss after the other; the first one, too, in which the slots may be.
   [[nodiscard]] std::size_t count_up_to(std::uint64_t k) const noexcept {
     static_cast<void>(lines[0].keys[0].load(std::memory_order_acquire));
     std::size_t last = 0;
@@ -112,7 +113,7 @@ static_assert(sizeof(node) == node_bytes);
 static_assert(offsetof(node, lines) == media::cache_line_bytes);
 
 // Makes the changes of one thread to a locked node durable line by line. Stores within a line become durable in their
-// order; before the first store to another line, what came before is made durable.
+// order; before the first store to another line, the previous line is made durable.
 template <media::medium Medium>
 class line_writer {
  public:
@@ -144,15 +145,15 @@ class line_writer {
   return last / entries_per_line - first / entries_per_line + 1;
 }
 
-// Slots [at, free) move one to the right, the last one first, and (k, v) comes into slot `at`.
+// Slots [at, free) move one to the right, the last one first, and (k, v) is stored in slot `at`.
 template <media::medium Medium>
 void insert_shifting_right(Medium& medium, node& n, std::size_t at, std::size_t free, std::uint64_t k,
                            std::uint64_t v) noexcept {
   line_writer writer(medium, n);
   for (std::size_t slot = free; slot > at; --slot) {
     writer.move_to(slot);
-    // (F1) < (F2): `slot` is free, so its value means nothing until its key is stored; then it holds what its left
-    // neighbour holds, which thereby becomes free.
+    // (F1) < (F2): `slot` is free, so its value means nothing until its key is stored; then it holds the same as its
+    // left neighbour, which thereby becomes free.
     n.value(slot).store(n.value_at(slot - 1), std::memory_order_release);  // (F1)
     n.key(slot).store(n.key_at(slot - 1), std::memory_order_release);      // (F2)
   }
@@ -163,8 +164,8 @@ void insert_shifting_right(Medium& medium, node& n, std::size_t at, std::size_t 
   writer.finish();
 }
 
-// `hole` equals its right neighbour. Slots (hole, at) move one to the left, the first one first, and (k, v) comes into
-// slot at - 1.
+// `hole` equals its right neighbour. Slots (hole, at) move one to the left, the first one first, and (k, v) is stored
+// in slot at - 1.
 template <media::medium Medium>
 void insert_shifting_left(Medium& medium, node& n, std::size_t hole, std::size_t at, std::uint64_t k,
                           std::uint64_t v) noexcept {
@@ -238,8 +239,8 @@ void erase_from(Medium& medium, node& n, std::size_t slot) noexcept {
   std::size_t first = slot;
   while (first > 0 && n.key_at(first - 1) == k) --first;
   line_writer writer(medium, n);
-  // (E1) < (E2): when the last of the equal slots is gone, the one before it holds the value; so the key is there,
-  // with its value, until the first of them is gone.
+  // (E1) < (E2): when the last of the equal slots is erased, the one before it holds the value; so the key is present,
+  // with its value, until the first of them is erased.
   for (std::size_t hole = first; hole < slot; ++hole) {
     writer.move_to(hole);
     n.value(hole).store(n.value_at(slot), std::memory_order_release);  // (E1)

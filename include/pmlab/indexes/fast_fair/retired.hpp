@@ -6,8 +6,8 @@
 // Invariants:
 //   Q1  A block of the tree is in a level, in this queue, or free; after every crash, too. So nothing leaks.
 //   Q2  A node in the queue is `gone`; one in a level is not.
-//   Q3  A block is released when no guard is left that began before its node was unlinked (sync::epochs), or by the next
-//       open, which has no readers yet.
+//   Q3  A block is released when no guard is left that began before its node was unlinked (sync::epochs), or by the
+//       next open, which has no readers yet.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -96,7 +96,7 @@ class retired_nodes {
     return medium_.resolve(next);
   }
 
-  // The nodes in the queue, the oldest first. Follows no pointer that cannot name a node, and comes to an end.
+  // The nodes in the queue, the oldest first. Follows no pointer that cannot name a node, and terminates.
   [[nodiscard]] std::vector<node*> found() const {
     std::vector<node*> result;
     std::unordered_set<std::uint64_t> met;

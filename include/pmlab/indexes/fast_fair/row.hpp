@@ -1,4 +1,4 @@
-// A row of new leaves for a FAST-FAIR tree: filled before anybody sees them, and then linked into the list as one.
+// A row of new leaves for a FAST-FAIR tree: filled while it is unreachable, and then linked into the list atomically.
 #pragma once
 
 #include <pmlab/indexes/fast_fair/node.hpp>
@@ -17,7 +17,7 @@ namespace pmlab::indexes::detail::fast_fair {
 inline constexpr std::size_t loaded_entries = capacity * 6 / 7;
 
 struct leaf_row {
-  // One publication allocates them, and has two stores besides, which link them.
+  // One publication allocates them, and has two further stores, which link them.
   static constexpr std::size_t most_leaves = media::publication_limit - 2;
 
   std::array<node*, most_leaves> leaves{};
@@ -45,8 +45,8 @@ struct leaf_row {
   return some.first(static_cast<std::size_t>(end - some.begin()));
 }
 
-// Makes a row of these entries, as part of `change`; of the first of them only, or none, where there is no space. What
-// follows the last leaf is the caller's to say, and all of it to persist.
+// Makes a row of these entries, as part of `change`; of the first of them only, or none, if there is no space. The
+// caller sets the successor of the last leaf, and persists all of it.
 template <media::medium Medium, media::publication Publication>
 [[nodiscard]] leaf_row make_row(Medium& medium, Publication& change, std::span<const entry> ascending) {
   leaf_row row;

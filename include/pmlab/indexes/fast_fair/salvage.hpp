@@ -1,4 +1,4 @@
-// What can be read of a FAST-FAIR tree that is damaged: level by level, over the links and over what the level above knows.
+// Reads a damaged FAST-FAIR tree: level by level, through the links and through the nodes of the level above.
 #pragma once
 
 #include <pmlab/indexes/fast_fair/lost_leaves.hpp>
@@ -20,10 +20,11 @@
 
 namespace pmlab::indexes::detail::fast_fair {
 
-// Two ways lead to a node: its left neighbour's link, with the high key there, and its parent, with the separator there,
-// which is the same key (T5). Each level is walked from left to right; where a link cannot be one, or leaves out nodes
-// that the level above knows, the walk goes on with what that level knows. A node whose header is overwritten is read
-// between its own low key and that of the next node. What neither way leads to is looked for in the whole medium.
+// Two paths lead to a node: its left neighbour's link, with the high key there, and its parent, with the separator
+// there, which is the same key (T5). Each level is walked from left to right; if a link is invalid, or skips nodes that
+// the level above knows, the walk continues with the nodes that that level knows. A node whose header is overwritten is
+// read between its own low key and that of the next node. Leaves that neither path reaches are searched for in the
+// whole medium.
 template <class Medium, class Function>
 class salvager {
  public:
@@ -75,15 +76,15 @@ class salvager {
 
   // ---- one level ----
 
-  // Where the walk goes on, and up to which key the node before is in charge.
+  // Where the walk continues, and the end of the key range of the node before.
   struct step {
     place next{};  // null: there is no more
     key_type end = greatest_key;
     key_type low = greatest_key;  // of `next`
   };
 
-  // The nodes of a level from left to right, each with its range. `known`: those that the level above leads to, by their
-  // low keys. Each node once, so that it comes to an end.
+  // The nodes of a level from left to right, each with its range. `known`: those that the level above leads to, by
+  // their low keys. Each node once, so that it terminates.
   std::vector<stretch> walk(std::uint64_t level, std::vector<child> known) {
     keep_what_fits(level, known);
     seen_.clear();
@@ -108,20 +109,20 @@ class salvager {
     }
   }
 
-  // Of nodes that the level above knows: those that come next.
+  // The next nodes that the level above knows.
   struct coming {
     std::vector<child>::const_iterator first, last;
 
     [[nodiscard]] bool is_empty() const { return first == last; }
     [[nodiscard]] key_type low() const { return is_empty() ? greatest_key : first->low; }
     [[nodiscard]] place at() const { return is_empty() ? place{} : first->at; }
-    // True if it says that `at` begins elsewhere.
+    // True if the level above says that `at` begins elsewhere.
     [[nodiscard]] bool places_elsewhere(place at, key_type low) const {
       return std::any_of(first, last, [&](const child& c) { return c.at == at && c.low != low; });
     }
   };
 
-  // The link of `at` and what the level above says, if they agree; if not, what is more likely.
+  // The link of `at` and the entry of the level above, if they agree; if not, the more likely one.
   step step_from(const child& at, std::uint64_t level, const coming& above) {
     const node& n = *medium_.resolve(at.at);
     const key_type high = n.high_key.load(std::memory_order_acquire);
@@ -139,7 +140,7 @@ class salvager {
     if (link && ascends && !seen_.contains(link.word())) {
       const bool may_be_new = high < above.low() && suspect_.fits(link, level, high, above.low());
       if (may_be_new) return {link, high, high};  // T2: the level above does not know it
-      // A link that skips nodes leads to one that the level above knows, and the high key is right still.
+      // A link that skips nodes leads to one that the level above knows, and the high key is still right.
       const bool is_next =
           high != above.low() && !above.places_elsewhere(link, high) && suspect_.follows(link, level, high);
       if (is_next) {
@@ -157,7 +158,7 @@ class salvager {
     return {above.at(), has_high_key ? high : above.low(), above.low()};
   }
 
-  // Takes out what is no node of this level with keys between its own low key and the next one's.
+  // Removes everything that is no node of this level with keys between its own low key and the next one's.
   void keep_what_fits(std::uint64_t level, std::vector<child>& known) {
     std::vector<child> kept;
     for (std::size_t i = 0; i < known.size(); ++i) {
@@ -204,10 +205,10 @@ class salvager {
       add(std::to_string(found.wrong) + " slots of node " + std::to_string(s.from.word()) + " hold impossible words");
   }
 
-  // ---- what no way leads to ----
+  // ---- unreachable leaves ----
 
   void add_gap(std::uint64_t level, key_type low, key_type high, place next) {
-    // What lies below a gap of an inner level is found, or missed, on the levels below.
+    // Nodes below a gap of an inner level are found, or missed, on the levels below.
     if (level == 0 && low < high) gaps_.push_back({low, high, next});
   }
 
@@ -240,9 +241,9 @@ class salvager {
   std::size_t problem_count_ = 0;
 };
 
-// Calls function(key, value) for each entry of the tree whose root is at `root_word`, as far as it can be read. A key that
-// comes twice, because it is not known which of two nodes is in charge of it, comes first from the one on the left.
-// Changes nothing; follows no word that cannot be a node. Returns what was wrong, in words; empty: nothing.
+// Calls function(key, value) for each readable entry of the tree whose root is at `root_word`. A key that occurs twice,
+// because it is unknown which of two nodes is in charge of it, is first passed from the one on the left. Changes
+// nothing; follows no word that cannot be a node. Returns the damage as text; empty: none.
 template <class Medium, class Function>
 [[nodiscard]] std::string salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   return salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);

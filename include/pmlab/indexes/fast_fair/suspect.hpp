@@ -1,4 +1,4 @@
-// Nodes of a FAST-FAIR tree that may be damaged: what of one can be true.
+// Validates nodes of a FAST-FAIR tree that may be damaged.
 #pragma once
 
 #include <pmlab/indexes/fast_fair/node.hpp>
@@ -73,7 +73,7 @@ class suspect_nodes {
     return !slots_between(n, low, end).entries.empty();
   }
 
-  // True if this is a node of `level` that may begin at `low`, as its header says.
+  // True if its header is that of a node of `level` that may begin at `low`.
   [[nodiscard]] bool follows(place p, std::uint64_t level, std::uint64_t low) const {
     return media::can_name(medium_, p) && has_whole_header(p, level) &&
            medium_.resolve(p)->high_key.load(std::memory_order_acquire) > low;
@@ -87,7 +87,7 @@ class suspect_nodes {
     return found.entries.empty() ? greatest_key : n.key_at(found.entries.front());
   }
 
-  // The slots that are entries of a node that has the keys from `low` on and below `end`, whatever its header says (N2).
+  // The slots that are entries of a node that has the keys from `low` on and below `end`, ignoring its header (N2).
   [[nodiscard]] slots_found slots_between(node& n, std::uint64_t low, std::uint64_t end) const {
     slots_found found;
     std::vector<std::size_t> used;
@@ -118,7 +118,7 @@ class suspect_nodes {
     return n.high_key.load(std::memory_order_acquire) == 0;
   }
 
-  // Of a node that says another level: its neighbour, or what its slots lead to, says what it is.
+  // A node whose header has another level: its neighbour, or the targets of its slots, tell its true level.
   [[nodiscard]] bool may_be_on(place p, std::uint64_t level) const {
     const std::optional<std::uint64_t> below = level_of_children(p);
     if (level > 0) return below == level - 1;

@@ -1,4 +1,4 @@
-// What an FP-tree keeps of each leaf in DRAM: its lock, its range of keys, and the fingerprints of its entries.
+// The DRAM part of an FP-tree's leaf: its lock, its range of keys, and the fingerprints of its entries.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -34,14 +34,14 @@ using fingerprint = std::uint8_t;
   return static_cast<fingerprint>((hash_of(key) >> 32) + 1);
 }
 
-// A slot whose line is the key's home line, by bits of the hash that the fingerprint does not tell. All slots are
-// equally likely, so that a line is home to as many keys as it has room for.
+// A slot whose line is the key's home line, by bits of the hash that are not in the fingerprint. All slots are equally
+// likely, so that a line is home to as many keys as it has room for.
 [[nodiscard]] constexpr std::size_t home_slot_of(std::uint64_t key) noexcept {
   return (hash_of(key) & 0xffffffffU) * capacity >> 32;
 }
 
-// Of the free slots, of which there is one, that of a new entry: in the home line if it has one; else beside the bitmap,
-// whose line is written in any case, or else anywhere.
+// Of the free slots, of which there is one, that of a new entry: in the home line if it has one; else beside the
+// bitmap, whose line is written in any case, or else anywhere.
 [[nodiscard]] constexpr std::size_t slot_for(std::uint64_t key, slot_set free) noexcept {
   const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
   return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));
@@ -57,7 +57,7 @@ using mark_array = std::array<std::atomic<std::uint64_t>, mark_words>;
   return std::uint64_t{byte} << (place % bytes_per_word * 8);
 }
 
-// A copy of a descriptor's marks: each word of it whole, all of it only if the version was valid.
+// A copy of a descriptor's marks: each word is read atomically, all of it only if the version was valid.
 class marks {
  public:
   explicit marks(const mark_array& words) noexcept : words_(words) {}
@@ -100,8 +100,8 @@ class marks {
 //   | lock | home | last | next | fingerprints of slots 0 .. 30        | linked |
 //
 // Everything but `home` is read under the version of `lock` and written with the lock held, while the descriptor is
-// linked. A descriptor belongs to its leaf for ever; it may be taken out of the tree and come back for another range
-// of keys. Its version never goes back, so that a late reader notices.
+// linked. A descriptor belongs to its leaf for ever; it may be removed from the tree and be reused for another range of
+// keys. Its version never decreases, so that a late reader detects the reuse.
 struct alignas(media::cache_line_bytes) descriptor {
   sync::version_lock lock;
   leaf* home = nullptr;                    // where the entries are
@@ -129,7 +129,7 @@ struct alignas(media::cache_line_bytes) descriptor {
 static_assert(sizeof(descriptor) == media::cache_line_bytes);
 static_assert(offsetof(descriptor, bytes) == sizeof(descriptor) / 2);
 
-// The descriptors of one leaf group, in the order of the leaves; and beside them, since only writers want it, the least
+// The descriptors of one leaf group, in the order of the leaves; and beside them, since only writers need it, the least
 // key that each leaf is in charge of. The words behind these belong to the leaf_store, under its mutex.
 inline constexpr std::size_t page_bytes = 4096;
 
@@ -142,7 +142,7 @@ struct alignas(page_bytes) descriptor_page {
   descriptor_page* older = nullptr;
   descriptor* free = nullptr;  // the first of its free leaves, and how many there are (free_leaves)
   std::uint32_t free_count = 0;
-  std::uint32_t cursor = 0;  // where the search for a leaf to move goes on
+  std::uint32_t cursor = 0;  // where the search for a leaf to move continues
   descriptor_page* previous_in_class = nullptr;
   descriptor_page* next_in_class = nullptr;
   std::uint64_t ticket = 0;  // of a group that waits to be released; 0: it does not

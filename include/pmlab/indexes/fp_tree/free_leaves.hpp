@@ -1,4 +1,5 @@
-// Which leaves of an FP-tree are free, by group: so that leaves are taken where few are free, and groups empty elsewhere.
+// Which leaves of an FP-tree are free, by group: so that leaves are taken where few are free, and groups empty
+// elsewhere.
 #pragma once
 
 #include <pmlab/indexes/fp_tree/descriptor.hpp>

@@ -1,5 +1,5 @@
-// Where the leaves of an FP-tree's groups are, and how the search layer names a leaf: so that a search can have a line of
-// the leaf on its way together with the descriptor, without having read the descriptor.
+// Where the leaves of an FP-tree's groups are, and how the search layer names a leaf: so that a search can have a line
+// of the leaf on its way together with the descriptor, without having read the descriptor.
 #pragma once
 
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
@@ -50,9 +50,10 @@ class leaf_name {
   std::uint64_t word_;
 };
 
-// Group number -> address of the group's leaves: eight bytes a group, a small part of what the caches hold.
+// Group number -> address of the group's leaves: eight bytes a group, a small part of the caches.
 //
-// Thread safety: `leaves_of` from any number of threads; `add` and `remove` one at a time. Memory: chunks that double and never move.
+// Thread safety: `leaves_of` from any number of threads; `add` and `remove` one at a time. Memory: chunks that double
+// and never move.
 class group_table {
  public:
   group_table() = default;
@@ -64,7 +65,7 @@ class group_table {
   }
 
   // The number of a group whose leaves begin at `leaves`. 0: there is no memory, or no number left; searches then find
-  // the group's leaves over their descriptors alone.
+  // the group's leaves through their descriptors alone.
   [[nodiscard]] std::uint64_t add(leaf* leaves) noexcept {
     if (!free_.empty()) {
       const std::uint64_t again = free_.back();
@@ -86,7 +87,8 @@ class group_table {
     return number;
   }
 
-  // The group of this number goes, and no leaf of it has a name any more; a later group gets the number. 0: it had none.
+  // Removes the group of this number: no leaf of it has a name any more, and a later group gets the number. 0: it had
+  // none.
   void remove(std::uint64_t number) noexcept {
     if (number == 0) return;
     word_of(number).store(nullptr, std::memory_order_release);

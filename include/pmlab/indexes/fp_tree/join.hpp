@@ -13,17 +13,16 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// Entries of two neighbours that are joined: two slots stay free, so that the next inserts do not split again what was
-// just joined.
+// Entries of two joined neighbours: two slots stay free, so that the next inserts do not split the leaf again.
 inline constexpr std::size_t most_joined = capacity - 2;
 
-// A leaf looks for a neighbour to be joined with when an erase leaves so many entries, and a multiple of join_step. So
-// every third erase at most looks, and two neighbours keep most_joined + 1 - 2 * (join_step - 1) = 26 entries: 13 a leaf,
-// half of those of a `load`. Histories that are not chosen to be bad stay well above.
+// A leaf searches for a neighbour to join with when an erase leaves so many entries, and a multiple of join_step. So at
+// most every third erase searches, and two neighbours keep most_joined + 1 - 2 * (join_step - 1) = 26 entries: 13 a
+// leaf, half of those of a `load`. Histories that are not adversarial stay well above.
 inline constexpr std::size_t join_from = most_joined - 1;
 inline constexpr std::size_t join_step = 3;
 
-// True if a locked leaf, in which an erase left these slots, should look for a neighbour.
+// True if a locked leaf, in which an erase left these slots, should search for a neighbour.
 [[nodiscard]] inline bool looks_for_a_neighbour(slot_set left) noexcept {
   const auto entries = static_cast<std::size_t>(std::popcount(left));
   return entries <= join_from && entries % join_step == 0;
@@ -37,7 +36,7 @@ inline constexpr std::size_t join_step = 3;
          static_cast<std::size_t>(std::popcount(in_left) + std::popcount(in_right)) <= most_joined;
 }
 
-// Moves the entries of `right` to its left neighbour, which has room for them, and takes `right` out of the medium's
+// Moves the entries of `right` to its left neighbour, which has room for them, and removes `right` from the medium's
 // list. Both are locked. Durable on return, and `right` is empty.
 template <media::medium Medium>
 void take_in(Medium& medium, const leaf_store<Medium>& store, descriptor& left, descriptor& right) noexcept {
@@ -68,8 +67,8 @@ void take_in(Medium& medium, const leaf_store<Medium>& store, descriptor& left, 
   media::persist(medium, from.bitmap);                                                   // (J11)
   // (J1), (J2) < (J3) < (J4) < (J5): a bit never shows an entry that is not whole. For the slots beside the bitmap the
   // order of the stores is enough.
-  // (J5) < (J6): one line, so that no crash image lacks what has moved. One with (J5) alone has it twice (L3), as one of
-  // a split has: recovery takes it out of the left leaf.
+  // (J5) < (J6): one line, so that no crash image lacks what has moved. One with (J5) alone has it twice (L3), as one
+  // of a split has: recovery takes it out of the left leaf.
   // (J6) < (J7): one line. A seal that is of the link to `from` tells of a crash between the two (L4).
   // (J7) < (J8) < (J9) < (J10): `from` gives up nothing that the left leaf does not durably have. A crash before leaves
   // it outside the list with entries, and recovery empties it.

@@ -1,4 +1,4 @@
-// What an FP-tree keeps in its medium: leaves, and the groups in which they are allocated.
+// The medium part of an FP-tree: leaves, and the groups in which they are allocated.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -41,13 +41,13 @@ struct slot {
 //
 //   L1  A slot is an entry if its bit in the bitmap is set. Slots are in no order; no slot lies in two lines.
 //   L2  The leaves are a list by `next`, in ascending order of their keys.
-//   L3  After a crash a leaf may have entries that the next one has, too: those that a split moved there, or a join from
-//       there.
-//   L4  The seal is a check of the leaf's place, its bits and its link: a bitmap or a link that is overwritten is noticed,
-//       and a link that is lost can be found again by its seal. It costs no flush: all three are in one line, or are the
-//       same word. The link is stored first: after a crash the seal may be that of the link before, which led to the leaf
+//   L3  After a crash a leaf may have entries that the next one has, too: those that a split moved there, or a join
+//       from there.
+//   L4  The seal is a checksum of the leaf's place, its bits and its link: an overwritten bitmap or link is detected,
+//       and a lost link can be found again by its seal. It costs no flush: all three are in one line, or are the same
+//       word. The link is stored first: after a crash the seal may be that of the previous link, which led to the leaf
 //       behind those that were linked, or to the first of those that were unlinked, or to the one that was joined with
-//       this or moved elsewhere. Trees that earlier releases made have no seals (`leaf_group::check` tells), and get none.
+//       this or moved elsewhere. Trees of earlier releases have no seals (see `leaf_group::check`), and get none.
 struct alignas(media::xpline_bytes) leaf {
   std::atomic<std::uint64_t> bitmap;       // with the seal
   std::atomic<media::pointer<leaf>> next;  // null: this is the last one
@@ -90,7 +90,7 @@ inline constexpr std::size_t lines_per_leaf = leaf_bytes / media::cache_line_byt
 [[nodiscard]] constexpr slot_set slots_of_line(std::size_t line) noexcept {
   constexpr std::size_t per_line = media::cache_line_bytes / sizeof(slot);
   constexpr slot_set in_one = (slot_set{1} << per_line) - 1;
-  constexpr std::size_t missing = per_line - slots_beside_bitmap;  // the bitmap and the link stand there
+  constexpr std::size_t missing = per_line - slots_beside_bitmap;  // the bitmap and the link are there
   return line == 0 ? in_one >> missing : in_one << (line * per_line - missing);
 }
 static_assert(slots_of_line(0) == 0x7 && slots_of_line(1) == 0x78 && slots_of_line(lines_per_leaf - 1) == 0x78000000);
@@ -100,8 +100,8 @@ static_assert(slots_of_line(0) == 0x7 && slots_of_line(1) == 0x78 && slots_of_li
 //
 //   G1  Every leaf of the tree lies in a group of the list that begins at the root. The last group of that list is the
 //       oldest and smallest; its leaf 0 is the leftmost leaf of the tree, always.
-//   G2  The link stands in two lines, each time with a check of the group's place and of it: if one line is overwritten
-//       that is noticed, and the other one still leads on. Groups of a tree without seals (L4) have no checks.
+//   G2  The link is stored in two lines, each time with a checksum of the group's place and of it: if one line is
+//       overwritten that is detected, and the other one is used. Groups of a tree without seals (L4) have no checksums.
 struct alignas(media::xpline_bytes) leaf_group {
   std::atomic<media::pointer<leaf_group>> next;
   std::atomic<std::uint64_t> check;
@@ -121,7 +121,7 @@ static_assert(offsetof(leaf_group, next_again) == 2 * media::cache_line_bytes);
   return check_of(place.word(), next.word(), groups);
 }
 
-// A group's link, as far as its checks tell.
+// A group's link, as far as its checksums are valid.
 struct group_link {
   group_link(const leaf_group& g, media::pointer<leaf_group> place) noexcept
       : next(g.next.load(std::memory_order_acquire)) {

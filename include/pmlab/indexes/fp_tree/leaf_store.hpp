@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <string>
@@ -23,21 +24,22 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// What is wrong with a tree that does not open. It never leaves the index, which adds its name (error_of).
+// The damage of a tree that does not open. It never leaves the index, which adds its name (error_of).
 struct corruption {
   std::string what;
 };
 
 [[nodiscard]] inline error error_of(std::string_view name, const corruption& found) {
   return {"FP-tree '" + std::string(name) + "' is corrupt: " + found.what,
-          "`pmlab pool repair` copies what can be read of it to a new pool"};
+          "`pmlab pool repair` copies its readable entries to a new pool"};
 }
 
-// Which leaves are free is written nowhere: all that the list of leaves does not lead to. So neither taking a leaf nor
-// giving it back touches the medium, and no crash leaks one. A group all of whose leaves are free goes back to the medium.
+// The set of free leaves is not stored: it is all leaves that the list does not reach. So neither allocating a leaf nor
+// freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
+// medium.
 //
-// Thread safety: what takes leaves and groups or gives them back, and `shrink`, from any number of threads, under a mutex;
-// `home_of` from any number of threads, which wait for nothing; everything else alone.
+// Thread safety: operations that allocate or free leaves and groups, and `shrink`, from any number of threads, under a
+// mutex; `home_of` from any number of threads, wait-free; everything else: no concurrent call.
 template <media::medium Medium>
 class leaf_store {
   using group_pointer = media::pointer<leaf_group>;
@@ -47,7 +49,7 @@ class leaf_store {
   // pmlab::error, corruption, std::bad_alloc.
   leaf_store(Medium& medium, std::atomic<std::uint64_t>& root) : medium_(medium), root_(root) {
     if (root_.load(std::memory_order_acquire) == 0 && !add_group(true))
-      throw error("no space for an empty FP-tree", "take a larger pool");
+      throw error("no space for an empty FP-tree", "use a larger pool");
     find_groups();
   }
   leaf_store(const leaf_store&) = delete;
@@ -57,14 +59,14 @@ class leaf_store {
   // The leaf that is always the first one (G1).
   [[nodiscard]] descriptor& leftmost() const noexcept { return *leftmost_; }
 
-  // Where the named leaf is, from DRAM that the caches hold. nullptr: only its descriptor tells.
+  // The address of the named leaf, from DRAM that is usually cached. nullptr: only its descriptor knows.
   [[nodiscard]] leaf* home_of(leaf_name name) const noexcept {
     leaf* const first = table_.leaves_of(name.group());
     return first == nullptr ? nullptr : first + name.place_in_group();
   }
 
-  // A leaf that nobody leads to, neither linked nor locked (though late writers may lock it for a moment, and see that
-  // it is not what they want). nullptr: no space.
+  // An unreachable leaf, neither linked nor locked (though late writers may lock it for a moment, and see that it was
+  // reused). nullptr: no space.
   [[nodiscard]] descriptor* take() noexcept {
     const std::scoped_lock guard(mutex_);
     if (free_.count() == 0) {
@@ -82,13 +84,13 @@ class leaf_store {
     return free_.take_outside(descriptor_page::of(d));
   }
 
-  // Takes back a leaf that is not linked, and that the medium durably does not lead to.
+  // Frees a leaf that is not linked, and durably unreachable in the medium.
   void give_back(descriptor& d) noexcept {
     const std::scoped_lock guard(mutex_);
     free_.add(d);
   }
 
-  // What has to be done next so that the groups become fewer: one of the first two, or nothing.
+  // The next step to release groups: one of the first two, or nothing.
   struct shrink_step {
     descriptor* moves = nullptr;         // a linked leaf that should move to another group
     descriptor_page* is_free = nullptr;  // a group to be released, with this ticket, once no reader is left
@@ -96,8 +98,8 @@ class leaf_store {
     bool waiting = false;  // there are groups to be released
   };
 
-  // A step while more than a fifth of the leaves are free, and a group besides: as many as can be given back then without
-  // being wanted again soon. The group that has the most free leaves goes next.
+  // A step while more than a fifth of the leaves are free, plus one group: as many as can be released without being
+  // needed again soon. The group with the most free leaves is next.
   [[nodiscard]] shrink_step shrink() noexcept {
     const std::scoped_lock guard(mutex_);
     shrink_step step{.waiting = waiting_ != nullptr};
@@ -117,25 +119,20 @@ class leaf_store {
     return step;
   }
 
-  // Gives a group of free leaves, which `shrink` returned, back to the medium, unless it was wanted meanwhile. No reader
-  // is left that may hold a leaf or a descriptor of it.
+  // Returns a group of free leaves, which `shrink` returned, to the medium, unless it was used since. REQUIRES: no
+  // reader may still hold a leaf or a descriptor of it.
+  //
+  // It runs as a retired function, which must not throw: if the publication fails, the group stays.
   void release_group(descriptor_page& page, std::uint64_t ticket) {
     const std::scoped_lock guard(mutex_);
     if (page.ticket != ticket) return;
-    wait_no_longer(page);
-    leaf_group& group = group_of(page);
-    {
-      typename Medium::publication change(medium_);
-      const group_pointer older = medium_.locate(&group_of(*page.older));
-      if (page.newer == nullptr)
-        change.store(root_, older.word());  // (D1)
-      else
-        publish_link(change, group_of(*page.newer), older);
-      change.release(&group, group_bytes(false));  // (D2)
-      change.commit();
-      // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
-      // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
+    try {
+      unlink_group(page);
+    } catch (const std::exception&) {
+      keep(page);
+      return;
     }
+    wait_no_longer(page);
     (page.newer == nullptr ? newest_ : page.newer->older) = page.older;
     page.older->newer = page.newer;
     table_.remove(page.group);
@@ -185,7 +182,7 @@ class leaf_store {
                                       distance / sizeof(leaf));
   }
 
-  // Tells the descriptors of a group where their leaves are; `leftmost` has been told.
+  // Stores in the descriptors of a group the places of their leaves; `leftmost` has it already.
   void settle_group(std::size_t group) noexcept {
     leaf* const homes = medium_.resolve(media::pointer<leaf>(places_[group].first_leaf));
     for (std::size_t i = 0; i < leaves_of(group); ++i) places_[group].page->descriptors[i].home = homes + i;
@@ -218,7 +215,7 @@ class leaf_store {
     bool oldest;
   };
 
-  // Leaves that stay free whatever is in use. Without them groups come and go in small trees.
+  // Leaves that always stay free. Without them groups are allocated and freed in small trees.
   static constexpr std::size_t spare_leaves = media::sizes_on<Medium>.keeps_reserve ? leaves_per_group : 0;
 
   [[nodiscard]] static leaf_group& group_of(const descriptor_page& page) noexcept {
@@ -252,8 +249,8 @@ class leaf_store {
     medium_.fence();                                    // (G3)
     change.store(root_, medium_.locate(group).word());  // (G4)
     change.commit();
-    // (G1), (G2), (G5), (G6), (G7) < (G3) < (G4): the root never names what is not durable (A6); the group is allocated with the very
-    // store that makes it reachable (A4).
+    // (G1), (G2), (G5), (G6), (G7) < (G3) < (G4): the root never names memory that is not durable (A6); the group is
+    // allocated with the very store that makes it reachable (A4).
     if (oldest) return true;
     ++groups_;
     for (std::size_t i = 0; i < leaves_per_group; ++i) page->descriptors[i].home = group->leaves() + i;
@@ -298,8 +295,24 @@ class leaf_store {
     media::flush(medium_, group.next_again);  // (G5)
   }
 
-  // A group of free leaves that waits for its readers is in a list of its own, with a ticket that none had before. Its
-  // leaves can be taken again at any time: late readers of a leaf see by its version that it is another one.
+  // Takes a waiting group out of the list in the medium, and frees it. Throws if there is no memory for that; nothing has
+  // changed then.
+  void unlink_group(descriptor_page& page) {
+    leaf_group& group = group_of(page);
+    typename Medium::publication change(medium_);
+    const group_pointer older = medium_.locate(&group_of(*page.older));
+    if (page.newer == nullptr)
+      change.store(root_, older.word());  // (D1)
+    else
+      publish_link(change, group_of(*page.newer), older);
+    change.release(&group, group_bytes(false));  // (D2)
+    change.commit();
+    // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
+    // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
+  }
+
+  // A group of free leaves that waits for its readers is in a list of its own, with a fresh ticket. Its leaves can be
+  // allocated again at any time: late readers of a leaf see by its version that it was reused.
   void wait(descriptor_page& page) noexcept {
     free_.forget(page);
     --groups_;
@@ -341,7 +354,7 @@ class leaf_store {
       p = link.next;
       if (p && !media::can_name(medium_, groups.back(), group_bytes(false)))
         throw corruption{"a leaf group does not end in the pool"};
-      // One pointer goes twice as fast as the other: in a cycle they meet.
+      // One pointer moves twice as fast as the other: in a cycle they meet.
       if (p == groups[groups.size() / 2]) throw corruption{"its list of leaf groups has no end"};
     }
     groups_ = groups.size();

@@ -13,7 +13,7 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// Moves what leaf `from` has to `to`, a free leaf, and puts that in its place: in the medium's list and among the
+// Moves the entries of leaf `from` to `to`, a free leaf, and puts that in its place: in the medium's list and among the
 // descriptors. `left` is its left neighbour; all three are locked. Durable on return, and `from` is empty.
 template <media::medium Medium>
 void move_leaf(Medium& medium, const leaf_store<Medium>& store, descriptor& left, descriptor& from,
@@ -40,8 +40,8 @@ void move_leaf(Medium& medium, const leaf_store<Medium>& store, descriptor& left
   // (V1) < (V2) < (V3): the copy is whole, its link included, before the list leads to it. A crash before leaves it
   // outside the list, and recovery empties it.
   // (V3) < (V4): one line. A seal that is of the link to `source` tells of a crash between the two (L4).
-  // (V4) < (V5) < (V6): `source` gives up nothing that the list does not durably have elsewhere. A crash before leaves it
-  // outside the list with entries, and recovery empties it.
+  // (V4) < (V5) < (V6): `source` gives up nothing that the list does not durably have elsewhere. A crash before leaves
+  // it outside the list with entries, and recovery empties it.
   // (V6) < (V7) < unlock: a leaf outside the list that looks alive was lost.
 
   for (std::size_t i = 0; i < mark_words; ++i)

@@ -15,8 +15,8 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// Entries of one leaf, as they were read. The rank of an entry is the number of smaller keys: counting them takes a
-// comparison for every pair; none waits for another, and with AVX2 they go four at a time.
+// Entries of one leaf, in the order of reading. The rank of an entry is the number of smaller keys: counting them takes
+// a comparison for every pair; none waits for another, and with AVX2 four are compared at a time.
 class gathered_entries {
  public:
   // The entries of `of` in the slots of `set` with keys >= `from`.
@@ -32,7 +32,7 @@ class gathered_entries {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] entry operator[](std::size_t i) const noexcept { return {keys_[i], values_[i]}; }
 
-  // Calls function(i, rank) for every entry. (What was read while a writer was at work may have equal keys, and then
+  // Calls function(i, rank) for every entry. (Entries read while a writer was active may have equal keys, and then
   // equal ranks.)
   template <class Function>
   void for_each_rank(Function&& function) const noexcept {
@@ -41,7 +41,7 @@ class gathered_entries {
     for (std::size_t i = 0; i < count_; ++i) function(i, static_cast<std::size_t>(ranks[i]));
   }
 
-  // The first entries in ascending order of keys, as many as `out` takes; returns how many.
+  // The first entries in ascending order of keys, as many as fit into `out`; returns their number.
   std::size_t copy_in_order(std::span<entry> out) const noexcept {
     for_each_rank([&](std::size_t i, std::size_t rank) {
       if (rank < out.size()) out[rank] = {keys_[i], values_[i]};

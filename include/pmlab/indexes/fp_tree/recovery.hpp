@@ -24,14 +24,14 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// First threads read the leaves of all groups, in the order of memory, linked or not; so that the list, which would be a
-// chain of cache misses in the medium, is followed in a small table. Then each leaf is linked to the next one. What a
-// crash left undone is completed leaf by leaf, each with one line: a crash in the middle leaves the rest for the next
-// time (A2).
+// First, threads read the leaves of all groups, in the order of memory, linked or not; so the list, which would be a
+// chain of cache misses in the medium, is followed in a small table. Then each leaf is linked to the next one.
+// Operations that a crash interrupted are completed leaf by leaf, each with one line: a crash in the middle leaves the
+// rest for the next open (A2).
 //
-// Nothing is followed before it is known to be a leaf, and no leaf is believed whose seal (L4) neither holds nor tells
-// of a crash. Leaves with entries outside the list are what a crash left of splits and of rows that were not linked yet;
-// more of them than these can be are lost ones, and the tree is refused.
+// No link is followed before its target is known to be a leaf, and no leaf is trusted whose seal (L4) neither holds nor
+// is explained by a crash. Leaves with entries outside the list are left by crashes of splits and of rows that were not
+// linked yet; if there are more of them than crashes can leave, leaves were lost, and the tree is refused.
 template <media::medium Medium>
 class recovery {
  public:
@@ -39,7 +39,7 @@ class recovery {
   recovery(Medium& medium, leaf_store<Medium>& store, unsigned threads)
       : medium_(medium), store_(store), threads_(threads) {}
 
-  // What the search layer must know: every leaf but the leftmost, by its least key. Throws corruption, std::bad_alloc.
+  // The entries for the search layer: every leaf but the leftmost, by its least key. Throws corruption, std::bad_alloc.
   [[nodiscard]] std::vector<search_entry> run() {
     read_leaves();
     follow_the_list();
@@ -55,7 +55,7 @@ class recovery {
   using position = typename leaf_store<Medium>::leaf_position;
   static constexpr position no_leaf = leaf_store<Medium>::no_leaf;
 
-  // A leaf, as it is found; and, once it is linked, what its descriptor gets.
+  // A leaf as it was read; and, once it is linked, the values for its descriptor.
   struct facts {
     key_type least;     // its low
     key_type greatest;  // its last
@@ -132,8 +132,8 @@ class recovery {
     }
   }
 
-  // The seal of leaf `p` does not hold. True if a crash came between the stores of its link and of its bitmap: then the
-  // seal is of the link before, and is mended.
+  // The seal of leaf `p` does not hold. True if a crash happened between the stores of its link and of its bitmap: then
+  // the seal is of the previous link, and is repaired.
   bool is_of_a_crash(position p) {
     if (facts_[p].leads_nowhere) return false;
     leaf& home = *store_.at(p).home;
@@ -142,7 +142,7 @@ class recovery {
     if (!was_linked(p, bitmap) && !was_unlinked(p, bitmap) && !was_joined_or_moved(p, bitmap)) return false;
     home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (M1)
     media::persist(medium_, home.bitmap);                                        // (M2)
-    // (M1) < (M2) < open returns: what the seal tells of is not believed again.
+    // (M1) < (M2) < open returns: the old seal is not trusted again.
     return true;
   }
 
@@ -174,8 +174,8 @@ class recovery {
     return false;
   }
 
-  // It had a link to a leaf that was joined with it, or that was moved: what that one has, its link included, this leaf
-  // has, too, or the one to which its link leads now.
+  // It had a link to a leaf that was joined with it, or that was moved: this leaf, or the one that its link points to
+  // now, has all of that leaf's entries and its link.
   [[nodiscard]] bool was_joined_or_moved(position p, std::uint64_t bitmap) const noexcept {
     for (std::size_t g = 0; g < store_.groups(); ++g)
       for (std::size_t i = 0; i < store_.leaves_of(g); ++i) {
@@ -236,8 +236,8 @@ class recovery {
     return count == 0 ? "" : ", and " + std::to_string(count) + " leaves with entries are outside it";
   }
 
-  // The leaves with entries that the list does not lead to: those that a crash left. A crash leaves no more than a row of
-  // them in a chain whose keys ascend. (In trees without seals they stay, and those of several crashes may meet.)
+  // The leaves with entries that the list does not lead to: those that a crash left. A crash leaves no more than a row
+  // of them in a chain whose keys ascend. (In trees without seals they stay, and those of several crashes may meet.)
   [[nodiscard]] std::vector<position> leaves_outside_the_list() const {
     std::vector<position> found = all_outside();
     constexpr std::size_t rows_that_may_meet = 4;
@@ -262,7 +262,7 @@ class recovery {
       media::flush(medium_, home.bitmap);                                       // (O2)
     }
     if (!left_out.empty()) medium_.fence();  // (O3)
-    // (O1) < (O2) < (O3) < open returns: what is outside the list and looks alive later was lost after this.
+    // (O1) < (O2) < (O3) < open returns: a leaf outside the list that looks alive later was lost after this.
   }
 
   std::vector<search_entry> link_leaves() {
@@ -293,8 +293,8 @@ class recovery {
     left.next = right;
   }
 
-  // Gives the descriptors what the facts say now, in the order of memory, and the entries the words of the leaves at
-  // these positions.
+  // Writes the current facts to the descriptors, in the order of memory, and the words of the leaves at these positions
+  // to the entries.
   void write_descriptors(std::vector<search_entry>& entries) {
     constexpr std::size_t grain = 4;
     sync::run_in_parallel(threads_, store_.groups(), grain, [&](std::size_t g) {
@@ -311,8 +311,8 @@ class recovery {
     });
   }
 
-  // Leaf `l` was split into itself and leaf `r`, and the crash came before its bitmap said so (L3); or they were being
-  // joined, and it came before its link said so: it has all that is in `r`. Or the pool is corrupt.
+  // Leaf `l` was split into itself and leaf `r`, and the crash happened before its bitmap was stored (L3); or they were
+  // being joined, and it happened before its link was stored: it has all entries of `r`. Otherwise the pool is corrupt.
   void complete_split(position l, position r) {
     descriptor& left = store_.at(l);
     const key_type low = facts_[r].least;
@@ -329,7 +329,7 @@ class recovery {
     if (!all_there) throw corruption{"the keys of leaf " + where(r) + " do not follow those before it"};
     left.home->bitmap.store(store_.bitmap_of(*left.home, stay), std::memory_order_release);  // (C1)
     media::persist(medium_, left.home->bitmap);                                              // (C2)
-    // (C1) < (C2) < open returns: the two leaves are never again what they were.
+    // (C1) < (C2) < open returns: the two leaves never share entries again.
     for_each_slot(moved, [&](std::size_t i) { left.set_byte(i, 0); });
     facts_[l].greatest = greatest;
   }

@@ -1,4 +1,4 @@
-// New leaves of an FP-tree: filled before anybody sees them, and then linked into the list; a whole row by one store.
+// New leaves of an FP-tree: filled while they are unreachable, and then linked into the list; a whole row by one store.
 #pragma once
 
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
@@ -16,8 +16,8 @@
 
 namespace pmlab::indexes::detail::fp_tree {
 
-// Puts these entries into a leaf that is not linked, as all that it has, and begins to write it back, with the link that
-// it has already. The caller fences.
+// Puts these entries into a leaf that is not linked, as all that it has, and begins to write it back, with the link
+// that it has already. The caller fences.
 template <media::medium Medium>
 void fill(Medium& medium, const leaf_store<Medium>& store, descriptor& d, std::span<const entry> entries) noexcept {
   leaf& home = *d.home;
@@ -36,7 +36,7 @@ void fill(Medium& medium, const leaf_store<Medium>& store, descriptor& d, std::s
                                                                       // the list leads to the leaf
 }
 
-// Makes a descriptor that nobody leads to one of the tree.
+// Makes an unreachable descriptor one of the tree.
 inline void put_in_charge(descriptor& d, key_type low, key_type last, descriptor* next) noexcept {
   low_of(d).store(low, std::memory_order_release);
   d.last.store(last, std::memory_order_release);
@@ -61,8 +61,8 @@ struct leaf_row {
   [[nodiscard]] key_type low(std::size_t i) const noexcept { return entries[i * loaded_entries].key; }
 };
 
-// Takes leaves for those of these entries, as many as go into a row, whose keys are at most `last`; for the first of
-// them only, or none, where there is no space.
+// Allocates leaves for those of these entries, as many as fit into a row, whose keys are at most `last`; for the first
+// of them only, or none, if there is no space.
 template <media::medium Medium>
 [[nodiscard]] leaf_row take_row(leaf_store<Medium>& store, std::span<const entry> ascending, key_type last) {
   const auto some = ascending.first(std::min(ascending.size(), leaf_row::most_leaves * loaded_entries));
@@ -98,10 +98,10 @@ void link_row(Medium& medium, const leaf_store<Medium>& store, descriptor& left,
   left.home->next.store(next, std::memory_order_release);  // (W2) commit
   left.home->bitmap.store(store.bitmap_of(*left.home, left.read_marks().used()), std::memory_order_release);  // (W3)
   media::persist(medium, left.home->next);                                                                    // (W4)
-  // (N1) < (W1) < (W2): the row is whole before the list leads to it (P1). One store: of a row that a crash cuts off all
-  // is there, or nothing but free leaves.
+  // (N1) < (W1) < (W2): the row is whole before the list leads to it (P1). One store: of an interrupted row
+  // all is there, or nothing but free leaves.
   // (W2) < (W3): one line. A seal that is of the link before tells of such a crash (L4).
-  // (W3) < (W4) < unlock: what a reader returns is durable.
+  // (W3) < (W4) < unlock: the value that a reader returns is durable.
   left.next.store(next_descriptor, std::memory_order_release);
   left.last.store(last, std::memory_order_release);
 }

@@ -1,4 +1,4 @@
-// What can be read of an FP-tree that does not open: all its leaves, with or without a link that leads there.
+// Reads an FP-tree that does not open: all its leaves, with or without a link that leads to them.
 #pragma once
 
 #include <pmlab/indexes/fp_tree/leaf.hpp>
@@ -93,12 +93,12 @@ class salvager {
     return false;
   }
 
-  // What is said of a leaf by its first two words.
+  // The meaning of a leaf's first two words.
   struct header {
     slot_set used;
     place next;
-    bool is_whole;     // its seal holds; without seals: it may be what it seems
-    bool has_bitmap;   // the bitmap is what it was, and perhaps the link is not
+    bool is_whole;     // its seal holds; without seals: it is plausible
+    bool has_bitmap;   // the bitmap is intact, the link perhaps not
     place sealed_for;  // then: the link that its seal is of
   };
 
@@ -112,7 +112,7 @@ class salvager {
     return found;
   }
 
-  // Of a leaf whose seal does not hold: the seal may tell of another link, which was lost, or which a crash left behind.
+  // The seal of a leaf does not hold: it may be for another link, which was lost, or which a crash left behind.
   void find_what_it_is_sealed_for(place p, header& h) const {
     const std::uint64_t bitmap = medium_.resolve(p)->bitmap.load(std::memory_order_acquire);
     if (!is_sealed_ || (bitmap & sealed_bit) == 0) return;

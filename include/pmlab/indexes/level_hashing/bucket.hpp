@@ -1,4 +1,4 @@
-// The bucket of Level hashing: seven entries, and one word that says which of them are there and what they look like.
+// The bucket of Level hashing: seven entries, and one word with their valid bits and tags.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -18,8 +18,8 @@ inline constexpr unsigned slots_per_bucket = 7;
 //   0       8                 56            64
 //   | tag 0 | tag 1 |  ...  | 0 | valid bits |        tag i: 8 bits of the hash of entry i, if valid bit i is set
 //
-// One 8-byte store adds an entry or takes one away. A search compares all tags in a register, and reads the entries
-// that it may be looking for: one of 256 others.
+// One 8-byte store adds or removes an entry. A search compares all tags in a register, and reads only the entries whose
+// tag matches: of others, one in 256.
 class tokens {
  public:
   constexpr tokens() noexcept = default;

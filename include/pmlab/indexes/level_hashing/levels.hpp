@@ -57,8 +57,8 @@ class stored_level {
   std::uint64_t word_ = 0;
 };
 
-// A level as DRAM names it: address and size in one word, so that a reader that sees one while it changes still never
-// leaves its buckets.
+// A level in DRAM: address and size in one word, so that a reader that reads one while it changes still never leaves
+// its buckets.
 class level {
  public:
   constexpr level() noexcept = default;
@@ -78,7 +78,7 @@ class level {
   std::uint64_t word_ = 0;
 };
 
-// The root object: how many shards there are, the levels that wait for their release, and the levels of each shard.
+// The root object: the number of shards, the levels that wait for their release, and the levels of each shard.
 //
 //   | log2 (shards) | retired -> | (to 64) | top | bottom | top | bottom | ...
 //                       |
@@ -102,7 +102,7 @@ struct alignas(media::cache_line_bytes) root_object {
 
 static_assert(sizeof(root_object) == media::cache_line_bytes && sizeof(stored_shard) == 16);
 
-// What DRAM knows of a shard. The levels change only while the lock is held.
+// DRAM state of a shard. The levels change only while the lock is held.
 struct alignas(media::cache_line_bytes) shard {
   sync::version_lock lock;
   std::atomic<std::uint64_t> top{0};

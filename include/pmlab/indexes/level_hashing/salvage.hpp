@@ -1,4 +1,4 @@
-// What can be read of a Level hashing table that does not open: every level that its word can still be trusted to name.
+// Reads the entries of a Level hashing table that does not open: of every level whose word is still valid.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -47,8 +47,8 @@ template <class Medium>
 }
 
 // Calls function(key, value) for each entry of every level that can be found from the root at `root_word`, and is where
-// its key may be. Changes nothing. Throws pmlab::error at the end if a level could not be found, or something else is in
-// one.
+// its key may be. Changes nothing. Throws pmlab::error at the end if a level could not be found, or something else is
+// in one.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   if (root_word == 0) return;

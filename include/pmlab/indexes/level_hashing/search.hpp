@@ -15,7 +15,7 @@
 
 namespace pmlab::indexes::detail::level_hashing {
 
-// What an operation looks for.
+// The target of an operation.
 struct wanted {
   explicit wanted(std::uint64_t k) noexcept : key(k), hash(hash_of_key(k)), at(hash) {}
   std::uint64_t key;
@@ -30,7 +30,7 @@ struct position {
   explicit operator bool() const noexcept { return in != nullptr; }
 };
 
-// Calls `visit(object)` with what it is about to read.
+// Calls `visit(object)` before it reads an object.
 template <class Visit>
 [[nodiscard]] position search(bucket& b, const wanted& w, Visit&& visit) {
   visit(b.word);
@@ -59,9 +59,9 @@ template <class Visit>
   return t.full() ? position{} : position{&emptier, t.free_slot()};
 }
 
-// A shard grows when the four buckets of a key are full, and then most others are, too. If not one slot in so many of
-// its bottom level is taken, somebody chose keys that share their buckets: the answer is `full`, and not one level
-// after the other until memory is gone.
+// A shard grows when the four buckets of a key are full; then most others are nearly full, too. If fewer than one slot
+// in so many of its bottom level is used, the keys were chosen to share their buckets: the result is `full`, instead of
+// one new level after the other until memory is exhausted.
 inline constexpr std::uint64_t tolerated_emptiness = 8;
 
 // A level of 2^log2 buckets, in DRAM, of the entries of a bottom level that it is to replace. nullptr: no memory, or no

@@ -1,4 +1,4 @@
-// What the parts of a skip list share: its medium, its lists, its nodes, its locks.
+// Shared by the parts of a skip list: its medium, its lists, its nodes, its locks.
 #pragma once
 
 #include <pmlab/indexes/skip_list/chain.hpp>
@@ -43,8 +43,8 @@ struct body {
     return locks[reinterpret_cast<std::uintptr_t>(&n) / sizeof(node)];
   }
 
-  // Gives `n`, which was snipped off behind `before`, back when nobody can be reading it. Without memory for that it is
-  // lost until the next open.
+  // Retires `n`, which was snipped off behind `before`: it is freed when no reader can use it. Without memory for that
+  // it is lost until the next open.
   void retire(node& n, node& before) {
     epochs.retire([this, n = &n, before = &before] { nodes.give_back_snipped(*n, *before); });
   }
@@ -66,7 +66,7 @@ struct body {
     publication change(medium);
     auto* const made = media::create<root_type>(change);
     auto* const first = made == nullptr ? nullptr : nodes.make(change, 0);
-    if (first == nullptr) throw error("no space for an empty skip list", "take a larger pool");
+    if (first == nullptr) throw error("no space for an empty skip list", "use a larger pool");
     made->magic.store(root_type::right_magic, std::memory_order_relaxed);
     made->slabs.store(medium.locate(first).word(), std::memory_order_relaxed);
     made->writers.store(0, std::memory_order_relaxed);
@@ -78,7 +78,7 @@ struct body {
     }
     media::persist(medium, *made);                        // (M1)
     change.store(root_word, medium.locate(made).word());  // (M2)
-    // (M1) < (M2): the named root never leads to what is not durable.
+    // (M1) < (M2): the named root never leads to memory that is not durable.
     change.commit();
     // Its nodes are found free by the open that follows.
   }

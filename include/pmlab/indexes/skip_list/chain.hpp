@@ -9,8 +9,8 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// The keys along a walk: they never descend. So that a walk over what is damaged comes to an end: a circle descends, or
-// all its keys are equal.
+// The keys along a walk: they never descend. So a walk over a damaged list terminates: a circle descends, or all its
+// keys are equal.
 class ascent {
  public:
   // False: the list is damaged.
@@ -31,28 +31,29 @@ class ascent {
 };
 
 // The lists of a skip list: its entries, and the levels of persistent towers. Nodes are marked (deleted), then snipped
-// off (no path leads there), then retired. All under a guard of the index's epochs.
+// off (no path leads there), then retired. REQUIRES for all of it: a guard of the index's epochs.
 //
-//   C1  A list that begins at a head and goes over unmarked nodes is sorted, without duplicates. Of nodes with equal
-//       keys that follow each other only the last one may be unmarked: a node is linked between two neighbours, which
-//       have other keys, or behind the node of its key whose place it takes (C6).
+//   C1  A list that begins at a head and follows unmarked nodes is sorted, without duplicates. Of adjacent nodes with
+//       equal keys only the last one may be unmarked: a node is linked between two neighbours, which have other keys,
+//       or behind the node of its key that it replaces (C6).
 //   C2  The link of a marked node never changes but for its dirty bit.
-//   C3  Who depends on a dirty link makes it durable first: to answer, to store over it, or to go on along it.
-//   C4  A walk that starts at a node that was unmarked after the walk's operation had begun comes only to nodes that
-//       were in the list at some moment since then. (A link that is read at an unmarked node leads to a node in the
-//       list now; the link of a marked one leads where it led when the node was marked, and if that was before the
-//       operation began, then the node was still in the list at some moment since, and its successor with it.) Of a key
-//       between two nodes that the walk finds side by side it may say: absent at some moment since then.
-//   C5  Snipping need not be durable before the nodes are reused: until then a crash brings back marked nodes at most,
-//       whose marks are durable (C3) and whose links still lead to where they led.
-//   C6  A node is moved by one store: the link of the old one, marked, leads to the new one, a copy of it. Before it the
-//       entry is the old node, after it the new one, in a crash image, too. Values of a node change only with its lock
-//       held, and so does its place: no update is lost on the way. A marked node is a deleted entry if the node behind
-//       it has another key, and was moved if it has the same one.
+//   C3  A thread that depends on a dirty link makes it durable first: to return its target, to overwrite it, or to
+//       follow it.
+//   C4  A walk that starts at a node that was unmarked after the walk's operation had begun visits only nodes that were
+//       in the list at some moment since then. (A link that is read at an unmarked node leads to a node in the list
+//       now; the link of a marked one leads where it led when the node was marked, and if that was before the operation
+//       began, then the node was still in the list at some moment since, and its successor with it.) Of a key between
+//       two adjacent nodes of the walk it may return: absent at some moment since then.
+//   C5  Snipping need not be durable before the nodes are reused: until then a crash restores at most marked nodes,
+//       whose marks are durable (C3) and whose links are unchanged.
+//   C6  A node is moved by one store: the link of the old one, marked, leads to the new one, a copy of it. Before it
+//       the entry is the old node, after it the new one, in a crash image, too. Values of a node change only with its
+//       lock held, and so does its place: no update is lost during the move. A marked node is a deleted entry if the
+//       node behind it has another key, and was moved if it has the same one.
 //
-// Opening a list with persistent towers does not walk it, so it may be damaged: no walk leaves the medium, nor goes on
-// where keys descend; it throws pmlab::error then. (It does not ask whether a link that stays in the medium leads to a
-// node: `check` does.)
+// Opening a list with persistent towers does not walk it, so it may be damaged: no walk leaves the medium, nor
+// continues if keys descend; it throws pmlab::error then. (It does not check whether a link that stays in the medium
+// leads to a node: `check` does.)
 template <class Medium>
 class chain {
  public:
@@ -82,7 +83,7 @@ class chain {
   }
   [[nodiscard]] link_word word_of(const node* n) const noexcept { return n == nullptr ? 0 : medium_.locate(n).word(); }
 
-  // What the link of `n` says, durably.
+  // The link of `n`, made durable.
   [[nodiscard]] link_word settled(node& n) const noexcept {
     const link_word link = n.next.load(std::memory_order_acquire);
     if (!is_dirty(link)) [[likely]]
@@ -90,8 +91,8 @@ class chain {
     return settle(n, link);
   }
 
-  // Finds where a node with `key` belongs, and snips off the marked nodes of the key. `start`: a node below the key that
-  // was unmarked since the operation began. False: start is marked now.
+  // Finds where a node with `key` belongs, and snips off the marked nodes of the key. `start`: a node below the key
+  // that was unmarked since the operation began. False: start is marked now.
   [[nodiscard]] bool find_place(node& start, key_type key, place& at) const {
     for (;;) {
       at.left = &start;
@@ -135,7 +136,7 @@ class chain {
     return nullptr;
   }
 
-  // Puts `made`, which nobody else knows, between left and right. False: they are no longer neighbours.
+  // Links `made`, which no other thread can reach, between left and right. False: they are no longer neighbours.
   [[nodiscard]] bool link(const place& at, node& made) const noexcept {
     made.next.store(word_of(at.right), std::memory_order_release);
     media::persist(medium_, made);  // (P1)
@@ -144,14 +145,14 @@ class chain {
     if (!at.left->next.compare_exchange_strong(expected, leading, std::memory_order_acq_rel))  // (P2) commit
       return false;
     settle(*at.left, leading);  // (P3)
-    // (P1) < (P2): no crash image leads to a node that is not whole. Its link is stored last: until then a node that is
-    // used again has its mark, whatever of the rest is durable (K5).
-    // (P2) < (P3) < answer: and nobody else answers from the link before it is durable (C3).
+    // (P1) < (P2): no crash image leads to an incomplete node. Its link is stored last: until then a reused node has
+    // its mark, whatever of the rest is durable (K5).
+    // (P2) < (P3) < return: no other thread returns from the link before it is durable (C3).
     return true;
   }
 
-  // Puts `made`, which no other thread knows and which is signed, in the place of `n`, with key and value of `n`. The
-  // caller has the lock of `n`, which is not marked.
+  // Puts `made`, which no other thread can reach and which is signed, in the place of `n`, with key and value of `n`.
+  // REQUIRES: the caller holds the lock of `n`, which is not marked.
   void replace(node& n, node& made) const noexcept {
     made.key.store(n.key.load(std::memory_order_relaxed), std::memory_order_relaxed);
     made.value.store(n.value.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -184,7 +185,7 @@ class chain {
  private:
   link_word settle(node& n, link_word link) const noexcept {
     media::persist(medium_, n.next);  // (D1)
-    // (D1) < the bit goes: what is not dirty is durable. It is set again by a crash, which costs a flush.
+    // (D1) < the bit is cleared: a link that is not dirty is durable. A crash may set it again, which costs a flush.
     n.next.compare_exchange_strong(link, link & ~dirty, std::memory_order_acq_rel);
     return link & ~dirty;
   }

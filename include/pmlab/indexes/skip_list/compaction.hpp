@@ -14,21 +14,21 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A slab that is to go is closed: its free nodes are not handed out. A pass looks at each of its nodes that is in use, and
-// moves what it finds in a list. Then the slab waits until all its nodes have come back: those that were moved or erased
-// when no guard is left that may lead there, those that an insert had in its hands when it gives up. What such an insert
-// has linked meanwhile is moved by another pass.
+// A slab that is to go is closed: its free nodes are not handed out. A pass looks at each of its nodes that is in use,
+// and moves what it finds in a list. Then the slab waits until all its nodes have come back: those that were moved or
+// erased when no guard is left that may lead there, those that an insert had in its hands when it gives up. What such
+// an insert has linked meanwhile is moved by another pass.
 //
-// Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds nothing
-// that one waits for but the locks of single nodes.
+// Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds
+// nothing that one waits for but the locks of single nodes.
 template <class Slabs>
 class compaction {
   using record = typename Slabs::record;
 
  public:
   // Does a part of the work, if there is any. REQUIRES: this thread has no guard. `recover` as for Slabs::allocate;
-  // move(node) moves what is in a list: false if there is no node to move it to; shrink() does other work of that kind.
-  // If the list is damaged, work ends.
+  // move(node) moves a node that is in a list: false if there is no node to move it to; shrink() does other work of
+  // that kind. If the list is damaged, work ends.
   template <class Recover, class Move, class Shrink>
   void step(Slabs& nodes, sync::epochs& epochs, Recover&& recover, Move&& move, Shrink&& shrink) noexcept {
     const std::unique_lock alone(mutex_, std::try_to_lock);
@@ -105,7 +105,7 @@ class compaction {
     }
   }
 
-  // Sets `current_`. False: no slab is to be emptied now.
+  // Sets `current_`. False: no slab needs to be emptied now.
   template <class Recover>
   bool choose(Slabs& nodes, Recover& recover) {
     next_ = 0;
@@ -139,8 +139,8 @@ class compaction {
   }
 
   std::mutex mutex_;
-  emptied current_;       // over which the pass goes
-  std::size_t next_ = 0;  // its node that is looked at next
+  emptied current_;       // the slab of this pass
+  std::size_t next_ = 0;  // its next node
   std::array<emptied, most_waiting + 1> slabs_;
   std::size_t waiting_ = 0;
   std::size_t steps_ = 0;

@@ -18,9 +18,9 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A hint: entries may be missing (no memory; an insert under way). But it never leads to a node that is given back: a
-// word is put in and taken out with its node's lock held, never put in when the node is marked, and taken out before
-// the node is retired. So whoever finds it under a guard had that guard before.
+// A hint: entries may be missing (no memory; an insert under way). But it never leads to a freed node: a word is
+// inserted and removed with its node's lock held, never inserted when the node is marked, and removed before the node
+// is retired. So a thread that finds it under a guard had that guard before.
 template <class Medium>
 class dram_towers {
  public:
@@ -29,8 +29,8 @@ class dram_towers {
   using body_type = body<Medium, levels_in_medium>;
   using slab_type = typename body_type::slab_type;
 
-  // Recovers the list, too: what is marked is taken out, and what it does not lead to is free. Throws pmlab::error, and
-  // has changed nothing, if that would be an entry that was answered (K5).
+  // Also recovers the list: marked nodes are removed, and unreachable nodes are free. Throws pmlab::error, and has
+  // changed nothing, if that would lose the entry of an insert that returned (K5).
   explicit dram_towers(body_type& b)
       : body_(b), layer_(reinterpret_cast<std::uint64_t>(&b.root->heads[0]), least_bytes) {
     const node_table<slab_type> table(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire)));
@@ -70,7 +70,7 @@ class dram_towers {
       }
   }
 
-  // Asks for the next nodes behind `key`, `count` of them or fewer.
+  // Prefetches the next nodes behind `key`, `count` of them or fewer.
   void look_ahead(key_type key, std::size_t count) const {
     std::array<std::uint64_t, most_ahead> words;
     const std::size_t found = layer_.words_after(key, std::span(words.data(), std::min(count, most_ahead)));
@@ -119,14 +119,15 @@ class dram_towers {
   }
 
  private:
-  // Of towers that may shrink: all where memory is reclaimed at once.
+  // Bytes of towers that may shrink: all where memory is reclaimed at once.
   static constexpr std::uint64_t least_bytes = media::sizes_on<Medium>.reclaims_at_once ? 0 : std::uint64_t{32} << 10;
 
   [[nodiscard]] static unsigned threads() noexcept {
     return media::sizes_on<Medium>.recovers_in_parallel ? sync::recovery_threads() : 1;
   }
 
-  // What inserts left that a crash cut off: they count as never written from now on, so that they do not pile up.
+  // Withdraws nodes of inserts that a crash interrupted: they count as never written from now on, so that they do not
+  // accumulate.
   void take_back(const std::vector<node*>& unanswered) const {
     for (node* const n : unanswered) {
       n->level.store(0, std::memory_order_relaxed);  // (T1)

@@ -15,7 +15,7 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies what can still be read";
+inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies the readable entries";
 [[nodiscard]] inline error corrupt(const std::string& what) {
   return {"this skip list is corrupt: " + what, remedy_of_corrupt};
 }
@@ -37,8 +37,8 @@ inline constexpr link_word flag_bits = 31;
 //   0     8       16     24      32
 //   | key | value | next | level |        two nodes to a line, none in two lines (S4)
 //
-// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a tower node of a persistent tower, in the list of
-// level n, whose value is the word of what is below it; 0 was never used, or taken back.
+// `level` is the word of an origin (below): level 1 is an entry; level n + 1 a tower node of a persistent tower, in the
+// list of level n, whose value is the word of the node below it; 0 was never used, or withdrawn.
 struct alignas(32) node {
   std::atomic<key_type> key;
   std::atomic<value_type> value;
@@ -48,13 +48,13 @@ struct alignas(32) node {
 static_assert(sizeof(node) == 32 && media::cache_line_bytes % sizeof(node) == 0);
 static_assert(sizeof(node) == flag_bits + 1);
 
-// Which level a node is of, and which thread wrote it when: `writer` is a number that no other thread of any run has,
-// `turn` counts the nodes that it wrote. Nodes of lists that were made before nodes kept this have writer 0.
+// The level of a node, its writer and the writer's turn: `writer` is a number that no other thread of any run has,
+// `turn` counts the nodes that it wrote. Nodes of lists of earlier releases without origins have writer 0.
 //
 //   0       8        36     64
-//   | level | writer | turn |       all of it xor'ed with a number that follows from the node's place
+//   | level | writer | turn |       xor'ed with a number that is computed from the node's place
 //
-// So what a block held before it was a slab is not taken for an origin, nor is a word that was copied from another node.
+// So the earlier content of a block is not mistaken for an origin, nor is a word that was copied from another node.
 struct origin {
   std::uint64_t level = 0;
   std::uint64_t writer = 0;
@@ -85,7 +85,7 @@ struct origin {
 
 inline constexpr std::uint64_t level_of_entries = 1;
 
-// How large the slabs are that nodes come from.
+// Bytes of a slab.
 template <class Medium>
 [[nodiscard]] constexpr std::size_t slab_bytes() noexcept {
   return std::size_t{media::sizes_on<Medium>.small_slabs ? 1 : 64} << 10;
@@ -107,7 +107,7 @@ struct alignas(media::cache_line_bytes) slab {
 };
 static_assert(sizeof(slab<1024>) == 1024 && offsetof(slab<1024>, nodes) == media::cache_line_bytes);
 
-// What the named root leads to. `heads[n]` is where the list of level n begins; its key and value mean nothing.
+// The root object. `heads[n]` is the head of the list of level n; its key and value mean nothing.
 template <std::size_t Levels>
 struct alignas(media::cache_line_bytes) root_object {
   static constexpr std::uint64_t right_magic = 0x7473696c70696b73;  // "skiplist"

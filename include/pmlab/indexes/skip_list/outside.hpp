@@ -1,4 +1,4 @@
-// Nodes of a skip list's slabs that look like entries and are in no list: lost, or never answered.
+// Nodes of a skip list's slabs that look like entries and are in no list: lost, or of an insert that never returned.
 #pragma once
 
 #include <pmlab/indexes/skip_list/node.hpp>
@@ -18,16 +18,17 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A writer signs its next node when its last one is in the list, durably, or was taken back, durably (K5). So of all the
-// entries that a writer signed and that are neither deleted nor in the list a crash explains the last one only: it was
-// written, and its insert was cut off before its link. Any other was in the list, and a link that led there is lost.
+// A writer signs its next node when its last one is in the list, durably, or was taken back, durably (K5). So of all
+// the entries that a writer signed and that are neither deleted nor in the list a crash explains the last one only: it
+// was written, and its insert was cut off before its link. Any other was in the list, and a link that led there is
+// lost.
 struct outside_nodes {
   std::vector<node*> lost;
   std::vector<node*> unanswered;
 };
 
-// What a node is, by itself: `entry`: of an entry, not deleted, and its link leads on; `old`: so, but it does not say who
-// wrote it.
+// The kind of a node, by itself: `entry`: of an entry, not deleted, with a valid link; `old`: the same, without an
+// origin.
 enum class looks : std::uint8_t { free, entry, old };
 
 template <class Medium, class Slab>
@@ -52,8 +53,8 @@ template <class Medium, class Slab>
 
 inline constexpr std::uint64_t most_levels_of_a_tower = 16;
 
-// Finds them among the nodes of which is_in(number) is false: the list's own, and for these is_in is true. No writer may
-// run. `writers`: that have a number. Throws std::bad_alloc.
+// Finds them among the nodes of which is_in(number) is false: the list's own, and for these is_in is true. No writer
+// may run. `writers`: that have a number. Throws std::bad_alloc.
 template <class Medium, class Slab>
 class outside_search {
  public:

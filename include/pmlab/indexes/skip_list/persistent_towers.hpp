@@ -23,28 +23,29 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// One node in four has a tower node in level 1, one in sixteen another one in level 2, and so on. A tower node is a node like any
-// other: its lists are chains (skip_list_chain.hpp), it comes from the same slabs, and it is retired in the same way.
+// One node in four has a tower node in level 1, one in sixteen another one in level 2, and so on. A tower node is a
+// node like any other: its lists are chains (skip_list_chain.hpp), it is allocated from the same slabs, and it is
+// retired in the same way.
 //
 // Invariants:
-//   W1  A tower node is linked when what is below it is linked, durably; what is below it is marked only when the tower node is
-//       marked, durably: with the entry itself excepted, which is marked first. (The tower of an entry that stays may go
-//       alone: then its tower nodes are moved, by another tower in its place.)
-//   W2  Nobody goes down from a tower node that is marked. So whoever goes down arrives at a tower node that was not retired when
-//       he looked, or at an entry, which may be marked but is not given back before its tower nodes are marked.
-//   W3  So it is after a crash: tower nodes may be missing, or lead to an entry that is marked; none that is not marked
-//       leads to a node that is used for something else. Entry and tower nodes of what was being erased are taken out when
-//       the slab of the entry is recovered.
-//   W4  How high the tower of an entry is follows from its key and, in a durable medium, its place.
-//   W5  Towers that are damaged cost time, and hide nothing but what the list itself has lost: no walk over tower nodes
-//       leaves the medium, goes on where keys descend, or goes down to what is not of the level below and of the same
-//       key; it goes on at the head of that level.
+//   W1  A tower node is linked when the node below it is linked, durably; the node below it is marked only when the
+//       tower node is marked, durably: except the entry itself, which is marked first. (The tower of an entry that
+//       stays may be removed alone: then its tower nodes are moved, by another tower in its place.)
+//   W2  No thread descends from a marked tower node. So a thread that descends arrives at a tower node that was not
+//       retired when the thread read it, or at an entry, which may be marked but is not freed before its tower nodes
+//       are marked.
+//   W3  The same holds after a crash: tower nodes may be missing, or lead to a marked entry; no unmarked one leads to a
+//       node that was reused. The entry and the tower nodes of an interrupted erase are removed when the slab of the
+//       entry is recovered.
+//   W4  The height of an entry's tower is computed from its key and, in a durable medium, its place.
+//   W5  Damaged towers cost time, and hide only entries that the list itself has lost: no walk over tower nodes leaves
+//       the medium, continues if keys descend, or descends to a node that is not of the level below and of the same
+//       key; it continues at the head of that level.
 //
-// After an open nobody knows which nodes of the slabs are free. That is found out slab by slab, when nodes are needed:
-// a node is used if the search for its key in the list of its level ends at this very node. Opening does not walk the
-// list, so it may have lost a link: the judge gives away no entry that is not deleted, unless what it finds is exactly
-// what an insert leaves that was cut off before its link (K5). The others stay where they are: `check` counts them,
-// `salvage` reads them.
+// After an open the set of free nodes is unknown. It is computed slab by slab, when nodes are needed: a node is in use
+// if the search for its key in the list of its level ends at this very node. Opening does not walk the list, so it may
+// have lost a link: slab recovery frees no entry that is not deleted, unless it finds exactly the state of an insert
+// that was interrupted before its link (K5). The others stay in place: `check` counts them, `salvage` reads them.
 template <class Medium>
 class persistent_towers {
   static constexpr std::size_t top = 12;
@@ -61,7 +62,7 @@ class persistent_towers {
         old_(slabs_from<slab_type>(b.medium, b.root->slabs.load(std::memory_order_acquire))),
         claimed_((old_.slabs().size() * slab_type::capacity + 63) / 64),
         recovered_(old_.slabs().size()) {
-    // The newest slab, where most of the free nodes are, comes first.
+    // The newest slab, with most of the free nodes, is first.
     b.nodes.leave_unrecovered(old_.slabs());
   }
 
@@ -79,7 +80,7 @@ class persistent_towers {
   static constexpr std::size_t most_ahead = 128;
   void look_ahead(key_type /*key*/, std::size_t /*count*/) const noexcept {}
 
-  // The tower nodes of a tower that is to be built, not part of any list yet.
+  // The tower nodes of a tower under construction, not part of any list yet.
   struct tower_nodes {
     std::size_t height = 0;
     std::array<node*, top> of_level{};
@@ -114,7 +115,7 @@ class persistent_towers {
     used(made, level - 1);
   }
 
-  // Gives back what `put` has not used.
+  // Frees the nodes that `put` has not used.
   void put_away(tower_nodes& made) {
     for (std::size_t i = 0; i < made.height; ++i)
       if (made.of_level[i] != nullptr) body_.nodes.give_back(*made.of_level[i]);
@@ -133,8 +134,8 @@ class persistent_towers {
     }
   }
 
-  // With the lock of `of` held, which is not marked: gives it a tower of other tower nodes. False: not enough of them; nothing
-  // has changed. A crash may leave a part of either tower (W3).
+  // With the lock of `of` held, which is not marked: gives it a tower of other tower nodes. False: not enough of them;
+  // nothing has changed. A crash may leave a part of either tower (W3).
   bool renew(key_type key, node& of, tower_nodes& made) {
     if (made.height < height_of(key, of)) return false;
     remove(key, of);
@@ -153,7 +154,8 @@ class persistent_towers {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }
 
-  // True if the caller, who takes `n` out, is to retire it. Of a slab that is not recovered yet, the judge may be the one.
+  // True if the caller, who unlinks `n`, must retire it. For a slab that is not recovered yet, slab recovery may have
+  // to do it.
   bool claim(const node& n) {
     const std::size_t number = old_.number_of(&n);
     if (number == old_.none || recovered_[number / slab_type::capacity].load(std::memory_order_acquire)) return true;
@@ -161,8 +163,8 @@ class persistent_towers {
     return (claimed_[number / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0;
   }
 
-  // Adds the free nodes of a slab to `found`, and takes out what a crash left half erased. Under a guard, without
-  // locks.
+  // Adds the free nodes of a slab to `found`, and removes nodes that a crash left half erased. REQUIRES: a guard, and
+  // no locks.
   void recover_slab(slab_type& s, std::vector<node*>& found) {
     for (node& n : s.nodes) {
       const std::uint64_t level = level_of(n);
@@ -226,8 +228,8 @@ class persistent_towers {
   }
 
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
-    // In DRAM a node's word is an address, another one in each run, and figures are to be the same: the key decides alone.
-    const std::uint64_t of_place = Medium::durable ? body_.list.word_of(&n) : 0;
+    // In DRAM a node's word is an address, another one in each run, and figures must be reproducible: only the key decides.
+    const std::uint64_t of_place = media::is_durable(body_.medium) ? body_.list.word_of(&n) : 0;
     std::uint64_t mix = (key ^ of_place) * golden_ratio;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;
     return std::min(top, static_cast<std::size_t>(std::countr_zero(mix ^ mix >> 32)) / 2);
@@ -296,7 +298,7 @@ class persistent_towers {
     std::fill_n(made.of_level.begin(), count, nullptr);
   }
 
-  // Without memory the node is lost until the next open: this may stand in an insert that has linked its entry already.
+  // Without memory the node is lost until the next open: the caller may be an insert that has linked its entry already.
   static void keep(std::vector<node*>& found, node& n) noexcept {
     try {
       found.push_back(&n);
@@ -313,20 +315,21 @@ class persistent_towers {
     const key_type key = n.key.load(std::memory_order_acquire);
     bool was_deleted = false;
     {
-      // While it is held, nobody erases this entry.
+      // While it is held, no thread erases this entry.
       const std::scoped_lock lock(body_.lock_of(n));
       if (is_claimed(n)) return false;
       const place at = place_of(0, key);
       if (at.right == &n) return false;
       const link_word link = n.next.load(std::memory_order_acquire);
       was_deleted = is_marked(link);
-      // Between these two neighbours it would be linked, or another of its key has been linked since: it never was (K5).
+      // Between these two neighbours it would be linked, or another of its key has been linked since: it never was
+      // (K5).
       const bool was_cut_off =
           at.right != nullptr && (is_at(at, key) || target_of(link) == body_.list.word_of(at.right));
       if ((!was_deleted && !was_cut_off) || !claim(n)) return false;
       remove(key, n);
     }
-    // One that was never deleted was never linked either: nobody can be reading it.
+    // One that was never deleted was never linked either: no reader can use it.
     if (!was_deleted) return true;
     body_.retire(n, *place_of(0, key).left);
     return false;
@@ -342,7 +345,7 @@ class persistent_towers {
 
   body_type& body_;
   node_table<slab_type> old_;
-  std::vector<std::atomic<std::uint64_t>> claimed_;  // nodes of `old_` that somebody retires or has found free
+  std::vector<std::atomic<std::uint64_t>> claimed_;  // nodes of `old_` that a thread retires or has found free
   std::vector<std::atomic<bool>> recovered_;         // slabs of `old_`
 };
 

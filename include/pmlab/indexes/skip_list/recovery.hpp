@@ -1,4 +1,4 @@
-// Recovery of a skip list: what its list leads to, in order, found by many walks at once.
+// Recovery of a skip list: the nodes that its list reaches, in order, found by many walks at once.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -31,7 +31,7 @@ namespace pmlab::indexes::detail::skip_list {
 // The slabs of an index, in the order of their list. Throws if that is corrupt.
 template <class Slab, class Medium>
 [[nodiscard]] std::vector<Slab*> slabs_from(const Medium& medium, std::uint64_t first) {
-  // Brent: a list that runs in a circle comes back to a slab that was noted at a power of two.
+  // Brent: a circular list returns to a slab that was noted at a power of two.
   std::vector<Slab*> found;
   std::uint64_t noted = 0;
   for (media::pointer<Slab> at(first); at;
@@ -69,14 +69,13 @@ class scratch {
   std::unique_ptr<T, free_memory> first_;
 };
 
-// Takes the list to pieces. A list cannot be walked by two, nor faster than its memory answers; so walks begin at a
-// node of each slab, in the order of their keys, many at a time, and each ends where it arrives at the beginning of
-// another one. A node that is not in the list may have been taken for a beginning: then no walk arrives there, the one
-// before it goes on, and what was found from there does not count. Nothing is changed before
-// `take_out_deleted`.
+// Divides the list into pieces. Two threads cannot walk one list, nor faster than its memory responds; so walks begin
+// at a node of each slab, in the order of their keys, many at a time, and each ends where it arrives at the beginning
+// of another one. A node that is not in the list may have been used as a beginning: then no walk arrives there, the
+// previous walk continues, and the nodes found from there do not count. Nothing is changed before `take_out_deleted`.
 //
-// Whatever the medium holds: no link is followed that does not lead to a node of a slab, and no walk goes on where keys
-// do not ascend, or behind what is no entry. Throws pmlab::error if that is so in the list.
+// With any content of the medium: no link is followed that does not lead to a node of a slab, and no walk continues if
+// keys do not ascend, or behind a node that is no entry. Throws pmlab::error if that happens in the list.
 template <class Medium, class Slab>
 class chain_walks {
  public:
@@ -118,7 +117,7 @@ class chain_walks {
     });
   }
 
-  // Takes the marked nodes out of the list, durably.
+  // Removes the marked nodes from the list, durably.
   void take_out_deleted() {
     bool any = false;
     for (const part* p : list_)
@@ -128,8 +127,7 @@ class chain_walks {
         any = true;
       }
     if (any) medium_.fence();  // (R3)
-    // (R1) < (R3) < reuse of what was taken out (R2). In any order, for each by itself takes out nodes that are
-    // deleted.
+    // (R1) < (R3) < reuse of the removed nodes (R2). In any order, because each removes only deleted nodes.
   }
 
  private:
@@ -146,7 +144,7 @@ class chain_walks {
   };
   static constexpr std::size_t chunk_nodes = 256;
 
-  // Memory for chunks: one block for many of them, so that the kernel clears huge pages where there are many.
+  // Memory for chunks: one block for many of them, so that the kernel clears huge pages if there are many.
   class chunk_store {
    public:
     found_node* take() {
@@ -292,7 +290,7 @@ class chain_walks {
     return true;
   }
 
-  // What follows `last` in the list is `word`: with marked nodes in between, its link must say so.
+  // The successor of `last` in the list is `word`: if marked nodes were in between, its link must be updated.
   void lead_on(walk& w, link_word word) {
     if (target_of(w.last_link) != word) w.p->repairs.push_back({w.last, word});
   }

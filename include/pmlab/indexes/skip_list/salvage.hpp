@@ -1,5 +1,5 @@
-// What can be read of a skip list that is not sound: its list, as far as the links lead, whatever its keys are; and what
-// is in the slabs without being in the list.
+// Reads a damaged skip list: its list, as far as the links lead, with any keys; and the nodes of the slabs that are not
+// in the list.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -37,7 +37,7 @@ class salvage_reader {
       function(keys_.back(), n.value.load(std::memory_order_acquire));
     });
     std::sort(keys_.begin(), keys_.end());
-    // Those that the list has, if the root does not know them any more.
+    // The writers in the list, if the root does not have them any more.
     const std::uint64_t writers = std::max(writers_of(root_.writers), greatest_writer_);
     const outside_search<Medium, Slab> outside(medium_, table_, writers, 1,
                                                [&](std::size_t number) { return reached_[number]; });
@@ -96,7 +96,7 @@ class salvage_reader {
       }
       if (is_entry) greatest_writer_ = std::max(greatest_writer_, from.writer);
       link = n.next.load(std::memory_order_acquire);
-      // A link that leads nowhere says nothing of a mark either.
+      // The mark of an invalid link is not trusted either.
       if (!is_marked(link) || !leads_on(link))
         function(n);
       else
@@ -113,13 +113,13 @@ class salvage_reader {
            origin::of(n.level.load(std::memory_order_acquire), at.word()).level == level_of_entries;
   }
 
-  // What is undecodable is the word of an entry, more likely.
+  // An undecodable origin is more likely the word of an entry.
   [[nodiscard]] bool is_tower_node(const origin& from) const noexcept {
     return from.level > level_of_entries && from.level <= most_levels_of_a_tower &&
            from.writer <= writers_of(root_.writers);
   }
 
-  // Lost ones, too, though they do not look like entries any more: a link of an entry leads there.
+  // Includes lost ones, though they do not look like entries any more: a link of an entry leads there.
   [[nodiscard]] std::vector<node*> led_to_by(const std::vector<node*>& lost) const {
     std::vector<node*> found;
     for (const node* const n : lost) {
@@ -135,8 +135,8 @@ class salvage_reader {
     return found;
   }
 
-  // The links of deleted nodes lead to their neighbours. Where one leads back, or a lost entry belongs in between, the link
-  // with its mark is another node's.
+  // The links of deleted nodes lead to their neighbours. Where one leads back, or a lost entry belongs in between, the
+  // link with its mark is another node's.
   [[nodiscard]] std::vector<node*> falsely_deleted(const std::vector<node*>& lost) const {
     std::vector<key_type> keys;
     for (const node* const n : lost) keys.push_back(n->key.load(std::memory_order_acquire));
@@ -158,7 +158,8 @@ class salvage_reader {
            n.level.load(std::memory_order_acquire) == 0;
   }
 
-  // Adds nodes whose keys were not added yet: an entry that was being moved is there twice. Returns how many these are.
+  // Adds nodes whose keys were not added yet: an entry that was being moved is present twice. Returns how many these
+  // are.
   template <class Function>
   std::size_t add(const std::vector<node*>& nodes, Function&& function) {
     std::vector<key_type> added;

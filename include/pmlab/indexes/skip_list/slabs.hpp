@@ -28,21 +28,21 @@ struct node_run {
   std::size_t count;
 };
 
-// Hands out nodes one by one, takes slabs from the medium, and gives slabs back that are empty. Which nodes are free is
-// known in DRAM only: an open finds out again, from what the lists lead to.
+// Allocates nodes one by one, allocates slabs from the medium, and releases empty slabs. The set of free nodes is in
+// DRAM only: an open computes it again, from the lists.
 //
-// Thread safety: any operation from any number of threads, `adopt` and the walks over slabs excepted; one thread at a
-// time may empty slabs. Each thread has free nodes of its own; what it has too many of, others can have; when the medium
-// is full, half of what it has, too.
+// Thread safety: any operation from any number of threads, except `adopt` and the walks over slabs; one thread at a
+// time may empty slabs. Each thread has free nodes of its own; its surplus is available to others; when the medium is
+// full, half of its nodes are, too.
 //
 // Invariants:
-//   B1  A node is in use (in a list, on its way there, or retired), or free in one thread's lists, or free in the record
-//       of its slab. So a slab all of whose nodes are free in its record is no thread's, and no reader's: a node that
-//       was in a list is free only when no guard is left that may lead to it (K3), and when no link that a crash may
-//       bring back leads to it (Q1 < Q2).
-//   B2  A slab leaves the list of slabs and goes back to the medium by one publication: a crash finds it in the list or
-//       free, never both, and never neither.
-//   B3  The nodes of a closed slab are not handed out, while others are to be had. When there is no space, it is opened.
+//   B1  A node is in use (in a list, about to be linked, or retired), or free in one thread's lists, or free in the
+//       record of its slab. So no thread and no reader uses a slab all of whose nodes are free in its record: a node
+//       that was in a list is free only when no guard is left that may reach it (K3), and when no link that a crash may
+//       restore leads to it (Q1 < Q2).
+//   B2  A slab leaves the list of slabs and is released to the medium by one publication: a crash finds it in the list
+//       or free, never both, and never neither.
+//   B3  The nodes of a closed slab are not allocated while others are available. When there is no space, it is opened.
 template <class Medium>
 class slabs {
  public:
@@ -69,8 +69,8 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would be
-      // taken for one that a lost link cut off.
+      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would
+      // be taken for one that a lost link cut off.
       bool was_used = false;
       for (node& n : made->nodes) {
         if (n.level.load(std::memory_order_relaxed) == 0) continue;
@@ -80,8 +80,8 @@ class slabs {
       if (was_used) media::flush(medium_, *made);  // (A4)
       media::persist(medium_, made->next);         // (A2) `kind` is in this line, too.
     }
-    // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose unused
-    // nodes would be taken for used ones.
+    // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose
+    // unused nodes would be taken for used ones.
     return made;
   }
 
@@ -94,7 +94,7 @@ class slabs {
     heads_ = heads;
   }
 
-  // A node that nobody else has. nullptr: no space. `recover(slab, found)` adds to `found` the free nodes of a slab that
+  // A node for exclusive use. nullptr: no space. `recover(slab, found)` adds to `found` the free nodes of a slab that
   // an earlier run left (see leave_unrecovered).
   template <class Recover>
   [[nodiscard]] node* allocate(Recover&& recover) {
@@ -139,9 +139,9 @@ class slabs {
     n.level.store(mine.signature.word(medium_.locate(&n).word()), std::memory_order_relaxed);
   }
 
-  // Takes back a node that was never part of a list.
+  // Frees a node that was never part of a list.
   void give_back(node& n) {
-    // What looks like an entry and is in no list would count as lost (K5).
+    // A node that looks like an entry and is in no list would count as lost (K5).
     if (!is_marked(n.next.load(std::memory_order_relaxed)) && n.level.load(std::memory_order_relaxed) != 0) {
       n.level.store(0, std::memory_order_relaxed);  // (G1)
       media::persist(medium_, n.level);             // (G2)
@@ -153,7 +153,7 @@ class slabs {
     share_some(mine);
   }
 
-  // Takes back a node that no thread can read any more, and that was snipped off behind `before`.
+  // Frees a node that no thread can read any more, and that was snipped off behind `before`.
   void give_back_snipped(node& n, node& before) {
     thread_state& mine = this_thread();
     const std::scoped_lock own(mine.own);
@@ -173,7 +173,7 @@ class slabs {
         if (is_used[i * slab_type::capacity + n] == 0) directory_.put(r, found[i]->nodes[n]);
     }
   }
-  // Slabs whose free nodes are not known yet, the newest one first. They are looked at one by one, when nodes are needed.
+  // Slabs whose free nodes are unknown, the newest one first. They are recovered one by one, when nodes are needed.
   void leave_unrecovered(const std::vector<slab_type*>& found) {
     for (std::size_t i = found.size(); i-- > 0;) {
       record& r = directory_.add(*found[i]);
@@ -184,7 +184,7 @@ class slabs {
 
   // ---- emptying slabs ----
 
-  // Looks at a slab that an earlier run left, if there is one: its free nodes are to count, too.
+  // Recovers a slab that an earlier run left, if there is one: its free nodes count, too.
   template <class Recover>
   void learn_of_one(Recover&& recover) {
     if (record* const left = next_unrecovered(); left != nullptr) learn(*left, recover);
@@ -195,14 +195,13 @@ class slabs {
     return may_be_sparse_.load(std::memory_order_relaxed) && may_be_sparse_.exchange(false, std::memory_order_relaxed);
   }
 
-  // The slab that is best emptied, if too many nodes are free: more than a third of them, and half a slab. Its nodes are
-  // not handed out from now on. If what an earlier run left of it is not known yet, that is found out, by judge(slab,
-  // found). nullptr: there is none.
+  // The best slab to empty, if too many nodes are free: more than a third of them, and half a slab. Its nodes are not
+  // allocated from now on. If it is not recovered yet, recover(slab, found) does that. nullptr: there is none.
   template <class Recover>
   [[nodiscard]] record* close_emptiest(Recover&& recover) {
     std::size_t threads = 0;
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) ++threads;
-    // Nearly always it is clear without a look at the threads' lists.
+    // Nearly always this is decided without reading the threads' lists.
     if (!is_sparse(threads * (slab_type::capacity + most_free + 2 * batch))) return nullptr;
     std::size_t free_elsewhere = 0;
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
@@ -235,7 +234,7 @@ class slabs {
     return found;
   }
 
-  // Takes the free nodes of a closed slab out of the threads' lists.
+  // Removes the free nodes of a closed slab from the threads' lists.
   void collect(record& r) {
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
       const std::scoped_lock own(t->own);
@@ -251,7 +250,7 @@ class slabs {
     }
   }
 
-  // Makes what any thread has snipped off free, and so brings the nodes of closed slabs back that wait there.
+  // Makes the snipped nodes of all threads free, and so returns the nodes of closed slabs that wait there.
   void release_all_snipped() {
     for (thread_state* t = states_.load(std::memory_order_acquire); t != nullptr; t = t->next) {
       const std::scoped_lock own(t->own);
@@ -302,7 +301,7 @@ class slabs {
     return r.closed;
   }
 
-  // DRAM for what is known of free nodes, roughly.
+  // DRAM of the free nodes' state, approximately.
   [[nodiscard]] std::uint64_t dram_bytes() const {
     std::uint64_t bytes = directory_.bytes() + bytes_of(unrecovered_);
     threads_.for_each([&](const thread_state& t) { bytes += sizeof t + bytes_of(t.free) + bytes_of(t.snipped); });
@@ -317,7 +316,7 @@ class slabs {
     node* before;
   };
 
-  // Of one thread. With `own` held, for a moment, others take from the lists.
+  // State of one thread. With `own` held, for a moment, other threads take from the lists.
   struct alignas(media::cache_line_bytes) thread_state {
     sync::version_lock own;
     std::vector<node*> free;
@@ -367,7 +366,7 @@ class slabs {
     return mine.rest.first++;
   }
 
-  // Makes free whatever this thread has snipped off. False: nothing.
+  // Makes the nodes that this thread has snipped off free. False: there are none.
   bool take_snipped(thread_state& mine) {
     const std::scoped_lock own(mine.own);
     if (mine.snipped.empty()) return false;
@@ -409,7 +408,7 @@ class slabs {
     return 3 * free > all + slab_type::capacity * 3 / 2 && all > slab_type::capacity;
   }
 
-  // Without memory it takes nothing: this may stand in an insert that has linked its entry already.
+  // Without memory it takes nothing: the caller may be an insert that has linked its entry already.
   template <class T>
   static void take_half(std::vector<T>& from, std::vector<T>& to) noexcept {
     const auto half = from.end() - static_cast<std::ptrdiff_t>((from.size() + 1) / 2);
@@ -430,13 +429,13 @@ class slabs {
     }
   }
 
-  // Makes the snipping durable, so that no crash leads to what the nodes are used for next. With `own` held.
+  // Makes the snipping durable, so that no crash leads to a reused node. REQUIRES: `own` is held.
   void release_snipped(thread_state& mine) {
     {
-      // A link of a slab that was given back meanwhile needs no flush: it was marked after the snipping, durably. On a
-      // medium of DRAM it may be no memory any more.
+      // A link of a slab that was released since needs no flush: it was marked after the snipping, durably. On a medium
+      // of DRAM it may no longer be mapped.
       std::unique_lock guard(mutex_, std::defer_lock);
-      if constexpr (!Medium::durable) guard.lock();
+      if (!media::is_durable(medium_)) guard.lock();
       for (const snipped_node& s : mine.snipped) {
         if (!is_mapped(*s.before)) continue;
         media::flush(medium_, s.before->next);  // (Q1)
@@ -460,11 +459,8 @@ class slabs {
   }
 
   [[nodiscard]] bool is_mapped(const node& n) const noexcept {
-    if constexpr (Medium::durable)
-      return true;
-    else
-      return !any_released_ || directory_.of(n) != nullptr ||
-             (&n >= heads_.data() && &n < heads_.data() + heads_.size());
+    return media::is_durable(medium_) || !any_released_ || directory_.of(n) != nullptr ||
+           (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
   // With `own` held.
@@ -530,13 +526,15 @@ class slabs {
       publication change(medium_);
       made = make(change, first_->load(std::memory_order_relaxed));
       if (made == nullptr) return false;
+      record* known = nullptr;
       try {
-        directory_.add(*made);
+        known = &directory_.add(*made);
+        change.store(*first_, medium_.locate(made).word());  // (A3)
+        change.commit();
       } catch (const std::bad_alloc&) {
+        if (known != nullptr) directory_.remove(*known);
         return false;
       }
-      change.store(*first_, medium_.locate(made).word());  // (A3)
-      change.commit();
     }
     const std::scoped_lock own(mine.own);
     mine.rest = {made->nodes.data(), slab_type::capacity};

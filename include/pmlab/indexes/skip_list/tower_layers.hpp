@@ -18,14 +18,14 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A search layer never gets smaller (its readers need its blocks to stay what they are). So entries are copied to another
-// one, a few at a time, in ascending order, and the old layer goes as a whole when no reader is left in it. Entries are
-// hints: one may be missing in a layer, or be in both.
+// A search layer never gets smaller (its readers need its blocks to stay what they are). So entries are copied to
+// another one, a few at a time, in ascending order, and the old layer goes as a whole when no reader is left in it.
+// Entries are hints: one may be missing in a layer, or be in both.
 //
 //   L1  Keys below `border_` are looked up in the new layer, others in the old one.
 //   L2  A word is put into a layer, by any thread, with its node's lock held and when the node is not marked. An erase,
-//       with the lock held after the mark, removes it from all layers that it sees, and it sees the one where it was put,
-//       or a later state in which no reader that begins finds that one. So K2 holds for both layers.
+//       with the lock held after the mark, removes it from all layers that it sees, and it sees the one where it was
+//       put, or a later state in which no reader that begins finds that one. So K2 holds for both layers.
 //
 // Thread safety: as of a search layer, with a guard of the index's epochs; `shrink`: one thread at a time.
 class tower_layers {

@@ -10,7 +10,8 @@
 namespace pmlab::media {
 
 // Lines that are on their way from cores to the DIMM. As many leave as have waited their time, but which of them is
-// chance, among the older ones: mesh, controller and link keep no order between lines. All operations O(1). Not thread-safe.
+// chance, among the older ones: mesh, controller and link keep no order between lines. All operations O(1). Not
+// thread-safe.
 class line_queue {
  public:
   [[nodiscard]] bool full() const noexcept { return size_ == capacity; }

@@ -1,0 +1,151 @@
+// Media that count or delay accesses, each compiled once.
+#include "tools/catalogue/watched_medium.hpp"
+#include "tools/catalogue/media_list.hpp"
+#include <pmlab/media/counted.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/media/emulated.hpp>
+#include <pmlab/media/pmem.hpp>
+
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace pmlab::bench {
+namespace {
+
+using media::counted;
+using media::dram;
+using media::emulated;
+using media::pmem;
+
+// A medium by itself, so that it is constructed before its observer.
+template <class Medium>
+struct holder {
+  template <class... Arguments>
+  explicit holder(Arguments&&... arguments) : medium(std::forward<Arguments>(arguments)...) {}
+  Medium medium;
+};
+
+template <class Medium>
+class watching final : private holder<Medium>, public watched_medium {
+  using holder<Medium>::medium;
+
+  class own_change final : public change {
+   public:
+    explicit own_change(Medium& of) : publication_(of) {}
+    void* allocate(std::size_t bytes, std::size_t alignment) override {
+      return publication_.allocate(bytes, alignment);
+    }
+    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) override { publication_.store(word, value); }
+    void release(void* block, std::size_t bytes) override { publication_.release(block, bytes); }
+    void commit() override { publication_.commit(); }
+
+   private:
+    typename Medium::publication publication_;
+  };
+  static_assert(sizeof(own_change) <= sizeof(change_room) && alignof(own_change) <= alignof(change_room));
+
+ public:
+  template <class... Arguments>
+  explicit watching(Arguments&&... arguments)
+      : holder<Medium>(std::forward<Arguments>(arguments)...),
+        watched_medium(reinterpret_cast<std::uintptr_t>(medium.resolve(media::pointer<char>()))) {}
+
+  [[nodiscard]] std::string name() const override { return medium.name(); }
+  [[nodiscard]] bool is_durable() const noexcept override { return Medium::durable; }
+  void flush(const void* start, std::size_t bytes) noexcept override { medium.flush(start, bytes); }
+  void fence() noexcept override { medium.fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept override {
+    medium.copy(target, source, bytes);
+  }
+  void annotate_read(const void* start, std::size_t bytes) noexcept override { medium.annotate_read(start, bytes); }
+  void prefetch(const void* start, std::size_t bytes) noexcept override { medium.prefetch(start, bytes); }
+  media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) override {
+    return medium.named_root(name, layout, version);
+  }
+  [[nodiscard]] media::usage used() const override { return medium.used(); }
+  [[nodiscard]] std::uint64_t pointer_bound() const noexcept override {
+    if constexpr (Medium::parts.pointer_bound)
+      return medium.pointer_bound();
+    else
+      return std::numeric_limits<std::uint64_t>::max();
+  }
+  void begin_operation() override { medium.begin_operation(); }
+  void end_operation() override { medium.end_operation(); }
+
+  std::vector<media::root_facts> roots() override { return roots_of(medium); }
+
+  std::optional<access_sums> accesses() override { return accesses_of(medium); }
+  void reset_accesses() override { reset(medium); }
+  std::optional<emulation_sums> emulation() override { return emulation_of(medium); }
+
+ private:
+  change& begin_change(change_room& room) override { return *::new (static_cast<void*>(&room)) own_change(medium); }
+
+  static std::vector<media::root_facts> roots_of(dram& /*in*/) { return {}; }
+  static std::vector<media::root_facts> roots_of(pmem& in) { return in.roots(); }
+  template <class Outer>
+  static std::vector<media::root_facts> roots_of(Outer& around) {
+    return roots_of(around.inner());
+  }
+
+  template <class Other>
+  static std::optional<access_sums> accesses_of(Other& /*counts_nothing*/) {
+    return std::nullopt;
+  }
+  template <class Inner>
+  static std::optional<access_sums> accesses_of(counted<Inner>& counts) {
+    const auto sums = counts.total();
+    return access_sums{.operations = sums.operations,
+                       .pm_lines_read = sums.lines_read,
+                       .device_lines_read = sums.device_lines_read,
+                       .device_lines_written = sums.device_lines_written,
+                       .flushes = sums.lines_flushed,
+                       .fences = sums.fences,
+                       .lines_copied = sums.lines_copied,
+                       .publications = sums.publications};
+  }
+
+  template <class Other>
+  static void reset(Other& /*counts_nothing*/) {}
+  template <class Inner>
+  static void reset(counted<Inner>& counts) {
+    counts.reset();
+  }
+
+  template <class Other>
+  static std::optional<emulation_sums> emulation_of(Other& /*delays_nothing*/) {
+    return std::nullopt;
+  }
+  template <class Inner>
+  static std::optional<emulation_sums> emulation_of(emulated<Inner>& delays) {
+    const auto sums = delays.emulation();
+    return emulation_sums{sums.waited_ns, sums.late_ns};
+  }
+  template <class Inner>
+  static std::optional<emulation_sums> emulation_of(counted<Inner>& around) {
+    return emulation_of(around.inner());
+  }
+};
+
+template <template <class> class Watch, class... Arguments>
+std::unique_ptr<watched_medium> make_around(const subject_setup& setup, Arguments&&... arguments) {
+  if (setup.medium.in_pool())
+    return std::make_unique<watching<Watch<pmem>>>(std::forward<Arguments>(arguments)..., setup.medium.path,
+                                                   options_of_pool(setup));
+  return std::make_unique<watching<Watch<dram>>>(std::forward<Arguments>(arguments)..., options_of_dram(setup));
+}
+
+template <class Inner>
+using counted_emulated = counted<emulated<Inner>>;
+
+}  // namespace
+
+std::unique_ptr<watched_medium> make_watched_medium(const subject_setup& setup) {
+  const medium_spec& asked = setup.medium;
+  if (!asked.emulated()) return make_around<counted>(setup);
+  const media::device_profile& profile = setup.emulation->profile;
+  return asked.counted ? make_around<counted_emulated>(setup, profile) : make_around<emulated>(setup, profile);
+}
+
+}  // namespace pmlab::bench
