@@ -37,7 +37,7 @@ class background_threads {
     bind(threads_.back(), threads_.size() - 1);
   }
 
-  // Waits until all of them have ended. REQUIRES: they were told to.
+  // Waits until all of them have ended. REQUIRES: they were asked to end.
   void join() {
     for (std::thread& t : threads_) t.join();
     threads_.clear();
