@@ -320,7 +320,7 @@ TEST_F(crash_medium_test, hidden_memory_and_null_fault) {
 
 TEST(child_process, tells_how_it_ended) {
   const auto limit = std::chrono::milliseconds(300);
-  EXPECT_EQ(run_in_child([] { return std::string(100'000, 'x'); }, std::chrono::seconds(10)).message.size(), 100'000U);
+  EXPECT_EQ(run_in_child([] { return std::string(100'000, 'x'); }, std::chrono::seconds(10)).text.size(), 100'000U);
   EXPECT_EQ(run_in_child(
                 []() -> std::string {
                   ::pause();

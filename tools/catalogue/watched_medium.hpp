@@ -80,7 +80,7 @@ class watched_medium {
   virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
   virtual void fence() noexcept = 0;
   virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;
-  virtual void visit(const void* start, std::size_t bytes) noexcept = 0;
+  virtual void annotate_read(const void* start, std::size_t bytes) noexcept = 0;
   virtual void prefetch(const void* start, std::size_t bytes) noexcept = 0;
   [[nodiscard]] virtual media::root named_root(std::string_view name, std::string_view layout,
                                                std::uint64_t version) = 0;

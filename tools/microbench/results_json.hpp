@@ -1,6 +1,7 @@
 // The results of a suite as JSON; docs/microbench.md defines every field.
 #pragma once
 
+#include "tools/bench/json_document.hpp"
 #include "tools/microbench/engine.hpp"
 #include "tools/microbench/result.hpp"
 #include "tools/microbench/suite.hpp"
@@ -9,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace pmlab::microbench {
 
@@ -19,9 +20,9 @@ struct run_record {
   std::optional<std::string> filter;
 };
 
-[[nodiscard]] nlohmann::ordered_json results_to_json(const run_options& options, const run_record& record,
-                                                     const bench::machine_facts& machine, const suite& s,
-                                                     const suite_report& report);
+[[nodiscard]] bench::json_document results_to_json(const run_options& options, const run_record& record,
+                                                   const bench::machine_facts& machine, const suite& s,
+                                                   const suite_report& report);
 
 // One element of `cases`.
 [[nodiscard]] nlohmann::ordered_json case_to_json(const case_result& result);

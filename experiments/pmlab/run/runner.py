@@ -107,8 +107,8 @@ class Runner:
     def run(self):
         """Runs all cells and goes on after one that fails. Simulated and counted cells come first, `jobs` of them at a
         time, since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted:
-        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the manifest
-        cannot be written."""
+        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
+        manifest cannot be written."""
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
         if not self._total:
@@ -129,7 +129,8 @@ class Runner:
             self.manifest.pools = ""
             self.manifest.write()
             if processes.stopped():
-                raise Interrupted(processes.stopped(), f"interrupted; the finished cells are in {self._settings.folder}",
+                raise Interrupted(processes.stopped(),
+                                  f"interrupted; the finished cells are in {self._settings.folder}",
                                   "give --resume to go on")
         return self._summary
 
