@@ -1,4 +1,4 @@
-"""What the tests in this folder share: running `pmlab-simulated verify`."""
+"""Shared by the tests in this folder: running `pmlab-simulated verify`."""
 import os
 import shlex
 import subprocess
