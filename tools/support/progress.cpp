@@ -159,7 +159,7 @@ void progress::write_line(std::string_view what, std::optional<double> share, st
   if (seconds) end.add(", ").add_time_left(*seconds);
   short_text line;
   line.add(terminal ? erase_line : "pmlab: ");
-  // Of "2 threads, repeat 1 of 3: read, insert" the beginning: the step says where in the rest the run is.
+  // Only the beginning of "2 threads, repeat 1 of 3: read, insert": the step gives the position in the rest.
   const std::string_view pass = what.empty() ? pass_ : std::string_view(pass_).substr(0, pass_.find(": "));
   const std::size_t room = terminal ? width_of_terminal() : longest_line;
   const std::size_t others = end.text().size() + what.size() + 2;

@@ -53,7 +53,7 @@ class Measurement:
 
     @property
     def invalid(self):
-        """Whether the emulation did not hold in any repeat: the figure says nothing about the device."""
+        """Whether the emulation did not hold in any repeat: the figure is not valid for the device."""
         return any(r.get("invalid") or r.get("valid") is False for r in self.repeats)
 
     def alone(self):
