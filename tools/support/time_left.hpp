@@ -1,4 +1,4 @@
-// How long a run will still take, judged by how long its steps took so far.
+// How long a run will still take, estimated from its steps so far.
 #pragma once
 
 #include <optional>

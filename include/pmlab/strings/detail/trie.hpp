@@ -220,7 +220,7 @@ class trie : private parts<Medium, Index> {
   [[nodiscard]] bool leads_to_skipped(const item& of) const {
     return words.find(of.word.load(std::memory_order_acquire)).value_or(0) == of.prefix.load(std::memory_order_acquire);
   }
-  // Numbers of layers that earlier runs gave back, if they are needed.
+  // Numbers of layers that earlier runs freed, if they are needed.
   void find_free_numbers() {
     if (!numbers_.are_short()) return;
     std::vector<std::uint64_t> used;
