@@ -389,7 +389,7 @@ class Published(ReportCase):
 
 
 class Results(unittest.TestCase):
-    """What the repository keeps."""
+    """The published results in the repository."""
 
     FOLDER = REPOSITORY / "results"
     BLOCK = 4096  # as du counts on the usual file systems
@@ -400,7 +400,7 @@ class Results(unittest.TestCase):
         self.assertLess(size, 1_000_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
 
     def kept(self, path):
-        """Not of a run that somebody made here."""
+        """Not of a local run."""
         return path.parent == self.FOLDER or path.relative_to(self.FOLDER).parts[0] == "quick"
 
     def test_it_is_complete(self):

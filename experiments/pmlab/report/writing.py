@@ -62,7 +62,7 @@ def _claims_csv(results):
 
 
 def _make_room(folder):
-    """Empties a folder of what an earlier report left there; anything else in it is somebody's work."""
+    """Empties a folder of what an earlier report left there; any other file in it may be a user's."""
     folder.mkdir(parents=True, exist_ok=True)
     others = sorted(p.name for p in folder.iterdir() if p.name not in MAY_BE_REPLACED)
     if others:
