@@ -354,7 +354,8 @@ class FirstScreen(ReportCase):
 
 class Published(ReportCase):
     def publish(self):
-        sample_results.write(self.folder, sample_results.documents() | {"claims": sample_memory.claims()})
+        documents = {name: d for name, d in sample_results.documents().items() if name in ("hash", "counted", "simulated-aep")}
+        sample_results.write(self.folder, documents | {"claims": sample_memory.claims()})
         self.target = self.folder.parent / "published"
         run = make_report(self.folder, "--publish", self.target)
         self.assertEqual((run.returncode, run.stderr), (0, ""))

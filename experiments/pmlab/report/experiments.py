@@ -242,7 +242,8 @@ def charts_of(experiment, runs):
             continue
         quantity = QUANTITIES[wanted["y"]]
         clocks = {}
-        for point in _found(runs, quantity):
+        # By their names: the manifest has them in the order in which they ended.
+        for point in _found(sorted(runs, key=lambda run: run.name), quantity):
             panels = clocks.setdefault(provenance.exact([point.measurement]), {})
             panels.setdefault(tuple((k, point.keys.get(k, "")) for k in wanted["panels"]), []).append(point)
         for exact, panels in clocks.items():
