@@ -15,7 +15,7 @@ WIDTH = 80
 
 
 def on_terminal(*arguments):
-    """Status, standard output, and the lines that a terminal of 80 columns was told to show on stderr."""
+    """Status, standard output, and the lines on stderr for a terminal of 80 columns."""
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     with subprocess.Popen([PMLAB, *arguments], stdout=subprocess.PIPE, stderr=end, text=True) as program:

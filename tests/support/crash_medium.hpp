@@ -141,7 +141,7 @@ class crash_medium {
     std::vector<pending_store> stores_;
   };
 
-  // Few: each run is short, and each image is looked at whole.
+  // Few: each run is short, and each image is checked completely.
   [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 4; }
 
   [[nodiscard]] std::string name() const { return "crash"; }

@@ -53,7 +53,7 @@ struct crash_options {
   std::size_t crash_recovery_one_in = 8;  // of the images: crash points inside `open`, too
   std::size_t images_in_all = 0;          // about so many, spread over the run; 0: no limit
   std::size_t read_one_in = 0;            // of the crash points: another thread asks for the key under way; 0: never
-  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not looked at
+  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not examined
 };
 
 struct crash_result {
@@ -219,7 +219,7 @@ class crash_scenario {
                           (under_way_ ? ", during " + to_string(*under_way_) : "") + ": " + what;
   }
 
-  // As many images as the run's progress allows: the last operations are looked at as closely as the first.
+  // As many images as the run's progress allows: the last operations are examined as closely as the first.
   [[nodiscard]] bool ahead_of_budget() const {
     if (options_.images_in_all == 0) return false;
     const std::size_t done = operation_ + 1 - std::min(operation_ + 1, options_.preload);
@@ -357,7 +357,7 @@ class crash_scenario {
 
   crash_options options_;
   random source_;  // of the run
-  random images_;  // of everything else: the run is the same whatever is looked at
+  random images_;  // of everything else: the run does not depend on the examined images
   std::vector<std::uint64_t> keys_;
   crash_result result_;
   contents model_;
@@ -365,7 +365,7 @@ class crash_scenario {
   std::size_t operation_ = 0;
   std::size_t steps_ = 0;
   std::vector<bool> changes_shape_;  // by operation
-  std::vector<bool> wanted_;         // by operation: its crash points are looked at
+  std::vector<bool> wanted_;         // by operation: its crash points are examined
   RecordedMedium* medium_ = nullptr;
   crash_medium* machine_ = nullptr;
   std::function<key_state(std::uint64_t)> find_;  // in the index that is recorded
