@@ -98,7 +98,7 @@ class TimeLeft:
         return sum(self._taken.values()) / sum(self._guessed.values()) if self._taken else 1
 
     def seconds(self, running):
-        """What is left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds
+        """The time left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds
         since it was started} of the cells that run."""
         if not self._taken:
             return None
