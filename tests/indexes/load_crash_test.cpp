@@ -33,7 +33,7 @@ class load_crash : public testing::Test {
  protected:
   using recovered = typename Kind::template index<crash_medium>;
 
-  // Loads `entries` into `medium` in two calls, over what was there before; examines images at every event of it. Returns
+  // Loads `entries` into `medium` in two calls, over the previous entries; examines images at every event of it. Returns
   // the first violation, or how many images there were.
   template <class Medium>
   std::string run(Medium& medium, const std::vector<entry>& before, const std::vector<entry>& entries) {

@@ -1,4 +1,4 @@
-// String keys: what keys and values may be, what it costs to compare them, and what comes back.
+// String keys: kinds of keys and values, the cost of comparisons, and reclaimed space.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -271,7 +271,7 @@ TYPED_TEST(string_indexes, find_many_as_they_find_one) {
   for (std::size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(found[i], index.find(keys[i])) << i;
 }
 
-// Values say which key they belong to, and what is read of them is whole, while others replace, erase and insert.
+// Values contain their key, and reads of them are never torn, while others replace, erase and insert.
 TYPED_TEST(string_indexes, readers_see_whole_entries_while_others_write) {
   const watchdog limit(std::chrono::seconds(120), "readers and writers hang");
   media::dram medium;

@@ -1,4 +1,4 @@
-// Compares an index with the model of what it must hold. All functions return "" or what is wrong, in words.
+// Compares an index with a model of its content. All functions return "" or the difference, as text.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

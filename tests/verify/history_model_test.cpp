@@ -39,7 +39,7 @@ TEST(history_model, one_thread_is_held_to_the_order_of_its_operations) {
   EXPECT_FALSE(allowed(p, {}));
   EXPECT_TRUE(allowed(p, {{7, 1}}));
   EXPECT_FALSE(allowed(p, {{7, 1}, {7, 1}})) << "twice";
-  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "nobody's key";
+  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "a key without operations";
   p.called(0, insert_2);
   EXPECT_NE(p.returned(0, insert_2, inserted), "") << "it was there";
 }

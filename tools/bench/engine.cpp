@@ -8,6 +8,7 @@
 #include "tools/support/quantity.hpp"
 #include "tools/support/thread_team.hpp"
 #include "tools/workload/keys.hpp"
+#include "tools/workload/latency_histogram.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 
@@ -29,6 +30,8 @@ namespace pmlab::bench {
 namespace {
 
 using workload::operation_kind;
+
+constexpr std::uint64_t picoseconds = 1000;  // of a nanosecond
 
 constexpr std::uint64_t fixed_pool_bytes = std::uint64_t{64} << 20;
 
@@ -245,6 +248,17 @@ class pass {
   std::vector<std::unique_ptr<contender>> contenders_;
 };
 
+clock_limits limits_of_clock() {
+  constexpr int pairs = 10'000;
+  workload::latency_histogram empty;
+  const media::fast_clock& clock = media::fast_clock::instance();
+  for (int i = 0; i < pairs; ++i) {
+    const std::uint64_t start = clock.now_after_loads();
+    empty.record((clock.now_after_loads() - start) / picoseconds);
+  }
+  return {static_cast<double>(empty.percentile(50)), static_cast<double>(empty.percentile(99))};
+}
+
 // For the time that is left.
 void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
   for (const unsigned threads : options.threads)
@@ -335,6 +349,7 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
   // The first use calibrates it, for 20 ms: not inside somebody's figure.
   static_cast<void>(media::fast_clock::instance());
   bench_report report;
+  if (!options.medium.simulated) report.clock = limits_of_clock();
   remark_on(options, report);
   announce(options, indexes, shown);
   const progress::moving moving(shown);

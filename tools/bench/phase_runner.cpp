@@ -91,9 +91,34 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
   const bool counts = p.kind != phase_kind::reopen && !by_time;
   shown_.begin(c.description->name, p.name, weight_of(options_, p), fmt::format("{} {}", c.description->name, p.name),
                counts ? maker_.operations_of(p, c.keys) : 0);
+  const std::optional<emulation_sums> emulated_before = c.index->emulation();
   phase_result result = p.kind == phase_kind::reopen ? reopen(c, p, repeat) : measure_rounds(c, p, position, repeat);
   shown_.end();
+  result.invalid = doubt_about_emulation(c, emulated_before);
   return result;
+}
+
+// Why the figures of the phase say nothing about the device that is emulated; empty: they do.
+std::string phase_runner::doubt_about_emulation(const contender& c, const std::optional<emulation_sums>& before) const {
+  const bool by_clock = options_.medium.emulated() && !options_.medium.counted;
+  if (!by_clock || c.description->place == placement::own_dram) return {};
+  if (const std::size_t cpus = usable_cpus().size(); team_.size() > cpus)
+    return fmt::format("{} threads share {} CPUs, and wait there for the device", team_.size(), cpus);
+  constexpr double too_fast_percent = -15;
+  if (options_.emulation)
+    for (const media::calibration_row& row : options_.emulation->rows)
+      if (row.error_percent() < too_fast_percent)
+        return fmt::format("calibration: {} is {:.0f} % too fast", row.what, -row.error_percent());
+  const std::optional<emulation_sums> after = c.index->emulation();
+  if (!after) return {};
+  // After a reopening they count from 0.
+  const bool goes_on = before && before->late_ns <= after->late_ns && before->waited_ns <= after->waited_ns;
+  const auto late = static_cast<double>(after->late_ns - (goes_on ? before->late_ns : 0));
+  const auto waited = static_cast<double>(after->waited_ns - (goes_on ? before->waited_ns : 0));
+  constexpr double most_late = 0.5;
+  if (late <= most_late * (late + waited)) return {};
+  return fmt::format("this machine was slower than the device in {:.0f} % of the emulated time",
+                     100 * late / (late + waited));
 }
 
 phase_result phase_runner::measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {

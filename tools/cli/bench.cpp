@@ -1,5 +1,6 @@
 // `pmlab bench`: reads what to measure, has it measured, shows the figures.
 #include "tools/bench/engine.hpp"
+#include "tools/bench/results_csv.hpp"
 #include "tools/bench/results_json.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/catalogue/library_index.hpp"
@@ -8,9 +9,11 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/devices/profile_file.hpp"
+#include "tools/support/colour.hpp"
 #include "tools/support/machine.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/shell_form.hpp"
+#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <algorithm>
@@ -35,7 +38,7 @@ struct request {
   std::optional<std::uint64_t> operations;
   double emulation_scale = 0;  // 0: as much as this machine needs
   bool library_scans = false, reopen = false, overwrite = false, reuse = false, quiet = false;
-  std::string json;
+  std::string json, csv;
 };
 
 constexpr std::uint64_t real_operations = 1'000'000;
@@ -106,7 +109,10 @@ int run(const request& asked, const arguments& command_line) {
   for (const std::string& name : index_names(asked.indexes)) indexes.push_back(&bench::find_index(name));
   if (asked.indexes.empty() && asked.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
-  if (!asked.json.empty()) bench::check_writable(asked.json);
+  if (asked.json == "-" && asked.csv == "-")
+    throw error("--json - and --csv - would both write to standard output", "give one of them a file");
+  for (const std::string& file : {asked.json, asked.csv})
+    if (!file.empty()) bench::check_writable(file);
   bench::bench_options options = options_of(asked);
   for (const std::string& path : split(asked.libraries))
     indexes.push_back(&bench::register_library(path, options.medium, {.scans = asked.library_scans}));
@@ -138,14 +144,25 @@ int run(const request& asked, const arguments& command_line) {
   if (!asked.json.empty())
     bench::write_json(
         asked.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
-  fmt::print(bench::table_beside(asked.json), "{}", bench::results_table(options, report));
+  if (!asked.csv.empty()) write_file(asked.csv, bench::results_to_csv(report));
+  std::FILE* const table = bench::table_beside(asked.csv == "-" ? asked.csv : asked.json);
+  const std::string text = bench::results_table(options, report);
+  fmt::print(table, "{}", shows_colours(table) ? reddened(text, "INVALID") : text);
   std::fflush(stdout);
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
   if (report.wrong_answers() > 0)
     fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", report.wrong_answers(),
                options.verify ? "do not believe these figures" : "run again with --verify to see which");
   if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
-  return report.failure || report.wrong_answers() > 0 ? failure : success;
+  if (report.failure || report.wrong_answers() > 0) return failure;
+  const auto invalid = std::count_if(report.results.begin(), report.results.end(),
+                                     [](const bench::phase_result& r) { return !r.invalid.empty(); });
+  if (invalid == 0) return success;
+  fmt::print(stderr,
+             "pmlab: error: {} of {} measurements are INVALID: this machine could not play the device (the table says "
+             "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
+             invalid, report.results.size());
+  return invalid_figures;
 }
 
 }  // namespace
@@ -224,10 +241,14 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   app->add_option("--json", asked->json,
                   "FILE: write all results there (docs/results-schema.md); -: to standard output")
       ->type_name("");
+  app->add_option("--csv", asked->csv, "FILE: the figures as a table with commas; -: to standard output")
+      ->type_name("");
   app->add_flag("--quiet", asked->quiet, "No progress on stderr");
   app->footer(
       "Several indexes are measured in turns. Each then has a pool of its own beside the one that is named:\n"
-      "PATH.NAME. A pool that the run made is removed again.\n\n"
+      "PATH.NAME. A pool that the run made is removed again.\n"
+      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input; 3 measured, but some rows are "
+      "INVALID.\n\n"
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
       "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
       "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");

@@ -12,8 +12,9 @@ namespace pmlab::cli {
 
 // Exit statuses of the program.
 inline constexpr int success = 0;
-inline constexpr int failure = 1;    // found while working: wrong answers, a pool that is full
-inline constexpr int bad_input = 2;  // nothing was done: the options do not make sense, a path is missing
+inline constexpr int failure = 1;          // found while working: wrong answers, a pool that is full
+inline constexpr int bad_input = 2;        // nothing was done: the options do not make sense, a path is missing
+inline constexpr int invalid_figures = 3;  // measured, but some figures do not mean what they should
 
 struct command {
   CLI::App* options = nullptr;

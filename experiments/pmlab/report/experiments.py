@@ -40,7 +40,7 @@ def _found(runs, quantity):
 
 
 def _different_parts(labels):
-    """cache(fast_fair,capacity=1%) among others of its kind: 1%. What all of them have says nothing."""
+    """cache(fast_fair,capacity=1%) among others of its kind: 1%. Common options are omitted."""
     split = {label: re.split(r"[(),]", label.rstrip(")")) for label in labels}
     complex_ones = [parts for parts in split.values() if len(parts) > 2]
     if len(complex_ones) < 2 or len({parts[0] for parts in complex_ones}) > 1:

@@ -75,7 +75,7 @@ def noun(phase):
 
 
 def short_medium(medium):
-    """The medium without the name of a pool's own file, which says nothing: pmem:/dev/shm."""
+    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm."""
     match = re.match(r"^(.*?(?:^|:|@))(/[^/@]*(?:/[^/@]+)?)(/.*)$", medium)
     return match[1] + match[2] if match else medium
 

@@ -166,7 +166,7 @@ def _verdict(results):
     met = sum(v.startswith("met") for v in measured)
     text = f"{met} of the {len(measured)} targets that this run measures are met"
     if any(v.endswith("at this size") for v in measured):
-        text += "; they are stated for 10 M records, and this run has fewer or more where the verdict says so"
+        text += "; they are stated for 10 M records, and this run has fewer or more if the verdict has that note"
     return f"<p><strong>{text}.</strong></p>"
 
 

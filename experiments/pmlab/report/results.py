@@ -101,7 +101,7 @@ class Run:
     command: str
     machine: dict
     options: dict
-    remarks: list  # what the program said about its own figures
+    remarks: list  # the program's warnings about its figures
     skipped: list  # {index, threads, phase, reason}
     measurements: list
     experiment: str = ""
@@ -224,7 +224,7 @@ def _experiments_of(manifest):
 
 
 def _described(manifest):
-    """name -> what the manifest says of that run, in the order of the experiments."""
+    """name -> the manifest's entry of that run, in the order of the experiments."""
     order = [e["name"] for e in manifest.get("experiments", [])]
     titles = {e["name"]: e["title"] for e in manifest.get("experiments", [])}
     runs = sorted(manifest.get("runs", []),

@@ -198,7 +198,7 @@ def _experiment_section(experiment, runs, memories):
 
 
 def _place_of(experiment):
-    """The paper's figures first, by their numbers; then its text; then what goes beyond it."""
+    """The paper's figures first, by their numbers; then its text; then experiments beyond it."""
     shows = experiment.shows
     if shows.startswith("figure"):
         return 0, int("".join(c for c in shows.split()[1] if c.isdigit())), experiment.name

@@ -41,7 +41,7 @@ class Manifest:
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """Of the run whose folder this is. Raises Failure: what is there is no manifest, or of another scale."""
+        """Of the run whose folder this is. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))

@@ -245,7 +245,7 @@ class trie : private parts<Medium, Index> {
   // `tidy` will not be called: another erasure may be in charge.
   void let_go(layer_gates::ticket t) const noexcept { gates_.disarm(t); }
 
-  // What is left to do with an erased record.
+  // The next step for an erased record.
   struct tidied {
     enum class state : std::uint8_t {
       done,      // nothing: it may go
@@ -304,7 +304,7 @@ class trie : private parts<Medium, Index> {
   // ---- walks ----
 
   // Calls function(record) with the records whose keys are >= from, ascending, until it returns false. Writers may
-  // run: what is there all the time is never missed.
+  // run: records that are present all the time are never missed.
   template <class Function>
   void walk(std::string_view from, Function&& function) const {
     std::vector<cursor> path = cursors_at(from);
