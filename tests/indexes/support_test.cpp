@@ -214,7 +214,7 @@ class crash_medium_test : public testing::Test {
     medium_.event();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
     random source(1);
-    for_each_image(medium_.uncertain_lines(), 1000, source, [&](const std::vector<std::size_t>& choice) {
+    for_each_image(medium_.unpersisted_lines(), 1000, source, [&](const std::vector<std::size_t>& choice) {
       crash_medium other;
       other.restore(medium_, choice);
       auto* const there =
@@ -269,7 +269,7 @@ TEST_F(crash_medium_test, a_publication_happens_whole_or_not_at_all) {
   std::vector<pairs> seen;
   medium_.track([&] {
     crash_medium other;
-    other.restore(medium_, std::vector<std::size_t>(medium_.uncertain_lines().size(), 0));
+    other.restore(medium_, std::vector<std::size_t>(medium_.unpersisted_lines().size(), 0));
     allocated.push_back(other.used().allocated_bytes - before);
   });
   crash_medium::publication change(medium_);

@@ -70,7 +70,7 @@ class mapping {
 }  // namespace detail
 
 // A line whose content after a crash is not certain.
-struct uncertain_line {
+struct unpersisted_line {
   std::size_t offset;    // of the line in the area
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
 };
@@ -226,15 +226,15 @@ class crash_medium {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
   // In ascending order of address.
-  [[nodiscard]] std::vector<uncertain_line> uncertain_lines() const {
-    std::vector<uncertain_line> lines;
+  [[nodiscard]] std::vector<unpersisted_line> unpersisted_lines() const {
+    std::vector<unpersisted_line> lines;
     for (const auto& [offset, history] : histories_)
       if (history.contents.size() > 1) lines.push_back({offset, history.contents.size()});
     return lines;
   }
 
   // Changes when the persisted content changes: two images with one number and equal choices are equal.
-  [[nodiscard]] std::uint64_t certain_version() const noexcept { return certain_version_; }
+  [[nodiscard]] std::uint64_t persisted_version() const noexcept { return persisted_version_; }
 
   // Replaces the content by an image of a crash of `crashed`: `choice[i]` is the content of the i-th unpersisted line.
   void restore(const crash_medium& crashed, std::span<const std::size_t> choice) {
@@ -334,7 +334,7 @@ class crash_medium {
   void keep(const publication::extent& e) {
     reserved_.erase(e.offset);
     own_blocks().emplace(e.offset, e.bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void give_back(const publication::extent& e) {
@@ -344,7 +344,7 @@ class crash_medium {
                     (found == blocks_->end() ? ": no such block" : ": the block has another size"));
     own_blocks().erase(e.offset);
     lowest_places_.clear();
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Images share the table of the medium that they were taken from, until one of them changes it.
@@ -368,7 +368,7 @@ class crash_medium {
     h.contents.erase(h.contents.begin(), h.contents.begin() + static_cast<std::ptrdiff_t>(content - h.dropped));
     h.dropped = content;
     std::memcpy(durable_.at(offset), h.contents.front().data(), media::cache_line_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Finds the lines that changed since the last event.
@@ -398,7 +398,7 @@ class crash_medium {
     flushed_.clear();
     std::memcpy(durable_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
     std::memcpy(observed_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void misuse(std::string what) { misuse_.push_back(std::move(what)); }
@@ -419,7 +419,7 @@ class crash_medium {
   std::thread::id tracked_;  // the thread whose events are crash points
   std::mutex mutex_;         // state of flush, fence and event
   std::uint64_t events_ = 0;
-  std::uint64_t certain_version_ = 0;
+  std::uint64_t persisted_version_ = 0;
 };
 
 static_assert(media::medium<crash_medium>);

@@ -77,10 +77,10 @@ struct crash_result {
 
 // Calls `visit(choice)` for contents of `lines` that a crash may leave: every combination if there are at most
 // `limit`, otherwise `limit` of them: all old, all new, one line behind, one line ahead, and mixes at random.
-inline void for_each_image(const std::vector<uncertain_line>& lines, std::size_t limit, random& source,
+inline void for_each_image(const std::vector<unpersisted_line>& lines, std::size_t limit, random& source,
                            const std::function<void(const std::vector<std::size_t>&)>& visit) {
   std::size_t combinations = 1;
-  for (const uncertain_line& line : lines) {
+  for (const unpersisted_line& line : lines) {
     combinations *= line.contents;
     if (combinations > limit) break;
   }
@@ -239,7 +239,7 @@ class crash_scenario {
       if (!promised.read) return;
     }
     if (!waiting_readers_.empty()) return;
-    for_each_image(machine_->uncertain_lines(), options_.images_per_point, images_,
+    for_each_image(machine_->unpersisted_lines(), options_.images_per_point, images_,
                    [&](const std::vector<std::size_t>& choice) {
                      if (result_.violation.empty() && (promised.read || is_new(choice)))
                        examine(*machine_, choice, promised);
@@ -270,7 +270,7 @@ class crash_scenario {
 
   // The same image again, with the same history, needs no second check.
   bool is_new(const std::vector<std::size_t>& choice) {
-    std::uint64_t hash = machine_->certain_version() * golden_ratio + model_changes();
+    std::uint64_t hash = machine_->persisted_version() * golden_ratio + model_changes();
     for (const std::size_t c : choice) hash = (hash ^ c) * 0x100000001b3U + (hash >> 29);
     return seen_.insert(hash).second;
   }
@@ -284,7 +284,7 @@ class crash_scenario {
     if (crash_the_recovery)
       recovered_.track([&] {
         if (!result_.violation.empty()) return;
-        for_each_image(recovered_.uncertain_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
+        for_each_image(recovered_.unpersisted_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
           if (!result_.violation.empty()) return;
           ++result_.images;
           ++result_.images_of_recoveries;
