@@ -1,18 +1,17 @@
-// Memory that can crash: a medium that tracks durability, and from which every image that a power failure may
-// leave behind can be taken.
+// Crash-injecting medium: it tracks which stores are durable, and can produce every image that a power failure may
+// leave.
 //
-// The area is flat and position-independent; an image is opened in another crash_medium, at another address. What is
-// known of a line is its content at every event (flush, fence, commit), in the order in which it had them: since
-// stores to one line become durable in their order, each of these contents, from the last one that is certain to the
-// newest, is a possible one, independently of every other line. States between two events are not seen: the simulated
-// machine sees every store.
+// The area is flat and position-independent; an image is opened in another crash_medium, at another address. For each
+// line it records the content at every event (flush, fence, commit), in order: since stores to one line become durable
+// in their order, each of these contents, from the last persisted one to the newest, is possible, independently of
+// every other line. States between two events are not seen: the simulated machine sees every store.
 //
-//   4096 bytes that fault      offset 0 is null, and a null that is followed is noticed at once
+//   4096 unmapped bytes        offset 0 is null, and following a null crashes at once
 //   root_table
 //   blocks                     64 bytes apart at least, so that no block's flush saves its neighbour's line
 //
-// A block that was never used before holds garbage, durably: an index that forgets to write or to flush a field of a
-// new object reads that garbage after the crash.
+// A block that was never used before holds garbage, durably: if an index forgets to write or to flush a field of a new
+// object, recovery reads that garbage after the crash.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -69,7 +68,7 @@ class mapping {
 
 }  // namespace detail
 
-// A line whose content after a crash is not certain.
+// A line whose content after a crash is not determined.
 struct unpersisted_line {
   std::size_t offset;    // of the line in the area
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
@@ -411,7 +410,7 @@ class crash_medium {
   std::shared_ptr<block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> lowest_places_;  // of blocks of so many bytes, so aligned
-  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last certain
+  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last persisted
   std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;
   std::function<void()> at_crash_point_;

@@ -34,7 +34,7 @@ struct logged_store {
   std::uint32_t word;  // in its line
 };
 
-// A line with stores that are not certain to be durable.
+// A line with stores that may not be durable.
 struct unpersisted_line {
   std::uint32_t number = 0;      // in its memory
   std::uint32_t dropped = 0;     // stores that are durable by now, and no more in `stores`
