@@ -1,5 +1,5 @@
-// A process that inserts through a library for PiBench is killed with SIGKILL: whatever was answered is in the pool that
-// the library opens next.
+// A process that inserts through a library for PiBench is killed with SIGKILL: whatever was answered is in the pool
+// that the library opens next.
 #include <array>
 #include <atomic>
 #include <cstddef>
