@@ -1,10 +1,11 @@
 #!/bin/bash
-# Usage: scripts/test.sh [--quick|--all] [--only STEP]... [--list] [--help]
+# Usage: scripts/test.sh [--quick|--all|--index NAME] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs what is missing first. About half an hour on two cores, most of it the first build.
+# Builds and tests. Installs missing packages first. About half an hour on two cores, most of it the first build.
 #
 #   --quick       build, ctest, format
-#   --all         also what else takes its time: sanitizers, the second compiler, clang-tidy; half an hour more
+#   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
+#   --all         also the long steps: sanitizers, the second compiler, clang-tidy; half an hour more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
@@ -34,6 +35,23 @@ step_build() { build_preset release -j "$jobs"; }
 
 step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs"); }
 
+# The tests that a change of an index breaks first: answers, durability, crashes, its own scenarios, and its
+# verification.
+step_index() {
+  local tests=(point durable crash) own="" test
+  for test in "$index" "${index%_pm}"; do
+    [ -n "$own" ] || [ ! -e "$root/tests/indexes/${test}_test.cpp" ] || own=$test
+  done
+  build_preset release -j "$jobs" --target pmlab_simulated_program "${tests[@]/#/test_indexes_}" ${own:+test_indexes_$own}
+  {
+    for test in "${tests[@]}"; do printf '%s\n' "test_indexes_$test" "--gtest_filter=*/$index.*:*/${index}_on_*"; done
+    [ -z "$own" ] || printf '%s\n' "test_indexes_$own" '--gtest_filter=*'
+  } | (cd "$root/build/release/tests/indexes" &&
+    PATH=.:$PATH xargs --max-procs="$jobs" --max-args=2 --delimiter='\n' env)
+  (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs" \
+    -R "^verify\\.(strings_)?${index}_is_clean\$")
+}
+
 step_headers() { "$scripts/check_layers" --compile library; }
 step_all_headers() { "$scripts/check_layers" --compile all; }
 
@@ -45,7 +63,7 @@ sanitized() {
   (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
     "${launcher[@]}")
   cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
-  # libpmemobj is not instrumented, and what it publishes is a race to ThreadSanitizer.
+  # libpmemobj is not instrumented, and its publications are races to ThreadSanitizer.
   [[ $sanitizers != *thread* ]] || export GTEST_FILTER='-*_on_pmem*'
   for name in "$@"; do programs+=("$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"); done
   printf '%s\n' "${programs[@]}" | xargs --max-procs="$jobs" --max-args=1 --delimiter='\n' env
@@ -90,7 +108,8 @@ need() {
   command -v "$1" >/dev/null || { echo "no $1 here: scripts/setup.sh --with-dev-tools installs it"; exit 77; }
 }
 
-# Runs one step in a shell of its own and counts how it ended.
+# Runs one step in a shell of its own, which ends at the first command that fails, and counts how it ended. Leaves that in
+# step_status. REQUIRES: not called in a condition, where no shell ends at a command that fails.
 run_step() {
   local name=$1 log=$logs/$1.log started=$SECONDS status=0 summary
   say "== $name (log: build/test-logs/$name.log)"
@@ -114,14 +133,18 @@ run_step() {
     77) say "   skipped: $(tail -1 "$log")" ;;
     *) tail -60 "$log" >&2; say "   FAILED, $(seconds_since $started)" ;;
   esac
-  return $status
+  step_status=$status
 }
 
-chosen=()
+chosen=() index=
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) chosen=("${quick_steps[@]}") ;;
     --all) chosen=("${steps[@]}" "${slow_steps[@]}") ;;
+    --index)
+      [ $# -gt 1 ] || die "--index needs the name of an index"
+      grep -q "^pmlab_index($2 " "$root/tools/catalogue/indexes.cmake" || die "tools/catalogue/indexes.cmake has no index $2"
+      index=$2 chosen=(index); shift ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"
       [[ " ${steps[*]} ${slow_steps[*]} " == *" $2 "* ]] ||
@@ -135,7 +158,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#chosen[@]} != 0 ] || chosen=("${steps[@]}")
 for name in "${chosen[@]}"; do
-  # These read what the build leaves behind.
+  # These use the results of the build.
   if [[ " ctest clang tidy analyze " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
     chosen=(build "${chosen[@]}")
   fi
@@ -145,7 +168,8 @@ mkdir -p "$logs"
 ensure_packages
 started=$SECONDS
 for name in "${chosen[@]}"; do
-  if ! run_step "$name" && [ "$name" = build ]; then
+  run_step "$name"
+  if [ $step_status != 0 ] && [ "$name" = build ]; then
     say "nothing else can be tested without the build"
     break
   fi

@@ -30,17 +30,31 @@ def _dispatch(arguments):
     return importlib.import_module(f"pmlab.{command}.command").main(rest)
 
 
+def _output_failed(problem):
+    # Otherwise Python tries again at its exit, and complains a second time.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _complain(f"cannot write to standard output: {problem.strerror}; give it a file, a pipe or a terminal with room")
+
+
 def _flush(status):
     """Printed text may still lie in a buffer: a full device shows here at the latest."""
     try:
         sys.stdout.flush()
         return status
     except OSError as problem:
-        # Otherwise Python tries again at its exit, and complains a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"cannot write to standard output: {problem.strerror}; "
-                  "give it a file, a pipe or a terminal with room")
+        _output_failed(problem)
         return errors.FAILURE if status == errors.SUCCESS else status
+
+
+def _is_of_output(problem):
+    """True of an error of `print`. Errors of files have a name, or standard output still takes a byte."""
+    if problem.filename:
+        return False
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+        return False
+    except OSError:
+        return True
 
 
 def main():
@@ -53,7 +67,13 @@ def main():
     except errors.Failure as failure:
         _complain(failure)
         return _flush(failure.status)
+    except SystemExit as asked:
+        # --help, which argparse has printed.
+        return _flush(asked.code or errors.SUCCESS)
     except OSError as problem:
+        if _is_of_output(problem):
+            _output_failed(problem)
+            return errors.FAILURE
         name = f"{problem.filename}: " if problem.filename else ""
         _complain(f"{name}{problem.strerror or problem}; check the path and its permissions")
         return _flush(errors.FAILURE)

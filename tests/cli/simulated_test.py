@@ -1,4 +1,4 @@
-"""`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and says what it cannot do."""
+"""`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and refuses unsupported requests."""
 import json
 import os
 import subprocess

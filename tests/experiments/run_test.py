@@ -126,7 +126,7 @@ class Run(ProgramTest):
             self.raw(name)
         self.experiment(slow.replace('"1000"', '"2"'))
         done = self.run_it(path, "--resume")
-        self.assertIn("are there already", done.stderr)
+        self.assertIn("have results", done.stderr)
         after = {r["name"]: r for r in self.manifest()["runs"]}
         for name, run in before.items():
             if "1000" not in name:
@@ -250,6 +250,13 @@ class Run(ProgramTest):
         planned = self.assert_works("run", self.experiment(), "--dry-run").stdout
         self.assertIn("small/simulated-aep: pmlab bench --medium simulated:aep --index cceh,fast_fair", planned)
         self.assertFalse(os.path.exists(self.file("out")))
+
+    def test_a_full_standard_output_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            for arguments in (["--list"], ["--dry-run"], ["--help"]):
+                done = subprocess.run([PMLAB, "run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, "^pmlab: error: cannot write to standard output: No space left on device; .*\n$")
 
     def test_every_experiment_has_options_that_exist(self):
         for scale in ("smoke", "quick", "full"):

@@ -1,4 +1,4 @@
-// What an operation reads, flushes and fences, counted: at the floor of each index's design, whatever the machine.
+// Reads, flushes and fences of operations, counted: at the floor of each index's design, on any machine.
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -45,7 +45,7 @@ TEST(counted, cceh_changes_flush_one_line_and_fence_once) {
   const shares erases = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
   const shares absent = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
   std::printf("  flushed lines/fences of CCEH inserts:%s\n", to_string(inserts).c_str());
-  // What is missing to all of them are those that split a segment.
+  // The remaining ones split a segment.
   EXPECT_EQ(inserts.size(), 1U) << to_string(inserts);
   EXPECT_GE(inserts.at({1, 1}), 0.998) << to_string(inserts);
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
@@ -55,7 +55,7 @@ TEST(counted, cceh_changes_flush_one_line_and_fence_once) {
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
 }
 
-// On the mean over a big table, and with the share of those that need more, for keys that are there and that are not.
+// On the mean over a big table, and with the share of those that need more, for present and absent keys.
 TEST(counted, cceh_find_reads_one_device_line) {
   counted_index<cceh> counted;
   const std::vector<std::uint64_t> keys = random_keys(300'000);
@@ -102,7 +102,8 @@ TEST(counted, fast_fair_insert_flushes_and_fences_each_line_that_is_shifted) {
   }
 }
 
-// A node that a split made has a hole before each entry, and an insert shifts to the hole with the fewest lines between.
+// A node that a split made has a hole before each entry, and an insert shifts to the hole with the fewest lines
+// between.
 TEST(counted, fast_fair_insert_of_random_keys_flushes_few_lines) {
   counted_index<fast_fair> counted;
   const std::vector<std::uint64_t> keys = random_keys(50'000);
@@ -135,7 +136,7 @@ TEST(counted, fast_fair_update_and_erase_flush_one_line_and_fence_once) {
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
   EXPECT_NEAR(rejected.at({0, 0}), 1.0, 1e-9) << to_string(rejected);
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
-  // What is missing to all of them are those that join two leaves.
+  // The remaining ones join two leaves.
   double ordinary = 0;
   for (const auto& [cost, share] : erases) ordinary += share;
   EXPECT_GE(ordinary, 0.95) << to_string(erases);

@@ -1,4 +1,4 @@
-// What is special to Level hashing: shards that grow one after the other, chosen keys, levels that wait for readers.
+// Level hashing's own behaviour: shards that grow one after the other, chosen keys, levels that wait for readers.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/dram.hpp>
@@ -60,7 +60,7 @@ TEST(level_hashing, bytes_per_key_do_not_depend_on_the_number_of_keys) {
   EXPECT_LE(most / least, 1.08);
 }
 
-// A pool of few shards, whose levels soon are larger than what libpmemobj has classes for.
+// A pool of few shards, whose levels soon are larger than libpmemobj's classes.
 using pool_of_few_shards = of_shards<media::pmem, 2>;
 
 TEST(level_hashing, L12_large_levels_are_there_after_reopening) {
@@ -99,7 +99,7 @@ TEST(level_hashing, L12_grows_a_thousandfold_under_threads) {
   const indexes::check_report report = table.check();
   EXPECT_TRUE(report.ok()) << report.violations.front();
   EXPECT_GE(table.stats().load_factor, 0.3);
-  EXPECT_EQ(memory.used().allocated_bytes, table.stats().medium_bytes) << "what waits for its release is counted";
+  EXPECT_EQ(memory.used().allocated_bytes, table.stats().medium_bytes) << "retired levels are counted";
 }
 
 // L8, L3, L9: threads insert, update and erase the same keys of one shard while its entries are moved and it grows.
@@ -151,7 +151,7 @@ TEST(level_hashing, L6_readers_stay_in_released_levels_unharmed) {
   }
 }
 
-// Keys that share all four buckets, as nobody's hash gives them by chance: `full`, not a level of all memory.
+// Keys that share all four buckets, which no hash produces by chance: `full`, not a level of all memory.
 TEST(level_hashing, C7_chosen_keys_are_refused_before_they_fill_the_memory) {
   dram_of_shards<4> memory;
   auto table = level_hashing<dram_of_shards<4>>::open(memory);
@@ -161,7 +161,7 @@ TEST(level_hashing, C7_chosen_keys_are_refused_before_they_fill_the_memory) {
   std::vector<std::uint64_t> chosen;
   random source(3);
   while (chosen.size() < 60) {
-    // The first candidate's bits are those of 0; the second one's come by chance.
+    // The first candidate's bits are those of 0; the second one's are random.
     const std::uint64_t hash = (source.next() & ~std::uint64_t{0xffffffff} & (~std::uint64_t{0} >> 2)) |
                                (source.next() & (0xffffffff >> chosen_bits));
     if (candidates(hash).number(1, chosen_bits) == model.number(1, chosen_bits)) chosen.push_back(hash);

@@ -1,4 +1,4 @@
-// Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
+// Pools of persistent memory: made, opened, refused; the atomicity of publications; and that tmpfs needs no msync.
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
@@ -161,7 +161,7 @@ TEST_F(pmem_pool, C14_what_is_not_published_leaks_nothing_when_the_process_dies)
   ASSERT_TRUE(child.wait().is_success());
   pool medium(path());
   EXPECT_EQ(medium.used().allocated_bytes, before);
-  // All of the space is there: what the dead process reserved can be had again, to the same total.
+  // All of the space is there: reservations of the dead process are free again, to the same total.
   std::uint64_t blocks = 0;
   const media::root root = medium.named_root("a", "tree", 1);
   for (;; ++blocks) {
@@ -216,7 +216,7 @@ TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
   pool(path(), {.create_bytes = pool_bytes});
   for (int restart = 0; restart < 40; ++restart) {
     pool medium(path());
-    // In another order each time, so that whoever counts classes by their use gets others.
+    // In another order each time, so that classes in the order of use would differ.
     for (std::size_t i = 0; i < 12; ++i) {
       const std::size_t bytes = 64 * (1 + (i * 5 + static_cast<std::size_t>(restart)) % 12);
       pool::publication change(medium);
@@ -235,7 +235,7 @@ int msync_calls_of(PMEMobjpool* other) {
   return msync_calls - before;
 }
 
-// libpmem decides once for a process whether to call msync. So each of these runs in a process of its own, started anew.
+// libpmem decides once for a process whether to call msync. So each of these runs in a new process.
 class pmem_msync : public pmem_pool {
  protected:
   void SetUp() override {
@@ -245,8 +245,8 @@ class pmem_msync : public pmem_pool {
     if (media::backing_of(folder.get()) != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";
   }
 
-  // Publishes some blocks in a pool that is opened with these options. Returns how often msync was called meanwhile; opening
-  // and closing sync the pool's header in any case.
+  // Publishes some blocks in a pool that is opened with these options. Returns how often msync was called meanwhile;
+  // opening and closing sync the pool's header in any case.
   static int publish_some(const std::string& path, const media::pmem_options& options) {
     pool medium(path, options);
     const media::root root = medium.named_root("a", "tree", 1);
@@ -266,7 +266,7 @@ TEST_F(pmem_msync, is_bypassed_if_the_user_says_so) {
   EXPECT_EXIT(
       {
         const int calls = publish_some(path(), {.create_bytes = pool_bytes, .bypass_msync = true});
-        // What this process starts must not inherit the choice.
+        // Child processes must not inherit the choice.
         std::exit(calls == 0 && std::getenv("PMEM_IS_PMEM_FORCE") == nullptr ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
@@ -409,7 +409,7 @@ TEST_F(pmem_pool, that_is_tried_in_a_child_process_first_stays_as_it_is_whatever
   EXPECT_EQ(said([](pool& medium) { medium.named_root("a", "tree", 1).word->store(43); }), "");
   EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was killed by 'Segmentation fault'"), std::string::npos);
   EXPECT_NE(said([](pool&) { abort(); }).find("is damaged"), std::string::npos);
-  EXPECT_NE(said([](pool&) { _exit(0); }).find("ended by itself"), std::string::npos);
+  EXPECT_NE(said([](pool&) { _exit(0); }).find("exited"), std::string::npos);
   EXPECT_NE(said([](pool&) { pause(); }).find("did not end in 1 s"), std::string::npos);
   EXPECT_EQ(said([](pool& medium) { static_cast<void>(medium.named_root("a", "list", 1)); }),
             "'a' is an index of layout tree, not list; open it as tree, or take another name or pool");

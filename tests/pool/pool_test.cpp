@@ -1,4 +1,4 @@
-// Pools as they are found: sound ones, those of killed processes, those that somebody broke.
+// Pools in any state: sound ones, those of killed processes, damaged ones.
 #include "tools/pool/entries.hpp"
 #include "tools/pool/inspect.hpp"
 #include "tools/pool/new_pool.hpp"
@@ -85,7 +85,7 @@ std::string word(std::uint64_t value) {
 
 class Pools : public testing::Test {
  protected:
-  // What a process left: it is forked, and ends without closing anything.
+  // The pool of a process that is forked, and ends without closing anything.
   void in_another_process(const std::function<void()>& work) const {
     child_process process = child_process::forked(work);
     const exit_reason reason = process.wait();
@@ -226,7 +226,7 @@ TEST_F(Pools, ABrokenIndexIsFoundAndWhatIsLeftIsSaved) {
   EXPECT_TRUE(bytes_of(path_) == before) << "the damaged file was changed";
 }
 
-// Skip lists and FP-trees walk their lists when they are opened, and refuse what is wrong. Then there is another way.
+// Skip lists and FP-trees walk their lists when they are opened, and refuse damaged ones. Then salvage reads them.
 TEST_F(Pools, AnIndexThatDoesNotOpenHidesNoOtherAndIsReadWithoutIt) {
   fill<indexes::skip_list<media::pmem>>("customers");
   fill<indexes::fp_tree<media::pmem>>("suppliers");
@@ -253,7 +253,7 @@ TEST_F(Pools, AnIndexThatDoesNotOpenHidesNoOtherAndIsReadWithoutIt) {
   }
 }
 
-// The link of a node in the middle leads nowhere: what comes after it is in the slabs, and what was erased is not.
+// The link of a node in the middle leads nowhere: the entries after it are in the slabs, and erased ones are not.
 TEST_F(Pools, ALinkThatIsLostLosesNoEntry) {
   in_another_process([&] {
     media::pmem pool(path_, {.create_bytes = pool_bytes, .huge_pages = false});
@@ -268,7 +268,7 @@ TEST_F(Pools, ALinkThatIsLostLosesNoEntry) {
   expect_part(salvaged.problem, "a link leads to no entry");
   const contents copied = contents_of(copy_);
   const read_entries saved = entries_of(copied, copied.roots[0], reading::opened);
-  // The node that lost its link cannot be told from one that never was in the list; but it was reached before.
+  // The node that lost its link cannot be distinguished from one that never was in the list; but it was reached before.
   ASSERT_EQ(saved.entries.size(), entries - entries / 10);
   for (const entry& e : saved.entries) EXPECT_TRUE(e.key == key_of(e.value) && e.value % 10 != 0) << e.value;
 }
@@ -305,7 +305,7 @@ TEST_F(Pools, AKeyThatComesTwiceIsSaid) {
   EXPECT_FALSE(salvaged[0].is_whole());
 }
 
-// A leaf whose sibling is itself: nobody comes to an end, and what came before the circle is kept.
+// A leaf whose sibling is itself: no walk terminates, and entries before the circle are kept.
 TEST_F(Pools, ACircleIsNoticed) {
   fill<tree>("orders");
   const std::string bytes = bytes_of(path_);
@@ -367,7 +367,7 @@ TEST_F(Pools, ANewPoolIsThereWholeOrNotAtAll) {
 
 TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
-  // What a killed process left of an earlier attempt has entries that do not belong here.
+  // The file of a killed earlier attempt has entries that do not belong here.
   make_pool(folder_.file("pool.filling.unfinished"), pool_bytes, {{"a", &bench::find_index("cceh"), {{{9, 9}}}}});
   std::vector<std::string> calls;
   recorded_calls = &calls;
@@ -380,7 +380,7 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   EXPECT_EQ(shapes_of(contents_of(path_))[0].shape->entries, some.size());
 }
 
-// One pool of each index, and what chance makes of it: it is refused, or opens and answers. libpmemobj alone faults on
+// One pool of each index, with random damage: it is refused, or opens and answers. libpmemobj alone faults on
 // many of these, in the child process.
 template <class Index>
 class DamagedPools : public Pools {};
@@ -469,7 +469,7 @@ TEST_F(Pools, FlippedBytesEndInAnAnswer) {
     }
     EXPECT_TRUE(bytes_of(path_) == bytes) << "seed " << seed << " changed the file";
   }
-  EXPECT_GT(refused, 0U) << "no flip was found by anybody";
+  EXPECT_GT(refused, 0U) << "no flip was found by any check";
   EXPECT_GT(other, 0U) << "no index was found to be damaged";
 }
 

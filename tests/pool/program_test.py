@@ -72,7 +72,7 @@ class Pool(ProgramTest):
                 self.write("text", text.encode())
                 self.assert_works("pool", "load", self.file("text"), self.file("loaded"))
                 self.assertEqual(self.assert_works("pool", "dump", self.file("loaded")).stdout, text)
-                # Over another index, the keys stay what they are.
+                # Over another index, the keys are unchanged.
                 self.assert_works("pool", "load", self.file("text"), self.file("other"), "--index", "fast_fair")
                 self.assertEqual(self.assert_works("pool", "dump", self.file("other")).stdout.split("\n")[1:], text.split("\n")[1:])
                 self.assertIn("2000 entries copied, which are all",
@@ -258,7 +258,7 @@ class Pool(ProgramTest):
         for arguments in (("dump", path, "--output", path), ("dump", path, "--output", text), ("load", text, path),
                           ("repair", path, "--output", path), ("repair", path, "--output", text)):
             before = {name: self.content(self.file(name)) for name in os.listdir(self.folder)}
-            self.assert_fails(2, ["is there already"], "pool", *arguments)
+            self.assert_fails(2, ["exists already"], "pool", *arguments)
             self.assertEqual({name: self.content(self.file(name)) for name in os.listdir(self.folder)}, before)
 
     def test_pools_of_others(self):

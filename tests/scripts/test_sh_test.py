@@ -45,6 +45,29 @@ class TestSh(unittest.TestCase):
     def assert_ends(self, run, closing, status):
         self.assertEqual((run.stdout.splitlines()[-1], run.returncode), (closing, status), run.stderr)
 
+    def test_one_index(self):
+        """Each program that is built for it runs with the tests of this index, and its verification."""
+        (self.root / "tools" / "catalogue").mkdir(parents=True)
+        (self.root / "tools" / "catalogue" / "indexes.cmake").write_text('pmlab_index(list_pm "" HEADER list)\n')
+        (self.root / "tests" / "indexes").mkdir(parents=True)
+        (self.root / "tests" / "indexes" / "list_test.cpp").touch()
+        (self.state / "bin" / "ctest").write_text('#!/bin/sh\necho "ctest $*" >>"$STATE/ran"\n')
+        programs = self.root / "build" / "release" / "tests" / "indexes"
+        programs.mkdir(parents=True)
+        for name in ("point", "durable", "crash", "list"):
+            (programs / f"test_indexes_{name}").write_text('#!/bin/sh\necho "$(basename "$0") $*" >>"$STATE/ran"\n'
+                                                           '[ ! -e "$STATE/fails" ]\n')
+            (programs / f"test_indexes_{name}").chmod(0o755)
+        self.assert_ends(self.run_script("--index", "list_pm"), "1 passed, 0 failed", 0)
+        ran = (self.state / "ran").read_text()
+        for name in ("point", "durable", "crash"):
+            self.assertIn(f"test_indexes_{name} --gtest_filter=*/list_pm.*:*/list_pm_on_*\n", ran)
+        self.assertIn("test_indexes_list --gtest_filter=*\n", ran)
+        self.assertRegex(ran, r"ctest .*-R \^verify\\\.\(strings_\)\?list_pm_is_clean\$")
+        (self.state / "fails").touch()
+        self.assert_ends(self.run_script("--index", "list_pm"), "0 passed, 1 failed", 1)
+        self.assertEqual(self.run_script("--index", "list").returncode, 2)
+
     def test_all_is_well(self):
         self.assert_ends(self.run_script("--quick"), "9 passed, 0 failed", 0)
 

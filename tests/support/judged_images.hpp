@@ -16,10 +16,10 @@
 
 namespace pmlab::tests {
 
-// From construction until `verdict`, what crashes may leave of `machine` is judged at each of its events.
+// From construction until `verdict`, the crash images of `machine` are checked at each of its events.
 class judged_images {
  public:
-  // `judge(image)` opens a medium that holds an image, and returns what is wrong with it; "": nothing. An error that leaves
+  // `judge(image)` opens a medium that holds an image, and returns the violation; "": none. An error that leaves
   // it is wrong, too. It is called no more after the first violation.
   template <class Judge>
   judged_images(crash_medium& machine, std::uint64_t seed, Judge judge) : machine_(machine), source_(seed) {

@@ -14,8 +14,10 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <variant>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace pmlab::bench {
@@ -199,8 +201,8 @@ nlohmann::ordered_json facts_to_json(const machine_facts& m, std::optional<bool>
   return j;
 }
 
-nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
-                                       const bench_report& report, const std::string& command) {
+json_document results_to_json(const bench_options& options, const machine_facts& machine, const bench_report& report,
+                              const std::string& command) {
   json document;
   document["schema"] = schema;
   document["machine"] = machine_to_json(options, machine, report.clock);
@@ -213,7 +215,7 @@ nlohmann::ordered_json results_to_json(const bench_options& options, const machi
         {{"index", s.index}, {"threads", s.threads}, {"phase", s.phase}, {"reason", s.reason}});
   document["remarks"] = report.remarks;
   document["failure"] = report.failure ? json(*report.failure) : json(nullptr);
-  return document;
+  return json_document(std::move(document));
 }
 
 void check_writable(const std::string& path) {
@@ -237,8 +239,8 @@ void check_writable(const std::string& path) {
     throw error("cannot write results to " + path + ": " + std::strerror(errno), "check the folder's permissions");
 }
 
-void write_json(const std::string& path, const nlohmann::ordered_json& document) {
-  write_file(path, document.dump(2) + "\n");
+void write_json(const std::string& path, const json_document& document) {
+  write_file(path, document.content().dump(2) + "\n");
 }
 
 std::FILE* table_beside(const std::string& document) { return document == "-" ? stderr : stdout; }

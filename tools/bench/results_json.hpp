@@ -1,6 +1,7 @@
-// The results of a run as JSON; docs/results-schema.md says what every field means.
+// The results of a run as JSON; docs/results-schema.md defines every field.
 #pragma once
 
+#include "tools/bench/json_document.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/bench/result.hpp"
 #include "tools/support/machine.hpp"
@@ -9,25 +10,25 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace pmlab::bench {
 
-// Machine and build, as every result has them. `huge_pages_asked_for`: of a run that may ask.
+// Machine and build, as every result has them. `huge_pages_asked_for`: of a run that may request them.
 [[nodiscard]] nlohmann::ordered_json facts_to_json(const machine_facts& machine,
                                                    std::optional<bool> huge_pages_asked_for = {});
 
 // `options_text`: the command line, as the user gave it.
-[[nodiscard]] nlohmann::ordered_json results_to_json(const bench_options& options, const machine_facts& machine,
-                                                     const bench_report& report, const std::string& command);
+[[nodiscard]] json_document results_to_json(const bench_options& options, const machine_facts& machine,
+                                            const bench_report& report, const std::string& command);
 
 // As tools/support/write_file.hpp: "-" is standard output; devices, FIFOs and links are written through.
-void write_json(const std::string& path, const nlohmann::ordered_json& document);
+void write_json(const std::string& path, const json_document& document);
 
 // Checks, before the work, that a file can be written there. Throws pmlab::error.
 void check_writable(const std::string& path);
 
-// Where a table goes when the document goes to `document`: to stderr, if that is standard output.
+// The stream of a table when the document is written to `document`: stderr, if that is standard output.
 [[nodiscard]] std::FILE* table_beside(const std::string& document);
 
 }  // namespace pmlab::bench

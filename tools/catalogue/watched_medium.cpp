@@ -18,7 +18,7 @@ using media::dram;
 using media::emulated;
 using media::pmem;
 
-// A medium by itself, so that it is there before what is told of it.
+// A medium by itself, so that it is constructed before its observer.
 template <class Medium>
 struct holder {
   template <class... Arguments>
@@ -58,7 +58,7 @@ class watching final : private holder<Medium>, public watched_medium {
   void copy(void* target, const void* source, std::size_t bytes) noexcept override {
     medium.copy(target, source, bytes);
   }
-  void visit(const void* start, std::size_t bytes) noexcept override { medium.visit(start, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept override { medium.annotate_read(start, bytes); }
   void prefetch(const void* start, std::size_t bytes) noexcept override { medium.prefetch(start, bytes); }
   media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) override {
     return medium.named_root(name, layout, version);

@@ -33,7 +33,7 @@ bool is_there() {
 
 constexpr unsigned long current_personality = 0xffffffff;
 
-// The kernel keeps it for the program that is run next. False: not allowed here.
+// The kernel keeps it for the program that is run next. False: not permitted.
 bool switch_randomisation_off() {
   const int now = ::personality(current_personality);
   return now != -1 && ::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) != -1;
@@ -76,7 +76,7 @@ void refuse_damaged_pool(const std::string& path) {
 }
 
 std::string state_of_simulation() {
-  if (!is_there()) return "not there: no pmlab-simulated beside this program";
+  if (!is_there()) return "not installed: no pmlab-simulated beside this program";
   const int now = ::personality(current_personality);
   const bool allowed = switch_randomisation_off();
   if (allowed) ::personality(static_cast<unsigned long>(now));

@@ -4,6 +4,10 @@
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
 
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
 namespace pmlab::microbench {
 namespace {
 
@@ -124,8 +128,8 @@ json case_to_json(const case_result& r) {
   return j;
 }
 
-json results_to_json(const run_options& options, const run_record& record, const bench::machine_facts& machine,
-                     const suite& s, const suite_report& report) {
+bench::json_document results_to_json(const run_options& options, const run_record& record,
+                                     const bench::machine_facts& machine, const suite& s, const suite_report& report) {
   json document;
   document["schema"] = schema;
   document["kind"] = "microbench";
@@ -140,7 +144,7 @@ json results_to_json(const run_options& options, const run_record& record, const
   document["remarks"] = report.remarks;
   document["failure"] = or_null(report.failure);
   document["seconds"] = report.seconds;
-  return document;
+  return bench::json_document(std::move(document));
 }
 
 }  // namespace pmlab::microbench

@@ -1,6 +1,7 @@
-// The results of a suite as JSON; docs/microbench.md says what every field means.
+// The results of a suite as JSON; docs/microbench.md defines every field.
 #pragma once
 
+#include "tools/bench/json_document.hpp"
 #include "tools/microbench/engine.hpp"
 #include "tools/microbench/result.hpp"
 #include "tools/microbench/suite.hpp"
@@ -9,19 +10,19 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace pmlab::microbench {
 
-// What was asked for, for the record.
+// The options of the run, for the record.
 struct run_record {
   std::string command;  // as the user gave it
   std::optional<std::string> filter;
 };
 
-[[nodiscard]] nlohmann::ordered_json results_to_json(const run_options& options, const run_record& record,
-                                                     const bench::machine_facts& machine, const suite& s,
-                                                     const suite_report& report);
+[[nodiscard]] bench::json_document results_to_json(const run_options& options, const run_record& record,
+                                                   const bench::machine_facts& machine, const suite& s,
+                                                   const suite_report& report);
 
 // One element of `cases`.
 [[nodiscard]] nlohmann::ordered_json case_to_json(const case_result& result);

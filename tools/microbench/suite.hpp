@@ -1,4 +1,4 @@
-// Suites: files that say which cases to measure.
+// Suites: files that list the cases to measure.
 //
 //   title = "..."                    # of the suite
 //   about = "..."                    # one sentence
@@ -7,14 +7,14 @@
 //   [[case]]
 //   name = "read-latency"            # a group of cases
 //   about = "..."
-//   claims = ["M1", "M2"]            # what they are evidence for
+//   claims = ["M1", "M2"]            # the claims that they are evidence for
 //   operation = "load"               # fields of the case, as case.hpp names them
 //   access_bytes = [64, 256]         # a list: one case for each value, and for each combination of lists. The order is
 //   threads = [1, 2, 4]              # that of the file; the last list changes fastest
 //   published = [1.5, 1.6, nan, ...] # one figure, or one for each case in their order; nan: none
 //   published_unit = "GiB/s"         # or "ns"
 //
-// Bytes are numbers or texts such as "64K". A field that is not there keeps the value that it has in case.hpp.
+// Bytes are numbers or texts such as "64K". A missing field keeps its default of case.hpp.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -40,14 +40,15 @@ struct suite_options {
 };
 
 // The suite `name_or_path`: a built-in one, or a TOML file if it ends in .toml or has a slash. Throws pmlab::error that
-// names file, line and key: unknown name, file or key, a value that a field cannot have, fields that exclude each other.
+// names file, line and key: unknown name, file or key, a value that a field cannot have, fields that exclude each
+// other.
 [[nodiscard]] suite load_suite(std::string_view name_or_path, const suite_options& options = {});
 
 // As `load_suite`, from text; `file` names it in errors.
 [[nodiscard]] suite parse_suite(std::string_view text, std::string_view file, const suite_options& options = {});
 
 // Keeps the cases whose name has a match of the regular expression (ECMAScript, not anchored). Throws pmlab::error for
-// what is no regular expression, and if no case is left.
+// an invalid regular expression, and if no case is left.
 void filter_cases(suite& s, const std::string& expression);
 
 [[nodiscard]] std::vector<std::string_view> suite_names();

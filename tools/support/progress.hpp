@@ -1,4 +1,4 @@
-// What the user sees while a run goes on: where it is, and how long it will still take.
+// The progress line of a run: its position, and the time left.
 #pragma once
 
 #include "tools/support/ticker.hpp"
@@ -24,7 +24,7 @@ class progress {
   progress& operator=(const progress&) = delete;
   ~progress() { clear(); }
 
-  // Quiet if asked; otherwise by what stderr is.
+  // Quiet if requested; otherwise by the kind of stderr.
   [[nodiscard]] static style style_of_stderr(bool quiet);
 
   // While it lives, the line moves by itself. Afterwards it is gone.

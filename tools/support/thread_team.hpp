@@ -12,7 +12,7 @@
 
 namespace pmlab::bench {
 
-// CPUs that this process may use, in the order in which threads should take them: one node after the other, the first
+// CPUs that this process may use, in the order in which threads should use them: one node after the other, the first
 // hardware thread of every core of a node before the second ones.
 [[nodiscard]] std::vector<int> usable_cpus();
 

@@ -11,7 +11,7 @@ class Missing(Exception):
 
 
 class NotApplicable(Exception):
-    """This memory or machine does not have what the case needs."""
+    """This memory or machine lacks a requirement of the case."""
 
 
 class Uncounted(Exception):

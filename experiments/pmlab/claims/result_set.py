@@ -21,7 +21,7 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which says nothing about the device."""
+    """Without the path of a pool, which is not a property of the device."""
     medium = document["machine"].get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 

@@ -43,7 +43,7 @@ class Target:
 
 
 def plain(run):
-    """Runs whose times mean what they say."""
+    """Runs whose times are meaningful."""
     return not run.medium.startswith(("counted", "emulated", "simulated"))
 
 

@@ -35,13 +35,13 @@ class Manifest:
         """Of a new run. `load`: of the machine before it."""
         return cls(folder, {
             "schema": _SCHEMA, "kind": "results", "title": f"{scale} results",
-            "about": f"What `pmlab run --scale {scale}` measured.", "scale": scale, "command": command,
+            "about": f"The results of `pmlab run --scale {scale}`.", "scale": scale, "command": command,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "",
             "machine": machine, "load": load, "experiments": [], "runs": []})
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """Of the run whose folder this is. Raises Failure: what is there is no manifest, or of another scale."""
+        """Of the run whose folder this is. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))

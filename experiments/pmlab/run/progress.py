@@ -9,7 +9,8 @@ _ERASE = "\r\033[K"
 
 
 class Progress:
-    """On stderr. `quiet`: failures and warnings only. `moves`: it is a terminal, and its last line is kept up to date."""
+    """On stderr. `quiet`: failures and warnings only. `moves`: it is a terminal, with a last line that is kept up to
+    date."""
 
     def __init__(self, quiet=False, stream=None):
         self._stream = stream or sys.stderr

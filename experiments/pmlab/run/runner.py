@@ -73,7 +73,7 @@ def _open_folder(settings):
     used = (folder / "raw").exists() or (folder / "manifest.json").exists()
     if used and not settings.resume:
         raise Failure(f"{folder} holds results already",
-                      "give --out another folder, or --resume to go on with what is missing")
+                      "give --out another folder, or --resume to run the missing cells")
     try:
         (folder / "raw").mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -107,10 +107,10 @@ class Runner:
     def run(self):
         """Runs all cells and goes on after one that fails. Simulated and counted cells come first, `jobs` of them at a
         time, since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted:
-        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the manifest
-        cannot be written."""
+        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
+        manifest cannot be written."""
         if self._summary.kept:
-            self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
+            self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
             return self._summary
         if self._alone:
@@ -129,7 +129,8 @@ class Runner:
             self.manifest.pools = ""
             self.manifest.write()
             if processes.stopped():
-                raise Interrupted(processes.stopped(), f"interrupted; the finished cells are in {self._settings.folder}",
+                raise Interrupted(processes.stopped(),
+                                  f"interrupted; the finished cells are in {self._settings.folder}",
                                   "give --resume to go on")
         return self._summary
 

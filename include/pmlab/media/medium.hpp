@@ -78,8 +78,8 @@ struct optional_parts {
   bool varying_durability = false;  // is_durable(): only some objects of this class are; `durable` is then true
 };
 
-// How an index sizes what it has beside its entries, on a medium that says so (`static constexpr index_sizes sizes`). The
-// defaults are for millions of entries and many threads.
+// The sizes of an index's structures beside its entries, on a medium that defines them (`static constexpr index_sizes
+// sizes`). The defaults are for millions of entries and many threads.
 struct index_sizes {
   // Version locks that the objects of an index share; a power of two. 0: as many as the index usually has.
   std::size_t lock_stripes = 0;
@@ -87,14 +87,14 @@ struct index_sizes {
   bool small_slabs = false;
   // A retired block is reused as soon as no reader can hold it, not when a batch of them is full.
   bool reclaims_at_once = false;
-  // Free leaves are kept in reserve, so that a group of them is not given back and made again.
+  // Free leaves are kept in reserve, so that a group of them is not freed and allocated again.
   bool keeps_reserve = true;
   // Recovery uses all threads of `sync::recovery_threads`; else the calling thread alone.
   bool recovers_in_parallel = true;
 };
 
-// For media on which an index is opened thousands of times, each for a history of a few operations. These must meet: in a
-// lock, and in memory that is used again.
+// For media on which an index is opened thousands of times, each for a history of a few operations. These must meet: in
+// a lock, and in memory that is used again.
 [[nodiscard]] constexpr index_sizes sizes_for_short_histories(std::size_t lock_stripes) noexcept {
   return {lock_stripes, true, true, false, false};
 }

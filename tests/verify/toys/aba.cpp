@@ -1,4 +1,4 @@
-// A toy: a lock-free stack whose head has no tag, so that a node may come back while somebody takes it.
+// A toy: a lock-free stack whose head has no tag, so that a node may be pushed again while another thread pops it.
 #include "slot_map.hpp"
 
 #include "checker/verify/register_subject.hpp"
@@ -8,7 +8,7 @@
 namespace pmlab::toys {
 namespace {
 
-// Values lie in cells of the map; which cells are free, a stack in DRAM says.
+// Values lie in cells of the map; a stack in DRAM holds the free cells.
 template <media::medium Medium>
 class rules : public plain_rules<Medium> {
  public:

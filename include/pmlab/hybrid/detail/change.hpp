@@ -17,7 +17,7 @@ struct change {
 };
 
 // A writer reserves its position before it changes the primary, and publishes the change afterwards. So a thread that has
-// seen a change in the primary finds its position already reserved: `reserved` then tells how far the replica must get.
+// seen a change in the primary finds its position already reserved: `reserved` is then the position that the replica must reach.
 using change_queue = sync::bounded_queue<change>;
 
 }  // namespace pmlab::hybrid::detail
