@@ -1,5 +1,5 @@
-// Sessions of a web site, in a pool of persistent memory: a hash table (CCEH) from a session's name to what is known of
-// it and until when. What was answered is there after a restart, and after a crash.
+// Sessions of a web site, in a pool of persistent memory: a hash table (CCEH) from a session's name to its data and
+// expiry. Every acknowledged change is present after a restart, and after a crash.
 //
 //   session_store POOL put NAME SECONDS DATA   keeps DATA for so long
 //   session_store POOL get NAME                the data, or "none" if there is no such session any more

@@ -126,7 +126,7 @@ class Run(ProgramTest):
             self.raw(name)
         self.experiment(slow.replace('"1000"', '"2"'))
         done = self.run_it(path, "--resume")
-        self.assertIn("are there already", done.stderr)
+        self.assertIn("have results", done.stderr)
         after = {r["name"]: r for r in self.manifest()["runs"]}
         for name, run in before.items():
             if "1000" not in name:

@@ -38,7 +38,7 @@ extern "C" void stores_alone(pmlab::media::dram& /*medium*/, two_lines& entry, s
   entry.words[key].store(new_key, std::memory_order_release);
 }
 
-// What the test must be able to see.
+// Code that the test must detect.
 extern "C" void stores_persisted_on_pm(pmlab::media::dram& /*medium*/, two_lines& entry, std::uint64_t new_key,
                                        std::uint64_t new_value) {
   entry.words[value].store(new_value, std::memory_order_release);

@@ -1,4 +1,4 @@
-// What an index persists with: objects, not pointers to them, and whole ranges.
+// Persisting: objects, not pointers to them, and whole ranges.
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>

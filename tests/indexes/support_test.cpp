@@ -1,4 +1,4 @@
-// Tests of the tests: the checkers accept what is right, and detect errors.
+// Tests of the tests: the checkers accept correct histories, and detect errors.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/medium.hpp>
@@ -47,7 +47,7 @@ event found(key_state got, std::uint64_t called, std::uint64_t returned) {
 TEST(linearizability, right_histories_are_accepted) {
   EXPECT_EQ(why_not_linearizable({}, {}), "");
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::inserted, 1, 2), found(5, 3, 4)}, {}), "");
-  // Concurrent: the find may come before the insert.
+  // Concurrent: the find may be ordered before the insert.
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::inserted, 1, 9), found({}, 3, 4)}, {}), "");
   // Of two concurrent inserts, the one that was called later may win.
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::exists, 1, 9),
@@ -74,7 +74,7 @@ TEST(linearizability, wrong_histories_are_noticed) {
             "");
   // A value from nowhere.
   EXPECT_NE(why_not_linearizable({changed(action::insert, 5, outcome::inserted, 1, 9), found(6, 3, 4)}, {}), "");
-  // A deleted key comes back.
+  // A deleted key reappears.
   EXPECT_NE(
       why_not_linearizable({changed(action::erase, 0, outcome::erased, 1, 2), found({}, 3, 4), found(5, 5, 6)}, 5), "");
   // A stale read after a newer one.

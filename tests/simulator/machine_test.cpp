@@ -1,5 +1,5 @@
-// The simulated machine runs what programs are made of: threads, locks, waits, thread-local storage, other people's
-// containers; it replays; and it notices what must not happen. This program is simulated itself.
+// The simulated machine runs the parts of programs: threads, locks, waits, thread-local storage, third-party
+// containers; it replays; and it detects errors. This program is simulated itself.
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/verify/schedules.hpp"
@@ -54,7 +54,7 @@ void in_threads(unsigned count, Work&& work) {
   for (std::thread& t : threads) t.join();
 }
 
-// A clock that stands still and notes prefetches. The machine calls it, and must not see what it does.
+// A clock that stands still and records prefetches. The machine calls it, and must not observe its accesses.
 class prefetch_notes final : public timing {
  public:
   bool is_private(unsigned, std::uintptr_t, std::size_t, access_kind) override { return true; }
@@ -320,7 +320,7 @@ TEST(machine, the_same_seed_makes_the_same_accesses) {
   EXPECT_GT(different.size(), 1U);
 }
 
-// What ends the process runs in one of its own.
+// Tests that end the process run in a child process.
 TEST(machine_death, a_deadlock_is_reported_with_the_place_of_each_thread) {
   const auto deadlock = [] {
     for (std::uint64_t seed = 1; seed < 200; ++seed)

@@ -1,4 +1,4 @@
-// Memory that can crash: a medium that knows what is durable, and from which every image that a power failure may
+// Memory that can crash: a medium that tracks durability, and from which every image that a power failure may
 // leave behind can be taken.
 //
 // The area is flat and position-independent; an image is opened in another crash_medium, at another address. What is
@@ -189,7 +189,7 @@ class crash_medium {
                              [this](const media::root_entry& entry) { media::persist(*this, entry); });
   }
 
-  // What blocks were asked for, without rounding and gaps: comparable with an index's own count to the byte.
+  // The requested bytes of blocks, without rounding and gaps: comparable with an index's own count to the byte.
   [[nodiscard]] media::usage used() const {
     std::uint64_t bytes = 0;
     for (const auto& [offset, size] : *blocks_) bytes += size;
@@ -211,7 +211,7 @@ class crash_medium {
     at_crash_point_ = nullptr;
   }
 
-  // A crash point between two operations: what was answered so far must survive from here.
+  // A crash point between two operations: results returned so far must survive from here.
   void event() noexcept {
     if (!tracking_) return;
     {
@@ -233,10 +233,10 @@ class crash_medium {
     return lines;
   }
 
-  // Changes when what is certain changes: two images with one number and equal choices are equal.
+  // Changes when the persisted content changes: two images with one number and equal choices are equal.
   [[nodiscard]] std::uint64_t certain_version() const noexcept { return certain_version_; }
 
-  // Makes this medium what a crash of `crashed` may leave: `choice[i]` is the content of the i-th uncertain line.
+  // Replaces the content by an image of a crash of `crashed`: `choice[i]` is the content of the i-th unpersisted line.
   void restore(const crash_medium& crashed, std::span<const std::size_t> choice) {
     stop_tracking();
     histories_.clear();
@@ -245,7 +245,7 @@ class crash_medium {
     misuse_.clear();
     blocks_ = crashed.blocks_;
     lowest_places_.clear();
-    // What this medium held above the image is no more part of it: blocks there count as never used again.
+    // Content of this medium above the image is dropped: blocks there count as never used again.
     end_ = crashed.end_;
     std::memcpy(working_.at(null_bytes), crashed.durable_.at(null_bytes), end_ - null_bytes);
     std::size_t line = 0;
@@ -260,7 +260,7 @@ class crash_medium {
   void hide() const noexcept { ::mprotect(working_.at(null_bytes), end_page() - null_bytes, PROT_NONE); }
   void show() const noexcept { ::mprotect(working_.at(null_bytes), end_page() - null_bytes, PROT_READ | PROT_WRITE); }
 
-  // What the allocator was asked for and should not have been: blocks released twice, with a wrong size, ...
+  // Invalid calls of the allocator: blocks released twice, with a wrong size, ...
   [[nodiscard]] const std::vector<std::string>& misuses() const noexcept { return misuse_; }
 
  private:
@@ -289,7 +289,7 @@ class crash_medium {
   // The lowest place for `bytes` between live and reserved blocks; 0: none.
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     alignment = std::max(alignment, media::cache_line_bytes);
-    // No place below the last one of this kind, unless something was given back since.
+    // No place below the last one of this kind, unless a block was freed since.
     std::size_t& lowest = lowest_places_.try_emplace({bytes, alignment}, first_block).first->second;
     std::size_t offset = round_up(lowest, alignment);
     auto live = first_that_ends_above(*blocks_, lowest);
@@ -353,7 +353,7 @@ class crash_medium {
     return *blocks_;
   }
 
-  // The store comes after all others of this thread to its line, so that a line that has it has them too.
+  // This store is ordered after all others of this thread to its line, so a line that has it has them too.
   void store_durably(std::atomic<std::uint64_t>& word, std::uint64_t value) {
     word.store(value, std::memory_order_release);
     if (!tracking_) return;
@@ -404,7 +404,7 @@ class crash_medium {
   void misuse(std::string what) { misuse_.push_back(std::move(what)); }
 
   std::size_t area_bytes_;
-  detail::mapping working_;   // what loads and stores see
+  detail::mapping working_;   // the content seen by loads and stores
   detail::mapping durable_;   // the oldest content that each line may have after a crash
   detail::mapping observed_;  // the working memory at the last event
   std::size_t end_ = 0;       // blocks were never above
@@ -417,7 +417,7 @@ class crash_medium {
   std::function<void()> at_crash_point_;
   bool tracking_ = false;
   std::thread::id tracked_;  // the thread whose events are crash points
-  std::mutex mutex_;         // what flush, fence and event keep
+  std::mutex mutex_;         // state of flush, fence and event
   std::uint64_t events_ = 0;
   std::uint64_t certain_version_ = 0;
 };

@@ -3,7 +3,7 @@
 // A seeded sequence of operations runs on an index in a tracked medium. At each of its crash points, images are made
 // (all of them where there are few, otherwise the telling ones and some at random), opened at another address, and
 // judged: check() passes; every answered operation is there; the one under way wholly or not at all; every way of
-// reading agrees; every allocated block belongs to the index; and the index goes on working.
+// reading agrees; every allocated block belongs to the index; and the index remains usable.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -120,11 +120,11 @@ inline std::uint64_t strikes_of(const mutant_medium& medium) noexcept { return m
 inline std::uint64_t chances_of(const crash_medium& /*medium*/) noexcept { return 0; }
 inline std::uint64_t chances_of(const mutant_medium& medium) noexcept { return medium.chances(); }
 
-// What was promised when the crash came.
+// The results returned before the crash.
 struct promise {
   const contents& answered;
   std::optional<step> under_way;
-  std::optional<key_state> read;  // what a reader was answered about the key under way
+  std::optional<key_state> read;  // a reader's result for the key under way
 };
 
 }  // namespace detail
@@ -191,7 +191,7 @@ class crash_scenario {
     return steps;
   }
 
-  // A run without crashes, which tells the steps that allocate or release; and so at which steps to look.
+  // A run without crashes, which finds the steps that allocate or release; and so the steps to examine.
   void find_changes_of_shape(const std::vector<step>& steps) {
     changes_shape_.assign(steps.size(), false);
     wanted_.assign(steps.size(), !options_.only_around_changes_of_shape);
@@ -246,7 +246,7 @@ class crash_scenario {
                    });
   }
 
-  // What another thread is answered about the key under way; nothing if it has to wait for the operation's end.
+  // The result of another thread for the key under way; nothing if it must wait for the operation's end.
   std::optional<key_state> read_under_way() {
     struct shared {
       std::atomic<bool> answered{false};
@@ -268,7 +268,7 @@ class crash_scenario {
     return box->found;
   }
 
-  // The same image again, with the same promises, has nothing new to say.
+  // The same image again, with the same history, needs no second check.
   bool is_new(const std::vector<std::size_t>& choice) {
     std::uint64_t hash = machine_->certain_version() * golden_ratio + model_changes();
     for (const std::size_t c : choice) hash = (hash ^ c) * 0x100000001b3U + (hash >> 29);
@@ -298,7 +298,7 @@ class crash_scenario {
     crashed.show();
   }
 
-  // Opens what is in `medium` and holds it against `promised`.
+  // Opens the image in `medium` and checks it against `promised`.
   void judge(crash_medium& medium, const detail::promise& promised, const std::string& when) {
     try {
       auto index = Recovered::open(medium);

@@ -16,7 +16,7 @@
 
 namespace pmlab::tests {
 
-// From construction until `verdict`, what crashes may leave of `machine` is judged at each of its events.
+// From construction until `verdict`, the crash images of `machine` are checked at each of its events.
 class judged_images {
  public:
   // `judge(image)` opens a medium that holds an image, and returns the violation; "": none. An error that leaves

@@ -1,4 +1,4 @@
-// What subcommands share.
+// Shared by the subcommands.
 #include "tools/cli/command.hpp"
 #include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
-// The folder of the Python package: PREFIX/share/pmlab/experiments for PREFIX/bin/pmlab, or that of the source tree that
-// this program was built from.
+// The folder of the Python package: PREFIX/share/pmlab/experiments for PREFIX/bin/pmlab, or that of the source tree
+// that this program was built from.
 fs::path package_folder() {
   const fs::path prefix = this_program().parent_path().parent_path();
   for (const fs::path& folder : {prefix / "share/pmlab/experiments", fs::path(PMLAB_SOURCE_TREE) / "experiments"}) {
@@ -44,7 +44,7 @@ std::vector<std::string> pythons() {
   return {"/usr/bin/python3", "python3"};
 }
 
-// In front of what the user has there.
+// In front of the user's own path.
 void add_to_python_path(const fs::path& folder) {
   const char* const before = std::getenv("PYTHONPATH");
   const std::string more = before == nullptr || *before == '\0' ? std::string() : ":" + std::string(before);
@@ -54,7 +54,7 @@ void add_to_python_path(const fs::path& folder) {
 void set_environment() {
   add_to_python_path(package_folder());
   ::setenv("PMLAB_PROGRAM", this_program().c_str(), 1);
-  // Otherwise a file of the current folder, such as a json.py, would be taken for a module.
+  // Otherwise a file of the current folder, such as a json.py, would be imported as a module.
   ::setenv("PYTHONSAFEPATH", "1", 1);
 }
 
@@ -63,7 +63,7 @@ void set_environment() {
   int number = ENOENT;
   std::string missing;
   for (const std::string& python : pythons()) {
-    // -B: the package may lie where nothing is to be written.
+    // -B: the package may be in a read-only folder.
     std::vector<std::string> words = {python, "-B", "-m", "pmlab"};
     words.insert(words.end(), given.begin(), given.end());
     std::vector<char*> pointers;
@@ -100,8 +100,8 @@ bool add_described(CLI::App& program, const std::string& line) {
 
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
-  for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and judges the claims from what they show"},
-                                   std::pair{"claims", "Measures and judges what is claimed of persistent memory"},
+  for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and decides the claims from their results"},
+                                   std::pair{"claims", "Measures and decides published claims about persistent memory"},
                                    std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();

@@ -1,4 +1,4 @@
-"""`pmlab run`: reads the command line, runs the experiments, and judges the claims from what they left."""
+"""`pmlab run`: reads the command line, runs the experiments, and decides the claims from their results."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from .experiment import SCALES, experiment_names, load_experiment
 from .plan import plan
 from .runner import Runner, RunSettings
 
-_DESCRIPTION = "Runs experiments, and judges the claims from what they show"
+_DESCRIPTION = "Runs experiments, and decides the claims from their results"
 _EXAMPLES = """\
 examples:
   pmlab run --scale quick --out results/mine && pmlab report results/mine
@@ -31,7 +31,7 @@ def command_line():
     parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
-                        help="go on in a folder: keep what this build measured with the same arguments")
+                        help="continue in a folder: keep the results of this build with the same arguments")
     parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
     parser.add_argument("--dry-run", action="store_true", help="show each cell's command, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -120,7 +120,7 @@ def main(words):
             print(f"{cell.name}: {shell_form(cell.words)}")
         return errors.SUCCESS
     if not given.out:
-        raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to see what would be run")
+        raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to list the commands")
     folder, pools = Path(given.out), _pools_folder(given.pools)
     _check_pools(pools, cells)
     machine, command = told["machine"], shell_form(["run", *words])

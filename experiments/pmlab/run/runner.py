@@ -110,7 +110,7 @@ class Runner:
         SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
         manifest cannot be written."""
         if self._summary.kept:
-            self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
+            self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
             return self._summary
         if self._alone:

@@ -136,7 +136,7 @@ struct child_end {
   }
 };
 
-// Where the stderr of work in a child process goes: libraries print there before they abort.
+// The stderr of work in a child process: libraries print there before they abort.
 enum class child_stderr : std::uint8_t { lost, kept };
 
 namespace detail {

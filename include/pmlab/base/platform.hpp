@@ -1,4 +1,4 @@
-// Facts of the machine that a program is built for. Headers of the library that depend on one ask here.
+// Facts of the target platform, for headers of the library that depend on one.
 //
 // A build for another machine defines PMLAB_PLATFORM_HEADER: the name of a header that states all of these facts of that
 // machine, and takes the place of the statements below.

@@ -124,7 +124,7 @@ class attached_medium {
 
   // Operations of `behind`, which outlives this.
   explicit attached_medium(any_medium& behind) : behind_(behind) {}
-  // The medium that this one stands for.
+  // The medium that this one forwards to.
   [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
 
   class publication {

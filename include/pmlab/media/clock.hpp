@@ -40,7 +40,7 @@ class real_time_clock {
     return clock;
   }
 
-  // May be taken before the loads that come before it are done.
+  // May be read before earlier loads have completed.
   [[nodiscard]] std::uint64_t now() const noexcept {
 #if defined(__x86_64__)
     if (uses_tsc_) return to_picoseconds(__rdtsc());
@@ -48,7 +48,7 @@ class real_time_clock {
     return since_start();
   }
 
-  // Taken after all loads that come before it.
+  // Read after all earlier loads have completed.
   [[nodiscard]] std::uint64_t now_after_loads() const noexcept {
 #if defined(__x86_64__)
     _mm_lfence();
@@ -56,7 +56,7 @@ class real_time_clock {
     return now();
   }
 
-  // True: the time-stamp counter; false: steady_clock, whose cost limits what can be emulated.
+  // True: the time-stamp counter; false: steady_clock, whose cost limits the emulation.
   [[nodiscard]] bool uses_tsc() const noexcept { return uses_tsc_; }
 
   // Ticks of the time-stamp counter per second; 0 where it is not used.
