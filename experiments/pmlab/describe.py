@@ -6,15 +6,21 @@
 import importlib
 
 
+def _text(action):
+    """ "FOLDER: folder for the results"; without a metavar the help itself begins with the values."""
+    if action.metavar:
+        value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
+        return f"{value}: {action.help}"
+    return action.help if ": " in action.help else action.help.replace("; ", ": ", 1)
+
+
 def _lines(command):
     for action in importlib.import_module(f"pmlab.{command}.command").command_line()._actions:
         if action.dest == "help":
             continue
         name = action.option_strings[-1] if action.option_strings else action.dest
         kind = "argument" if not action.option_strings else "flag" if action.nargs == 0 else "value"
-        value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
-        text = f"{value}: {action.help}" if value and kind == "value" else action.help
-        yield "\t".join((command, name, kind, text))
+        yield "\t".join((command, name, kind, _text(action) if kind != "flag" else action.help))
 
 
 def describe(commands):

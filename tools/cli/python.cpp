@@ -88,7 +88,7 @@ bool add_described(CLI::App& program, const std::string& line) {
   if (!std::getline(parts, text)) return false;
   CLI::App* const app = program.get_subcommand(command);
   if (kind == "flag")
-    app->add_flag(name, text);
+    app->add_flag(name, std::as_const(text));
   else
     app->add_option_function<std::string>(
            name, [](const std::string&) {}, text)

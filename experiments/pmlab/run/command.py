@@ -24,8 +24,8 @@ examples:
 def command_line():
     """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = arguments.Parser(prog="pmlab run", description=_DESCRIPTION, epilog=_EXAMPLES)
-    parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT",
-                        help="NAME | FILE.toml; all that come with pmlab if not given")
+    parser.add_argument("experiment", nargs="*", metavar="NAME | FILE.toml",
+                        help="experiments; all that come with pmlab if not given")
     parser.add_argument("--scale", default="quick",
                         help="smoke | quick | full: seconds, minutes, hours; quick if not given")
     parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
