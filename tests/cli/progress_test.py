@@ -5,31 +5,6 @@ from program import TERMINAL_WIDTH, ProgramTest, main, on_terminal
 
 ERASE = "\r\x1b[K"
 TIME_LEFT = r", about \d+ (s|min|h) left"
-<<<<<<< HEAD
-WIDTH = 80
-
-
-def on_terminal(*arguments):
-    """Status, standard output, and the lines on stderr for a terminal of 80 columns."""
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
-    with subprocess.Popen([PMLAB, *arguments], stdout=subprocess.PIPE, stderr=end, text=True) as program:
-        os.close(end)
-        shown = b""
-        while True:
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            shown += part
-        output = program.stdout.read()
-        status = program.wait(240)
-    os.close(terminal)
-    return status, output, shown.decode().split(ERASE)
-=======
->>>>>>> pyrun
 
 
 class Progress(ProgramTest):
