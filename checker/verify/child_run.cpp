@@ -17,6 +17,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -28,7 +30,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr int violated_status = 3;
 constexpr std::size_t text_bytes = std::size_t{64} << 10;
-constexpr unsigned patience_seconds = 5;
+// How long nothing may happen: computing, and waiting. A process that gets little of a busy machine computes slowly, so
+// the first is its own processor time.
+constexpr double computing_patience = 2;  // on_tick names both
+constexpr double waiting_patience = 5;
+constexpr double tick_seconds = 0.25;
 
 // Memory shared by child and parent.
 struct shared_board {
@@ -40,7 +46,18 @@ struct shared_board {
 
 shared_board* board = nullptr;
 std::uint64_t last_progress = 0;
+double processor_at_progress = 0;
 unsigned ticks_without_progress = 0;
+
+// Not by clock_gettime: the machine has a clock of its own.
+double processor_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
 
 [[noreturn]] void end_child(const std::string& what) {
   board->text.put(what);
@@ -98,11 +115,18 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 void on_tick(int /*signal*/, siginfo_t* /*info*/, void* context) {
   const std::uint64_t progress =
       board->counts.rounds + board->counts.crash.judged + simulator::the_machine().accesses();
-  ticks_without_progress = progress == last_progress ? ticks_without_progress + 1 : 0;
-  last_progress = progress;
-  if (ticks_without_progress >= patience_seconds)
-    end_child("hang: nothing has happened for " + std::to_string(patience_seconds) +
-              " s; a lock that a crash left held?" + where(program_counter(context)));
+  const double processor = processor_seconds();
+  if (progress != last_progress) {
+    last_progress = progress;
+    processor_at_progress = processor;
+    ticks_without_progress = 0;
+    return;
+  }
+  ++ticks_without_progress;
+  const bool computes = processor - processor_at_progress >= computing_patience;
+  if (!computes && ticks_without_progress * tick_seconds < waiting_patience) return;
+  end_child((computes ? "hang: 2 s of computing without progress" : "hang: 5 s without progress") +
+            std::string("; a lock that a crash left held?") + where(program_counter(context)));
 }
 
 void watch_over_child() {
@@ -118,8 +142,9 @@ void watch_over_child() {
   action.sa_sigaction = on_tick;
   action.sa_flags |= SA_RESTART;
   ::sigaction(SIGALRM, &action, nullptr);
-  const itimerval every_second{{1, 0}, {1, 0}};
-  ::setitimer(ITIMER_REAL, &every_second, nullptr);
+  constexpr timeval tick{0, static_cast<suseconds_t>(tick_seconds * 1e6)};
+  const itimerval every_tick{tick, tick};
+  ::setitimer(ITIMER_REAL, &every_tick, nullptr);
 }
 
 // The first round of a process does one-time work (statics, first uses of libraries), and so has other schedules than
@@ -136,6 +161,8 @@ void warm_up(round_runner& runner, round_options like) {
 }
 
 void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
+  // Rounds that are lost to their program would go on for the whole budget.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   watch_over_child();
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   const auto start = clock::now();
@@ -165,7 +192,7 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   board->counts = counts;
   std::fflush(nullptr);
   child_process child = child_process::forked([&] { run_rounds(kind, next, seconds); });
-  const auto deadline = clock::now() + std::chrono::duration<double>(seconds + 4 * patience_seconds);
+  const auto deadline = clock::now() + std::chrono::duration<double>(seconds + 4 * waiting_patience);
   bool killed = false;
   while (!child.ended()) {
     if (clock::now() > deadline && !killed) {

@@ -11,12 +11,15 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
 namespace {
 
-constexpr unsigned patience_seconds = 4;
+// As in child_run.cpp: how long a recovery may compute, and how long it may take.
+constexpr itimerval computing_patience{{}, {2, 0}};
+constexpr unsigned waiting_patience = 4;
 using child_text = shared_text<16384>;
 
 child_text& text_of_child() {
@@ -34,8 +37,9 @@ child_text& text_of_child() {
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
                   const std::function<std::string()>& recover) {
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
-  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) ::signal(fatal, SIG_DFL);
-  ::alarm(patience_seconds);
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
+  ::alarm(waiting_patience);
+  ::setitimer(ITIMER_PROF, &computing_patience, nullptr);
   std::string wrong;
   try {
     memory.crash(choice);
@@ -56,7 +60,8 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
   simulator::the_machine().as_first_thread(
       [&] { child = child_process::forked([&] { recover_from(memory, choice, recover); }); });
   const exit_reason reason = child->wait();
-  if (reason.signal == SIGALRM) return "recovery, or an operation after it, hangs: a lock that the crash left held?";
+  if (reason.signal == SIGALRM || reason.signal == SIGPROF)
+    return "recovery, or an operation after it, hangs: a lock that the crash left held?";
   if (reason.signal != 0)
     return std::string("recovery, or an operation after it, faults: ") + ::strsignal(reason.signal);
   if (reason.status != 0) return "recovery ends the process with status " + std::to_string(reason.status);

@@ -334,11 +334,12 @@ class FirstScreen(ReportCase):
     def test_undecided_claims_and_their_quantity(self):
         document = sample_memory.claims()
         document["claims"][0] |= {"id": "I1", "verdict": "undecided", "reason": "64 B: 1.40x to 2.60x of 5 repeats"}
-        document["claims"][0]["conditions"][0]["holds"] = None
+        document["claims"][0]["conditions"][0] |= {"holds": None, "spread": [1.4, 2.6], "n": 5}
         text = self.page({"claims": document})
         verdicts = text[text.index("<h2 id=verdicts>"):text.index("<h2 id=ran>")]
         self.assertIn("On indexes: 1 undecided.", verdicts)
-        self.assertRegex(verdicts, r"\?\xa0undecided</td>.*64 B: random over sequential: 2\.50x; must be at least 1\.50x")
+        self.assertRegex(verdicts, r"\?\xa0undecided</td>.*64 B: random over sequential: 2\.50x \(1\.40x to 2\.60x, n = 5\); must be at "
+                         r"least 1\.50x")
 
     def test_load_of_the_machine_is_warned_of(self):
         documents = {"run": sample_results.document([sample_results.result("cceh", "read")])}
