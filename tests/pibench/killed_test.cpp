@@ -1,5 +1,7 @@
-// A process that inserts through a library for PiBench is killed with SIGKILL: whatever was answered is in the pool
-// that the library opens next.
+// A process that inserts through a library for PiBench is killed with SIGKILL: every answered insert is in the pool that
+// the library opens next.
+#include <pmlab/base/child_process.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -18,7 +20,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <pmlab/base/child_process.hpp>
 #include "pibench/loaded.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -52,7 +52,6 @@ using arguments = std::vector<std::string>;
 // it begins, more than 1024.
 [[nodiscard]] std::vector<unsigned> thread_numbers(const std::string& list);
 
-[[nodiscard]] command add_doctor(CLI::App& program);
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);

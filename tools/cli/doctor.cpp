@@ -1,5 +1,5 @@
 // `pmlab doctor`: the capabilities of this machine, tested and not only read from the system.
-#include "tools/cli/command.hpp"
+#include "tools/cli/doctor.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/support/htm_probe.hpp"
 #include "tools/support/huge_page_probe.hpp"
@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -203,8 +204,13 @@ int examine() {
 }  // namespace
 
 command add_doctor(CLI::App& program) {
-  return {program.add_subcommand("doctor", "Says what this machine offers, and where to begin"),
-          [] { return examine(); }};
+  CLI::App* const app =
+      program.add_subcommand("doctor", "Says what this machine offers, or a path, and where to begin");
+  const auto path = std::make_shared<std::string>();
+  app->add_option("path", *path, "PATH of a pool, or of a folder or a device for pools: which media it can hold")
+      ->type_name("");
+  app->footer("  pmlab doctor\n  pmlab doctor /mnt/pmem/my.pool");
+  return {app, [path, app] { return app->count("path") == 0 ? examine() : examine_path(*path); }};
 }
 
 }  // namespace pmlab::cli

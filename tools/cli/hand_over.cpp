@@ -1,4 +1,6 @@
 // The program pmlab: hands simulated runs over to pmlab-simulated, which lies beside it.
+#include "tools/cli/completion.hpp"
+#include "tools/cli/doctor.hpp"
 #include "tools/cli/facts.hpp"
 #include "tools/cli/python.hpp"
 #include "tools/cli/simulated_program.hpp"
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/personality.h>
@@ -41,9 +44,12 @@ bool switch_randomisation_off() {
 void start_program(char** /*values*/) {}
 
 std::vector<command> own_commands(CLI::App& program, const arguments& given) {
-  std::vector<command> commands = add_python_commands(program, given);
+  std::vector<command> commands = {add_doctor(program)};
+  for (command& c : add_python_commands(program, given)) commands.push_back(std::move(c));
   commands.push_back(add_pool(program));
   commands.push_back(add_facts(program));
+  commands.push_back(add_completion(program));
+  commands.push_back(add_manual(program));
   return commands;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/support/build_info.hpp"
+#include "tools/support/colour.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 
@@ -23,7 +24,8 @@ namespace pmlab::cli {
 namespace {
 
 int complain(std::string_view problem, int status) {
-  fmt::print(stderr, "pmlab: error: {}\n", problem);
+  const std::string who = "pmlab: error:";
+  fmt::print(stderr, "{} {}\n", shows_colours(stderr) ? reddened(who, who) : who, problem);
   return status;
 }
 
@@ -99,8 +101,7 @@ int run(const arguments& typed) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  std::vector<command> commands = {add_doctor(program),           add_list(program),
-                                   add_bench(program, given),     add_microbench(program, given),
+  std::vector<command> commands = {add_list(program), add_bench(program, given), add_microbench(program, given),
                                    add_calibrate(program, given), add_verify(program, given)};
   for (command& more : own_commands(program, given)) commands.push_back(std::move(more));
   try {

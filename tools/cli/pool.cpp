@@ -11,6 +11,7 @@
 #include "tools/support/output_file.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/read_file.hpp"
+#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <cmath>
@@ -95,6 +96,7 @@ int dump(const given_options& given) {
   // With the permissions of a pool.
   constexpr mode_t mode = 0600;
   output_file output(output_of(given), mode);
+  const removed_on_interrupt doomed(output.unfinished());
   for (const pool::root& r : pool::chosen_roots(all, given.roots)) {
     const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
     if (!read.problem.empty()) throw error(read.problem, {});
