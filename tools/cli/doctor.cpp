@@ -205,7 +205,7 @@ int examine() {
 
 command add_doctor(CLI::App& program) {
   CLI::App* const app =
-      program.add_subcommand("doctor", "Says what this machine offers, or a path, and where to begin");
+      program.add_subcommand("doctor", "Tests this machine, or a path for pools, and advises where to begin");
   const auto path = std::make_shared<std::string>();
   app->add_option("path", *path, "PATH of a pool, or of a folder or a device for pools: which media it can hold")
       ->type_name("");
