@@ -58,7 +58,7 @@ class session_store {
  private:
   using index = strings::string_index<pmem, pmlab::indexes::cceh<pmem>, strings::blob_values>;
 
-  // Seconds since 1970: a clock that goes on while the program does not run.
+  // Seconds since 1970: a clock that runs while the program does not.
   static std::uint64_t now() {
     const auto since = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(since).count());

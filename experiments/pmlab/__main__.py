@@ -9,13 +9,18 @@ import signal
 import sys
 
 from . import errors, processes
+from .describe import describe
 from .spelling import nearest
 
 COMMANDS = ("run", "claims", "report")
 
 
 def _complain(problem):
-    print(f"pmlab: error: {problem}", file=sys.stderr)
+    label = "pmlab: error:"
+    # As the C++ commands: https://no-color.org.
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb"):
+        label = f"\033[1;31m{label}\033[0m"
+    print(f"{label} {problem}", file=sys.stderr)
 
 
 def _dispatch(arguments):
@@ -25,6 +30,8 @@ def _dispatch(arguments):
     if not arguments:
         raise errors.Failure("no command was given", f"give one of {', '.join(COMMANDS)}")
     command, *rest = arguments
+    if command == "describe":
+        return describe(COMMANDS)
     if command not in COMMANDS:
         raise errors.Failure(f"there is no command '{command}'", f"did you mean {nearest(command, COMMANDS)}?")
     return importlib.import_module(f"pmlab.{command}.command").main(rest)

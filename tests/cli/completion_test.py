@@ -40,6 +40,12 @@ class Completion(ProgramTest):
         self.assertEqual(self.completed("pmlab bench --emul"), ["--emulation-scale"])
         self.assertEqual(self.completed("pmlab pool info --js"), ["--json"])
 
+    def test_commands_that_are_python(self):
+        self.assertEqual(self.completed("pmlab run --sc"), ["--scale"])
+        self.assertEqual(self.completed("pmlab run --scale sm"), ["smoke"])
+        self.assertEqual(self.completed("pmlab claims --fr"), ["--from"])
+        self.assertEqual(self.completed("pmlab report --head"), ["--headline"])
+
     def test_values(self):
         self.assertEqual(self.completed("pmlab bench --index cc"), ["cceh"])
         self.assertEqual(self.completed("pmlab bench --index cceh,fast"), ["cceh,fast_fair"])
@@ -60,7 +66,8 @@ class Completion(ProgramTest):
 
     def test_the_manual_page_has_all_commands_and_options(self):
         page = self.assert_works("man").stdout.replace("\\-", "-")
-        for name in ("pmlab bench", "pmlab pool repair", "pmlab run", "--emulation-scale", "--budget", "NO_COLOR"):
+        for name in ("pmlab bench", "pmlab pool repair", "pmlab run", "--emulation-scale", "--budget", "--dry-run", "--headline",
+                     "NO_COLOR"):
             self.assertIn(name, page)
         path = self.write("pmlab.1", self.assert_works("man").stdout.encode())
         for tool in (["man", "--warnings", "-l", path], ["groff", "-man", "-ww", "-z", path]):

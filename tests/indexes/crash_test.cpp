@@ -40,7 +40,7 @@ class crash : public testing::Test {
     }
   }
 
-  // Enough entries that nodes split, segments split and directories double in the part that is looked at.
+  // Enough entries that nodes split, segments split and directories double in the part that is examined.
   static crash_options around_changes_of_shape(key_set keys) {
     crash_options options;
     options.keys = keys;

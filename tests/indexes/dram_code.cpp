@@ -1,4 +1,4 @@
-// Compiled, and looked at by dram_code_test.py: on DRAM, flush and fence are no instructions at all.
+// Compiled, and examined by dram_code_test.py: on DRAM, flush and fence are no instructions at all.
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/lines.hpp>

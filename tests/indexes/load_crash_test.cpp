@@ -53,7 +53,7 @@ class load_crash : public testing::Test {
     return images.verdict();
   }
 
-  // `answered`: so many entries are certain.
+  // `answered`: so many entries are persisted.
   std::string judge(crash_medium& image, const std::vector<entry>& entries, std::size_t answered) {
     auto index = recovered::open(image);
     std::size_t there = 0;

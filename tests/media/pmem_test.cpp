@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "support/child_process.hpp"
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -48,6 +49,7 @@ extern "C" int msync(void* start, std::size_t bytes, int flags) {
 namespace {
 
 using namespace pmlab;
+using tests::message_of;
 using pool = media::pmem;
 
 constexpr std::uint64_t pool_bytes = 32 << 20;
@@ -55,15 +57,6 @@ constexpr std::uint64_t pool_bytes = 32 << 20;
 class pmem_pool : public testing::Test {
  protected:
   [[nodiscard]] std::string path(const char* name = "pool") const { return folder_.file(name); }
-
-  static std::string message_of(const auto& call) {
-    try {
-      call();
-    } catch (const error& e) {
-      return e.what();
-    }
-    return "";
-  }
 
   tests::temporary_folder folder_;
 };

@@ -22,6 +22,11 @@ from pmlab.report import charts, names, style  # noqa: E402
 from pmlab.report.results import load  # noqa: E402
 
 
+def setUpModule():
+    # Subsets of TrueType fonts take a second for each page; tests/experiments/report_test.py has them.
+    style.matplotlib.rcParams["pdf.fonttype"] = 3
+
+
 def make_report(*arguments):
     """What the program does with `pmlab report`, in this process: starting a Python for each page takes longer than the page."""
     out, err = io.StringIO(), io.StringIO()

@@ -403,8 +403,8 @@ TEST(persistence, stores_are_durable_when_flushed_and_fenced) {
     EXPECT_EQ(durable[0], 3U);
     EXPECT_EQ(durable[1], 2U);
     EXPECT_EQ(durable[2], 0U) << "stored after the flush";
-    ASSERT_EQ(memory.uncertain().size(), 1U);
-    EXPECT_EQ(memory.log(memory.uncertain()[0]).stores.size(), 1U);
+    ASSERT_EQ(memory.unpersisted().size(), 1U);
+    EXPECT_EQ(memory.log(memory.unpersisted()[0]).stores.size(), 1U);
     EXPECT_EQ(memory.audit(), "");
   });
 }
@@ -427,7 +427,7 @@ TEST(persistence, plain_stores_and_copies_are_seen) {
     the_machine().settle();
     EXPECT_EQ(memory.audit(), "");
   });
-  EXPECT_EQ(memory.uncertain().size(), 3 + 3 + 1 + 1U);
+  EXPECT_EQ(memory.unpersisted().size(), 3 + 3 + 1 + 1U);
 }
 
 TEST(persistence, the_audit_finds_a_store_that_went_around_the_instrument) {
@@ -495,7 +495,7 @@ TEST(persistence, an_image_is_any_prefix_of_each_line) {
     words[0].store(1);
     words[1].store(2);
     words[8].store(3);  // the next line
-    ASSERT_EQ(memory.uncertain().size(), 2U);
+    ASSERT_EQ(memory.unpersisted().size(), 2U);
     std::set<std::string> images;
     for (std::uint32_t first = 0; first <= 2; ++first)
       for (std::uint32_t second = 0; second <= 1; ++second) {

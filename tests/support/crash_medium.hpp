@@ -1,18 +1,17 @@
-// Memory that can crash: a medium that tracks durability, and from which every image that a power failure may
-// leave behind can be taken.
+// Crash-injecting medium: it tracks which stores are durable, and can produce every image that a power failure may
+// leave.
 //
-// The area is flat and position-independent; an image is opened in another crash_medium, at another address. What is
-// known of a line is its content at every event (flush, fence, commit), in the order in which it had them: since
-// stores to one line become durable in their order, each of these contents, from the last one that is certain to the
-// newest, is a possible one, independently of every other line. States between two events are not seen: the simulated
-// machine sees every store.
+// The area is flat and position-independent; an image is opened in another crash_medium, at another address. For each
+// line it records the content at every event (flush, fence, commit), in order: since stores to one line become durable
+// in their order, each of these contents, from the last persisted one to the newest, is possible, independently of
+// every other line. States between two events are not seen: the simulated machine sees every store.
 //
-//   4096 bytes that fault      offset 0 is null, and a null that is followed is noticed at once
+//   4096 unmapped bytes        offset 0 is null, and following a null crashes at once
 //   root_table
 //   blocks                     64 bytes apart at least, so that no block's flush saves its neighbour's line
 //
-// A block that was never used before holds garbage, durably: an index that forgets to write or to flush a field of a
-// new object reads that garbage after the crash.
+// A block that was never used before holds garbage, durably: if an index forgets to write or to flush a field of a new
+// object, recovery reads that garbage after the crash.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -69,8 +68,8 @@ class mapping {
 
 }  // namespace detail
 
-// A line whose content after a crash is not certain.
-struct uncertain_line {
+// A line whose content after a crash is not determined.
+struct unpersisted_line {
   std::size_t offset;    // of the line in the area
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
 };
@@ -141,7 +140,7 @@ class crash_medium {
     std::vector<pending_store> stores_;
   };
 
-  // Few: each run is short, and each image is looked at whole.
+  // Few: each run is short, and each image is checked completely.
   [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 4; }
 
   [[nodiscard]] std::string name() const { return "crash"; }
@@ -226,15 +225,15 @@ class crash_medium {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
   // In ascending order of address.
-  [[nodiscard]] std::vector<uncertain_line> uncertain_lines() const {
-    std::vector<uncertain_line> lines;
+  [[nodiscard]] std::vector<unpersisted_line> unpersisted_lines() const {
+    std::vector<unpersisted_line> lines;
     for (const auto& [offset, history] : histories_)
       if (history.contents.size() > 1) lines.push_back({offset, history.contents.size()});
     return lines;
   }
 
   // Changes when the persisted content changes: two images with one number and equal choices are equal.
-  [[nodiscard]] std::uint64_t certain_version() const noexcept { return certain_version_; }
+  [[nodiscard]] std::uint64_t persisted_version() const noexcept { return persisted_version_; }
 
   // Replaces the content by an image of a crash of `crashed`: `choice[i]` is the content of the i-th unpersisted line.
   void restore(const crash_medium& crashed, std::span<const std::size_t> choice) {
@@ -334,7 +333,7 @@ class crash_medium {
   void keep(const publication::extent& e) {
     reserved_.erase(e.offset);
     own_blocks().emplace(e.offset, e.bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void give_back(const publication::extent& e) {
@@ -344,7 +343,7 @@ class crash_medium {
                     (found == blocks_->end() ? ": no such block" : ": the block has another size"));
     own_blocks().erase(e.offset);
     lowest_places_.clear();
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Images share the table of the medium that they were taken from, until one of them changes it.
@@ -368,7 +367,7 @@ class crash_medium {
     h.contents.erase(h.contents.begin(), h.contents.begin() + static_cast<std::ptrdiff_t>(content - h.dropped));
     h.dropped = content;
     std::memcpy(durable_.at(offset), h.contents.front().data(), media::cache_line_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Finds the lines that changed since the last event.
@@ -398,7 +397,7 @@ class crash_medium {
     flushed_.clear();
     std::memcpy(durable_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
     std::memcpy(observed_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void misuse(std::string what) { misuse_.push_back(std::move(what)); }
@@ -411,7 +410,7 @@ class crash_medium {
   std::shared_ptr<block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> lowest_places_;  // of blocks of so many bytes, so aligned
-  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last certain
+  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last persisted
   std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;
   std::function<void()> at_crash_point_;
@@ -419,7 +418,7 @@ class crash_medium {
   std::thread::id tracked_;  // the thread whose events are crash points
   std::mutex mutex_;         // state of flush, fence and event
   std::uint64_t events_ = 0;
-  std::uint64_t certain_version_ = 0;
+  std::uint64_t persisted_version_ = 0;
 };
 
 static_assert(media::medium<crash_medium>);

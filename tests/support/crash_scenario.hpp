@@ -53,7 +53,7 @@ struct crash_options {
   std::size_t crash_recovery_one_in = 8;  // of the images: crash points inside `open`, too
   std::size_t images_in_all = 0;          // about so many, spread over the run; 0: no limit
   std::size_t read_one_in = 0;            // of the crash points: another thread asks for the key under way; 0: never
-  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not looked at
+  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not examined
 };
 
 struct crash_result {
@@ -77,10 +77,10 @@ struct crash_result {
 
 // Calls `visit(choice)` for contents of `lines` that a crash may leave: every combination if there are at most
 // `limit`, otherwise `limit` of them: all old, all new, one line behind, one line ahead, and mixes at random.
-inline void for_each_image(const std::vector<uncertain_line>& lines, std::size_t limit, random& source,
+inline void for_each_image(const std::vector<unpersisted_line>& lines, std::size_t limit, random& source,
                            const std::function<void(const std::vector<std::size_t>&)>& visit) {
   std::size_t combinations = 1;
-  for (const uncertain_line& line : lines) {
+  for (const unpersisted_line& line : lines) {
     combinations *= line.contents;
     if (combinations > limit) break;
   }
@@ -219,7 +219,7 @@ class crash_scenario {
                           (under_way_ ? ", during " + to_string(*under_way_) : "") + ": " + what;
   }
 
-  // As many images as the run's progress allows: the last operations are looked at as closely as the first.
+  // As many images as the run's progress allows: the last operations are examined as closely as the first.
   [[nodiscard]] bool ahead_of_budget() const {
     if (options_.images_in_all == 0) return false;
     const std::size_t done = operation_ + 1 - std::min(operation_ + 1, options_.preload);
@@ -239,7 +239,7 @@ class crash_scenario {
       if (!promised.read) return;
     }
     if (!waiting_readers_.empty()) return;
-    for_each_image(machine_->uncertain_lines(), options_.images_per_point, images_,
+    for_each_image(machine_->unpersisted_lines(), options_.images_per_point, images_,
                    [&](const std::vector<std::size_t>& choice) {
                      if (result_.violation.empty() && (promised.read || is_new(choice)))
                        examine(*machine_, choice, promised);
@@ -270,7 +270,7 @@ class crash_scenario {
 
   // The same image again, with the same history, needs no second check.
   bool is_new(const std::vector<std::size_t>& choice) {
-    std::uint64_t hash = machine_->certain_version() * golden_ratio + model_changes();
+    std::uint64_t hash = machine_->persisted_version() * golden_ratio + model_changes();
     for (const std::size_t c : choice) hash = (hash ^ c) * 0x100000001b3U + (hash >> 29);
     return seen_.insert(hash).second;
   }
@@ -284,7 +284,7 @@ class crash_scenario {
     if (crash_the_recovery)
       recovered_.track([&] {
         if (!result_.violation.empty()) return;
-        for_each_image(recovered_.uncertain_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
+        for_each_image(recovered_.unpersisted_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
           if (!result_.violation.empty()) return;
           ++result_.images;
           ++result_.images_of_recoveries;
@@ -357,7 +357,7 @@ class crash_scenario {
 
   crash_options options_;
   random source_;  // of the run
-  random images_;  // of everything else: the run is the same whatever is looked at
+  random images_;  // of everything else: the run does not depend on the examined images
   std::vector<std::uint64_t> keys_;
   crash_result result_;
   contents model_;
@@ -365,7 +365,7 @@ class crash_scenario {
   std::size_t operation_ = 0;
   std::size_t steps_ = 0;
   std::vector<bool> changes_shape_;  // by operation
-  std::vector<bool> wanted_;         // by operation: its crash points are looked at
+  std::vector<bool> wanted_;         // by operation: its crash points are examined
   RecordedMedium* medium_ = nullptr;
   crash_medium* machine_ = nullptr;
   std::function<key_state(std::uint64_t)> find_;  // in the index that is recorded

@@ -25,7 +25,7 @@ class judged_images {
   judged_images(crash_medium& machine, std::uint64_t seed, Judge judge) : machine_(machine), source_(seed) {
     machine_.track([this, judge = std::move(judge)] {
       constexpr std::size_t at_each_event = 6;
-      for_each_image(machine_.uncertain_lines(), at_each_event, source_, [&](const std::vector<std::size_t>& choice) {
+      for_each_image(machine_.unpersisted_lines(), at_each_event, source_, [&](const std::vector<std::size_t>& choice) {
         if (!violation_.empty()) return;
         ++images_;
         image_.restore(machine_, choice);

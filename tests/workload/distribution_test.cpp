@@ -1,5 +1,5 @@
 // Draws against exact probabilities, with fixed seeds: a test either always passes or always fails.
-#include "workload/message_of.hpp"
+#include "support/message_of.hpp"
 
 #include "tools/workload/distribution.hpp"
 

@@ -3,6 +3,7 @@
 #include "tools/bench/phase.hpp"
 #include "tools/catalogue/registry.hpp"
 #include "tools/cli/offered.hpp"
+#include "tools/cli/python.hpp"
 #include "tools/devices/profile_file.hpp"
 #include "tools/workload/distribution.hpp"
 #include "tools/workload/mix.hpp"
@@ -156,6 +157,7 @@ command add_completion(CLI::App& program) {
   app->add_option("shell", *shell, "bash | zsh | fish")->type_name("")->required();
   app->footer("  source <(pmlab completion bash)\n  pmlab completion fish | source");
   return {app, [shell, &program] {
+            describe_python_commands(program);
             fmt::print("{}", script_for(*shell, offered_by(program)));
             return success;
           }};

@@ -1,6 +1,7 @@
 // `pmlab man`: the manual page, in roff.
 #include "tools/cli/completion.hpp"
 #include "tools/cli/offered.hpp"
+#include "tools/cli/python.hpp"
 #include "tools/support/build_info.hpp"
 
 #include <cctype>
@@ -69,6 +70,7 @@ command add_manual(CLI::App& program) {
   CLI::App* const app = program.add_subcommand("man", "Prints the manual page");
   app->footer("  pmlab man | man -l -");
   return {app, [&program] {
+            describe_python_commands(program);
             fmt::print("{}", manual_of(program));
             return success;
           }};

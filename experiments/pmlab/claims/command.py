@@ -23,7 +23,8 @@ examples:
   pmlab claims --from results/quick I1 I2"""
 
 
-def _parser():
+def command_line():
+    """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = arguments.Parser(prog="pmlab claims", description=_DESCRIPTION, epilog=_EXAMPLES)
     add = parser.add_argument
     add("claims", nargs="*", metavar="CLAIM", help="only these: M1 M8 ...; all if not given")
@@ -168,7 +169,7 @@ def _judge_memory(given, chosen, command):
 
 def main(words):
     """Runs `pmlab claims WORDS`; its exit status."""
-    given = _parser().parse_args(words)
+    given = command_line().parse_args(words)
     command = shell_form(["claims", *words])
     chosen = _chosen_claims(given.claims)
     _check_options(given)

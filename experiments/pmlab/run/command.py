@@ -21,10 +21,11 @@ examples:
   pmlab run my-experiment.toml --out results/my --resume"""
 
 
-def _parser():
+def command_line():
+    """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = arguments.Parser(prog="pmlab run", description=_DESCRIPTION, epilog=_EXAMPLES)
-    parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT",
-                        help="NAME | FILE.toml; all that come with pmlab if not given")
+    parser.add_argument("experiment", nargs="*", metavar="NAME | FILE.toml",
+                        help="experiments; all that come with pmlab if not given")
     parser.add_argument("--scale", default="quick",
                         help="smoke | quick | full: seconds, minutes, hours; quick if not given")
     parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
@@ -104,7 +105,7 @@ def _tell(summary, folder):
 
 def main(words):
     """Runs `pmlab run WORDS`; its exit status."""
-    given = _parser().parse_args(words)
+    given = command_line().parse_args(words)
     _check_scale(given.scale)
     told = facts()
     experiments = _chosen_experiments(given.experiment, told["options"])

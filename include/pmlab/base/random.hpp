@@ -1,4 +1,5 @@
-// Random numbers whose sequence is the same for a seed on every machine, compiler and standard library. Not for secrets.
+// Random numbers whose sequence is the same for a seed on every machine, compiler and standard library. Not for
+// secrets.
 //
 // Thread safety of all of them: one generator per thread.
 #pragma once
@@ -70,7 +71,8 @@ class random_source {
   std::array<std::uint64_t, 4> state_;
 };
 
-// The xorshift64 sequence (Marsaglia): three shifts a number, never 0. For models of devices, which draw at every access.
+// The xorshift64 sequence (Marsaglia): three shifts a number, never 0. For models of devices, which draw at every
+// access.
 class xorshift64 {
  public:
   // From 1 to 2^64 - 1.

@@ -115,8 +115,8 @@ class erased_medium final : public any_medium {
 };
 
 // The same as a medium by itself. Always `durable`: superfluous flushes cost nothing in DRAM. The small numbers of
-// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use virtual
-// calls.
+// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use
+// virtual calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;

@@ -447,7 +447,7 @@ class skip_list {
 
   node* allocate() { return body_.nodes.allocate(slab_recovery()); }
 
-  // ---- moving: `n` is a node of a slab that is to be emptied ----
+  // ---- moving: `n` is a node of a slab that is being emptied ----
 
   void compact() noexcept {
     const auto shrink = [this] {

@@ -30,9 +30,9 @@ class virtual_time_clock {
   [[nodiscard]] double tsc_hz() const noexcept { return 0; }
 };
 
-// The clock of every other platform: picoseconds since the first use in this process. Reads the CPU's time-stamp counter if
-// that runs at a constant rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; otherwise
-// reads steady_clock. Thread-safe. The first use takes 20 ms.
+// The clock of every other platform: picoseconds since the first use in this process. Reads the CPU's time-stamp
+// counter if that runs at a constant rate in every power state ("invariant"), calibrated against
+// std::chrono::steady_clock; otherwise reads steady_clock. Thread-safe. The first use takes 20 ms.
 class real_time_clock {
  public:
   [[nodiscard]] static const real_time_clock& instance() {
