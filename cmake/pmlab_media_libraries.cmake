@@ -4,7 +4,7 @@
 #   pmlab::jemalloc  pmlab::pmlab + jemalloc and libnuma      (medium jemalloc_dram)
 #   pmlab::pmem      pmlab::pmlab + libpmemobj and libpmem    (medium pmem)
 #
-# Each exists only where what it needs is installed; pmlab_missing_for_NAME says what is not.
+# Each exists only if its dependencies are installed; pmlab_missing_for_NAME lists the missing ones.
 find_package(PkgConfig QUIET)
 
 # Sets `missing` to those of the pkg-config modules ARGN that are not there, and makes a target of each that is.
@@ -37,7 +37,7 @@ if(NOT PMLAB_PMEMOBJ_CPP_INCLUDE)
 endif()
 if(NOT pmlab_missing_for_pmem AND NOT TARGET pmlab::pmem)
   add_library(pmlab::pmem INTERFACE IMPORTED GLOBAL)
-  # Imported: the headers of others are those of the system, whose warnings nobody wants to see.
+  # Imported: headers of dependencies count as system headers, without warnings.
   target_include_directories(pmlab::pmem INTERFACE ${PMLAB_PMEMOBJ_CPP_INCLUDE})
   target_link_libraries(pmlab::pmem INTERFACE pmlab::pmlab PkgConfig::pmlab_libpmemobj PkgConfig::pmlab_libpmem)
 endif()

@@ -19,7 +19,7 @@ function(pmlab_instrument_flags when result)
   set(${result} "${flags}" PARENT_SCOPE)
 endfunction()
 
-# Names the state of the wrapper in every command, so that what it has assembled is built anew when it changes, by
+# Names the state of the wrapper in every command, so that its output is rebuilt when it changes, also by
 # build tools and compiler caches that know nothing of it.
 function(pmlab_instrument_state result)
   set(state "")

@@ -1,5 +1,5 @@
 // A cache in DRAM in front of a tree in a pool. Replays a log of accesses, as a key-value server might have kept it, and
-// says how much of it the cache answered.
+// prints the share of it that the cache answered.
 //
 //   cached_fast_fair POOL LOG [ENTRIES]
 //

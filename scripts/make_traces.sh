@@ -15,8 +15,8 @@
 #                      which needs Go
 #   --value-bytes N    length of the one field of a record; default: 8. pmlab does not read it: longer lines, no more
 #
-# The generator is fetched once, into $XDG_CACHE_HOME/pmlab or ~/.cache/pmlab. What it needs and is missing here is
-# installed from Debian's packages: with apt-get, as root or through sudo, without questions.
+# The generator is fetched once, into $XDG_CACHE_HOME/pmlab or ~/.cache/pmlab. Missing packages for it are installed
+# from Debian: with apt-get, as root or through sudo, without questions.
 #
 # Status: 0 all traces are there; 1 the generator could not be had or failed (named); 2 wrong usage.
 set -euo pipefail

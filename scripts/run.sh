@@ -1,14 +1,14 @@
 #!/bin/bash
 # Usage: scripts/run.sh [--quick|--full|--smoke] [--out DIR] [--resume] [--help]
 #
-# The main job: installs what is missing, builds, looks at the machine, runs all experiments, judges the claims, writes
+# The main job: installs missing packages, builds, looks at the machine, runs all experiments, judges the claims, writes
 # the report.
 #
 #   --quick     minutes (the default)
 #   --full      the sizes that the targets are stated for, hours
 #   --smoke     seconds: does everything work?
 #   --out DIR   where the results go; default: results/SCALE-DATE-TIME
-#   --resume    go on in DIR with what is missing there
+#   --resume    continue in DIR with the missing runs
 #
 # Pools are made below /dev/shm, or below PMLAB_POOLS: name the mount point of an fsdax device there to run on real
 # persistent memory. The experiments: docs/experiments.md.

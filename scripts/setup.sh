@@ -5,7 +5,7 @@
 # questions. When all are there it does nothing, so it is safe to run again.
 #
 #   --with-dev-tools   also clang, clang-format, clang-tidy, ccache, doxygen
-#   --check            installs nothing; says what is missing, status 1 if anything required is
+#   --check            installs nothing; lists missing packages, status 1 if anything required is
 #
 # libpmemobj-cpp-dev is not part of Debian 12. There it comes from release 11 of the mirror that this machine's apt
 # uses, checked with Debian's archive keyring, through an apt state of its own: no source is added to this machine.

@@ -1,8 +1,8 @@
-// What simulated code calls: the seam between a target built by `pmlab_simulate` and the machine that it runs on.
+// The functions that simulated code calls: the interface between a target built by `pmlab_simulate` and the machine.
 //
 // Compilers call the functions of -fsanitize=thread (machine/hooks.cpp); the assembler stubs, the wrapped memory
-// functions and the medium `simulated` call these. All of them may be called from any fiber; outside a run they do
-// nothing but what their names say. `caller` is where in the simulated code it happened, for reports.
+// functions and the medium `simulated` call these. All of them may be called from any fiber; outside a run they only
+// perform the named operation. `caller` is the address in the simulated code, for reports.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +16,29 @@ void pmlab_machine_flush(const void* address, unsigned instruction, const void* 
 // instruction: 0 sfence, 1 mfence. Waits for this thread's write-backs and non-temporal stores.
 void pmlab_machine_fence(unsigned instruction, const void* caller) noexcept;
 
-// Comes before a non-temporal store of `bytes` bytes.
+// Called before a non-temporal store of `bytes` bytes.
 void pmlab_machine_ntstore(void* address, std::size_t bytes, const void* caller) noexcept;
 
 // A prefetch of `bytes` bytes, in place of the instruction (instrument/prelude.h).
 void pmlab_machine_prefetch(const void* address, std::size_t bytes) noexcept;
 
-// Comes before a plain store, or load, that the compiler did not report.
+// Called before a plain store, or load, that the compiler did not report.
 void pmlab_machine_store(void* address, std::size_t bytes, const void* caller) noexcept;
 void pmlab_machine_load(const void* address, std::size_t bytes, const void* caller) noexcept;
 
-// Virtual time of the calling fiber, in picoseconds; 0 where no clock runs. media/clock.hpp, which knows nothing of a
+// Virtual time of the calling fiber, in picoseconds; 0 if no clock runs. media/clock.hpp, which must not depend on a
 // simulator, declares it too. NOLINTNEXTLINE(readability-redundant-declaration)
 std::uint64_t pmlab_machine_now() noexcept;
 
-// From begin to end, accesses of the calling fiber take virtual time; outside they are free. Nothing on other runs.
+// From begin to end, accesses of the calling fiber take virtual time; outside they are free. No effect in other runs.
 void pmlab_machine_begin_timing() noexcept;
 void pmlab_machine_end_timing() noexcept;
 
 // ---- the medium `simulated`: memories of the machine, by handles ----
 
-// `current`: the memory that the machine is told to watch, nullptr if there is none.
+// `current`: the memory that the machine observes, nullptr if there is none.
 void* pmlab_memory_current() noexcept;
-// A memory of its own, whose stores are not logged. nullptr: no room.
+// A separate memory, whose stores are not logged. nullptr: no space.
 void* pmlab_memory_make(std::size_t bytes) noexcept;
 void pmlab_memory_drop(void* memory) noexcept;
 void* pmlab_memory_start(const void* memory) noexcept;

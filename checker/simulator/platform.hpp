@@ -1,4 +1,4 @@
-// The facts of the simulated machine, for <pmlab/base/platform.hpp>, which says what each of them means.
+// The facts of the simulated machine, for <pmlab/base/platform.hpp>, which defines their meaning.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ extern "C" std::uint64_t pmlab_machine_now() noexcept;
 
 namespace pmlab::platform {
 
-// The machine would have to take their stores back.
+// The machine would have to undo their stores.
 inline constexpr bool may_have_transactions = false;
 // Simulated cores are not the kernel's.
 inline constexpr bool binds_threads = false;
@@ -16,7 +16,7 @@ inline constexpr bool binds_threads = false;
 inline constexpr bool has_huge_pages = false;
 // It reports accesses to freed blocks.
 inline constexpr bool watches_heap = true;
-// It sees atomic loads, and no vectors.
+// It observes atomic loads, and no vectors.
 inline constexpr bool watches_words = true;
 // Not as many as the host has cores: figures repeat on any host.
 inline constexpr unsigned recovery_threads = 2;

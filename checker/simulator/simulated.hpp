@@ -1,6 +1,6 @@
 // The medium `simulated`: persistent memory of the simulated machine.
 //
-// For code that is built by `pmlab_simulate`. Loads and stores are seen by the instrument; this medium adds the flushes,
+// For code that is built by `pmlab_simulate`. The instrument observes loads and stores; this medium adds the flushes,
 // fences and publications. Pointers are offsets, so that an image of a crash can be opened at another address.
 #pragma once
 
@@ -35,7 +35,7 @@ class simulated {
     start();
   }
 
-  // A new memory of its own, of at most `bytes` bytes, for runs that measure time on device profile `profile`.
+  // A new separate memory, of at most `bytes` bytes, for runs that measure time on device profile `profile`.
   simulated(std::string profile, std::size_t bytes)
       : profile_(std::move(profile)), memory_(pmlab_memory_make(bytes)), owned_(true) {
     if (memory_ == nullptr) throw error("no room for a simulated memory", "give a smaller size");
@@ -138,7 +138,7 @@ class simulated {
     bytes_ = pmlab_memory_bytes(memory_);
   }
 
-  // Announced as a whole already. Any call in here could be taken for the next event, and half a line for all of it.
+  // Announced as a whole already. A call in here could be mistaken for the next event, and half a line for all of it.
   __attribute__((no_sanitize("thread"))) static void copy_line(char* target, const char* source) noexcept {
     using word [[gnu::may_alias]] = std::uint64_t;
     const auto* const from = reinterpret_cast<const volatile word*>(source);

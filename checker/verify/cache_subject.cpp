@@ -22,7 +22,7 @@
 namespace pmlab::verify {
 namespace {
 
-// Times that say nothing, so that adaptive caches choose now this, now that; the same in every replay.
+// Arbitrary times, so that adaptive caches change their choice often; the same in every replay.
 std::atomic<std::uint64_t> ticks{0};
 std::uint64_t arbitrary_time() { return ticks.fetch_add(1, std::memory_order_relaxed) * golden_ratio >> 40; }
 

@@ -23,8 +23,8 @@ std::vector<std::size_t> kept_steps(const round_options& options) {
   return all;
 }
 
-// True if the round still shows a violation, with this schedule or one of the next few: `options` and `found` then say
-// how.
+// True if the round still shows a violation, with this schedule or one of the next few: `options` and `found` then
+// describe it.
 bool still_violates(const subject& kind, round_options& options, violation& found) {
   constexpr std::uint64_t schedules = 24;
   constexpr double seconds = 3;
@@ -67,7 +67,7 @@ void shorten(const subject& kind, violation& found, double seconds) {
   }
 }
 
-// What distinguishes a part of the rounds: of sixteen, seven have nothing of it.
+// The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
   const bool ours = !kind.reserves_sentinels && kind.open_image != nullptr;
@@ -75,7 +75,7 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
   if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1 + (seed / 16 % 4 == 0 ? 1 : 0);
-  // Many keys take long: who asks for few has short rounds. (None of these rounds has fewer than asked for.)
+  // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
   constexpr std::size_t few_keys = 30;
   if (kind.ordered && round.keys >= few_keys && (number == 3 || number == 13)) {
     round.thin = true;
@@ -100,8 +100,8 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round_options round = options.round;
   const bool several = options.schedules && round.threads > 1;
   std::uint64_t kind = several ? options.crashes ? 2 : 1 : 0;
-  // Few crashes of one thread, which take by far the longest. Chosen by numbers that have no factor in common with those
-  // below, so that each kind comes with each size.
+  // Few crashes of one thread, which take by far the longest. Chosen by numbers that have no factor in common with
+  // those below, so that each kind occurs with each size.
   if (kind == 2 && options.mixed && round.how == search::random) kind = seed % 31 == 0 ? 0 : seed % 5 == 1 ? 1 : 2;
   round.seed = seed;
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
@@ -115,7 +115,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   }
   if (kind == 0) round.threads = 1;
   choose_form(subject, round, seed);
-  // Threads meet where there are few keys.
+  // Threads collide if there are few keys.
   if (kind != 0 && !round.grown && !round.thin && !round.loaded && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
     round.keys = std::min<std::size_t>(round.keys, 5);
@@ -141,7 +141,7 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
   const auto next = [&](std::uint64_t number, round_options& round) {
     round = round_of(kind, options, bounded ? options.round.seed : options.round.seed + number);
     if (bounded) {
-      // Schedule 0 tells how long the others are.
+      // Schedule 0 shows how long the others are.
       round.threads = options.round.threads;
       round.schedule_seed = number == 0 ? 0 : first + number - 1;
       return number <= rounds;

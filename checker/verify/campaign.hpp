@@ -1,5 +1,4 @@
-// Round after round of an index, in a process of its own: what it finds, how little is needed to find it, and how to
-// see it again.
+// Rounds of an index, in a child process: finds violations, minimizes them, and prints the command to reproduce them.
 #pragma once
 
 #include "checker/verify/round.hpp"
@@ -41,8 +40,8 @@ struct campaign_result {
 // schedules, or both together.
 [[nodiscard]] round_options round_of(const subject& kind, const campaign_options& options, std::uint64_t seed);
 
-// `progress` (may be empty) is told what was done so far, a few times a second. Never crashes or hangs itself, whatever
-// the index does. Call it before any thread is made.
+// `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself,
+// with any index. Call it before any thread is made.
 [[nodiscard]] campaign_result run_campaign(const subject& kind, const campaign_options& options,
                                            const std::function<void(const round_counts&, double seconds)>& progress);
 

@@ -35,7 +35,7 @@ constexpr double computing_patience = 2;  // on_tick names both
 constexpr double waiting_patience = 5;
 constexpr double tick_seconds = 0.25;
 
-// What child and parent both see.
+// Memory shared by child and parent.
 struct shared_board {
   round_counts counts;
   std::uint64_t round = 0;  // the number of the one that is on
@@ -98,7 +98,7 @@ const void* program_counter(void* context) {
   return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-// Not everything below is safe in a signal handler; the process ends with it, and whatever goes wrong is a fault too.
+// Not everything below is safe in a signal handler; the process ends with it, and a further error is a fault too.
 void on_fault(int signal, siginfo_t* info, void* context) {
   ::signal(signal, SIG_DFL);
   char text[96];
@@ -146,8 +146,8 @@ void watch_over_child() {
   ::setitimer(ITIMER_REAL, &every_tick, nullptr);
 }
 
-// The first round of a process does what is done once (statics, what libraries make at their first use), and so
-// comes to other schedules than the same round later on. So that any round can be shown alone, all have this one before.
+// The first round of a process does one-time work (statics, first uses of libraries), and so has other schedules than
+// the same round later on. So that any round can be replayed alone, all are preceded by this one.
 void warm_up(round_runner& runner, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
@@ -206,7 +206,7 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   counts = board->counts;
   if (killed) {
     outcome.violated = true;
-    outcome.what = "hang: the process had to be killed";
+    outcome.what = "hang: the process was killed";
   } else if (reason.signal != 0) {
     outcome.violated = true;
     outcome.what = std::string("the process died: ") + ::strsignal(reason.signal);

@@ -18,8 +18,8 @@ struct child_outcome {
   round_options round;               // the last one that it began
 };
 
-// Runs rounds in a child that has `seconds` for them. next(number, options) says what round `number` does, from 0 on; false
-// ends them. Adds what was done to `counts`. `tick` (may be empty) is called now and then.
+// Runs rounds in a child for up to `seconds`. next(number, options) sets the options of round `number`, from 0 on;
+// false ends them. Adds the work done to `counts`. `tick` (may be empty) is called regularly.
 [[nodiscard]] child_outcome run_rounds_in_child(const subject& kind,
                                                 const std::function<bool(std::uint64_t, round_options&)>& next,
                                                 double seconds, round_counts& counts,

@@ -19,17 +19,18 @@ namespace {
 constexpr std::size_t image_bytes = std::size_t{64} << 20;
 constexpr std::size_t nothing_fixed = std::numeric_limits<std::size_t>::max();
 
-// Of many keys, one in so many is searched for in an image, and one image in so many is worked on. Walks see them all.
+// Of many keys, one in so many is searched for in an image, and one image in so many gets further work. Walks see them
+// all.
 constexpr std::size_t many_keys = 500;
 constexpr std::size_t sample = 8;
 
-// What ran before the crash is out of reach: an image that holds an address of its DRAM, or of its memory's old place,
-// faults. Hiding costs as much as judging some images does.
+// Memory of the run before the crash is unmapped: recovery crashes if an image holds an address of its DRAM, or of its
+// memory's old place. Hiding costs as much as checking some images.
 constexpr std::uint64_t hidden_one_in = 64;
 
 std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
 
-// The first key of which `found` says something else than `expected`, in words; "": none. Both ascend.
+// The first key in which `found` differs from `expected`, as text; "": none. Both ascend.
 std::string difference(std::span<const indexes::entry> expected, std::span<const indexes::entry> found) {
   const auto words = [](const indexes::entry& e) {
     return "key " + std::to_string(e.key) + " with value " + std::to_string(e.value);
@@ -39,7 +40,7 @@ std::string difference(std::span<const indexes::entry> expected, std::span<const
     if (i >= expected.size() || (i < found.size() && found[i].key < expected[i].key)) {
       const bool doubled = i > 0 && found[i - 1].key == found[i].key;
       return words(found[i]) + (doubled ? " is present twice, before with " + std::to_string(found[i - 1].value)
-                                        : std::string(" is there, and must not be"));
+                                        : std::string(" is present, and must not be"));
     }
     if (i >= found.size() || found[i].key > expected[i].key) return words(expected[i]) + " is missing";
     return "key " + std::to_string(found[i].key) + " has value " + std::to_string(found[i].value) + ", and must have " +
@@ -74,7 +75,7 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
  public:
   explicit recovery_crasher(crash_explorer& owner) : owner_(owner), memory_(image_bytes), image_(image_bytes) {}
 
-  // Opens the image of `choice` on the machine. "" or what is wrong.
+  // Opens the image of `choice` on the machine. "" or the violation.
   std::string run(const std::vector<std::uint32_t>& choice) {
     simulator::persistent_memory& crashed = owner_.memory_;
     buffer_.resize(crashed.used_bytes());
@@ -258,7 +259,7 @@ std::string crash_explorer::examine(const std::vector<std::uint32_t>& choice, bo
 }
 
 std::string crash_explorer::open_and_judge(image_medium& image) {
-  // The thread that crashed leaves its `thread_local` objects to nobody.
+  // Recovery code gets its own TLS block.
   simulator::the_machine().borrow_watchers_storage(true);
   std::string wrong;
   try {
@@ -280,7 +281,7 @@ std::string crash_explorer::judge(target& index, image_medium* medium) {
 
 bool crash_explorer::sampled() const { return history_->keys().size() > many_keys; }
 
-// Every way of reading agrees: `entries_` is what they say.
+// Every way of reading must agree: `entries_` is the common result.
 std::string crash_explorer::read_back(target& index) {
   if (std::string wrong = index.check_opened(); !wrong.empty()) return "check(): " + wrong;
   index.entries(entries_);
@@ -289,7 +290,7 @@ std::string crash_explorer::read_back(target& index) {
       return entries_[i].key == entries_[i - 1].key
                  ? "key " + std::to_string(entries_[i].key) + " is present twice, with values " +
                        std::to_string(entries_[i - 1].value) + " and " + std::to_string(entries_[i].value)
-                 : "a walk gives key " + std::to_string(entries_[i].key) + " after key " +
+                 : "a walk returns key " + std::to_string(entries_[i].key) + " after key " +
                        std::to_string(entries_[i - 1].key);
   if (kind_.image_is_ordered) {
     again_.resize(entries_.size() + 2);
@@ -320,13 +321,13 @@ std::string crash_explorer::search_for_all(target& index) {
     const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, keys[i], 0});
     const key_state walked = there ? key_state(entries_[at].value) : std::nullopt;
     if (got.found != walked)
-      return std::string(together ? "find_batch says of key " : "find says of key ") + std::to_string(keys[i]) + ": " +
-             to_string(got) + ", a walk: " + in_words(walked);
+      return std::string(together ? "find_batch returns for key " : "find returns for key ") + std::to_string(keys[i]) +
+             ": " + to_string(got) + ", a walk: " + in_words(walked);
   }
   return {};
 }
 
-// The recovered index goes on: on the run's keys, and in long work on new ones, so that nodes split.
+// The recovered index must remain usable: on the run's keys, and in long work on new ones, so that nodes split.
 std::string crash_explorer::work_on(target& index, image_medium* medium) {
   const bool is_long = random_.one_in(options_.long_work_one_in);
   const std::size_t operations = is_long ? options_.long_work : options_.work_after_recovery;
@@ -374,7 +375,7 @@ std::string crash_explorer::work_on(target& index, image_medium* medium) {
   return wrong.empty() ? wrong : "after recovery and work, " + wrong;
 }
 
-// Of what the work knows, in ascending order; what is there keeps its value.
+// Entries that the work's model knows, in ascending order; present keys keep their values.
 std::string crash_explorer::load_into(target& index) {
   std::vector<indexes::entry> ascending;
   std::vector<key_state*> states;
@@ -385,7 +386,7 @@ std::string crash_explorer::load_into(target& index) {
   }
   const std::size_t done = index.load(ascending);
   if (done != ascending.size())
-    return "after recovery, a load of " + std::to_string(ascending.size()) + " entries goes through " +
+    return "after recovery, a load of " + std::to_string(ascending.size()) + " entries processes " +
            std::to_string(done) + ", and there is space";
   for (std::size_t i = 0; i < ascending.size(); ++i)
     if (!*states[i]) *states[i] = ascending[i].value;
@@ -416,7 +417,7 @@ std::string crash_explorer::judge_blocks(target& index, const image_medium* medi
          " are allocated: leaked, or freed while in use";
 }
 
-// Makes the loss as small as it can be, and tells of it.
+// Minimizes the loss, and reports it.
 void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what) {
   const std::vector<std::uint32_t>& lines = memory_.uncertain();
   for (std::size_t i = 0; i < choice.size(); ++i) {

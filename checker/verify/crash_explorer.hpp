@@ -1,13 +1,13 @@
-// Every state that a crash may leave, opened and judged.
+// Every state that a crash may leave, opened and checked.
 //
-// Told of every store, it makes the images that this store made possible: the line that was stored to with all its
-// stores, every other uncertain line with any prefix of its own. All of them where there are few; otherwise the telling
-// ones: all others behind, all ahead, one behind, one ahead, and some at random. An image that was judged before, under
-// the same promises, is not judged again.
+// At every store, it makes the images that this store made possible: the line that was stored to with all its stores,
+// every other unpersisted line with any prefix of its own. All of them if they are few; otherwise the most telling: all
+// others behind, all ahead, one behind, one ahead, and some at random. An image that was checked before, under the same
+// history, is not checked again.
 //
 // An image is opened at another address, by an index that shares nothing with the running one, and must show: every
-// acknowledged operation, those under way wholly or not at all, no key twice, scans sorted and complete, a clean
-// check(), no leaked block; and it must go on working. Some recoveries are crashed in turn, on the simulated machine.
+// acknowledged operation, those under way completely or not at all, no key twice, scans sorted and complete, a clean
+// check(), no leaked block; and it must remain usable. Some recoveries are crashed in turn, on the simulated machine.
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"
@@ -29,9 +29,9 @@
 namespace pmlab::verify {
 
 struct crash_options {
-  std::size_t states_per_point = 64;     // where there are not fewer in all
-  std::size_t states_per_promise = 64;   // likewise, of what a crash may leave after an answer
-  std::size_t points_one_in = 1;         // of the crash points, one in so many is looked at
+  std::size_t states_per_point = 64;     // if there are more
+  std::size_t states_per_promise = 64;   // likewise, of the states that a crash may leave after an answer
+  std::size_t points_one_in = 1;         // of the crash points, one in so many is examined
   std::size_t work_after_recovery = 16;  // operations on every recovered index
   std::size_t long_work_one_in = 64;     // of the images: enough operations to split nodes
   std::size_t long_work = 300;
@@ -49,26 +49,26 @@ struct kept_crash {
 
 struct crash_counts {
   std::uint64_t points = 0;
-  std::uint64_t states = 0;       // that a crash may have left, looked at
+  std::uint64_t states = 0;       // states that a crash may have left, examined
   std::uint64_t judged = 0;       // opened and examined; the others were equal to one of these
   std::uint64_t in_recovery = 0;  // judged, of crashes during a recovery
 };
 
 class crash_explorer final : public simulator::persistence_observer {
  public:
-  // Judges the images of `memory`. `kind` opens them. On a violation `violated(what)` is called; must not return.
+  // Checks the images of `memory`. `kind` opens them. On a violation `violated(text)` is called; it must not return.
   crash_explorer(const subject& kind, simulator::persistent_memory& memory, crash_counts& counts,
                  std::function<void(const std::string&)> violated);
   ~crash_explorer() override;
 
-  // A run begins: what is promised is kept in `p`, and `seed` decides what is sampled.
+  // A run begins: `p` is its history, and `seed` selects the samples.
   void begin(history_model* p, std::uint64_t seed, const crash_options& options);
   // Everything that a crash may leave now, because a promise was made.
   void promised();
 
   // See crash_options::only_keep_one.
   [[nodiscard]] const kept_crash& kept() const noexcept { return kept_; }
-  // What the index holds that is opened on it.
+  // The entries of the index that is opened on it.
   [[nodiscard]] std::vector<indexes::entry> entries_of_kept();
 
   void after_store(const simulator::uncertain_line& line) override;
@@ -79,10 +79,10 @@ class crash_explorer final : public simulator::persistence_observer {
 
   void point(std::size_t fixed, std::size_t states);
   void visit(const std::vector<std::uint32_t>& choice);
-  // Opens the image of `choice` and judges it. "" or what is wrong.
+  // Opens the image of `choice` and checks it. "" or the violation.
   std::string examine(const std::vector<std::uint32_t>& choice, bool crash_recovery);
   std::string open_and_judge(image_medium& image);
-  // `medium`: where its blocks are; null: nobody knows.
+  // `medium`: the medium of its blocks; null: unknown.
   std::string judge(target& index, image_medium* medium);
   std::string work_on(target& index, image_medium* medium);
   std::string load_into(target& index);

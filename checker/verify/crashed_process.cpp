@@ -1,4 +1,4 @@
-// A crash as it happens to somebody's library.
+// A crash of a third-party library.
 #include "checker/verify/crashed_process.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/shared_text.hpp"

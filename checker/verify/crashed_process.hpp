@@ -1,5 +1,4 @@
-// A crash as it happens to somebody's library: a process in which its memory is what the crash left, and nothing else
-// of it remains.
+// A crash of a third-party library: a process in which its memory is the crash image, and nothing else of it remains.
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"
@@ -11,8 +10,8 @@
 
 namespace pmlab::verify {
 
-// Runs `recover` in a copy of this process in which `memory` holds the crash image of `choice`. Returns what it does,
-// or how the process died. It has a few seconds.
+// Runs `recover` in a copy of this process in which `memory` holds the crash image of `choice`. Returns its result, or
+// how the process died. It has a few seconds.
 [[nodiscard]] std::string in_crashed_process(simulator::persistent_memory& memory,
                                              std::span<const std::uint32_t> choice,
                                              const std::function<std::string()>& recover);

@@ -1,4 +1,4 @@
-// What the threads of a run were promised so far.
+// The history model of a run.
 #include "checker/verify/history_model.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
 
 std::string not_inserted(const indexes::entry& e) {
-  return "key " + std::to_string(e.key) + " is there, with value " + std::to_string(e.value) +
+  return "key " + std::to_string(e.key) + " is present, with value " + std::to_string(e.value) +
          ", and no thread inserted it";
 }
 
@@ -41,7 +41,7 @@ history_model::taken_effect history_model::taken_effect::with(const answer& a) n
   return a.found ? taken_effect{*a.found, 2} : taken_effect{0, 1};
 }
 
-// The last ones first: what is there already was mostly added a moment ago. Beyond `operations`, effects are empty.
+// The last ones first: an equal course was mostly added a moment ago. Beyond `operations`, effects are empty.
 void history_model::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
   for (std::size_t i = courses.size(); i > 0; --i) {
     const course& known = courses[i - 1];
@@ -53,7 +53,7 @@ void history_model::add_if_new(std::vector<course>& courses, std::size_t operati
   courses.push_back(c);
 }
 
-// Lets operations under way take effect in `courses`, in every order; of operation `last` only what comes up to it
+// Lets operations under way take effect in `courses`, in every order; of operation `last` only its orders up to it
 // (none: all of them).
 void history_model::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                                std::optional<std::size_t> last) {
@@ -96,7 +96,7 @@ std::optional<std::size_t> history_model::place_of(const key_history& k, unsigne
   return std::nullopt;
 }
 
-// What is known of the key since it was settled, a line for each operation; `blame`: the last answer is the wrong one.
+// The history of the key since it was settled, a line for each operation; `blame`: the last answer is the wrong one.
 std::string history_model::story(const key_history& k, bool blame) {
   std::string text;
   const auto add = [&text](const operation& o, const std::string& end, bool blamed = false) {
@@ -184,7 +184,7 @@ std::string history_model::load_returned(unsigned thread, std::size_t done) {
     key_history& k = of(mine->ascending[i].key);
     const std::string why = end(k, *place_of(k, thread), {i < done ? outcome::inserted : outcome::full, {}});
     if (wrong.empty() && !why.empty())
-      wrong = "load, which went through " + std::to_string(done) + " of " + std::to_string(mine->ascending.size()) +
+      wrong = "load, which processed " + std::to_string(done) + " of " + std::to_string(mine->ascending.size()) +
               " entries, at number " + std::to_string(i + 1) + ": " + why;
   }
   loads_.erase(mine);
@@ -205,10 +205,10 @@ std::string history_model::scan_returned(unsigned thread, std::uint64_t from, st
   std::string wrong;
   std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (got[i].key < from) wrong = what + " gives key " + std::to_string(got[i].key);
+    if (got[i].key < from) wrong = what + " returns key " + std::to_string(got[i].key);
     if (i > 0 && got[i].key <= got[i - 1].key) wrong = what + " is not ascending at key " + std::to_string(got[i].key);
     if (!std::binary_search(keys_.begin(), keys_.end(), got[i].key))
-      wrong = what + " gives key " + std::to_string(got[i].key) + ", which no thread inserted";
+      wrong = what + " returns key " + std::to_string(got[i].key) + ", which no thread inserted";
   }
   // Beyond the last entry of a full scan nothing was read.
   const std::uint64_t end_key = got.size() == wanted && !got.empty() ? got.back().key : ~std::uint64_t{0};
@@ -217,7 +217,7 @@ std::string history_model::scan_returned(unsigned thread, std::uint64_t from, st
     key_history& k = states_[i];
     const std::optional<std::size_t> mine = place_of(k, thread);
     if (keys_[i] > end_key) {
-      // Nobody knows what it would have read there.
+      // It is unknown what the scan would have read there.
       if (mine) drop(k, *mine);
       continue;
     }
@@ -270,7 +270,7 @@ std::string history_model::judge(std::span<const indexes::entry> entries) {
   return {};
 }
 
-// Some first part of it is there. Keys that others have worked on meanwhile say nothing.
+// A prefix of it is present. Keys that other threads have changed since are ignored.
 std::string history_model::judge_load(const active_load& l, std::span<const indexes::entry> entries) {
   const indexes::entry* missing = nullptr;
   for (const indexes::entry& e : l.ascending) {
@@ -279,8 +279,8 @@ std::string history_model::judge_load(const active_load& l, std::span<const inde
     const key_state found = state_in(entries, e.key);
     if (!found && missing == nullptr) missing = &e;
     if (found == e.value && missing != nullptr)
-      return "a load was cut off: key " + std::to_string(e.key) + " is there, and key " + std::to_string(missing->key) +
-             ", which comes before it in the load, is not";
+      return "a load was interrupted: key " + std::to_string(e.key) + " is present, and key " +
+             std::to_string(missing->key) + ", which precedes it in the load, is not";
   }
   return {};
 }

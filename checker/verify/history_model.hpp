@@ -1,11 +1,11 @@
-// What the threads of a run were promised so far, key by key: what a crash image, or the index at the end, is held
-// against.
+// The history model: the results returned to the threads of a run, key by key. A crash image, or the index at the end
+// of the run, is checked against it.
 //
-// A key is a register that may be empty. While operations on it overlap, every course that is possible so far is kept:
-// which of those under way have taken effect, what they will answer, and the state that they left. An answer rules out
-// the courses that do not give it; if none is left, no order of the operations explains the answers. After a crash, a
-// key may be in any state that a course has reached, or reaches by letting more of the operations under way take effect:
-// strict durable linearizability. Linearizability is local, so keys are judged one by one.
+// A key is a register that may be empty. While operations on it overlap, the model keeps every possible course: which
+// operations under way have taken effect, their results, and the resulting state. A result rules out the courses that
+// do not give it; if none is left, no order of the operations explains the results. After a crash, a key may be in any
+// state that a course has reached, or reaches by letting more of the operations under way take effect: strict durable
+// linearizability. Linearizability is local, so keys are checked one by one.
 #pragma once
 
 #include "checker/verify/operations.hpp"
@@ -37,7 +37,7 @@ class history_model {
   void called(unsigned thread, const step& s);
   std::string returned(unsigned thread, const step& s, const answer& got);
 
-  // A scan of [from, ...) that asked for `wanted` entries: every key of its range counts as read in between.
+  // A scan of [from, ...) that requested `wanted` entries: every key of its range counts as read in between.
   void scan_called(unsigned thread, std::uint64_t from);
   std::string scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                             std::span<const indexes::entry> got);
@@ -47,8 +47,8 @@ class history_model {
   std::string batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
                              std::span<const std::optional<std::uint64_t>> got);
 
-  // A load of these entries: each of them goes in by itself, in their order; of the last call of it, `done` were gone
-  // through.
+  // A load of these entries: each of them is inserted by itself, in their order; the last call of it processed `done`
+  // of them.
   void load_called(unsigned thread, std::span<const indexes::entry> ascending);
   std::string load_returned(unsigned thread, std::size_t done);
 
@@ -59,7 +59,7 @@ class history_model {
   [[nodiscard]] std::uint64_t version() const noexcept { return clock_; }
   // Every key's state, where `judge` has just accepted these entries.
   [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
-  // What is under way, in words; "": nothing.
+  // The operations under way, as text; "": none.
   [[nodiscard]] std::string under_way() const;
 
  private:
@@ -67,7 +67,7 @@ class history_model {
     unsigned thread;
     step what;
   };
-  // What an operation under way will answer, if it has taken effect. Courses are compared by the million: hence no
+  // The result of an operation under way, if it has taken effect. Courses are compared by the million: hence no
   // optionals.
   struct taken_effect {
     std::uint64_t found = 0;
@@ -101,14 +101,14 @@ class history_model {
     std::vector<indexes::entry> ascending;
   };
 
-  // A scan under way. A key that nobody works on has no event of it; the first operation to begin on the key adds one.
+  // A scan under way. A key without operations has no event of it; the first operation to begin on the key adds one.
   struct active_scan {
     unsigned thread;
     std::uint64_t from;
   };
 
   [[nodiscard]] key_history& of(std::uint64_t key);
-  // Nobody works on the key, and its state is known.
+  // No operation is under way on the key, and its state is known.
   [[nodiscard]] static bool is_settled(const key_history& k) noexcept {
     return k.under_way.empty() && k.courses.size() == 1;
   }

@@ -1,7 +1,8 @@
-// hybrid(hash=...,tree=...,...) under verification: built by pmlab_simulate, over any two subjects' instrumented halves.
+// hybrid(hash=...,tree=...,...) under verification: built by pmlab_simulate, over any two subjects' instrumented
+// halves.
 //
-// Small wherever an option is not given, so that short histories fill queues, share stripes and change their minds. A
-// hybrid whose primary is the tree makes its hash anew again and again, while the operations run.
+// Options that are not given are small, so that short histories fill queues, share stripes and switch modes. A hybrid
+// whose primary is the tree rebuilds its hash repeatedly, while the operations run.
 #include "checker/verify/index_of_target.hpp"
 #include "checker/verify/register_subject.hpp"
 #include <pmlab/hybrid/hybrid_index.hpp>
@@ -59,7 +60,7 @@ class hybrid_target final : public target {
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override { return index_.scan(from, out); }
   void entries(std::vector<indexes::entry>& out) override { primary_->entries(out); }
   void know_keys(const std::vector<std::uint64_t>& keys) override {
-    // To go through thousands of keys takes a round's time.
+    // A rebuild of thousands of keys takes as long as a round.
     operations_per_rebuild_ = keys.size() < few_keys ? 7 : seldom;
     primary_->know_keys(keys);
     replica_->know_keys(keys);
@@ -67,7 +68,7 @@ class hybrid_target final : public target {
   std::string check() override {
     const indexes::check_report report = index_.check();
     if (!report.ok()) return report.violations.front();
-    // A replica that was refused space is incomplete until it is made anew.
+    // A replica that was refused space is incomplete until it is rebuilt.
     return index_.is_complete() || index_.hybrid_statistics().refused_by_replica != 0
                ? ""
                : "the replica never became complete";

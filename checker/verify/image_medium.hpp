@@ -1,6 +1,6 @@
-// What a crash left behind, as a medium: an image is opened on it, judged and worked on at the speed of plain memory.
+// A crash image as a medium: an index is opened on it, checked and used at the speed of plain memory.
 //
-// Nothing is logged here, and flushes do nothing: that the recovery itself is crash-consistent is examined on the
+// Nothing is logged here, and flushes do nothing: the crash consistency of the recovery itself is examined on the
 // simulated machine.
 #pragma once
 
@@ -46,7 +46,7 @@ class image_medium {
     free_.clear();
     misuse_.clear();
     limit_ = {};
-    // What lies above the image was never used; a block there holds garbage.
+    // Memory above the image was never used; a block there holds garbage.
     top_ = (used + 2 * media::xpline_bytes) & ~(media::xpline_bytes - 1);
   }
 

@@ -1,4 +1,4 @@
-// A target with the interface of an index: for what is made of indexes, built by pmlab_simulate once and for all of them.
+// A target with the interface of an index: for layers over indexes, built by pmlab_simulate once for all of them.
 #pragma once
 
 #include "checker/verify/operations.hpp"

@@ -55,7 +55,7 @@ class library_target final : public target {
     return entries;
   }
 
-  // The interface has no walk: what a search finds is there.
+  // The interface has no walk: searches find the present keys.
   void entries(std::vector<indexes::entry>& out) override {
     out.clear();
     for (const std::uint64_t key : *keys_)
@@ -82,8 +82,8 @@ std::optional<loaded_library>& loaded() {
   return library;
 }
 
-// A file that is there for its name. The processes of a campaign follow each other, so they share it; the one that
-// began removes it when it ends, whatever became of the others.
+// A file that reserves its name. The processes of a campaign run one after the other, so they share it; the one that
+// began removes it when it ends, however the others ended.
 class pool_name {
  public:
   pool_name() : owner_(::getpid()) {

@@ -1,4 +1,4 @@
-// One operation of a test and the model that says what it must answer.
+// One operation of a test and the model that computes its expected result.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -22,7 +22,7 @@ enum class action : std::uint8_t {
   upsert,
   erase,
   find,
-  load,  // what a load does to one of its keys: it is there afterwards, with the value that it had if it was there before
+  load,  // the effect of a load on one of its keys: it is present afterwards, with its old value if it was present before
 };
 
 [[nodiscard]] constexpr std::string_view to_string(action a) noexcept {
@@ -43,7 +43,7 @@ struct step {
   std::uint64_t value = 0;  // insert, update, upsert, load
 };
 
-// What a step answered: an outcome, or what find found.
+// The result of a step: an outcome, or the result of find.
 struct answer {
   std::optional<indexes::outcome> changed;
   std::optional<std::uint64_t> found;
@@ -62,10 +62,10 @@ struct answer {
 
 using contents = std::map<std::uint64_t, std::uint64_t>;
 
-// What one key may hold: nothing, or a value.
+// The state of one key: absent, or a value.
 using key_state = std::optional<std::uint64_t>;
 
-// What `s` must answer on a key in `state`, which it changes.
+// The expected result of `s` on a key in `state`, which it changes.
 inline answer expect(const step& s, key_state& state) {
   using indexes::outcome;
   const bool there = state.has_value();
@@ -114,7 +114,7 @@ inline void put_state(contents& model, std::uint64_t key, const key_state& state
   return false;
 }
 
-// What `s` must answer on `model`, which it changes.
+// The expected result of `s` on `model`, which it changes.
 inline answer expect(const step& s, contents& model) {
   key_state state = state_in(model, s.key);
   answer expected = expect(s, state);

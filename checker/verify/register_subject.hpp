@@ -34,8 +34,8 @@ void pmlab_verify_register_combination(const pmlab::verify::combination* made);
 namespace pmlab::verify {
 
 #if defined(PMLAB_SIMULATED)
-// DRAM for histories that are short and many, as simulator::simulated is PM for them. It has no room where the machine
-// says so.
+// DRAM for short and frequent histories, as simulator::simulated is PM for them. It has as little space as the
+// machine's limit allows.
 class machine_dram : public media::dram {
  public:
   static constexpr media::index_sizes sizes = media::sizes_for_short_histories(64);

@@ -45,13 +45,13 @@ std::uint64_t round_runner::refusals() const {
   return memory_.limit().refusals() + simulator::the_machine().limit_of_dram().refusals();
 }
 
-// One thread alone may say `full` only of space that it was refused itself; of many, one may say so for another.
+// A single thread may return `full` only if it was refused space itself; of many, one may for another's refusal.
 std::string round_runner::has_no_right_to_be_full(std::uint64_t refusals_before) const {
   if (refusals() != (alone_ ? refusals_before : 0)) return {};
   return ", and no medium refused it any space";
 }
 
-// "" or what is wrong with its answer.
+// "" or the violation in its result.
 std::string round_runner::perform(unsigned thread, const planned_step& s, std::vector<indexes::entry>& scanned) {
   simulator::machine& machine = simulator::the_machine();
   std::string wrong;
@@ -79,8 +79,7 @@ std::string round_runner::perform(unsigned thread, const planned_step& s, std::v
       wrong = history_->load_returned(thread, done);
       if (wrong.empty() && done != s.load.size())
         if (const std::string why = has_no_right_to_be_full(refused); !why.empty())
-          wrong =
-              "load goes through " + std::to_string(done) + " of " + std::to_string(s.load.size()) + " entries" + why;
+          wrong = "load processes " + std::to_string(done) + " of " + std::to_string(s.load.size()) + " entries" + why;
     });
   } else {
     machine.quietly([&] { history_->called(thread, s.what); });
@@ -113,7 +112,7 @@ void round_runner::drive(unsigned thread, const round_plan::thread_steps& steps)
 
 void round_runner::check_live(target& index) {
   std::vector<indexes::entry> entries;
-  // First: who walks may make durable, unwatched, what a crash has left half done.
+  // First: a walk may make durable, unobserved, links that a crash has left dirty.
   if (std::string wrong = memory_.audit(); !wrong.empty()) violated_(wrong);
   if (std::string wrong = index.check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
   index.entries(entries);
@@ -198,7 +197,7 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
   if (machine.dram()->live_blocks() == 0) machine.dram()->reset();
 }
 
-// The memory becomes what one of the crashes has left, and `known_` what is in it. False: there was no crash.
+// Replaces the memory by the image of one of the crashes, and `known_` by its content. False: there was no crash.
 bool round_runner::crash() {
   const kept_crash& kept = explorer_->kept();
   if (kept.blocks == nullptr) return false;

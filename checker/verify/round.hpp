@@ -1,4 +1,4 @@
-// One run of an index on the simulated machine, from creation to the last look.
+// One run of an index on the simulated machine, from creation to the last check.
 #pragma once
 
 #include "checker/simulator/machine/machine.hpp"
@@ -25,13 +25,13 @@ struct round_counts {
   std::uint64_t schedules = 0;  // rounds of more than one thread
 };
 
-// Keeps what is expensive between the rounds of a process.
+// Keeps expensive state between the rounds of a process.
 class round_runner {
  public:
-  // Told of every round before it begins.
+  // Called before every round.
   std::function<void(const round_plan&)> on_plan;
 
-  // `violated` is told of the first violation; must not return.
+  // `violated` is called at the first violation; it must not return.
   round_runner(const subject& kind, round_counts& counts, std::function<void(const std::string&)> violated);
   ~round_runner();
 

@@ -1,4 +1,4 @@
-// What a round does.
+// The plan of a round.
 #include "checker/verify/round_plan.hpp"
 #include "checker/verify/image_medium.hpp"
 #include <pmlab/base/random.hpp>
@@ -81,7 +81,7 @@ class planner {
     return keys;
   }
 
-  // How many of the keys it takes to be just before an operation that allocates: tried out on plain memory.
+  // How many of the keys are needed to be just before an operation that allocates: measured on plain memory.
   [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
     // Of an index and its copy, either one is about to split.
     const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
@@ -111,7 +111,7 @@ class planner {
     std::vector<key_list> lists;
     if (form <= 1) lists = {usual_keys(grown_keys)};
     if (form == 2) lists = {uneven_keys()};
-    // Both halves of a hash table, each before a split of its own: they grow at once.
+    // Both halves of a hash table, each before a split of its own: they grow at the same time.
     if (form == 3) lists = {keys_of_half(false), keys_of_half(true)};
     std::vector<std::size_t> next;
     for (const key_list& keys : lists) {
@@ -136,12 +136,11 @@ class planner {
     // nodes empty again; the others stay where they are.
     const bool adds = options_.grown || options_.full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
-    // With threads, a quarter of the rounds goes for a few keys mostly: what one thread does another one is to see half
-    // done.
+    // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.
     const std::size_t hot = options_.threads > 1 && !options_.grown && source_.one_in(4) ? 3 + source_.below(6) : 0;
     const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
     const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
-    // What a cache may get wrong is seen by readers: in half of its rounds most operations are theirs.
+    // Defects of a cache are visible to readers: in half of its rounds most operations are reads.
     const bool reads = kind_.has_threads && source_.one_in(2);
     const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
     const auto mix_of = [&](std::size_t i) {
@@ -241,7 +240,7 @@ class planner {
     }
   }
 
-  // The oldest key goes as the next one comes.
+  // The oldest key is erased as the next one is inserted.
   void rolling_window() {
     const std::size_t width = 30 + source_.below(std::min<std::size_t>(ascending_.size() / 2, 120));
     for (std::size_t i = 0; i < width; ++i) plan_.prepare.push_back({action::insert, ascending_[i], ++unique_});
@@ -287,8 +286,8 @@ class planner {
       s.load = neighbours(2 + source_.below(20));
   }
 
-  // A batch is searched for sixteen at a time. Only a thread alone has a key in it twice: each find more that is under
-  // way on a key multiplies what promises must tell apart.
+  // A batch is searched for sixteen at a time. Only a thread alone has a key in it twice: each further find under way
+  // on a key multiplies the courses of the history model.
   [[nodiscard]] key_list some_keys() {
     constexpr std::size_t widths[] = {3, 9, 17, 40};
     const std::size_t times = options_.threads == 1 ? 2 : 1;
@@ -326,7 +325,7 @@ class planner {
 
   [[nodiscard]] simulator::space_limit::plan limit() {
     simulator::space_limit::plan p;
-    // A load, or what is about to split, asks for the next block soon.
+    // A load, or an index about to split, allocates the next block soon.
     const std::uint64_t soon = options_.grown || options_.loaded ? 2 : 5;
     p.spare = source_.below(source_.one_in(2) ? soon : options_.loaded ? 20 : 60);
     switch (source_.below(4)) {

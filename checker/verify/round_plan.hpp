@@ -1,4 +1,4 @@
-// What a round does: its keys, what is there before it begins, and the operations of each thread.
+// The plan of a round: its keys, the initial entries, and the operations of each thread.
 #pragma once
 
 #include "checker/simulator/machine/space_limit.hpp"
@@ -23,7 +23,7 @@ struct round_options {
   unsigned threads = 1;
   std::size_t operations = 120;  // of each thread, between two crashes
   std::size_t keys = 120;
-  // Begin with as many keys as it takes to be a few operations before a node splits, and watch from there on.
+  // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on.
   bool grown = false;
   // Begin with many nodes of few entries each, which empty and are used again.
   bool thin = false;
@@ -38,11 +38,11 @@ struct round_options {
   bool crashes = true;
   crash_options crash{};
 
-  // How many operations there are in all.
+  // The number of operations in all.
   [[nodiscard]] std::size_t all_operations() const noexcept { return (1 + reopenings) * threads * operations; }
 };
 
-// What a thread does: an operation; or, in its place, one of the others.
+// A step of a thread: an operation; or, in its place, one of the others.
 struct planned_step {
   step what{};
   std::size_t scan_length = 0;         // > 0: a scan from what.key
@@ -56,7 +56,7 @@ struct round_plan {
 
   std::vector<std::uint64_t> keys;  // all that it uses, ascending
   std::vector<step> prepare;        // done before anything is watched
-  contents before;                  // of the keys: what that leaves
+  contents before;                  // the initial entries
   std::vector<phase> phases;        // a crash between each two
 
   // Of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.

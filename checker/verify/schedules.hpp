@@ -12,17 +12,17 @@
 
 namespace pmlab::verify {
 
-// Pre-empts at random: at every access with the same probability, which differs from run to run between 1 in 6 and
-// 1 in 80. Found to be better at finding races than priorities with few change points. In half of the runs a thread
-// that is pre-empted may fall asleep, in the middle of whatever it does, while the others finish whole operations: what
-// a reader makes of half an update shows only so.
+// Pre-empts at random: at every access with the same probability, which differs from run to run between 1 in 6 and 1 in
+// 80. Found to be better at finding races than priorities with few change points. In half of the runs a pre-empted
+// thread may sleep, in the middle of an operation, while the others finish complete operations: this exposes readers to
+// half-done updates.
 class random_schedule final : public simulator::schedule {
  public:
   explicit random_schedule(std::uint64_t seed) : random_(seed) {
     constexpr std::uint64_t means[] = {6, 20, 20, 80};
     mean_ = means[random_.below(4)];
     puts_to_sleep_ = random_.one_in(2);
-    // Long enough for others to use again what it reads.
+    // Long enough for others to reuse the memory that it reads.
     if (random_.one_in(4)) longest_sleep_ = 8000;
   }
 
@@ -42,7 +42,7 @@ class random_schedule final : public simulator::schedule {
   }
 
  private:
-  // Whoever waits may wait for the sleeper.
+  // A waiting thread may wait for the sleeper.
   void put_to_sleep(simulator::fiber* current, simulator::turn why) {
     const std::uint64_t now = simulator::the_machine().accesses();
     if (asleep_ != nullptr && (now >= wakes_ || (why != simulator::turn::time_is_up && random_.one_in(4))))
@@ -78,8 +78,8 @@ struct preemption {
   unsigned turns = 1;
 };
 
-// Threads run one after the other, as long as they can, but for the given pre-emptions. A thread that spins without
-// saying so is made to give way after a while, which does not count.
+// Threads run one after the other, as long as they can, except for the given pre-emptions. A thread that spins without
+// yielding is pre-empted after a while, which does not count.
 class bounded_schedule final : public simulator::schedule {
  public:
   // `first`: who begins. `preemptions`: in ascending order of accesses.

@@ -1,4 +1,4 @@
-// A set of hashes of what was judged already.
+// A set of hashes of the images checked before.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class seen_images {
     count_ = 0;
   }
 
-  // True if it was not there.
+  // True if it was absent.
   bool insert(std::uint64_t hash) {
     if (hash == 0) hash = 1;
     if (2 * count_ >= slots_.size()) grow();

@@ -9,7 +9,7 @@
 
 namespace pmlab::verify {
 
-// Lives in memory that both processes see. Cut off where it is too long.
+// Lives in memory that both processes map. Cut off if it is too long.
 template <std::size_t Bytes>
 class shared_text {
  public:

@@ -29,7 +29,7 @@ bool is_of_the_system(const std::string& place) {
   return place.starts_with("/usr/") || place.starts_with("?") || place.find("/c++/") != std::string::npos;
 }
 
-// From the folder on that people know.
+// The path from the repository's folder on.
 std::string short_path(const std::string& place) {
   const std::size_t tree = place.rfind("/pmlab/");
   std::string text = tree == std::string::npos ? place : place.substr(tree + 7);

@@ -32,7 +32,7 @@ std::deque<combination>& combinations() {
   return known;
 }
 
-// What the shared object registered that was loaded last.
+// The registration of the shared object that was loaded last.
 struct registered {
   std::string subject;
   bool anything = false;
@@ -73,7 +73,7 @@ const combination& find_combination(const std::string& name) {
   }
 }
 
-// What `given` makes of its parts. It is kept, since whoever asks for it again may get the same.
+// The combination of `given`. It is kept, since a later caller may request the same.
 const subject& combine(const std::string& text, const spec& given) {
   const combination& made = find_combination(given.name);
   std::vector<const subject*> parts;

@@ -17,9 +17,9 @@ namespace pmlab::verify {
 // loadable, registers nothing.
 std::string load_subject(const std::string& path);
 
-// The subject of this name, or the combination of subjects that a specification like cache(cceh,mode=parallel) says, with
-// their instrumented halves loaded from the program's own folder if they are not there yet. Throws pmlab::error: there is
-// none of this name (with the nearest), its shared object is missing, the specification cannot be understood.
+// The subject of this name, or the combination of subjects for a specification like cache(cceh,mode=parallel), with
+// their instrumented halves loaded from the program's own folder if they are not loaded yet. Throws pmlab::error: there
+// is none of this name (with the nearest), its shared object is missing, the specification is invalid.
 [[nodiscard]] const subject& find_subject(std::string_view name);
 
 }  // namespace pmlab::verify

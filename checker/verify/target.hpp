@@ -1,4 +1,4 @@
-// An index as verification sees it: opened on some medium, behind virtual calls.
+// An index under verification: opened on some medium, behind virtual calls.
 #pragma once
 
 #include "checker/verify/image_medium.hpp"
@@ -22,7 +22,7 @@ namespace pmlab::verify {
 
 class target {
  public:
-  // It stands for its medium in what is made of it. Nothing takes time where things are verified.
+  // Forwards to its medium in combinations. Verification has no time.
   static constexpr media::optional_parts parts{};
 
   target() = default;
@@ -43,7 +43,7 @@ class target {
   }
   // Only of ordered ones: as indexes::ordered_index.
   virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
-  // Every entry, in ascending order of keys (equal keys side by side), in place of what is in `out`.
+  // Writes every entry to `out`, in ascending order of keys (equal keys side by side).
   virtual void entries(std::vector<indexes::entry>& out) = 0;
   // The keys that a run uses, ascending: for a target that has no walk of its own. They outlive it.
   virtual void know_keys(const std::vector<std::uint64_t>& /*keys*/) {}
@@ -51,14 +51,14 @@ class target {
   virtual std::string check() = 0;
   // The same of an index that was opened this moment, and has nothing to put off any more.
   virtual std::string check_opened() { return check(); }
-  // Bytes of the medium that the index knows it holds; nothing: it cannot tell.
+  // Bytes of the medium that the index holds; nothing: unknown.
   virtual std::optional<std::uint64_t> held_bytes() = 0;
 };
 
 template <indexes::point_index Index, class Medium>
 class typed_target final : public target {
  public:
-  // On a medium of its own.
+  // On a separate medium.
   typed_target() requires std::default_initializable<Medium> : own_(std::make_unique<Medium>()),
                                                                index_(Index::open(*own_)) {}
   explicit typed_target(Medium& medium) : index_(Index::open(medium)) {}
@@ -117,27 +117,27 @@ struct subject {
   std::function<std::unique_ptr<target>()> open_simulated{};
   // In DRAM of the simulated machine, for a combination that has a part there; instrumented.
   std::function<std::unique_ptr<target>()> open_in_dram{};
-  // The part of that which a crash leaves to be recovered, where that is not all of it.
+  // The part of that which survives a crash, if that is not all of it.
   std::function<std::unique_ptr<target>()> open_durable_part{};
   // It starts threads of its own: its rounds have a schedule, even with one thread.
   bool has_threads = false;
   // On an image.
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
 
-  // Of an index that has its memory where it likes, and cannot be opened on an image: it is opened where it was, in a
-  // process that has crashed, by code that has not run yet.
+  // For an index that chooses its memory itself, and cannot be opened on an image: it is opened at the same address, in
+  // a crashed process, by a fresh copy of the code.
   std::unique_ptr<target> (*open_recovered)() = nullptr;
   void (*after_run)() = nullptr;
-  // Keys and values that may have a meaning of their own to it (0, the greatest) are kept from it, and upserts.
+  // It reserves keys and values as sentinels (0, the greatest) and has no upsert: rounds do not use these.
   bool reserves_sentinels = false;
 
-  // Of a combination with a copy of its data: the copy's index on an image, so that it can be brought to the end of its
-  // space as well. Or nullptr.
+  // For a combination with a replica of its data: the replica's index on an image, so that it can run out of space as
+  // well. Or nullptr.
   std::unique_ptr<target> (*open_replica_on_image)(image_medium& medium) = nullptr;
 };
 
-// What an index is made into: a cache in front of it, or several of them side by side. Its specification,
-// NAME(INDEX,...,KEY=VALUE,...), says of what.
+// A combination of indexes: a cache in front of one, or several of them side by side. Its specification
+// NAME(INDEX,...,KEY=VALUE,...) names them.
 struct combination {
   std::string name;
   // The specifications of the indexes that it is made of; of the first one, all is that a crash leaves. Those that end in

@@ -1,6 +1,6 @@
 // A second index of one's own: a log in persistent memory without any library. It maps its pool by mmap, and writes
 // lines back by instructions in inline assembly. All of its entries are in the log; an index over them, in DRAM, is
-// made anew whenever the pool is opened. -DWITHOUT_FENCE plants a bug.
+// rebuilt whenever the pool is opened. -DWITHOUT_FENCE plants a bug.
 //
 //   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o liblog.so examples/own_index/log.cpp -I include
 //   build/release/bin/pmlab verify --library ./liblog.so --scans
@@ -120,7 +120,7 @@ class record_log final : public tree_api {
     // A record may lie in two lines.
     write_back(&r.what);
 #if !defined(WITHOUT_FENCE)
-    // The record is there before the length says so.
+    // The record is durable before the length includes it.
     wait_for_write_backs();
 #endif
     head_->length.store(number + 1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// A small hash table in persistent memory with PiBench's interface, as somebody might write it who has never heard of
+// A small hash table in persistent memory with PiBench's interface, written without any knowledge of
 // pmlab, and with a bug that tests without crashes do not find. docs/own-index.md follows it from there to the fix.
 //
 //   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o libtable.so examples/own_index/table.cpp -I include

@@ -1,1 +1,1 @@
-"""What is run, judged and reported: `pmlab run`, `pmlab claims` and `pmlab report`. docs/experiments.md."""
+"""Runs experiments, judges claims and writes reports: `pmlab run`, `claims`, `report`. docs/experiments.md."""

@@ -31,14 +31,15 @@ def _dispatch(arguments):
 
 
 def _flush(status):
-    """What was printed may still lie in a buffer: a full device shows here at the latest."""
+    """Printed text may still lie in a buffer: a full device shows here at the latest."""
     try:
         sys.stdout.flush()
         return status
     except OSError as problem:
         # Otherwise Python tries again at its exit, and complains a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"cannot write to standard output: {problem.strerror}; give it a file, a pipe or a terminal with room")
+        _complain(f"cannot write to standard output: {problem.strerror}; "
+                  "give it a file, a pipe or a terminal with room")
         return errors.FAILURE if status == errors.SUCCESS else status
 
 

@@ -1,7 +1,7 @@
 """Starting, watching and ending other programs.
 
-Each child has a process group of its own, so that a signal reaches all that it started. SIGINT and SIGTERM are passed on
-to the children, which may have pools to remove; a second signal kills them. A child does not outlive this process.
+Each child has a process group of its own, so that a signal reaches all that it started. SIGINT and SIGTERM are passed
+on to the children, which may have pools to remove; a second signal kills them. A child does not outlive this process.
 
 All of it belongs to the main thread: Python handles signals there, and so no lock is needed."""
 
@@ -46,8 +46,8 @@ def _handle(number, _frame):
 
 @contextlib.contextmanager
 def signals():
-    """While this lasts, SIGINT and SIGTERM go to the children, and `run` raises Interrupted once its child has ended. No
-    child: Interrupted is raised where the program stands. Nested: the outermost one counts."""
+    """While this lasts, SIGINT and SIGTERM go to the children, and `run` raises Interrupted once its child has ended.
+    No child: Interrupted is raised where the program stands. Nested: the outermost one counts."""
     global _first_signal
     if signal.getsignal(signal.SIGTERM) is _handle:
         yield
@@ -63,7 +63,8 @@ def signals():
 
 @contextlib.contextmanager
 def signals_noted():
-    """As `signals`, for work that must not be left half done: nothing is raised between two children, `stopped` tells."""
+    """As `signals`, for work that must not be left half done: nothing is raised between two children, `stopped`
+    tells."""
     global _noted_only
     with signals():
         _noted_only += 1
@@ -84,7 +85,7 @@ def _signals_later():
 
 
 class Child:
-    """A program that runs. `output`: a file for what it prints (None: where ours goes); `merge_errors`: its complaints
+    """A program that runs. `output`: a file for its output (None: as ours); `merge_errors`: its complaints
     go there, too; `pipe`: its output is read here (`lines`). Raises Failure: it cannot be run."""
 
     def __init__(self, words, output=None, merge_errors=False, pipe=False, environment=None):
@@ -119,7 +120,7 @@ class Child:
 
     @property
     def stream(self):
-        """What it prints, of a child with `pipe`."""
+        """The output of a child with `pipe`."""
         return self._process.stdout
 
     def fileno(self):
@@ -133,8 +134,8 @@ class Child:
             _tell(self, signal.SIGKILL)
 
     def wait(self):
-        """Its exit status, once it has ended. Raises Interrupted if SIGINT or SIGTERM ended it, Failure if another signal
-        did."""
+        """Its exit status, once it has ended. Raises Interrupted if SIGINT or SIGTERM ended it, Failure if another
+        signal did."""
         try:
             status = self._process.wait()
         finally:
@@ -194,8 +195,8 @@ def _end(child):
 
 
 def run(words, output=None, timeout=None, on_line=None, merge_errors=False, environment=None):
-    """Runs a program to its end; its exit status. `output`: file for what it prints; `on_line`: called with each line
-    that it prints, instead. `timeout`, in seconds: it is ended, and Failure is raised. Raises Interrupted: SIGINT or
+    """Runs a program to its end; its exit status. `output`: file for its output; `on_line`: called with each line of
+    it, instead. `timeout`, in seconds: it is ended, and Failure is raised. Raises Interrupted: SIGINT or
     SIGTERM came, and the child has ended."""
     with signals():
         child = Child(words, output, merge_errors, pipe=on_line is not None, environment=environment)

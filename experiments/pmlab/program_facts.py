@@ -1,4 +1,4 @@
-"""What the C++ program tells of itself: machine and build, its options, which names of indexes are wrong."""
+"""Facts from the C++ program: machine and build, its options, wrong names of indexes."""
 
 import json
 
@@ -7,8 +7,8 @@ from .errors import FAILURE, Failure
 
 
 def facts(indexes=()):
-    """{"machine": ..., "options": {"bench": [...], "microbench": [...]}, "problems": {name: problem}}: see cli/facts.hpp.
-    `indexes`: names to be checked, as --index has them."""
+    """{"machine": ..., "options": {"bench": [...], "microbench": [...]}, "problems": {name: problem}}: see
+    tools/cli/facts.hpp. `indexes`: names to be checked, as --index has them."""
     words = [programs.pmlab(), "facts"]
     for name in indexes:
         words += ["--index", name]

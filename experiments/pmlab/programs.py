@@ -26,7 +26,7 @@ def experiments():
 
 
 def source():
-    """The folder that has experiments/ and the traces of tests/data/: the source tree, or PREFIX/share/pmlab of an installed
-    pmlab. None: it has no traces, which a cell needs."""
+    """The folder that has experiments/ and the traces of tests/data/: the source tree, or PREFIX/share/pmlab of an
+    installed pmlab. None: it has no traces, which a cell needs."""
     tree = _PACKAGE.parents[1]
     return tree if (tree / "tests" / "data").is_dir() else None

@@ -25,7 +25,7 @@ missing_packages() {
   done
 }
 
-# Installs what is missing of the required packages; quick when nothing is. On a system without dpkg it only says so:
+# Installs missing required packages; quick if there are none. Without dpkg it only prints a message:
 # the build then names what it cannot find.
 ensure_packages() {
   if ! command -v dpkg-query >/dev/null; then

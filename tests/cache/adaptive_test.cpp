@@ -106,7 +106,7 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
   EXPECT_LE(chooser.switches() - before, 8U) << "it swings";
 }
 
-// A popular key that the processor's own caches hold is found at once in the index, too: that says nothing of the others.
+// A popular key that the processor's own caches hold is found at once in the index, too: that is not typical of the others.
 TEST_F(adaptive, compares_modes_on_the_same_keys) {
   cache::chooser chooser(options(), false, false);
   constexpr std::uint64_t popular =

@@ -5,7 +5,7 @@ import unittest
 from invented import Memory
 from judging import JudgesTest
 from pmlab.claims.catalogue import every_claim
-from pmlab.claims.judging import NOT_APPLICABLE
+from pmlab.claims.judging import NOT_APPLICABLE, REPRODUCED
 
 _READS, _WRITES = "reads/gib_per_s", "writes/gib_per_s"
 _CHANGES = [
@@ -109,6 +109,15 @@ class Judges(JudgesTest, unittest.TestCase):
             judgement = self.judged(name, results)
             self.assertEqual(judgement.verdict, NOT_APPLICABLE, name)
             self.assertIn("is dram itself", judgement.reason)
+
+    def test_one_dimm_is_compared_with_dram_where_six_are_not_there(self):
+        results = Memory()
+        for name in ("six-dimms-load", "six-dimms-ntstore"):
+            results.cases[name].extra |= {"skipped": "a real memory has no profile", "value": None, "unit": None}
+        results.multiply("^dram-", 0.16)
+        judgement = self.judged("M21", results)
+        self.assertEqual(judgement.verdict, REPRODUCED, judgement.reason)
+        self.assertAlmostEqual(judgement.findings[0].measured.value, 6.5 / (105 * 0.16))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import unittest
 
 import package  # noqa: F401
 from pmlab.claims.claim import NS, TIMES, Claim, Condition
-from pmlab.claims.evidence import MARGIN_OF_ONE, Evidence
+from pmlab.claims.evidence import Evidence
+from pmlab.claims.figure import MARGIN_OF_ONE
 from pmlab.claims.judging import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judge
 from pmlab.claims.limits import Measured, at_least, at_most, between, keeps
 from pmlab.claims.quantity import measured, ratio
@@ -113,6 +114,18 @@ class Turns(unittest.TestCase):
         found = ratio_of_bench(document, document)
         self.assertLess(found.low, 1.5)
         self.assertGreater(found.high, 2.5)
+
+    def test_numbers_of_threads_are_measured_one_after_the_other(self):
+        one, four = bench_of([200, 100, 150], [100, 50, 75]), bench_of([200, 100, 150], [100, 50, 75])
+        for result in four["results"]:
+            result["threads"] = 4
+        e = evidence_of(*cases_of_bench(one | {"results": one["results"] + four["results"]}, "e", "e/all"))
+
+        def speed(index, threads):
+            return measured(f"e/index={index}/threads={threads}/phase=read")
+        gaps = [ratio(speed("ours", threads), speed("theirs", threads)) for threads in (1, 4)]
+        self.assertTrue(measure(ratio(*gaps), e).exact, "each gap is of turns")
+        self.assertFalse(measure(ratio(speed("ours", 4), speed("ours", 1)), e).exact)
 
     def test_simulated_cells_have_no_spread(self):
         self.assertTrue(ratio_of_bench(bench_of([200], [100], "simulated:aep")).exact)

@@ -1,11 +1,14 @@
 // The order in which things are measured, and what is made of the figures.
 #include "tools/bench/summary.hpp"
 #include "tools/bench/table.hpp"
+#include "tools/support/time_left.hpp"
 #include <pmlab/base/error.hpp>
 
 #include "run_small.hpp"
 #include "small_map.hpp"
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,6 +119,57 @@ TEST(engine, refuses_an_index_named_twice_and_an_unknown_baseline) {
   bench::bench_options o = small_run({});
   o.baseline = "b";
   EXPECT_THROW(run(o, {describe("a")}), error);
+}
+
+TEST(time_left, is_not_told_before_something_was_seen) {
+  bench::time_left left;
+  left.expect("a", "load", 100);
+  left.expect("a", "read", 50);
+  left.begin("a", "load", 100, 0);
+  EXPECT_FALSE(left.seconds(0.1, 0.01));
+  EXPECT_FALSE(left.seconds(5, std::nullopt));
+  // A half took 5 s: the other one will, and the reads as much again.
+  EXPECT_DOUBLE_EQ(left.seconds(5, 0.5).value(), 5 + 5);
+}
+
+TEST(time_left, of_a_kind_that_was_seen_follows_it_and_of_others_their_part) {
+  bench::time_left left;
+  for (const char* const part : {"a", "b"})
+    for (const char* const kind : {"load", "read", "read"}) left.expect(part, kind, 10);
+  left.begin("a", "load", 10, 0);
+  left.end(10);
+  left.begin("b", "load", 10, 10);
+  left.end(40);
+  EXPECT_DOUBLE_EQ(left.seconds(40, {}).value(), 2 * 10 + 2 * 30);
+  left.begin("a", "read", 10, 40);
+  left.end(41);
+  left.begin("b", "read", 10, 41);
+  // `b` took 30 s to load, and has been at it for 10.
+  EXPECT_DOUBLE_EQ(left.seconds(51, {}).value(), 1 + 20 + 30);
+  left.end(61);
+  left.skip("b", "read", 10);
+  EXPECT_DOUBLE_EQ(left.seconds(61, {}).value(), 1);
+}
+
+TEST(time_left, of_steps_that_end_by_time_is_their_time) {
+  bench::time_left left;
+  left.expect("a", "read", 7, true);
+  EXPECT_DOUBLE_EQ(left.seconds(0, {}).value(), 7);
+  left.begin("a", "read", 7, 0);
+  EXPECT_DOUBLE_EQ(left.seconds(3, {}).value(), 4);
+  EXPECT_DOUBLE_EQ(left.seconds(30, {}).value(), 0);
+}
+
+TEST(time_left, in_words) {
+  const auto in_words = [](double seconds) {
+    std::array<char, 40> text;
+    return std::string(text.data(), bench::write_time_left(text.data(), text.size(), seconds));
+  };
+  EXPECT_EQ(in_words(0), "about 1 s left");
+  EXPECT_EQ(in_words(8.6), "about 9 s left");
+  EXPECT_EQ(in_words(62), "about 60 s left");
+  EXPECT_EQ(in_words(400), "about 7 min left");
+  EXPECT_EQ(in_words(10'000), "about 3 h left");
 }
 
 phase_result measured(const std::string& index, const std::string& phase, unsigned threads, unsigned repeat,

@@ -14,7 +14,7 @@ namespace {
 
 using namespace bench;
 
-// What the error says; empty: there was none.
+// The message of the error; empty: there was none.
 template <class Call>
 std::string complaint(Call&& call) {
   try {

@@ -37,7 +37,7 @@ class Pools(ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["p"], "what the run did not make it does not remove")
         self.assert_fails(2, ["20000 entries", "30000", "--records 20000"], "bench", "--index", "fast_fair", "--medium",
                           "pmem:" + self.file("p"), "--reuse", "--records", "30k", "--quiet")
-        self.assert_fails(2, [self.file("p"), "there already"], *bench)
+        self.assert_fails(2, [self.file("p"), "exists already"], *bench)
         self.assert_works(*bench, "--overwrite")
         self.assertEqual(os.listdir(self.folder), [])
 

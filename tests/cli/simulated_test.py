@@ -1,4 +1,4 @@
-"""`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and says what it cannot do."""
+"""`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and refuses unsupported requests."""
 import json
 import os
 import subprocess
@@ -68,6 +68,11 @@ class Simulated(ProgramTest):
             path = self.write("mine.toml", f.read())
         self.results_of("--index", "cceh", "--records", "1000", "--operations", "1000", medium="simulated:" + path)
 
+    def test_operations_that_take_seconds_if_none_are_given(self):
+        same = ["--index", "null_index", "--records", "100", "--phases", "read"]
+        self.assertEqual(self.results_of(*same)["options"]["operations"], 100_000)
+        self.assertEqual(self.results_of(*same, medium="dram")["options"]["operations"], 1_000_000)
+
     def test_bad_input(self):
         def bad(parts, *arguments):
             self.assert_fails(2, parts, "bench", "--quiet", *arguments)
@@ -76,6 +81,7 @@ class Simulated(ProgramTest):
         bad(["simulated:PROFILE"], "--index", "cceh", "--medium", "simulated")
         bad(["pmdk_hash", "pmem:PATH"], "--index", "pmdk_hash", "--medium", "simulated:aep")
         bad(["128 threads", "127"], "--index", "cceh", "--medium", "simulated:aep", "--threads", "1,128")
+        bad(["--seconds", "virtual", "give --operations"], "--index", "cceh", "--medium", "simulated:aep", "--seconds", "1")
         bad(["--emulation-scale"], "--index", "cceh", "--medium", "simulated:aep", "--emulation-scale", "2")
 
     def test_a_memory_that_is_too_small(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples, run as a newcomer runs them: what they answer, after a restart and a kill too, and what they say of bad
+"""The examples, run as a newcomer runs them: their results, after a restart and a kill too, and their messages for bad
 input.
 
 usage: examples_test.py FOLDER [unittest arguments], with the programs example_NAME in FOLDER

@@ -2,12 +2,14 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[2])
 CMAKE = sys.argv[3]
 
@@ -61,6 +63,19 @@ class Installed(unittest.TestCase):
 
     def test_claims(self):
         self.assertIn("M1 ", self.pmlab("claims", "--list").stdout)
+
+    def test_a_quantity_is_added_as_the_document_has_it(self):
+        """In a copy of the package, with nothing compiled."""
+        added = re.search(r"^QUANTITIES\[.*$", (SOURCE / "docs/experiments.md").read_text(), re.MULTILINE)[0]
+        with (self.prefix / "share/pmlab/experiments/pmlab/report/quantities.py").open("a") as quantities:
+            quantities.write(added + "\n")
+        mine = self.folder / "tail.toml"
+        mine.write_text(EXPERIMENT.replace("counted:dram", "dram").replace(
+            'kind = "standard"', 'kind = "bars"\nx = "index"\ny = "p999"\nseries = "index"'))
+        out = self.folder / "tail"
+        self.pmlab("run", mine, "--out", out)
+        self.pmlab("report", out)
+        self.assertIn("99.9 % of the operations", (out / "index.html").read_text())
 
     def test_a_python_that_is_not_there(self):
         environment = {**os.environ, "PMLAB_PYTHON": str(self.folder / "no-python")}

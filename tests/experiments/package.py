@@ -1,4 +1,5 @@
-"""Where the Python package of the experiments is, for its unit tests. Argument, where there is one: the program pmlab."""
+"""Where the Python package of the experiments is, for its unit tests. Argument, where there is one: the program
+pmlab."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 """Simulated and counted figures repeat to the digit: those of the smoke scale are compared with pinned_figures.csv.
 
-A change that moves a figure changes the table in the same commit, and says why. To make the table again:
+A change that moves a figure changes the table in the same commit, with the reason. To make the table again:
 
     python3 tests/experiments/pinned_test.py build/release/bin/pmlab --update
 
@@ -100,7 +100,7 @@ def main():
     lines = list(moved(old, new))
     if lines:
         sys.exit("\n".join([f"{len(lines)} of {len(old)} pinned figures moved:", *lines,
-                            "If that is meant, say why in the commit that has the new table:",
+                            "If that is meant, give the reason in the commit that has the new table:",
                             "  python3 tests/experiments/pinned_test.py build/release/bin/pmlab --update"]))
     print(f"{len(new)} figures are as pinned")
 

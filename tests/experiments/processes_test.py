@@ -1,4 +1,5 @@
 """Children: their output, their endings, and that no signal leaves one behind."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -101,7 +102,8 @@ class Processes(unittest.TestCase):
             while lives(child) and time.monotonic() < deadline:
                 time.sleep(0.02)
             self.assertFalse(lives(child))
-            os.kill(grandchild, signal.SIGKILL)  # which only its own parent knew
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(grandchild, signal.SIGKILL)  # which only its own parent knew
 
 
 if __name__ == "__main__":

@@ -52,32 +52,39 @@ class Report(ProgramTest):
 
     def test_summary_charts_and_raw_data(self):
         text = self.page()
-        with self.subTest("claims first, with figure and link"):
-            self.assertLess(text.index("What is claimed, and what was measured"), text.index("<h2 id=\"experiment-hybrid\""))
+        with self.subTest("thesis and verdicts first, with the quantity, and a link from the claim to its charts"):
+            places = [text.index(part) for part in ('<p class=thesis>', '<figure id="thesis-aep"', '<h2 id=verdicts>',
+                                                    '<div id="experiment-hybrid">')]
+            self.assertEqual(places, sorted(places))
             self.assertIn('<a href="#experiment-hybrid">Small &amp; quick</a>', text)
-            self.assertRegex(text, r"I1: [^<]*</td><td[^>]*>[✓✗]\u00a0[^<]*<br>[\d.]+x \(")
-        with self.subTest("a chart for each medium, with sentence and figures"):
-            for medium in ("simulated-aep", "simulated-classic"):
-                figure = re.search(rf'<figure id="hybrid-throughput-{medium}".*?</figure>', text, re.S)[0]
-                self.assertRegex(figure, r"<figcaption>Best with 2 threads: HybridIndex\+? with [\d.]+ M/s, last HybridIndex")
-                self.assertIn("<table", figure)
+            self.assertRegex(text, r"I1: [^<]*</td><td[^>]*><span class=v-\w+>[✓✗]\u00a0[^<]*</span></td><td[^>]*>simulated:aep</td>"
+                                   r"<td[^>]*>reads: HybridIndex\+ over HybridIndex[^<]*: [\d.]+x; must be at least 1.50x")
+        with self.subTest("a chart with a panel for each medium, with finding and figures"):
+            figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
+            for medium in ("simulated:aep", "simulated:classic"):
+                self.assertIn(f">{medium}</text>", figure)
+            self.assertRegex(figure, r"<figcaption>With 2 threads HybridIndex\+? is best in simulated:aep \([\d.]+x the last\)")
+            self.assertIn("<table", figure)
         with self.subTest("raw data"):
             for link in re.findall(r'href="(raw/[^"]*)"', text):
                 self.assertTrue((self.out / link).is_file(), link)
             self.assertEqual(len(re.findall(r'href="raw/', text)), 2)
         with self.subTest("needs nothing else"):
-            self.assertNotRegex(text, r"<script|<link|@import|url\(")
+            self.assertNotRegex(text, r"<script|<link|<img|@import|url\(")
 
     def test_same_json_same_picture(self):
         text = self.page()
         pictures = {p.name: p.read_bytes() for p in (self.out / "charts").iterdir()}
-        self.assertEqual(len(pictures), 2)
+        self.assertEqual(set(pictures), {f"{name}.{kind}" for name in ("thesis-aep", "thesis-classic", "hybrid-throughput")
+                                         for kind in ("svg", "csv")})
         moved = pathlib.Path(self.file("moved"))
         shutil.copytree(self.out, moved)
         shutil.rmtree(moved / "charts")
+        printed = (self.out / "charts.pdf").read_bytes()
         self.assert_works("report", str(moved))
         self.assertEqual({p.name: p.read_bytes() for p in (moved / "charts").iterdir()}, pictures)
         self.assertEqual((moved / "index.html").read_text(), text)
+        self.assertEqual((moved / "charts.pdf").read_bytes(), printed)
 
     def test_other_json_other_picture(self):
         before = self.page()
@@ -101,7 +108,9 @@ class Report(ProgramTest):
         (self.out / "manifest.json").write_text(json.dumps(manifest))
         text = self.page()
         self.assertIn("3 wrong answers", text)
-        self.assertEqual(len(re.findall("<figure", text)), 1)
+        self.assertNotIn("<p class=thesis>", text, "one of its devices is missing")
+        figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
+        self.assertEqual(len(re.findall(r">simulated:(aep|classic)[^<]*</text>", figure)), 1)
 
     def test_bad_input(self):
         self.assert_fails(2, ["no folder"], "report", self.file("none"))

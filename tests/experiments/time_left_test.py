@@ -50,6 +50,11 @@ class TimeLeftTest(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "--records 'many' is not a number"):
             count_of("many", "--records")
 
+    def test_a_trace_is_guessed_by_its_size(self):
+        words = ["bench", "--index", "a", "--trace", "{source}/tests/data/ycsb-a.load.txt"]
+        self.assertLess(guess(Cell("e", "t", {}, words)), 0.5)
+        self.assertGreater(guess(Cell("e", "t", {}, words)), 0.4)
+
     def test_durations(self):
         self.assertEqual([duration(s) for s in (0.4, 119, 121, 3600, 12000)], ["0 s", "119 s", "2 min", "60 min", "3 h 20 min"])
 

@@ -196,7 +196,7 @@ TEST(hybrid_index_space, a_tree_without_space_refuses_new_keys_and_loses_none) {
   for (const update how : {update::synchronous, update::asynchronous}) {
     dram of_hash;
     dram of_tree(media::dram_options{.capacity_bytes = 64 << 10});
-    // What an updater that is late leaves beside the tree is not to be as much as what the tree holds.
+    // Entries that a late updater leaves beside the tree must be few, compared to the tree.
     options o = with(how);
     o.queues = 2;
     o.queue = 16;

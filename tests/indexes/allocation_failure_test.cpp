@@ -179,7 +179,7 @@ struct two_halves {
 template <class Words, class Values>
 using strings_of = strings::numbered<dram, Words, Values>;
 
-// Without memory for the replica, a hybrid serves its primary; it may be made anew afterwards.
+// Without memory for the replica, a hybrid serves its primary; it may be rebuilt afterwards.
 template <class Index>
 void recover(Index& index) {
   if constexpr (requires { index.rebuild(true); }) {
@@ -215,7 +215,7 @@ class allocation_failure : public testing::Test {
   }
 
   // Repeats one operation with each of its allocations from `first` on failing once, until it is done: some are done in
-  // spite of that, and only another first one brings those behind it to fail. "" or what is wrong.
+  // spite of that, and only another first one brings those behind it to fail. "" or the error.
   std::string perform_with_failures(const step& s, std::int64_t first) {
     index_type& index = *under_.index;
     for (std::int64_t n = first;; ++n) {

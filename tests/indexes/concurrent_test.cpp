@@ -1,4 +1,4 @@
-// Many threads on one index: linearizable per key, nothing lost, scans that make sense, nobody waits for ever.
+// Many threads on one index: linearizable per key, nothing lost, scans that make sense, no thread waits for ever.
 #include <pmlab/indexes/index.hpp>
 
 #include <atomic>
@@ -125,7 +125,7 @@ TYPED_TEST(concurrent, F19_every_thread_finds_what_it_just_did) {
   EXPECT_EQ(compare_all(index, model), "");
 }
 
-// F7, F15: keys that nobody touches are found at every moment, while what is around them is shifted to and fro (so
+// F7, F15: untouched keys are found at every moment, while their neighbours are shifted to and fro (so
 // often that a counter of 8 bits wraps between two looks of a reader) and split.
 TYPED_TEST(concurrent, F7_F15_untouched_keys_are_always_found) {
   auto index = this->open();
@@ -220,7 +220,7 @@ template <class Setting>
 class concurrent_scans : public concurrent<Setting> {};
 TYPED_TEST_SUITE(concurrent_scans, ordered_concurrent_settings, setting_name);
 
-// F6: scans during writes are ascending, without duplicates, complete for keys that nobody touches, and hold nothing
+// F6: scans during writes are ascending, without duplicates, complete for untouched keys, and hold nothing
 // that was never there.
 TYPED_TEST(concurrent_scans, F6_scans_under_writers_are_sorted_unique_and_complete) {
   auto index = this->open();

@@ -45,7 +45,7 @@ TEST(counted, cceh_changes_flush_one_line_and_fence_once) {
   const shares erases = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
   const shares absent = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
   std::printf("  flushed lines/fences of CCEH inserts:%s\n", to_string(inserts).c_str());
-  // What is missing to all of them are those that split a segment.
+  // The remaining ones split a segment.
   EXPECT_EQ(inserts.size(), 1U) << to_string(inserts);
   EXPECT_GE(inserts.at({1, 1}), 0.998) << to_string(inserts);
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
@@ -135,7 +135,7 @@ TEST(counted, fast_fair_update_and_erase_flush_one_line_and_fence_once) {
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
   EXPECT_NEAR(rejected.at({0, 0}), 1.0, 1e-9) << to_string(rejected);
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
-  // What is missing to all of them are those that join two leaves.
+  // The remaining ones join two leaves.
   double ordinary = 0;
   for (const auto& [cost, share] : erases) ordinary += share;
   EXPECT_GE(ordinary, 0.95) << to_string(erases);

@@ -3,25 +3,11 @@
 usage: dram_code_test.py OBJDUMP OBJECT-FILE   (compiled from dram_code.cpp, with optimisation)
 """
 import re
-import subprocess
 import sys
 
+from generated_code import functions
+
 COSTS = re.compile(r"\b(clwb|clflush|clflushopt|sfence|mfence|lfence|call|lock|xchg)\b")
-
-
-def functions(objdump, path):
-    """The instructions of each function, without addresses: {name: [instruction]}."""
-    listing = subprocess.run([objdump, "-d", "--no-show-raw-insn", "-C", path], check=True, capture_output=True,
-                             text=True).stdout
-    found, current = {}, None
-    for line in listing.splitlines():
-        if header := re.match(r"[0-9a-f]+ <(.*)>:$", line):
-            current = found.setdefault(header.group(1), [])
-        elif current is not None and (instruction := re.match(r"\s+[0-9a-f]+:\s+(.*)$", line)):
-            text = re.sub(r"\s+", " ", instruction.group(1).split("#")[0]).strip()
-            if not re.match(r"(nop|data16|cs nop|xchg %ax,%ax)", text):
-                current.append(text)
-    return found
 
 
 def main():

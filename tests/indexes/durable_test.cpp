@@ -30,7 +30,7 @@ class durable : public testing::Test {
 
 TYPED_TEST_SUITE(durable, durable_settings, setting_name);
 
-// F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped anew) everything is there and
+// F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped again) everything is there and
 // works, the first search first.
 TYPED_TEST(durable, F18_F14_C5_A3_A8_reopening_gives_everything_back_and_works_on) {
   contents model;

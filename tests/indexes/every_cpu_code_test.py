@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+from generated_code import functions
+
 # Instructions that not every x86-64 has: of AVX (their names begin with v), of its masks, and single ones of words.
 NOT_EVERYWHERE = re.compile(r"^(v[a-z]\w*|k(mov|and|or|unpck|test|ortest|shift)\w*|popcnt|lzcnt|tzcnt|andn|bextr|blsi|blsr|"
                             r"blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|pcmpgtq|pcmpeqq|ptest|pshufb|pinsr[bdq]|"
@@ -17,18 +19,6 @@ SSE2 = re.compile(r"^(pcmpeqd|pcmpeqb|movmskps|pmovmskb)$")
 GUARDED = re.compile(r"by_avx(2|512)")
 # Their tests for it have "rep" before what older CPUs take for bsf.
 HARMLESS = re.compile(r"^tzcnt$")
-
-
-def functions(objdump, path):
-    listing = subprocess.run([objdump, "-d", "--no-show-raw-insn", "-C", path], check=True, capture_output=True,
-                             text=True).stdout
-    found, current = {}, None
-    for line in listing.splitlines():
-        if header := re.match(r"[0-9a-f]+ <(.*)>:$", line):
-            current = found.setdefault(header.group(1), set())
-        elif current is not None and (instruction := re.match(r"\s+[0-9a-f]+:\s+([a-z]\w*)", line)):
-            current.add(instruction.group(1))
-    return found
 
 
 def expected_simd():
@@ -41,7 +31,8 @@ def expected_simd():
 def main():
     objdump, path, program, build = sys.argv[1:]
     wrong = []
-    code = functions(objdump, path)
+    # Of each function, the names of its instructions.
+    code = {name: {i.split()[0] for i in listed} for name, listed in functions(objdump, path).items()}
     for name, used in code.items():
         bad = sorted(i for i in used if NOT_EVERYWHERE.match(i) and not HARMLESS.match(i))
         if bad and not GUARDED.search(name):

@@ -119,7 +119,7 @@ TYPED_TEST(fp_tree, sparse_leaves_are_joined) {
   }
 }
 
-// Groups go back to the medium, from wherever they are in its list; and what is left is found after opening again.
+// Groups are released to the medium, from any position in its list; the remaining ones are found after opening again.
 TYPED_TEST(fp_tree, groups_go_back_to_the_medium) {
   random source(5);
   for (const std::uint64_t one_in : {2U, 10U, 100U}) {

@@ -1,4 +1,4 @@
-// A medium without space: `full` changes nothing, what is there stays there, and the index keeps serving.
+// A medium without space: `full` changes nothing, present entries stay, and the index keeps serving.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 

@@ -1,5 +1,5 @@
-// Hash tables whose blocks were overwritten: `check` says so, `open` refuses what it cannot follow, and `salvage` gives
-// what is left and says how much it could not read.
+// Hash tables whose blocks were overwritten: `check` reports it, `open` refuses links that it cannot follow, and
+// `salvage` returns the remaining entries and reports how many slots it could not read.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/level_hashing.hpp>

@@ -1,6 +1,6 @@
-// Real death: a process that works on a pool is killed with SIGKILL at random moments, and what it was answered must be
-// in the pool. Caches survive a kill, so that this says nothing about flushes; it is about locks, half-done structure
-// changes, libpmemobj's own logs, and about two threads being cut off at once.
+// Real death: a process that works on a pool is killed with SIGKILL at random moments, and the results that it returned
+// must be in the pool. Caches survive a kill, so this does not test flushes; it tests locks, half-done structure
+// changes, libpmemobj's own logs, and two threads that are interrupted at the same time.
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -42,7 +42,7 @@ constexpr std::size_t records_per_thread = 1 << 18;
 constexpr std::uint64_t keys_per_thread = 4000;
 constexpr std::uint64_t pool_bytes = std::uint64_t{64} << 20;
 
-// What the child tells its parent, in memory that both map and that outlives the child.
+// Messages of the child to its parent, in memory that both map and that outlives the child.
 struct report {
   struct one_thread {
     std::atomic<std::uint64_t> acknowledged;  // steps that were answered; the next one may be under way
@@ -59,7 +59,7 @@ report* map_report(int file) {
   return area == MAP_FAILED ? nullptr : static_cast<report*>(area);
 }
 
-// Each thread has keys of its own, so that its record alone says what they must hold. They are neighbours of the other
+// Each thread has keys of its own, so that its record alone defines their values. They are neighbours of the other
 // thread's, so that the threads meet in every node.
 std::uint64_t key_of(std::uint64_t n, unsigned thread) { return n * threads + thread; }
 

@@ -99,7 +99,7 @@ TEST(level_hashing, L12_grows_a_thousandfold_under_threads) {
   const indexes::check_report report = table.check();
   EXPECT_TRUE(report.ok()) << report.violations.front();
   EXPECT_GE(table.stats().load_factor, 0.3);
-  EXPECT_EQ(memory.used().allocated_bytes, table.stats().medium_bytes) << "what waits for its release is counted";
+  EXPECT_EQ(memory.used().allocated_bytes, table.stats().medium_bytes) << "retired levels are counted";
 }
 
 // L8, L3, L9: threads insert, update and erase the same keys of one shard while its entries are moved and it grows.
@@ -151,7 +151,7 @@ TEST(level_hashing, L6_readers_stay_in_released_levels_unharmed) {
   }
 }
 
-// Keys that share all four buckets, as nobody's hash gives them by chance: `full`, not a level of all memory.
+// Keys that share all four buckets, which no hash produces by chance: `full`, not a level of all memory.
 TEST(level_hashing, C7_chosen_keys_are_refused_before_they_fill_the_memory) {
   dram_of_shards<4> memory;
   auto table = level_hashing<dram_of_shards<4>>::open(memory);

@@ -4,8 +4,8 @@ usage: list_known_defects.py [--check]
 
 The first two columns of the document's tables and the remarks are written by hand; the column of tests is written by
 this script: a test whose name has a row's tag as one of its words (F1_..., ..._C9_...) exercises that row, and so does
-a mutation of tests/verify/mutations/*.toml that names the row and that `pmlab verify` must find. With --check nothing is written, and the exit status says whether the document is up to date.
-A row without a test must have a remark that says why.
+a mutation of tests/verify/mutations/*.toml that names the row and that `pmlab verify` must find. With --check nothing is written, and the exit status is 0 if the document is up to date.
+A row without a test must have a remark with the reason.
 """
 import pathlib
 import re
@@ -45,7 +45,7 @@ def rewritten(text, tests):
             rows.append(tag)
             named = "<br>".join(f"`{test}`" for test in tests.get(tag, [])) or "none yet"
             if named == "none yet" and remark.strip() in ("", "-"):
-                wrong.append(f"{DOCUMENT.name}: row {tag} has neither a test nor a remark that says why")
+                wrong.append(f"{DOCUMENT.name}: row {tag} has neither a test nor a remark with the reason")
             line = f"| {tag} | {must_hold} | {named} | {remark} |"
         lines.append(line)
     wrong += [f"tests name row {tag}, which {DOCUMENT.name} does not have" for tag in sorted(set(tests) - set(rows))]

@@ -17,6 +17,7 @@
 #include "support/comparison.hpp"
 #include "support/crash_medium.hpp"
 #include "support/crash_scenario.hpp"
+#include "support/judged_images.hpp"
 #include "support/loadable.hpp"
 #include "support/mutant_medium.hpp"
 #include "support/operations.hpp"
@@ -32,7 +33,7 @@ class load_crash : public testing::Test {
  protected:
   using recovered = typename Kind::template index<crash_medium>;
 
-  // Loads `entries` into `medium` in two calls, over what was there before; examines images at every event of it. Returns
+  // Loads `entries` into `medium` in two calls, over the previous entries; examines images at every event of it. Returns
   // the first violation, or how many images there were.
   template <class Medium>
   std::string run(Medium& medium, const std::vector<entry>& before, const std::vector<entry>& entries) {
@@ -42,41 +43,26 @@ class load_crash : public testing::Test {
     before_ = contents_of(before);
     const std::size_t half = entries.size() / 2;
     std::size_t answered = 0;
-    machine.track([&] {
-      for_each_image(machine.uncertain_lines(), 6, source_, [&](const std::vector<std::size_t>& choice) {
-        if (!violation_.empty()) return;
-        ++images_;
-        image_.restore(machine, choice);
-        machine.hide();
-        try {
-          violation_ = judge(entries, answered);
-        } catch (const error& e) {
-          violation_ = e.what();
-        }
-        machine.show();
-      });
-    });
+    judged_images images(machine, 7, [&](crash_medium& image) { return judge(image, entries, answered); });
     if (index.load(std::span(entries).first(half)) != half) return "no space";
     answered = half;
     machine.event();
     if (index.load(std::span(entries).subspan(half)) != entries.size() - half) return "no space";
     answered = entries.size();
     machine.event();
-    machine.stop_tracking();
-    for (const std::string& m : machine.misuses()) return m;
-    return violation_.empty() ? "clean: " + std::to_string(images_) + " images" : violation_;
+    return images.verdict();
   }
 
   // `answered`: so many entries are certain.
-  std::string judge(const std::vector<entry>& entries, std::size_t answered) {
-    auto index = recovered::open(image_);
+  std::string judge(crash_medium& image, const std::vector<entry>& entries, std::size_t answered) {
+    auto index = recovered::open(image);
     std::size_t there = 0;
     while (there < entries.size() && index.find(entries[there].key)) ++there;
     if (there < answered) return "an entry that was loaded is lost";
     contents model = before_;
     for (std::size_t i = 0; i < there; ++i) model.emplace(entries[i].key, entries[i].value);
     if (std::string wrong = compare_all(index, model); !wrong.empty()) return wrong;
-    if (index.stats().medium_bytes != image_.used().allocated_bytes) return "a leak, or a block used that is free";
+    if (index.stats().medium_bytes != image.used().allocated_bytes) return "a leak, or a block used that is free";
     if (index.load(entries) != entries.size()) return "no space after the crash";
     for (const entry& e : entries) model.emplace(e.key, e.value);
     return compare_all(index, model);
@@ -96,10 +82,6 @@ class load_crash : public testing::Test {
 
  private:
   contents before_;
-  crash_medium image_;
-  random source_{7};
-  std::string violation_;
-  std::size_t images_ = 0;
 };
 TYPED_TEST_SUITE(load_crash, loadable_kinds, setting_name);
 

@@ -1,4 +1,4 @@
-// Many entries at once: into an empty index and between what is there, without space, and beside other threads.
+// Many entries at once: into an empty index and between present entries, without space, and beside other threads.
 #include <pmlab/indexes/index.hpp>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TYPED_TEST(load, fills_leaves_but_not_to_the_brim) {
   EXPECT_LT(index.stats().load_factor, 0.9);
 }
 
-// Nothing to load is loaded; what is there keeps its value; what lies between comes between.
+// An empty load does nothing; present entries keep their values; others are inserted between them.
 TYPED_TEST(load, between_what_is_there) {
   for (const key_set kind : {key_set::dense, key_set::anywhere, key_set::extremes, key_set::clustered}) {
     medium_under_test<typename TypeParam::medium> under;

@@ -25,7 +25,7 @@ namespace {
 template <class Kind>
 class mutation_of : public testing::Test {
  protected:
-  // What the scenario says of an index on a medium with this mutation: "clean", "never struck", or how it failed.
+  // The verdict of the scenario on an index on a medium with this mutation: "clean", "never struck", or how it failed.
   static std::string verdict(mutation_plan plan) {
     std::string last = "never struck";
     for (crash_options options : runs()) {

@@ -35,7 +35,7 @@ class point : public testing::Test {
 
 TYPED_TEST_SUITE(point, all_settings, setting_name);
 
-// C15: delete and update exist, duplicates are rejected, and every operation says what it did.
+// C15: delete and update exist, duplicates are rejected, and every operation returns its outcome.
 TYPED_TEST(point, C15_every_operation_says_what_it_did) {
   auto index = this->open();
   EXPECT_EQ(index.find(7), std::nullopt);

@@ -1,4 +1,4 @@
-// Files that are no pool, or no longer one: opening them is an error that says so, or it is sound. It never faults,
+// Files that are no pool, or no longer one: opening them is an error with a message, or it is sound. It never faults,
 // hangs or harms the file.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -86,7 +86,7 @@ class pool_files : public testing::Test {
     sound_ = read_file(path_);
   }
 
-  // Opens what is at the path, as a program would, in a child. "sound", "error: <what>", or what went wrong.
+  // Opens what is at the path, as a program would, in a child. "sound", "error: <what>", or the failure.
   // `contents_may_differ`: bytes of entries may have been hit, which no index can notice.
   std::string open(bool contents_may_differ = true) {
     const shared_flag libpmemobj_has_opened;

@@ -1,4 +1,4 @@
-// What is special to the skip lists: nodes that come back, deletions that a crash cuts off, towers that are hints.
+// The skip lists' own behaviour: reuse of nodes, interrupted deletions, towers as hints.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list.hpp>
@@ -73,7 +73,7 @@ TYPED_TEST(skip_lists, S1_S3_a_deletion_that_a_crash_cuts_off_is_completed_once)
   this->crash_everywhere(options);
 }
 
-// S4, S5: towers of many levels, whose upper parts a crash keeps or loses: the list alone says what is there.
+// S4, S5: towers of many levels, whose upper parts a crash keeps or loses: the list alone is authoritative.
 TYPED_TEST(skip_lists, S4_S5_the_list_alone_is_the_truth_after_a_crash) {
   crash_options options;
   options.keys = key_set::anywhere;
@@ -149,7 +149,7 @@ TYPED_TEST(skip_lists, S2_a_storm_around_one_key_leaves_it_there_once_or_not_at_
   EXPECT_TRUE(list.check().ok());
 }
 
-// A7: what is erased makes room for what comes, within a run and over many.
+// A7: erased nodes make room for new ones, within a run and over many.
 TYPED_TEST(skip_lists, A7_nodes_of_erased_keys_are_used_again) {
   medium_under_test<crash_medium> under;
   std::uint64_t after_the_first = 0;
@@ -203,7 +203,7 @@ class nodes_of {
     return false;
   }
 
-  // The node of `key`, copied to one that was never used, as a move leaves it that a crash cut off: before (`linked`:
+  // The node of `key`, copied to one that was never used, as an interrupted move leaves it: before (`linked`:
   // after) the copy took the place of the node. The copy has another value.
   void move(std::uint64_t key, std::uint64_t value, bool linked) const {
     slab_type& newest = *medium_.resolve(media::pointer<slab_type>(root_->slabs));

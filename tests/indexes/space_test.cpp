@@ -1,6 +1,6 @@
-// Space comes back: after any history an index holds at most twice the bytes of a fresh one with the same entries, in
-// the medium and together with its DRAM, besides what waits for readers; and a scan over a range that was erased costs
-// what is left in it.
+// Space is reclaimed: after any history an index holds at most twice the bytes of a fresh one with the same entries, in
+// the medium and together with its DRAM, not counting retired blocks; and a scan over an erased range costs only its
+// remaining entries.
 //
 // Fresh: each entry that is left, inserted once, in the order in which the history inserted it. Hash tables never
 // shrink: for them it is a fresh one with as many entries as there ever were at a time.
@@ -31,10 +31,10 @@ namespace {
 using indexes::index_stats;
 using indexes::outcome;
 
-// What waits for readers: two batches of the epochs, of nodes of half a kilobyte.
+// Retired blocks: two batches of the epochs, of nodes of half a kilobyte.
 constexpr std::uint64_t waiting_bytes = std::uint64_t{64} << 10;
 
-// Inserts and erases, and keeps what is there in the order of its insertion.
+// Inserts and erases, and keeps the present entries in the order of insertion.
 template <class Index>
 class history {
  public:
@@ -164,7 +164,7 @@ TYPED_TEST(space, of_what_one_in_twenty_is_left_of_under_a_reader) {
   stop = true;
   reader.join();
   EXPECT_EQ(wrong.load(), 0U);
-  // What waited for the reader goes with what is erased after it.
+  // Blocks that waited for the reader are freed with those of the next erases.
   constexpr std::uint64_t others = 3000;
   for (std::uint64_t key = 0; key < others; ++key) this->index_.upsert(key, ~key);
   for (std::uint64_t key = 0; key < others; ++key) this->index_.erase(key);

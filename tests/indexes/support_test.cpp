@@ -1,4 +1,4 @@
-// Tests of the tests: the checkers accept what is right, and notice what is wrong.
+// Tests of the tests: the checkers accept what is right, and detect errors.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/medium.hpp>
@@ -172,7 +172,7 @@ TEST(history, notices_a_check_and_a_change_without_a_lock_around_both) {
   EXPECT_NE(wrong, "");
 }
 
-// C9, F10: a reader that takes no lock and checks nothing is answered what a crash takes back.
+// C9, F10: a reader that takes no lock and checks nothing returns a value that a crash undoes.
 TEST(crash_scenario, C9_F10_notices_reads_of_what_is_not_durable) {
   crash_options options;
   options.mix = {.insert = 20, .update = 40, .upsert = 20, .erase = 15};
@@ -320,7 +320,7 @@ TEST_F(crash_medium_test, hidden_memory_and_null_fault) {
 
 TEST(child_process, tells_how_it_ended) {
   const auto limit = std::chrono::milliseconds(300);
-  EXPECT_EQ(run_in_child([] { return std::string(100'000, 'x'); }, std::chrono::seconds(10)).message.size(), 100'000U);
+  EXPECT_EQ(run_in_child([] { return std::string(100'000, 'x'); }, std::chrono::seconds(10)).text.size(), 100'000U);
   EXPECT_EQ(run_in_child(
                 []() -> std::string {
                   ::pause();

@@ -78,7 +78,7 @@ struct event {
   std::map<inode, image> before;  // what the files had when it was called
 };
 
-// What happened in one folder, and what a power failure would have left of it.
+// The history of one folder, and the states that a power failure may leave.
 class history {
  public:
   std::map<std::string, inode> first_names;

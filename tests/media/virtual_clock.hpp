@@ -1,6 +1,7 @@
 // A virtual clock for tests of the device model: logical threads, of which the one that is furthest behind runs next.
 #pragma once
 
+#include <pmlab/base/random.hpp>
 #include <pmlab/media/device/model.hpp>
 
 #include <algorithm>
@@ -15,17 +16,14 @@ struct virtual_thread {
   virtual_thread(const device_profile& profile, std::uint64_t which) : state(profile), number(which) {}
 
   // Uniform in [0, limit).
-  std::uint64_t random(std::uint64_t limit) noexcept {
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    return (seed >> 20) % limit;
-  }
+  std::uint64_t random(std::uint64_t limit) noexcept { return numbers.below(limit); }
 
   device_model::thread_state state;
   std::uint64_t number;
   picoseconds now = 0;
   std::uint64_t steps = 0;
   std::uint64_t base = 0;  // where a step of several accesses goes on
-  std::uint64_t seed = 0x1234567 + number * 977;
+  splitmix64 numbers{0x1234567 + number * 977};
 };
 
 // One step of a thread: one access (more would overtake the other threads), by which its clock moves.

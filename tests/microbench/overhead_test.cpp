@@ -1,4 +1,4 @@
-// What the harness adds to a loop that somebody writes by hand. Ratios within one run, best of several tries: the
+// The overhead of the harness over a hand-written loop. Ratios within one run, best of several tries: the
 // machine does other things too, and what it does besides only ever makes things slower.
 #include "tools/bench/summary.hpp"
 #include "tools/microbench/cpu_features.hpp"

@@ -1,4 +1,4 @@
-"""`pmlab bench --library`: somebody's libraries beside pmlab's own indexes."""
+"""`pmlab bench --library`: third-party libraries beside pmlab's own indexes."""
 import json
 import os
 

@@ -1,5 +1,5 @@
 // A library that cannot be recovered, in the way that the macro RECOVERY names: FAULTS, HANGS or THROWS. It otherwise
-// works, so that whoever uses it comes as far as a crash.
+// works, so that a run reaches a crash.
 #include <pmlab/pibench/tree_api.hpp>
 
 #include <atomic>

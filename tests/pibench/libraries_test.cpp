@@ -1,4 +1,4 @@
-// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; what it says of bad
+// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; its messages for bad
 // options.
 #include <pmlab/pibench/library.hpp>
 #include <pmlab/pibench/tree_api.hpp>
@@ -195,7 +195,7 @@ TEST_P(libraries, say_that_a_pool_is_full_and_go_on_serving) {
     for (; key < 10'000'000; ++key) static_cast<void>(t.insert(key, key));
   });
   EXPECT_EQ(said, "there is no space left in pmem:" + options.pool_path +
-                      "; take fewer records, or a new pool with more --pool_size");
+                      "; use fewer records, or a new pool with more --pool_size");
   ASSERT_GT(key, 10'000U);
   for (std::uint64_t k = 0; k < key; ++k) ASSERT_EQ(t.find(k), k);
   EXPECT_EQ(t.find(key), std::nullopt);

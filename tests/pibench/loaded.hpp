@@ -33,7 +33,7 @@ namespace pmlab::tests {
 }
 
 // What later versions of PiBench call: one function more, in front. Not in an anonymous namespace, where the compiler
-// would know that nobody implements it.
+// would know that it has no implementation.
 class later_api {
  public:
   virtual ~later_api() = default;

@@ -31,7 +31,7 @@ std::string written(const std::string& root, const std::vector<entry>& entries) 
   return text;
 }
 
-// What is wrong with a text; empty: nothing.
+// The error of a text; empty: none.
 std::string refusal(const std::string& text) {
   try {
     static_cast<void>(parse_dump(text, "d.txt"));
@@ -80,7 +80,7 @@ TEST(DumpText, WhatIsNoDumpIsRefusedWithItsPlace) {
   for (const char* const line : {"1", "1 x", "x 1", "-1 2", "1 2 3", "1,2", "18446744073709551616 1", "0x1 2", "1.5 2"})
     expect_refused(header + "5 5\n" + line + "\n", {"d.txt:3"});
   expect_refused(header + "1 2\n1 3\n", {"key 1", "twice"});
-  expect_refused(header + "1 2\n" + header, {"d.txt:3", "'orders' comes twice"});
+  expect_refused(header + "1 2\n" + header, {"d.txt:3", "'orders' occurs twice"});
 }
 
 TEST(DumpText, ATextThatWasCutOffIsRefused) {

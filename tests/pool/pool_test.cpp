@@ -1,4 +1,4 @@
-// Pools as they are found: sound ones, those of killed processes, those that somebody broke.
+// Pools in any state: sound ones, those of killed processes, damaged ones.
 #include "tools/pool/entries.hpp"
 #include "tools/pool/inspect.hpp"
 #include "tools/pool/new_pool.hpp"
@@ -226,7 +226,7 @@ TEST_F(Pools, ABrokenIndexIsFoundAndWhatIsLeftIsSaved) {
   EXPECT_TRUE(bytes_of(path_) == before) << "the damaged file was changed";
 }
 
-// Skip lists and FP-trees walk their lists when they are opened, and refuse what is wrong. Then there is another way.
+// Skip lists and FP-trees walk their lists when they are opened, and refuse damaged ones. Then salvage reads them.
 TEST_F(Pools, AnIndexThatDoesNotOpenHidesNoOtherAndIsReadWithoutIt) {
   fill<indexes::skip_list<media::pmem>>("customers");
   fill<indexes::fp_tree<media::pmem>>("suppliers");
@@ -253,7 +253,7 @@ TEST_F(Pools, AnIndexThatDoesNotOpenHidesNoOtherAndIsReadWithoutIt) {
   }
 }
 
-// The link of a node in the middle leads nowhere: what comes after it is in the slabs, and what was erased is not.
+// The link of a node in the middle leads nowhere: the entries after it are in the slabs, and erased ones are not.
 TEST_F(Pools, ALinkThatIsLostLosesNoEntry) {
   in_another_process([&] {
     media::pmem pool(path_, {.create_bytes = pool_bytes, .huge_pages = false});
@@ -305,7 +305,7 @@ TEST_F(Pools, AKeyThatComesTwiceIsSaid) {
   EXPECT_FALSE(salvaged[0].is_whole());
 }
 
-// A leaf whose sibling is itself: nobody comes to an end, and what came before the circle is kept.
+// A leaf whose sibling is itself: no walk terminates, and entries before the circle are kept.
 TEST_F(Pools, ACircleIsNoticed) {
   fill<tree>("orders");
   const std::string bytes = bytes_of(path_);
@@ -469,7 +469,7 @@ TEST_F(Pools, FlippedBytesEndInAnAnswer) {
     }
     EXPECT_TRUE(bytes_of(path_) == bytes) << "seed " << seed << " changed the file";
   }
-  EXPECT_GT(refused, 0U) << "no flip was found by anybody";
+  EXPECT_GT(refused, 0U) << "no flip was found by any check";
   EXPECT_GT(other, 0U) << "no index was found to be damaged";
 }
 

@@ -258,7 +258,7 @@ class Pool(ProgramTest):
         for arguments in (("dump", path, "--output", path), ("dump", path, "--output", text), ("load", text, path),
                           ("repair", path, "--output", path), ("repair", path, "--output", text)):
             before = {name: self.content(self.file(name)) for name in os.listdir(self.folder)}
-            self.assert_fails(2, ["is there already"], "pool", *arguments)
+            self.assert_fails(2, ["exists already"], "pool", *arguments)
             self.assertEqual({name: self.content(self.file(name)) for name in os.listdir(self.folder)}, before)
 
     def test_pools_of_others(self):

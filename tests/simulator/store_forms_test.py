@@ -4,7 +4,7 @@
     store_forms_test.py                                      every compiler that is here, as CI runs it
     store_forms_test.py --compiler g++-13 --optimize O2      judges one compiler: status 1 if it misses what it must not
     store_forms_test.py --table                              the table of docs/instrument.md
-    store_forms_test.py --sabotage                           what is left out must make the test fail: it succeeds then
+    store_forms_test.py --sabotage                           removes parts, each of which must make the test fail
 """
 
 import argparse
@@ -120,7 +120,7 @@ def sabotaged(folder, change):
     return folder
 
 
-# What is left out, in which file, and a form that must be missed without it.
+# The removed part, its file, and a form that must be missed without it.
 SABOTAGE = [
     ("the assembler wrapper", ("flags.txt", "compile  -B@here@/\n", "")),
     ("-fsanitize=thread", ("flags.txt", "compile  -fsanitize=thread\n", "")),
@@ -163,7 +163,7 @@ def main():
     if options.sabotage:
         unnoticed = sabotage()
         for what in unnoticed:
-            print(f"FAILED: nobody noticed that {what} was left out")
+            print(f"FAILED: no test noticed that {what} was left out")
         return 1 if unnoticed else 0
 
     runs = [(options.compiler, options.optimize)] if options.compiler else [r for r in USUAL if shutil.which(r[0])]

@@ -2,6 +2,7 @@
 #include "checker/simulator/time/memory_hierarchy.hpp"
 #include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -32,24 +33,11 @@ void expect_within(double percent, const std::string& what, double expected, dou
 
 double ns(picoseconds time) { return static_cast<double>(time) / 1000; }
 
-// Uniform in [0, limit).
-class random_numbers {
- public:
-  explicit random_numbers(std::uint64_t seed) : state_(seed * 2 + 1) {}
-  std::uint64_t below(std::uint64_t limit) {
-    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    return (state_ >> 33) % limit;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 // A core's clock, its random numbers and what it does.
 struct runner {
   unsigned core;
   picoseconds now = 0;
-  random_numbers random{core};
+  splitmix64 random{core};
   std::uint64_t steps = 0;
 };
 
@@ -83,7 +71,7 @@ double random_load_ns(const device_profile& device, std::uintptr_t range, bool k
   constexpr std::uint64_t loads = 200000;
   memory_hierarchy memory(device, load_profile("dram"), 1);
   touch(memory, range, kind);
-  random_numbers random(1);
+  splitmix64 random(1);
   picoseconds now = 1'000'000'000'000;
   for (std::uintptr_t at = 0; at < std::min(range, 4 * mib); at += line_bytes)
     now = memory.load(0, start + at, 8, kind, now);
@@ -116,7 +104,7 @@ TEST(MemoryHierarchy, NearbyLoadsAreUnderWayTogether) {
   touch(memory, range, persistent);
   // Published, less the page walks of a larger range.
   for (const auto& [bytes, published] : {std::pair{256U, 474.0 - 45}, std::pair{512U, 512.0 - 45}}) {
-    random_numbers random(3);
+    splitmix64 random(3);
     constexpr std::uint64_t blocks = 50000;
     const picoseconds begin = 1'000'000'000'000'000 + bytes * 1'000'000'000'000;
     picoseconds now = begin;
@@ -243,7 +231,7 @@ TEST(MemoryHierarchy, PrivateIsWhatTheCoreHasForItself) {
   EXPECT_FALSE(memory.is_private(0, start, 8, false));
   picoseconds now = memory.load(0, start, 8, dram, 0);
   EXPECT_TRUE(memory.is_private(0, start, 8, false));
-  EXPECT_TRUE(memory.is_private(0, start, 8, true)) << "nobody else has it";
+  EXPECT_TRUE(memory.is_private(0, start, 8, true)) << "no other core has it";
   EXPECT_FALSE(memory.is_private(1, start, 8, false));
   EXPECT_FALSE(memory.is_private(0, start + 60, 8, false)) << "the next line too";
   now = memory.load(0, start + 64, 8, dram, now);
@@ -322,7 +310,7 @@ TEST(MemoryHierarchy, WhatLeavesTheCachesIsWrittenToTheDevice) {
   EXPECT_GT(ns(now), 0.9 * written * load_profile("aep").media_write_ns_per_granule);
 }
 
-// A little of everything, on `cores` cores: the sum of what came out.
+// A little of everything, on `cores` cores: the sum of the results.
 std::uint64_t course(std::uintptr_t base, unsigned cores, std::vector<picoseconds>* all_ends = nullptr) {
   memory_hierarchy memory(load_profile("aep"), load_profile("dram"), cores);
   std::vector<runner> all = all_cores(memory);

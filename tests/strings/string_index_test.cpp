@@ -1,4 +1,4 @@
-// String keys: what keys and values may be, what it costs to compare them, and what comes back.
+// String keys: kinds of keys and values, the cost of comparisons, and reclaimed space.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -28,6 +28,7 @@
 #include <gtest/gtest.h>
 
 #include "support/campaign.hpp"
+#include "support/forwarding_index.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
 #include "support/watchdog.hpp"
@@ -95,44 +96,28 @@ void expect_equal(Index& index, const std::map<std::string, typename Index::valu
 }
 
 // CCEH that notes which searches were announced by `prefetch_find`.
-class watched_words {
+class watched_words : public forwarding_index<indexes::cceh<media::dram>> {
   using table = indexes::cceh<media::dram>;
 
  public:
-  static constexpr std::string_view layout_name = table::layout_name;
-  static constexpr std::uint64_t layout_version = table::layout_version;
   static watched_words open(media::dram& medium, std::string_view name) { return watched_words(medium, name); }
 
   void prefetch_find(indexes::key_type key) {
     announced_ = key;
-    table_.prefetch_find(key);
+    inner().prefetch_find(key);
   }
   std::optional<indexes::value_type> find(indexes::key_type key) {
     ++(announced_ == key ? announced_searches : other_searches);
-    return table_.find(key);
+    return inner().find(key);
   }
-  outcome insert(indexes::key_type key, indexes::value_type value) { return table_.insert(key, value); }
-  outcome update(indexes::key_type key, indexes::value_type value) { return table_.update(key, value); }
-  outcome upsert(indexes::key_type key, indexes::value_type value) { return table_.upsert(key, value); }
-  outcome erase(indexes::key_type key) { return table_.erase(key); }
-  void find_batch(std::span<const indexes::key_type> keys, std::span<std::optional<indexes::value_type>> values) {
-    table_.find_batch(keys, values);
-  }
-  template <class Function>
-  void for_each(Function&& function) const {
-    table_.for_each(function);
-  }
-  [[nodiscard]] std::uint64_t size() const { return table_.size(); }
-  [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
-  [[nodiscard]] indexes::check_report check() const { return table_.check(); }
 
   std::uint64_t announced_searches = 0;
   std::uint64_t other_searches = 0;
 
  private:
-  watched_words(media::dram& medium, std::string_view name) : table_(table::open(medium, name)) {}
+  watched_words(media::dram& medium, std::string_view name)
+      : forwarding_index([&] { return table::open(medium, name); }) {}
 
-  table table_;
   std::optional<indexes::key_type> announced_;
 };
 
@@ -286,7 +271,7 @@ TYPED_TEST(string_indexes, find_many_as_they_find_one) {
   for (std::size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(found[i], index.find(keys[i])) << i;
 }
 
-// Values say which key they belong to, and what is read of them is whole, while others replace, erase and insert.
+// Values contain their key, and reads of them are never torn, while others replace, erase and insert.
 TYPED_TEST(string_indexes, readers_see_whole_entries_while_others_write) {
   const watchdog limit(std::chrono::seconds(120), "readers and writers hang");
   media::dram medium;

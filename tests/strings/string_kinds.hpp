@@ -10,60 +10,42 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/strings/numbered.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string_view>
 
 #include <gtest/gtest.h>
 
+#include "support/forwarding_index.hpp"
+
 namespace pmlab::tests {
+
+template <class Medium>
+using hybrid_of = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<Medium>, hybrid::primary::tree>;
+
+// Made before the index that lives in it.
+struct owned_dram {
+  std::unique_ptr<media::dram> dram = std::make_unique<media::dram>();
+};
 
 // A tree in the medium, and a hash table in DRAM that belongs to the index.
 template <class Medium>
-class small_hybrid {
-  using index = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<Medium>, hybrid::primary::tree>;
+class small_hybrid : private owned_dram, public forwarding_index<hybrid_of<Medium>> {
+  using forwarding = forwarding_index<hybrid_of<Medium>>;
 
  public:
   static constexpr std::string_view layout_name = "hybrid";
-  static constexpr std::uint64_t layout_version = index::layout_version;
 
   static small_hybrid open(Medium& medium, std::string_view name = {}) { return small_hybrid(medium, name); }
 
-  indexes::outcome insert(std::uint64_t key, std::uint64_t value) { return index_.insert(key, value); }
-  indexes::outcome update(std::uint64_t key, std::uint64_t value) { return index_.update(key, value); }
-  indexes::outcome upsert(std::uint64_t key, std::uint64_t value) { return index_.upsert(key, value); }
-  indexes::outcome erase(std::uint64_t key) { return index_.erase(key); }
-  std::optional<std::uint64_t> find(std::uint64_t key) { return index_.find(key); }
-  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
-    index_.find_batch(keys, values);
-  }
-  std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) { return index_.scan(from, out); }
-  template <class Function>
-  void for_each_in(std::uint64_t first, std::uint64_t last, Function&& function) {
-    index_.for_each_in(first, last, function);
-  }
-  template <class Function>
-  void for_each(Function&& function) const {
-    index_.for_each(function);
-  }
-  [[nodiscard]] std::uint64_t size() const { return index_.size(); }
-  [[nodiscard]] indexes::index_stats stats() const { return index_.stats(); }
-  [[nodiscard]] indexes::check_report check() const { return index_.check(); }
-
  private:
-  small_hybrid(Medium& medium, std::string_view name) : index_(index::open(*dram_, medium, named(name))) {}
+  small_hybrid(Medium& medium, std::string_view name)
+      : forwarding([&] { return hybrid_of<Medium>::open(*dram, medium, named(name)); }) {}
 
   static hybrid::options named(std::string_view name) {
     hybrid::options o;
     o.name = name;
     return o;
   }
-
-  std::unique_ptr<media::dram> dram_ = std::make_unique<media::dram>();
-  index index_;
 };
 
 template <class Medium>

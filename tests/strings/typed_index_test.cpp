@@ -27,6 +27,7 @@
 #include "support/child_process.hpp"
 #include "support/crash_medium.hpp"
 #include "support/crash_scenario.hpp"
+#include "support/judged_images.hpp"
 #include "support/mutant_medium.hpp"
 #include "support/operations.hpp"
 
@@ -252,37 +253,18 @@ std::string run_with_crashes(Medium& medium, std::uint64_t seed) {
   auto index = crashing<Medium>::open(medium, "crashed");
   std::map<std::int32_t, order> before;
   std::map<std::int32_t, order> after;
-  crash_medium image;
-  random source{seed};
-  std::string violation;
-  std::size_t images = 0;
-  const auto judge = [&] {
+  judged_images images(machine, seed, [&](crash_medium& image) -> std::string {
     auto recovered = crashing<crash_medium>::open(image, "crashed");
     if (const auto report = recovered.check(); !report.ok()) return report.violations.front();
-    if (recovered.stats().medium_bytes != image.used().allocated_bytes)
-      return std::string("a leak, or a block used that is free");
+    if (recovered.stats().medium_bytes != image.used().allocated_bytes) return "a leak, or a block used that is free";
     std::map<std::int32_t, order> found;
     recovered.for_each([&](std::int32_t key, const order& value) { found.emplace(key, value); });
     for (const auto& [key, value] : found)
       if (!value.is_whole()) return "half a value of key " + std::to_string(key);
-    return found == before || found == after ? std::string() : std::string("neither before nor after the operation");
-  };
-  machine.track([&] {
-    for_each_image(machine.uncertain_lines(), 6, source, [&](const std::vector<std::size_t>& choice) {
-      if (!violation.empty()) return;
-      ++images;
-      image.restore(machine, choice);
-      machine.hide();
-      try {
-        violation = judge();
-      } catch (const error& e) {
-        violation = e.what();
-      }
-      machine.show();
-    });
+    return found == before || found == after ? "" : "neither before nor after the operation";
   });
   std::mt19937_64 choices(seed);
-  for (std::uint64_t step = 1; step <= 60 && violation.empty(); ++step) {
+  for (std::uint64_t step = 1; step <= 60 && !images.has_violation(); ++step) {
     const auto key = static_cast<std::int32_t>(choices() % 12) - 6;
     before = after;
     if (choices() % 3 != 0) {
@@ -295,9 +277,7 @@ std::string run_with_crashes(Medium& medium, std::uint64_t seed) {
     before = after;  // it has answered
     machine.event();
   }
-  machine.stop_tracking();
-  for (const std::string& m : machine.misuses()) return m;
-  return violation.empty() ? "clean: " + std::to_string(images) + " images" : violation;
+  return images.verdict();
 }
 
 TEST(typed_index, a_crash_leaves_all_of_a_value_or_none_and_leaks_nothing) {

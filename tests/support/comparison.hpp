@@ -1,4 +1,4 @@
-// Compares an index with the model of what it must hold. All functions return "" or what is wrong, in words.
+// Compares an index with a model of its content. All functions return "" or the difference, as text.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -20,12 +20,12 @@ namespace pmlab::tests {
                                             const std::string& how) {
   auto wanted = model.begin();
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (i > 0 && got[i].key == got[i - 1].key) return how + " gives key " + std::to_string(got[i].key) + " twice";
+    if (i > 0 && got[i].key == got[i - 1].key) return how + " returns key " + std::to_string(got[i].key) + " twice";
     if (wanted == model.end() || got[i].key < wanted->first)
-      return how + " gives key " + std::to_string(got[i].key) + ", which must not be there";
+      return how + " returns key " + std::to_string(got[i].key) + ", which must be absent";
     if (got[i].key > wanted->first) return how + " misses key " + std::to_string(wanted->first);
     if (got[i].value != wanted->second)
-      return how + " gives key " + std::to_string(got[i].key) + " the value " + std::to_string(got[i].value) +
+      return how + " returns key " + std::to_string(got[i].key) + " the value " + std::to_string(got[i].value) +
              ", not " + std::to_string(wanted->second);
     ++wanted;
   }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/root_table.hpp>
@@ -317,7 +318,7 @@ class crash_medium {
 
   void fill_with_garbage_up_to(std::size_t end) {
     for (; end_ < end; end_ += sizeof(std::uint64_t)) {
-      const std::uint64_t garbage = end_ * 0x9e3779b97f4a7c15U | 1;
+      const std::uint64_t garbage = end_ * golden_ratio | 1;
       std::memcpy(working_.at(end_), &garbage, sizeof garbage);
       if (!tracking_) continue;
       std::memcpy(durable_.at(end_), &garbage, sizeof garbage);

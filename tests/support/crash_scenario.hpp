@@ -270,7 +270,7 @@ class crash_scenario {
 
   // The same image again, with the same promises, has nothing new to say.
   bool is_new(const std::vector<std::size_t>& choice) {
-    std::uint64_t hash = machine_->certain_version() * 0x9e3779b97f4a7c15U + model_changes();
+    std::uint64_t hash = machine_->certain_version() * golden_ratio + model_changes();
     for (const std::size_t c : choice) hash = (hash ^ c) * 0x100000001b3U + (hash >> 29);
     return seen_.insert(hash).second;
   }

@@ -49,8 +49,8 @@ std::string compare_batch(Index& index, const contents& model, const std::vector
 
 }  // namespace detail
 
-// Runs the operations that the options describe, starting from `model`, which `index` must hold. Returns "" or what
-// is wrong.
+// Runs the operations that the options describe, starting from `model`, which `index` must hold. Returns "" or the
+// difference.
 template <indexes::point_index Index>
 std::string run_differential(Index& index, contents& model, const differential_options& options) {
   random source(options.seed);

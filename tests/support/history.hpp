@@ -39,14 +39,14 @@ struct history_options {
   step_mix mix = {};
 };
 
-// A clock that all threads share; it orders what happens on different cores, and (unlike a counter in memory) makes no
+// A clock that all threads share; it orders events on different cores, and (unlike a counter in memory) makes no
 // thread wait for another's stores.
 [[nodiscard]] inline std::uint64_t shared_clock() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// Lets threads loose on `index`, in which no contended key is, and checks each contended key's history. Returns "" or
-// what is wrong.
+// Runs threads on `index`, in which no contended key is, and checks each contended key's history. Returns "" or the
+// violation.
 template <indexes::point_index Index>
 std::string check_concurrent_history(Index& index, const history_options& options) {
   std::vector<std::vector<event>> by_thread(options.threads);
@@ -75,7 +75,7 @@ std::string check_concurrent_history(Index& index, const history_options& option
   for (const std::vector<event>& events : by_thread)
     for (const event& e : events) by_key[e.what.key].push_back(e);
   for (auto& [key, events] : by_key) {
-    // What is there at the end was there after all operations.
+    // Entries present at the end were present after all operations.
     event last;
     last.what = {action::find, key, 0};
     last.called = shared_clock();

@@ -130,13 +130,13 @@ class reference_index {
     node* before = nullptr;
     for (node* n = head(); n != nullptr; n = resolve(n->next.load(std::memory_order_relaxed))) {
       if (!places_.emplace(n->key, n).second)
-        throw error("the reference index holds key " + std::to_string(n->key) + " twice", "make it anew");
+        throw error("the reference index holds key " + std::to_string(n->key) + " twice", "make it again");
       n->previous = pointer_to(before);
       before = n;
     }
   }
 
-  // For whoever holds the mutex, or is careless on purpose.
+  // For a thread that holds the mutex, or is careless on purpose.
   std::optional<indexes::value_type> find_held(indexes::key_type key) const {
     const auto place = places_.find(key);
     if (place == places_.end()) return std::nullopt;

@@ -159,7 +159,7 @@ using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 using concurrent_settings = all_settings;
 using ordered_concurrent_settings = ordered_settings;
 #else
-// What is wrong about a test is so on any medium; jemalloc_dram differs from dram in where blocks come from, so one index on
+// A defect of a test shows on any medium; jemalloc_dram differs from dram in where blocks come from, so one index on
 // it is enough.
 using offered_on = detail::on_media<offered_kinds, media::dram, media::pmem, crash_medium>;
 using reference_setting = testing::Types<setting<reference_kind, media::dram>>;

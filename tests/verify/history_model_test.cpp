@@ -39,7 +39,7 @@ TEST(history_model, one_thread_is_held_to_the_order_of_its_operations) {
   EXPECT_FALSE(allowed(p, {}));
   EXPECT_TRUE(allowed(p, {{7, 1}}));
   EXPECT_FALSE(allowed(p, {{7, 1}, {7, 1}})) << "twice";
-  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "nobody's key";
+  EXPECT_FALSE(allowed(p, {{7, 1}, {8, 1}})) << "a key without operations";
   p.called(0, insert_2);
   EXPECT_NE(p.returned(0, insert_2, inserted), "") << "it was there";
 }
@@ -187,7 +187,7 @@ TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
   EXPECT_NE(p.judge(std::vector<entry>{{3, 31}}).find("key 3 is found 31, and can only be found 30"),
             std::string::npos);
   EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {3, 32}}).find("twice, with values 30 and 32"), std::string::npos);
-  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is there, with value 50"), std::string::npos);
+  EXPECT_NE(p.judge(std::vector<entry>{{3, 30}, {5, 50}}).find("key 5 is present, with value 50"), std::string::npos);
 }
 
 }  // namespace

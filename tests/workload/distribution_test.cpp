@@ -14,6 +14,7 @@
 namespace {
 
 using namespace pmlab::workload;
+using pmlab::random_source;
 using pmlab::tests::message_of;
 
 constexpr std::uint64_t draws = 2'000'000;

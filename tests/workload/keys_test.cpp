@@ -13,6 +13,7 @@
 namespace {
 
 using namespace pmlab::workload;
+using pmlab::random_source;
 
 constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
 

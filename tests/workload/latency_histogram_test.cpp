@@ -13,6 +13,7 @@
 namespace {
 
 using namespace pmlab::workload;
+using pmlab::random_source;
 
 constexpr double percents[] = {0, 0.01, 1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100};
 

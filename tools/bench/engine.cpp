@@ -8,6 +8,7 @@
 #include "tools/support/quantity.hpp"
 #include "tools/support/thread_team.hpp"
 #include "tools/workload/keys.hpp"
+#include "tools/workload/latency_histogram.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 
@@ -29,6 +30,8 @@ namespace pmlab::bench {
 namespace {
 
 using workload::operation_kind;
+
+constexpr std::uint64_t picoseconds = 1000;  // of a nanosecond
 
 constexpr std::uint64_t fixed_pool_bytes = std::uint64_t{64} << 20;
 
@@ -187,7 +190,10 @@ class pass {
   void load() {
     const phase p = make_phase(phase_kind::load);
     for (const auto& c : contenders_) {
-      if (c->space.entries > 0) continue;
+      if (c->space.entries > 0) {
+        shown_.skip(c->description->name, p.name, phase_runner::weight_of(options_, p));
+        continue;
+      }
       shown_.pass(
           fmt::format("{}: loading {} with {} records", threads_text(), c->description->name,
                       options_.trace ? short_count(options_.trace->load.size()) : short_count(options_.records)));
@@ -223,6 +229,7 @@ class pass {
     if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
       reason = "medium " + c.index->medium() + " keeps nothing across a restart";
     if (!reason.empty()) {
+      shown_.skip(c.description->name, p.name, phase_runner::weight_of(options_, p));
       if (repeat == 1) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
       return;
     }
@@ -240,6 +247,30 @@ class pass {
   phase_runner runner_;
   std::vector<std::unique_ptr<contender>> contenders_;
 };
+
+clock_limits limits_of_clock() {
+  constexpr int pairs = 10'000;
+  workload::latency_histogram empty;
+  const media::fast_clock& clock = media::fast_clock::instance();
+  for (int i = 0; i < pairs; ++i) {
+    const std::uint64_t start = clock.now_after_loads();
+    empty.record((clock.now_after_loads() - start) / picoseconds);
+  }
+  return {static_cast<double>(empty.percentile(50)), static_cast<double>(empty.percentile(99))};
+}
+
+// For the time that is left.
+void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
+  for (const unsigned threads : options.threads)
+    for (const index_description* d : indexes)
+      for (const phase& p : options.phases) {
+        if (!refusal(*d, p, threads, options.medium).empty()) continue;
+        const bool once = p.kind == phase_kind::load;
+        const double weight = phase_runner::weight_of(options, p);
+        for (unsigned repeat = 0; repeat < (once ? 1 : options.repeats); ++repeat)
+          shown.expect(d->name, p.name, weight, !once && options.seconds > 0);
+      }
+}
 
 void remark_on(const bench_options& options, bench_report& report) {
   if (options.emulation)
@@ -318,7 +349,10 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
   // The first use calibrates it, for 20 ms: not inside somebody's figure.
   static_cast<void>(media::fast_clock::instance());
   bench_report report;
+  if (!options.medium.simulated) report.clock = limits_of_clock();
   remark_on(options, report);
+  announce(options, indexes, shown);
+  const progress::moving moving(shown);
   for (std::size_t i = 0; i < options.threads.size(); ++i) {
     bool working = i > 0;
     try {
@@ -331,7 +365,6 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
       break;
     }
   }
-  shown.clear();
   return report;
 }
 

@@ -50,6 +50,26 @@ bool phase::has(operation_kind operation) const noexcept {
 
 bool phase::changes_entries() const noexcept { return has(operation_kind::insert) || has(operation_kind::erase); }
 
+double phase::relative_cost(std::uint32_t scan_length) const noexcept {
+  constexpr double change = 1.5;
+  constexpr double entry = 0.15;
+  const double scan = 1 + entry * scan_length;
+  switch (kind) {
+    case phase_kind::load:
+    case phase_kind::insert:
+    case phase_kind::erase: return change;
+    case phase_kind::reopen: return 0.1;
+    default: break;
+  }
+  double sum = 0;
+  for (std::size_t k = 0; k < workload::operation_kinds; ++k) {
+    const auto operation = static_cast<operation_kind>(k);
+    const double cost = operation == operation_kind::read ? 1 : operation == operation_kind::scan ? scan : change;
+    sum += shares.share[k] * cost;
+  }
+  return sum;
+}
+
 std::span<const std::string_view> phase_names() noexcept { return selectable; }
 
 phase make_phase(phase_kind kind) {

@@ -34,6 +34,9 @@ struct phase {
   [[nodiscard]] bool has(workload::operation_kind operation) const noexcept;
   // Adds entries, or takes some away.
   [[nodiscard]] bool changes_entries() const noexcept;
+  // About how long an operation takes, if a point find takes 1; scans read `scan_length` entries. Of phase reopen: for
+  // each record.
+  [[nodiscard]] double relative_cost(std::uint32_t scan_length) const noexcept;
 };
 
 // Names of the phases that --phases takes.

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -40,6 +39,9 @@ constexpr std::uint64_t latency_period = 16;
 constexpr std::size_t timed_chunk = 256;
 constexpr std::uint64_t first_timed_round = 4096;
 constexpr std::size_t untimed_chunk = std::size_t{1} << 16;
+// Simulated operations are slow. A multiple of latency_period: the same operations have their time taken.
+constexpr std::size_t simulated_chunk = 256;
+static_assert(simulated_chunk % latency_period == 0);
 constexpr std::size_t checked_chunk = 4096;
 constexpr std::size_t checked_entries = std::size_t{1} << 20;
 
@@ -52,7 +54,6 @@ std::uint32_t longest_scan(std::span<const operation> operations) {
 
 // How much one thread did in one round. On lines of its own: its neighbour's is written at the same time.
 struct alignas(128) share {
-  std::atomic<std::uint64_t> seen{0};  // executed, for the progress line
   std::uint64_t executed = 0;
   std::uint64_t positive = 0;
   std::uint64_t wrong = 0;
@@ -72,20 +73,61 @@ struct phase_runner::totals {
   std::uint64_t wrong = 0;
   double seconds = 0;
   double seconds_left = std::numeric_limits<double>::infinity();
-  std::uint64_t expected = 0;  // operations in all; for the progress line
   layer_statistics layer_before;
 };
 
+double phase_runner::weight_of(const bench_options& options, const phase& p) {
+  if (options.seconds > 0 && p.kind != phase_kind::load) return options.seconds;
+  const std::uint64_t records = options.trace ? options.trace->load.size() : options.records;
+  const bool of_records = p.kind == phase_kind::load || p.kind == phase_kind::reopen;
+  const std::uint64_t count = of_records                    ? records
+                              : p.kind == phase_kind::trace ? options.trace->run.size()
+                                                            : options.operations;
+  return static_cast<double>(count) * p.relative_cost(options.scan_length);
+}
+
 phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {
-  shown_.phase(fmt::format("{} {}", c.description->name, p.name));
-  if (p.kind == phase_kind::reopen) return reopen(c, p, repeat);
+  const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
+  const bool counts = p.kind != phase_kind::reopen && !by_time;
+  shown_.begin(c.description->name, p.name, weight_of(options_, p), fmt::format("{} {}", c.description->name, p.name),
+               counts ? maker_.operations_of(p, c.keys) : 0);
+  const std::optional<emulation_sums> emulated_before = c.index->emulation();
+  phase_result result = p.kind == phase_kind::reopen ? reopen(c, p, repeat) : measure_rounds(c, p, position, repeat);
+  shown_.end();
+  result.invalid = doubt_about_emulation(c, emulated_before);
+  return result;
+}
+
+// Why the figures of the phase say nothing about the device that is emulated; empty: they do.
+std::string phase_runner::doubt_about_emulation(const contender& c, const std::optional<emulation_sums>& before) const {
+  const bool by_clock = options_.medium.emulated() && !options_.medium.counted;
+  if (!by_clock || c.description->place == placement::own_dram) return {};
+  if (const std::size_t cpus = usable_cpus().size(); team_.size() > cpus)
+    return fmt::format("{} threads share {} CPUs, and wait there for the device", team_.size(), cpus);
+  constexpr double too_fast_percent = -15;
+  if (options_.emulation)
+    for (const media::calibration_row& row : options_.emulation->rows)
+      if (row.error_percent() < too_fast_percent)
+        return fmt::format("calibration: {} is {:.0f} % too fast", row.what, -row.error_percent());
+  const std::optional<emulation_sums> after = c.index->emulation();
+  if (!after) return {};
+  // After a reopening they count from 0.
+  const bool goes_on = before && before->late_ns <= after->late_ns && before->waited_ns <= after->waited_ns;
+  const auto late = static_cast<double>(after->late_ns - (goes_on ? before->late_ns : 0));
+  const auto waited = static_cast<double>(after->waited_ns - (goes_on ? before->waited_ns : 0));
+  constexpr double most_late = 0.5;
+  if (late <= most_late * (late + waited)) return {};
+  return fmt::format("this machine was slower than the device in {:.0f} % of the emulated time",
+                     100 * late / (late + waited));
+}
+
+phase_result phase_runner::measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat) {
   c.index->reset_accesses();
   totals sums(team_.size());
   sums.layer_before = c.index->layer();
   const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
   if (by_time) sums.seconds_left = options_.seconds;
   const std::uint64_t total = maker_.operations_of(p, c.keys);
-  sums.expected = by_time ? 0 : total;
   round_place place{.phase = position, .repeat = repeat};
   while (place.done < total && sums.seconds_left > 0) {
     place.count = std::min(total - place.done, by_time ? operations_for(sums) : round_operations * team_.size());
@@ -108,6 +150,15 @@ std::uint64_t phase_runner::operations_for(const totals& sums) const {
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), first_timed_round, most);
 }
 
+std::size_t phase_runner::chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const {
+  if (c.expected)
+    return longest_scan == 0 ? checked_chunk
+                             : std::clamp<std::size_t>(checked_entries / longest_scan, 1, checked_chunk);
+  if (by_time) return timed_chunk;
+  // A batch ends where a chunk does.
+  return options_.medium.simulated && options_.batch == 1 ? simulated_chunk : untimed_chunk;
+}
+
 void phase_runner::run_round(contender& c, const phase& p, const round_place& place, totals& sums) {
   const unsigned threads = team_.size();
   std::vector<std::vector<operation>> made(threads);
@@ -127,8 +178,7 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     const std::span<const operation> operations = made[t];
     const std::uint32_t longest = longest_scan(operations);
     const bool checked = c.expected != nullptr;
-    std::size_t chunk = checked ? checked_chunk : by_time ? timed_chunk : untimed_chunk;
-    if (checked && longest > 0) chunk = std::clamp<std::size_t>(checked_entries / longest, 1, chunk);
+    const std::size_t chunk = chunk_of(c, longest, by_time);
     std::vector<answer> answers(checked ? chunk : 0);
     std::vector<indexes::entry> scanned(checked ? chunk * longest : longest);
 
@@ -146,7 +196,7 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
       mine.positive += done.positive;
       mine.full = done.full;
       first += done.executed;
-      mine.seen.store(mine.executed, std::memory_order_relaxed);
+      if (!by_time) shown_.did(done.executed);
       if (checked) {
         mine.busy_seconds += seconds_between(chunk_start, clock::now());
         mine.wrong += c.expected->check(t, now.first(done.executed), std::span(answers).first(done.executed), scanned);
@@ -158,13 +208,7 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     }
     mine.end = clock::now();
   };
-  const auto show = [&] {
-    std::uint64_t seen = sums.executed;
-    for (const share& s : shares) seen += s.seen.load(std::memory_order_relaxed);
-    shown_.moved(seen, sums.expected);
-  };
-  // Looking at the clock from time to time would be one more thread on a simulated machine.
-  team_.run(body, shown_.moves() && !options_.medium.simulated ? std::function<void()>(show) : std::function<void()>());
+  team_.run(body);
 
   clock::time_point first_start = clock::time_point::max();
   clock::time_point last_end = clock::time_point::min();

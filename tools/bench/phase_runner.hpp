@@ -25,12 +25,19 @@ class phase_runner {
   // `position`: of the phase in the run, which seeds its operations. Throws pmlab::error if the medium is full.
   [[nodiscard]] phase_result measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
 
+  // Of the phase as a step of the run's time (bench/time_left.hpp).
+  [[nodiscard]] static double weight_of(const bench_options& options, const phase& p);
+
  private:
   struct totals;
 
+  [[nodiscard]] phase_result measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
+  [[nodiscard]] std::string doubt_about_emulation(const contender& c,
+                                                  const std::optional<emulation_sums>& before) const;
   [[nodiscard]] phase_result reopen(contender& c, const phase& p, unsigned repeat);
   [[nodiscard]] std::uint64_t operations_for(const totals& sums) const;
   void run_round(contender& c, const phase& p, const round_place& place, totals& sums);
+  [[nodiscard]] std::size_t chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const;
   [[nodiscard]] phase_result summarize(contender& c, const phase& p, unsigned repeat, const totals& sums);
   [[noreturn]] void report_full(const contender& c, const phase& p, std::uint64_t executed) const;
 

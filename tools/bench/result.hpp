@@ -43,6 +43,7 @@ struct phase_result {
   std::optional<restart_times> restart;  // of phase reopen
   layer_statistics layer;                // its counts are the phase's
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
+  std::string invalid;                   // why an emulated figure says nothing about the device; empty: it does
 };
 
 struct skipped_phase {
@@ -52,9 +53,16 @@ struct skipped_phase {
   std::string reason;
 };
 
+// What every latency of a run has in it, and cannot be told from.
+struct clock_limits {
+  double cost_ns = 0;   // between two readings of the clock with nothing between them: the median
+  double floor_ns = 0;  // what 99 % of such pairs do not exceed: no latency up to here says anything but "less"
+};
+
 struct bench_report {
   std::vector<phase_result> results;  // in the order in which they were measured
   std::vector<skipped_phase> skipped;
+  clock_limits clock;                    // of real clocks
   std::vector<std::string> remarks;      // what a reader of the figures must know
   std::vector<std::string> first_wrong;  // wrong answers in words, the first of each index
   std::optional<std::string> failure;    // why the run ended early; what was measured before stands

@@ -61,14 +61,17 @@ json simulation_to_json(const bench_options& options) {
           {"locked_instruction_ns", ns(costs.locked_instruction)}};
 }
 
-json clock_to_json(const bench_options& options) {
-  if (options.medium.simulated) return {{"source", "virtual"}, {"ns_per_tick", nullptr}};
+json clock_to_json(const bench_options& options, const clock_limits& limits) {
+  if (options.medium.simulated)
+    return {{"source", "virtual"}, {"ns_per_tick", nullptr}, {"cost_ns", nullptr}, {"floor_ns", nullptr}};
   const media::fast_clock& clock = media::fast_clock::instance();
   return {{"source", clock.uses_tsc() ? "invariant time-stamp counter" : "kernel"},
-          {"ns_per_tick", clock.uses_tsc() ? json(1e9 / clock.tsc_hz()) : json(nullptr)}};
+          {"ns_per_tick", clock.uses_tsc() ? json(1e9 / clock.tsc_hz()) : json(nullptr)},
+          {"cost_ns", limits.cost_ns},
+          {"floor_ns", limits.floor_ns}};
 }
 
-json machine_to_json(const bench_options& options, const machine_facts& m) {
+json machine_to_json(const bench_options& options, const machine_facts& m, const clock_limits& limits) {
   json j = facts_to_json(m, options.huge_pages);
   // Code for the simulated machine reads word by word.
   if (options.medium.simulated) j["simd"] = to_string(simd::none);
@@ -76,7 +79,7 @@ json machine_to_json(const bench_options& options, const machine_facts& m) {
   j["profile"] = options.medium.profile.empty() ? json(nullptr) : json(options.medium.profile);
   j["emulation"] = emulation_to_json(options);
   j["simulation"] = simulation_to_json(options);
-  j["clock"] = clock_to_json(options);
+  j["clock"] = clock_to_json(options, limits);
   j["date"] = m.date;
   return j;
 }
@@ -175,6 +178,7 @@ json result_to_json(const phase_result& r) {
   j["restart"] = restart_to_json(r);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
+  j["invalid"] = r.invalid.empty() ? json(nullptr) : json(r.invalid);
   return j;
 }
 
@@ -201,7 +205,7 @@ json_document results_to_json(const bench_options& options, const machine_facts&
                               const std::string& command) {
   json document;
   document["schema"] = schema;
-  document["machine"] = machine_to_json(options, machine);
+  document["machine"] = machine_to_json(options, machine, report.clock);
   document["options"] = options_to_json(options, command);
   document["results"] = json::array();
   for (const phase_result& r : report.results) document["results"].push_back(result_to_json(r));
@@ -239,6 +243,6 @@ void write_json(const std::string& path, const json_document& document) {
   write_file(path, document.content().dump(2) + "\n");
 }
 
-std::FILE* table_beside(const std::string& json) { return json == "-" ? stderr : stdout; }
+std::FILE* table_beside(const std::string& document) { return document == "-" ? stderr : stdout; }
 
 }  // namespace pmlab::bench

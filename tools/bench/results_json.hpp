@@ -28,7 +28,7 @@ void write_json(const std::string& path, const json_document& document);
 // Checks, before the work, that a file can be written there. Throws pmlab::error.
 void check_writable(const std::string& path);
 
-// Where a table goes when the document goes to `json`: to stderr, if that is standard output.
-[[nodiscard]] std::FILE* table_beside(const std::string& json);
+// Where a table goes when the document goes to `document`: to stderr, if that is standard output.
+[[nodiscard]] std::FILE* table_beside(const std::string& document);
 
 }  // namespace pmlab::bench

@@ -63,6 +63,7 @@ summary_row row_of(const group& repeats) {
     row.latency.samples += r->latency.samples;
     add(row.accesses, r->accesses);
     add(row.wrong, r->wrong);
+    if (row.invalid.empty()) row.invalid = r->invalid;
   }
   return row;
 }

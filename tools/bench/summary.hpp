@@ -28,6 +28,7 @@ struct summary_row {
   std::optional<access_sums> accesses;  // of all repeats together
   std::optional<bytes_per_key> space;   // after the first repeat: later ones meet what erase phases left behind
   std::optional<std::uint64_t> wrong;   // of all repeats together
+  std::string invalid;                  // of the first repeat that was; empty: none was
 };
 
 // Rows in the order: threads, phase as first measured, index as first measured.

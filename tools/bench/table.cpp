@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,6 +41,52 @@ std::string nanoseconds(double ns) {
   return fmt::format("{:.1f} ms", ns / 1e6);
 }
 
+constexpr std::string_view invalid_mark = "INVALID";
+
+// Marked where the clock cannot see it.
+std::string latency(double ns, const clock_limits& clock) {
+  const bool unseen = ns > 0 && ns <= clock.floor_ns;
+  return nanoseconds(ns) + (unseen ? "*" : clock.floor_ns > 0 ? " " : "");
+}
+
+// What a reader must know of the latencies of `rows`.
+std::string clock_note(const std::vector<summary_row>& rows, const clock_limits& clock) {
+  bool unseen = false;
+  bool short_ones = false;
+  constexpr double tenfold = 10;
+  for (const summary_row& r : rows)
+    for (const double ns : {r.latency.mean, r.latency.p50, r.latency.p99, r.latency.p99_9, r.latency.p99_99}) {
+      unseen |= ns > 0 && ns <= clock.floor_ns;
+      short_ones |= ns > 0 && ns < tenfold * clock.cost_ns;
+    }
+  std::string text;
+  if (short_ones) text += fmt::format("note: every latency includes {:.0f} ns of reading the clock\n", clock.cost_ns);
+  if (unseen)
+    text += fmt::format(
+        "* not longer than {:.0f} ns, as two readings of the clock with nothing between them: it cannot "
+        "be told how short\n",
+        clock.floor_ns);
+  return text;
+}
+
+// Each reason once, with the rows that it is about.
+std::string invalid_notes(const std::vector<summary_row>& rows) {
+  std::vector<std::pair<std::string, std::string>> reasons;
+  for (const summary_row& r : rows) {
+    if (r.invalid.empty()) continue;
+    const std::string name = fmt::format("{} {} ({})", r.index, r.phase, r.threads);
+    const auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == r.invalid; });
+    if (known == reasons.end())
+      reasons.emplace_back(r.invalid, name);
+    else
+      known->second += ", " + name;
+  }
+  std::string text;
+  for (const auto& [reason, names] : reasons) text += fmt::format("{}: {}: {}\n", invalid_mark, names, reason);
+  return text;
+}
+
 std::string throughput(const summary_row& row) {
   if (row.phase.starts_with("reopen")) return nanoseconds(1e9 / row.throughput);
   return fmt::format("{:.3f} M/s", row.throughput / 1e6);
@@ -69,13 +116,15 @@ std::string results_table(const bench_options& options, const bench_report& repo
     for (const char* const name : {"lines read", "device read", "device written", "flushes", "fences"})
       head.emplace_back(name);
   if (checked) head.emplace_back("wrong");
+  const bool invalid = any(rows, [](const summary_row& r) { return !r.invalid.empty(); });
+  if (invalid) head.emplace_back("");
   lines.push_back(head);
   for (const summary_row& r : rows) {
     cells line = {fmt::format("{}", r.threads), r.phase, r.index, throughput(r)};
     if (several) line.push_back(r.ratio ? fmt::format("{:.2f}x", *r.ratio) : "-");
     if (spread) line.push_back(r.repeats > 1 ? fmt::format("{:.0f} %", 100 * r.spread) : "-");
     for (const double ns : {r.latency.mean, r.latency.p50, r.latency.p99, r.latency.p99_9, r.latency.p99_99})
-      line.push_back(nanoseconds(ns));
+      line.push_back(latency(ns, report.clock));
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->pm) : "-");
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->dram) : "-");
     if (counted) {
@@ -87,6 +136,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
                            : "-");
     }
     if (checked) line.push_back(r.wrong ? fmt::format("{}", *r.wrong) : "-");
+    if (invalid) line.emplace_back(r.invalid.empty() ? "" : invalid_mark);
     lines.push_back(line);
   }
 
@@ -106,8 +156,10 @@ std::string results_table(const bench_options& options, const bench_report& repo
   for (const skipped_phase& s : report.skipped)
     text += fmt::format("left out: {} of {} with {} thread{}: {}\n", s.phase, s.index, s.threads,
                         s.threads == 1 ? "" : "s", s.reason);
-  if (!report.remarks.empty()) text += '\n';
-  for (const std::string& remark : report.remarks) text += fmt::format("note: {}\n", remark);
+  std::string notes = clock_note(rows, report.clock);
+  for (const std::string& remark : report.remarks) notes += fmt::format("note: {}\n", remark);
+  notes += invalid_notes(rows);
+  if (!notes.empty()) text += '\n' + notes;
   return text;
 }
 

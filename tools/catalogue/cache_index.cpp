@@ -62,8 +62,8 @@ class cached_subject final : public subject {
   void open() {
     erased::any_index* const index = behind_->index();
     if (index == nullptr)
-      throw error("a cache cannot stand in front of what is measured on " + behind_->medium(),
-                  "measure the index alone there");
+      throw error("a cache cannot be measured in front of an index on " + behind_->medium(),
+                  "measure the index alone on it");
     open_.emplace(*index, options_);
   }
 
@@ -76,7 +76,7 @@ index_description describe(const spec& given) {
   cache::options o = cache::parse_options(given);
   const index_description& behind = find_index(given.arguments.front());
   if (behind.peer || behind.place != placement::any_medium)
-    throw error("a cache cannot stand in front of " + behind.name, "name an index of pmlab");
+    throw error("a cache cannot be put in front of " + behind.name, "name an index of pmlab");
   index_description made = behind;
   made.what = "a cache in DRAM in front of " + behind.name;
   made.own_threads = behind.own_threads + o.fillers + o.helpers;

@@ -75,7 +75,7 @@ class driver final : public subject {
     erased::erased_index<Index, Medium> shown;
   };
 
-  // Media that count or charge want to know where an operation begins and ends.
+  // Media that count or charge need to know the begin and end of operations.
   struct hooks {
     Medium& medium;
     void begin() const { media::begin_operation(medium); }
@@ -87,7 +87,7 @@ class driver final : public subject {
     const bool has_pool = setup_.medium.in_pool() && setup_.pool_bytes == 0;
     if constexpr (traits::has_roots)
       if (has_pool) refuse_pool_without(Index::layout_name, setup_.medium.path, medium_->roots());
-    // What a pool holds already belongs to the index that it holds, if it was not made for this run.
+    // The contents of an existing pool belong to its index, if the pool was not made for this run.
     bytes_before_ = has_pool ? 0 : medium_->used().allocated_bytes;
     open_.emplace(*medium_);
   }

@@ -57,7 +57,7 @@ class hybrid_subject final : public subject {
 
   layer_statistics layer() override { return open_->index.hybrid_statistics(); }
 
-  // A medium of the other half that wants to know of operations would not hear of them.
+  // The medium of the other half would miss the begin and end of operations.
   [[nodiscard]] erased::any_index* index() override {
     return the_replica().index()->medium().wants_hooks() ? nullptr : &open_->shown;
   }
@@ -65,7 +65,7 @@ class hybrid_subject final : public subject {
   void reopen() override {
     open_.reset();
     the_primary().reopen();
-    // What is in DRAM is lost, or compared.
+    // A half in DRAM is lost, or compared.
     the_replica().reopen();
     open();
   }

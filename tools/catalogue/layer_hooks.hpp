@@ -1,4 +1,4 @@
-// What something made of an open index does around each operation: what the index's medium wants.
+// The hooks of a layer over an open index around each operation: those that the index's medium needs.
 #pragma once
 
 #include <pmlab/erased/any_medium.hpp>

@@ -1,4 +1,4 @@
-// What is made of indexes (a cache in front of one, a hybrid of two) counts while it works.
+// Counters of layers over indexes (a cache in front of one, a hybrid of two).
 #pragma once
 
 #include <pmlab/cache/statistics.hpp>

@@ -1,4 +1,4 @@
-// Somebody's shared library with PiBench's interface, as an index of the benchmark.
+// A third-party shared library with PiBench's interface, as an index of the benchmark.
 #include "tools/catalogue/library_index.hpp"
 #include "checker/simulator/simulated_library.hpp"
 #include "tools/catalogue/operation_loop.hpp"
@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the program knows of a library that it is to load, or has loaded.
+// State of a library that will be loaded, or is loaded.
 struct known_library {
   std::string path;
   std::string name;
@@ -56,14 +56,14 @@ std::deque<known_library>& known_libraries() {
 
 constexpr std::size_t page_bytes = 4096;
 
-// A file that is there for its name: what the library maps of it is a memory of the machine.
+// A file that reserves its name: the library's mapping of it is a memory of the machine.
 class pool_memory {
  public:
   pool_memory(const subject_setup& setup, const std::string& name)
       : memory_((setup.pool_bytes + page_bytes - 1) / page_bytes * page_bytes) {
     memory_.keep_log(false);
     const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
-    // Of the same length at every run, so that it takes the same room in the simulated heap.
+    // Of the same length in every run, so that it takes the same space in the simulated heap.
     path_ = (folder / fmt::format("pmlab-bench-{:010}-{}.pool", ::getpid(), name)).string();
     fs::remove(path_);
     simulator::serve_file(path_, &memory_);
@@ -78,7 +78,7 @@ class pool_memory {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return memory_.bytes(); }
-  // Pages that are not all zero: what the file would hold of a file system's blocks.
+  // Pages that are not all zero: the file's blocks in a file system.
   [[nodiscard]] std::uint64_t used_bytes() const {
     std::uint64_t used = 0;
     std::vector<unsigned char> resident(memory_.bytes() / page_bytes);
@@ -164,7 +164,7 @@ class tree {
     return entries;
   }
 
-  // Entries by which the tree has grown: it has no function that tells how many there are.
+  // Entries by which the tree has grown: its interface has no count.
   [[nodiscard]] std::int64_t added() const noexcept { return added_; }
 
  private:
@@ -175,7 +175,7 @@ class tree {
   std::int64_t added_ = 0;
 };
 
-// What a library throws is anything, and ends the run with a message.
+// A library may throw anything; it ends the run with a message.
 template <class Call>
 decltype(auto) blaming(const std::string& path, std::string_view what, Call&& call) {
   try {
@@ -198,7 +198,7 @@ class library_subject final : public subject {
   }
   library_subject(const library_subject&) = delete;
   library_subject& operator=(const library_subject&) = delete;
-  // The tree goes while its memory is there.
+  // The tree is deleted while its memory is mapped.
   ~library_subject() override { api_.reset(); }
 
   [[nodiscard]] std::string medium() const override { return setup_.medium.text(); }
@@ -279,7 +279,8 @@ const index_description& register_library(const std::string& path, const medium_
   const std::string name = name_of(path);
   for (const index_description* d : all_indexes())
     if (d->name == name)
-      throw error(fmt::format("library {} would be index {}, and there is one", path, name), "name the file otherwise");
+      throw error(fmt::format("library {} would be index {}, which exists already", path, name),
+                  "name the file otherwise");
   known_library& library = known_libraries().emplace_back(known_library{path, name, std::nullopt});
 
   index_description d;
@@ -288,11 +289,11 @@ const index_description& register_library(const std::string& path, const medium_
   d.threading = "the library's own affair";
   d.ordered = options.scans;
   d.peer = true;
-  // Nobody knows; pools are sparse files.
+  // Unknown; pools are sparse files.
   d.pool_bytes_per_entry = 256;
   d.refusal = [scans = options.scans](workload::operation_kind kind, unsigned) -> std::string {
     return kind == workload::operation_kind::scan && !scans
-               ? "nothing is known of its order of keys; --library-scans says that it is that of integers"
+               ? "its order of keys is unknown; --library-scans declares that it is that of integers"
                : "";
   };
   d.make = [&library](const subject_setup& setup) -> std::unique_ptr<subject> {

@@ -1,4 +1,4 @@
-// Somebody's shared library with PiBench's interface, as an index of the benchmark.
+// A third-party shared library with PiBench's interface, as an index of the benchmark.
 #pragma once
 
 #include "tools/catalogue/medium_spec.hpp"

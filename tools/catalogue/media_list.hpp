@@ -1,6 +1,6 @@
-// The media for which the benchmark instantiates an index: the one list of them, and how each is made from what the
-// user asked for. Indexes that are built for the simulated machine (PMLAB_SIMULATED) know its persistent memory, and its
-// DRAM for what has a half there.
+// The media for which the benchmark instantiates an index: the one list of them, and how each is made from the user's
+// options. Indexes that are built for the simulated machine (PMLAB_SIMULATED) use its persistent memory, and its DRAM
+// for combinations with a half there.
 #pragma once
 
 #include "tools/catalogue/medium_spec.hpp"
@@ -32,14 +32,14 @@ void for_each_medium(Visit&& visit) {
 #endif
 }
 
-// Any of them, for what an index says about itself.
+// Any of them, for static facts of an index.
 #if defined(PMLAB_SIMULATED)
 using some_medium = simulator::simulated;
 #else
 using some_medium = media::dram;
 #endif
 
-// How the benchmark has a medium.
+// The benchmark's properties of a medium.
 //   simulated, watched   which of the media it is
 //   has_roots            whether it can be in a pool, whose roots it knows
 //   is_meant_by(spec)    whether `spec` asks for it

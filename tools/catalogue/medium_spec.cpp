@@ -45,7 +45,7 @@ medium_spec parse_simulated(std::string_view profile) {
                 "write simulated:PROFILE, for example simulated:aep; `pmlab list` names the profiles");
   if (profile.find('@') != std::string_view::npos)
     throw error(fmt::format("medium simulated:{} names a pool", profile),
-                "leave the @ and what follows out: simulated memory is in no file");
+                "leave out the @ and the path: simulated memory is in no file");
   static_cast<void>(media::load_profile(profile));
   return {.counted = false, .profile = std::string(profile), .path = {}, .simulated = true};
 }
@@ -72,7 +72,7 @@ medium_spec parse_medium(std::string_view text) {
   if (kind == "emulated") return parse_emulated(rest);
   if (kind == "simulated") return parse_simulated(rest);
   if (kind == "counted") {
-    if (rest.empty()) throw error("medium counted says not what it counts", "write counted:dram or counted:pmem:PATH");
+    if (rest.empty()) throw error("medium counted needs a medium to count", "write counted:dram or counted:pmem:PATH");
     medium_spec inner = parse_medium(rest);
     if (inner.simulated)
       throw error(fmt::format("medium '{}' counts on a simulated machine", text),

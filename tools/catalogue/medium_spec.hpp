@@ -29,7 +29,7 @@ struct medium_spec {
 // Throws pmlab::error: unknown medium or profile (with the nearest known name), a path that is missing or not allowed.
 [[nodiscard]] medium_spec parse_medium(std::string_view text);
 
-// The forms above and what each is for, for `pmlab list`.
+// The forms above and their use, for `pmlab list`.
 struct medium_form {
   std::string_view form;
   std::string_view what;

@@ -32,7 +32,7 @@ concept can_find_batch = requires(T& target, std::span<const indexes::key_type> 
   target.find_batch(keys, values);
 };
 
-// Longest batch of find_batch that a user may ask for.
+// The longest batch of find_batch that a user may request.
 inline constexpr std::uint32_t batch_limit = 256;
 
 template <class Target>
@@ -81,9 +81,9 @@ answer perform(Target& target, const workload::operation& op, std::span<indexes:
   return next - first;
 }
 
-// What a subject does around each operation (or batch).
+// The work of a subject around each operation (or batch).
 #if defined(PMLAB_SIMULATED)
-// Only what lies between takes virtual time.
+// Only the operations in between take virtual time.
 struct no_hooks {
   void begin() const noexcept { pmlab_machine_begin_timing(); }
   void end() const noexcept { pmlab_machine_end_timing(); }
@@ -95,8 +95,8 @@ struct no_hooks {
 };
 #endif
 
-// The clock is read around every w.latency_period-th operation, or batch: its time is then that of the whole batch,
-// which is what its caller waits for.
+// The clock is read around every w.latency_period-th operation, or batch: its time is then that of the whole batch, for
+// which its caller waits.
 template <class Target, class Hooks>
 work_done execute(Target& target, const work& w, const Hooks& hooks) {
   work_done done;

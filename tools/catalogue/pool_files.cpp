@@ -75,7 +75,7 @@ bool looks_like_a_pool(const std::string& path) {
   return file && std::memcmp(signature.data(), "PMEMOBJ", signature.size()) == 0;
 }
 
-// `freed`: what the removal of an old pool will give back.
+// `freed`: the space that the removal of an old pool will free.
 void check_space(const fs::path& folder, std::uint64_t bytes, std::uint64_t freed, const std::string& path) {
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) return;
@@ -107,7 +107,7 @@ void refuse_pool_without(std::string_view index, const std::string& path, const 
   }
   if (held.empty()) return;
   throw error(fmt::format("pool {} holds {}, and no {}", path, held, index),
-              fmt::format("give --index {} to measure what it holds, or --overwrite to replace it", first));
+              fmt::format("give --index {} to measure its contents, or --overwrite to replace it", first));
 }
 
 std::string pool_path(const std::string& path, const std::string& index, bool alone) {
@@ -131,12 +131,12 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (!fs::is_directory(folder))
     throw error(fmt::format("there is no folder {} for pool {}", folder.string(), path_),
                 "make it, or name another path");
-  // What a power failure left of a pool may have the only copy of a user's data.
+  // A pool that lost its name in a power failure may hold the only copy of a user's data.
   if (media::pmem::has_lost_its_name(path_)) {
     const std::string left = media::unfinished_name(path_);
     if (policy == existing_file::refuse)
-      throw error(fmt::format("pool {} is there as {}: it lost its name in a power failure", path_, left),
-                  "give another path, --reuse to measure what it holds, or --overwrite to replace it");
+      throw error(fmt::format("pool {} exists as {}: it lost its name in a power failure", path_, left),
+                  "give another path, --reuse to measure its contents, or --overwrite to replace it");
     if (policy == existing_file::reuse) {
       bytes_ = 0;
       return;
@@ -145,7 +145,7 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   }
   if (!fs::exists(status) && policy == existing_file::reuse)
     throw error(fmt::format("there is no pool {} to reuse", path_),
-                "name one that is there, or leave --reuse out to make one");
+                "name an existing pool, or leave --reuse out to make one");
   if (fs::exists(status)) {
     if (!fs::is_regular_file(status) && !fs::is_character_file(status))
       throw error(fmt::format("{} is neither a file nor a device", path_), "name another path");
@@ -153,14 +153,14 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
       throw error(fmt::format("{} is a device, and pmlab overwrites none", path_),
                   "make a pool on it with `pmempool create`, then give --reuse");
     if (policy == existing_file::refuse)
-      throw error(fmt::format("{} is there already", path_),
-                  "give another path, --reuse to measure what it holds, or --overwrite to replace it");
+      throw error(fmt::format("{} exists already", path_),
+                  "give another path, --reuse to measure its contents, or --overwrite to replace it");
     if (policy == existing_file::reuse) {
       bytes_ = 0;
       return;
     }
     if (!looks_like_a_pool(path_))
-      throw error(fmt::format("{} is there already and is not a pool", path_),
+      throw error(fmt::format("{} exists already and is not a pool", path_),
                   "nothing was overwritten: remove it yourself, or give another path");
     if (is_open_elsewhere(path_))
       throw error(fmt::format("pool {} is in use by another program", path_),
@@ -169,7 +169,7 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (::access(folder.c_str(), W_OK) != 0)
     throw error(fmt::format("cannot write to {}: {}", folder.string(), std::strerror(errno)),
                 "check its permissions, or name another path");
-  // All that can be refused is refused before the old pool goes.
+  // All checks are made before the old pool is removed.
   check_space(folder, bytes_, fs::exists(status) ? fs::file_size(path_, failure) : 0, path_);
   if (fs::exists(status) && !fs::remove(path_, failure))
     throw error(fmt::format("cannot remove {}: {}", path_, failure.message()), "check its permissions");

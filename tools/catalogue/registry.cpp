@@ -27,7 +27,7 @@ std::deque<combination>& combinations() {
   return known;
 }
 
-// Kept like a registered one: who asks for it again gets the same.
+// Kept like a registered one: a later caller gets the same.
 const index_description& combined(std::string_view text, const spec& given) {
   std::vector<std::string_view> names;
   for (const combination* c : all_combinations()) {

@@ -21,22 +21,22 @@ namespace pmlab::bench {
 
 // Where an index can live.
 enum class placement : std::uint8_t {
-  any_medium,  // it takes the medium that the user names
-  own_dram,    // in DRAM, whatever the medium
+  any_medium,  // in the medium that the user names
+  own_dram,    // in DRAM, on any medium
   own_pool,    // in a pool of its own library: needs medium pmem:PATH
 };
 
-// Whether an index gives back what it was given: the null index does not, and its answers are never judged.
+// Whether an index keeps its entries: the null index does not, and its answers are never checked.
 enum class keeps : std::uint8_t { entries, nothing };
 
 struct index_description {
   std::string name;
-  std::string root_name{};  // of its root in a pool; of several, of what a crash leaves
+  std::string root_name{};  // of its root in a pool; of several, of the root that recovery uses
   std::string what;         // one line
-  std::string threading;    // how many threads may do what
+  std::string threading;    // thread safety, as text
   bool ordered = false;
   keeps kept = keeps::entries;
-  bool peer = false;  // somebody else's container, as packaged
+  bool peer = false;  // a third-party container, as packaged
   placement place = placement::any_medium;
   // Room that a pool needs for each entry, generously: it sizes pools, results are measured.
   std::uint64_t pool_bytes_per_entry = 64;
@@ -44,10 +44,10 @@ struct index_description {
   std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
   std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
   unsigned own_threads = 0;  // that it starts itself
-  // What the table of roots says of one that a pool holds; 0: it has no root of its own.
+  // The layout version in a pool's table of roots; 0: it has no root of its own.
   std::uint64_t layout_version = 0;
-  // Opens the root `name` of a pool as this index, or makes it; empty: nothing else has it in a pool of pmlab. The pool
-  // outlives what it returns. Throws pmlab::error: as `open` of the index does.
+  // Opens the root `name` of a pool as this index, or makes it; empty: it cannot be in a pool of pmlab. The pool
+  // outlives the result. Throws pmlab::error: as `open` of the index does.
   std::function<std::shared_ptr<erased::any_index>(media::pmem&, std::string_view name)> open_root{};
   // Gives the entries that a root which does not open still leads to; empty: the index has no such way. Throws
   // pmlab::error where it leads no further.
@@ -55,7 +55,7 @@ struct index_description {
   std::function<void(media::pmem&, std::string_view name, const each_entry&)> salvage_root{};
 };
 
-// What is made of indexes: NAME(INDEX,...,KEY=VALUE,...).
+// Combinations of indexes: NAME(INDEX,...,KEY=VALUE,...).
 struct combination {
   std::string name;
   std::string form;  // as a user writes it
@@ -70,12 +70,12 @@ struct combination {
 // In the order of their names.
 [[nodiscard]] std::vector<const combination*> all_combinations();
 
-// The index of this name, or what a specification like cache(cceh,mode=adaptive) makes of one: its name is the
+// The index of this name, or the combination for a specification like cache(cceh,mode=adaptive): its name is the
 // specification as it was written. Throws pmlab::error: there is none of this name (with the nearest one), the
-// specification cannot be understood.
+// specification is invalid.
 [[nodiscard]] const index_description& find_index(std::string_view name);
 
-// Adds an index to the program while it is being started; see tools/catalogue/register_index.hpp.
+// Adds an index to the program during its start; see tools/catalogue/register_index.hpp.
 class registration {
  public:
   explicit registration(index_description description);

@@ -1,5 +1,5 @@
-// strings(INDEX,...) in the benchmark: string keys over any index that shows itself as erased/any_index.hpp. The benchmark
-// goes on to know keys by their numbers.
+// strings(INDEX,...) in the benchmark: string keys over any index that offers erased/any_index.hpp. The benchmark still
+// addresses keys by their numbers.
 #include "tools/catalogue/layer_hooks.hpp"
 #include "tools/catalogue/operation_loop.hpp"
 #include "tools/catalogue/pool_files.hpp"
@@ -75,8 +75,7 @@ class strings_subject final : public subject {
   void open() {
     erased::any_index* const index = behind_->index();
     if (index == nullptr)
-      throw error("strings cannot be kept over what is measured on " + behind_->medium(),
-                  "measure the index alone there");
+      throw error("strings cannot be measured over an index on " + behind_->medium(), "measure the index alone on it");
     open_.emplace(*index, root_name_, keys_);
   }
 
@@ -119,7 +118,7 @@ index_description describe(const spec& given) {
     throw error("strings cannot be kept over " + below.name, "name an index of pmlab");
   index_description made = below;
   made.what = "keys of " + std::to_string(keys.bytes()) + " bytes over " + below.name;
-  // A record, its rounding, and what a trie adds.
+  // A record, its rounding, and the overhead of a trie.
   constexpr std::uint64_t besides = 192;
   constexpr std::uint64_t of_a_blob = 320;
   made.pool_bytes_per_entry =

@@ -1,4 +1,4 @@
-// Which strings stand for the numbers of keys.
+// The mapping from the numbers of keys to strings.
 #include "tools/catalogue/strings_keys.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
@@ -53,7 +53,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 string_keys::string_keys(const spec& given) {
   const std::string_view kind = given.option("keys").value_or("binary");
   if (const auto bytes = given.option("bytes")) {
-    if (kind != "binary") throw error("bytes= goes with keys=binary only", "leave it out");
+    if (kind != "binary") throw error("bytes= is for keys=binary only", "leave it out");
     bytes_ = static_cast<std::size_t>(parse_count(*bytes, "bytes", least_bytes));
     if (bytes_ > strings::most_key_bytes)
       throw error("keys of " + std::to_string(bytes_) + " bytes are too long", limit_in_words());

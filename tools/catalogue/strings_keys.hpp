@@ -1,4 +1,4 @@
-// Which strings stand for the numbers that a benchmark knows keys by: strings(INDEX,keys=...).
+// The mapping from the numbers by which a benchmark addresses keys to strings: strings(INDEX,keys=...).
 #pragma once
 
 #include <pmlab/base/spec.hpp>

@@ -1,4 +1,4 @@
-// What the benchmark measures: an index on its medium, or a container of somebody else's, behind one interface.
+// The subject of a measurement: an index on its medium, or a third-party container, behind one interface.
 #pragma once
 
 #include "tools/catalogue/layer_statistics.hpp"
@@ -17,9 +17,9 @@
 
 namespace pmlab::bench {
 
-// What one operation answered.
+// The result of one operation.
 struct answer {
-  std::uint64_t value = 0;                             // read, read-modify-write: what was found
+  std::uint64_t value = 0;                             // read, read-modify-write: the value found
   std::uint32_t entries = 0;                           // scan: how many entries came
   indexes::outcome result = indexes::outcome::absent;  // insert, update, erase, read-modify-write
   bool found = false;                                  // read, read-modify-write
@@ -28,12 +28,12 @@ struct answer {
 // A run of operations for one thread.
 struct work {
   std::span<const workload::operation> operations{};
-  // Empty, or as many as operations: where the answers go for somebody to check.
+  // Empty, or as many as operations: where the results are stored for a check.
   std::span<answer> answers{};
   // Where scans put their entries: with `answers`, one scan after the other (room for all their lengths); without,
   // each scan over the last one (room for the longest).
   std::span<indexes::entry> scanned{};
-  // Null, or what takes the time of every `latency_period`th operation.
+  // Null, or the histogram for the time of every `latency_period`th operation.
   workload::latency_histogram* latencies = nullptr;
   std::uint64_t latency_period = 16;  // a power of two
   std::uint32_t batch = 1;            // > 1: reads that follow each other go to find_batch, this many at a time
@@ -76,7 +76,7 @@ struct access_sums {
   }
 };
 
-// What an emulated medium did since it was opened, over all threads.
+// Counters of an emulated medium since it was opened, over all threads.
 struct emulation_sums {
   std::uint64_t waited_ns = 0;  // for the device
   std::uint64_t late_ns = 0;    // by which this machine was slower than the device
@@ -97,14 +97,14 @@ class subject {
   // Executes the operations in order. Any number of threads may each be in a call.
   virtual work_done run(const work& w) = 0;
 
-  // Walks the index. The rest of this interface wants no other call at the same time.
+  // Walks the index. REQUIRES, like the rest of this interface: no concurrent call.
   [[nodiscard]] virtual space_used space() = 0;
   // Nothing, unless the medium counts.
   [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
   virtual void reset_accesses() = 0;
   // Nothing, unless the medium is emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
-  // What may stand in front of the index; until `reopen`. Null: nothing may.
+  // The index for a layer in front of it; until `reopen`. Null: it supports none.
   [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
   // Since the index was opened.
   [[nodiscard]] virtual layer_statistics layer() { return {}; }
@@ -112,10 +112,10 @@ class subject {
   virtual void reopen() = 0;
 };
 
-// What a subject is made from.
+// The setup of a subject.
 struct subject_setup {
   medium_spec medium;                                   // path: this subject's own pool
-  std::uint64_t pool_bytes = 0;                         // size of the pool if it is to be made; 0: it exists
+  std::uint64_t pool_bytes = 0;                         // size of a pool to be made; 0: it exists
   std::shared_ptr<const media::calibration> emulation;  // of an emulated medium
   bool huge_pages = true;
   std::uint64_t records = 0;  // entries that will be loaded

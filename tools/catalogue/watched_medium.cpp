@@ -18,7 +18,7 @@ using media::dram;
 using media::emulated;
 using media::pmem;
 
-// A medium by itself, so that it is there before what is told of it.
+// A medium by itself, so that it is constructed before its observer.
 template <class Medium>
 struct holder {
   template <class... Arguments>

@@ -1,8 +1,8 @@
 // A medium that counts or delays accesses, behind virtual calls: an index is compiled once for all of them.
 //
-// What it costs: a virtual call for each annotated read, flush, fence and copy, and for each change of a publication. Counts do
-// not see it; an emulated device, which takes hundreds of nanoseconds for an access, is late by that one or two.
-// Pointers are resolved without a call. The media that are measured as they are, dram and pmem, are never behind this.
+// Its cost: a virtual call for each annotated read, flush, fence and copy, and for each change of a publication. Counts
+// are not affected; an emulated device, which takes hundreds of nanoseconds for an access, is late by one or two.
+// Pointers are resolved without a call. The media that are measured directly, dram and pmem, are never behind this.
 #pragma once
 
 #include "tools/catalogue/subject.hpp"
@@ -23,7 +23,7 @@ namespace pmlab::bench {
 // Thread safety and durability: the medium's that is watched.
 class watched_medium {
  public:
-  // `is_durable` tells whether this one is.
+  // See `is_durable` for the actual value.
   static constexpr bool durable = true;
   static constexpr media::optional_parts parts{
       .operations = true, .prefetches = true, .pointer_bound = true, .varying_durability = true};
@@ -99,7 +99,7 @@ class watched_medium {
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() = 0;
 
  protected:
-  // `base`: what the words of pointers are counted from, where they are offsets.
+  // `base`: the origin of pointer words that are offsets.
   explicit watched_medium(std::uintptr_t base) noexcept : base_(base) {}
 
  private:

@@ -1,5 +1,6 @@
 // `pmlab bench`: reads what to measure, has it measured, shows the figures.
 #include "tools/bench/engine.hpp"
+#include "tools/bench/results_csv.hpp"
 #include "tools/bench/results_json.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/catalogue/library_index.hpp"
@@ -8,19 +9,19 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/devices/profile_file.hpp"
+#include "tools/support/colour.hpp"
 #include "tools/support/machine.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/shell_form.hpp"
+#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,20 +30,21 @@
 namespace pmlab::cli {
 namespace {
 
-// As on the command line; empty: not given.
-struct given_options {
-  std::vector<std::string> indexes, libraries;
-  std::string baseline, medium = "dram";
-  std::string emulation_scale;
-  std::string records, operations, seconds, threads, repeat, batch, scan_length, seed, pool_size;
-  std::vector<std::string> workloads;
-  std::string phases, distribution;
-  std::vector<std::string> traces;
-  std::string json;
-  std::string huge_pages = "on";
-  bool verify = false, reopen = false, overwrite = false, reuse = false, keep = false, quiet = false;
-  bool library_scans = false;
+// The command line, as far as it can be understood option by option.
+struct request {
+  bench::bench_options options;
+  std::vector<std::string> indexes, libraries, workloads, traces;
+  std::vector<bench::phase> phases;
+  std::optional<std::uint64_t> operations;
+  double emulation_scale = 0;  // 0: as much as this machine needs
+  bool library_scans = false, reopen = false, overwrite = false, reuse = false, quiet = false;
+  std::string json, csv;
 };
+
+constexpr std::uint64_t real_operations = 1'000'000;
+// One to eighteen seconds for all phases of an index after 100k records: measured, 1 to 2.5 million operations a second,
+// and 6 to 50 thousand scans of 100 entries.
+constexpr std::uint64_t simulated_operations = 100'000;
 
 std::vector<std::string> split(const std::vector<std::string>& lists) {
   std::vector<std::string> words;
@@ -62,10 +64,6 @@ std::uint32_t small_count(const std::string& text, const std::string& option, st
   return static_cast<std::uint32_t>(count);
 }
 
-void exclude(bool first, bool second, const std::string& names, const std::string& reason) {
-  if (first && second) throw error(names + " exclude each other: " + reason, "give one of them");
-}
-
 // "ycsb-a,ycsb-b" are two workloads; in "read=.9,update=.1" the comma belongs to one.
 std::vector<std::string> workload_names(const std::vector<std::string>& given) {
   std::vector<std::string> names;
@@ -78,13 +76,12 @@ std::vector<std::string> workload_names(const std::vector<std::string>& given) {
   return names;
 }
 
-std::vector<bench::phase> phases_of(const given_options& given, const workload::trace* trace) {
-  std::vector<bench::phase> phases;
-  if (!given.phases.empty()) phases = bench::parse_phases(given.phases);
-  for (const std::string& name : workload_names(given.workloads)) phases.push_back(bench::parse_workload(name));
+std::vector<bench::phase> phases_of(const request& asked, const workload::trace* trace) {
+  std::vector<bench::phase> phases = asked.phases;
+  for (const std::string& name : workload_names(asked.workloads)) phases.push_back(bench::parse_workload(name));
   if (trace != nullptr) phases = {bench::make_trace_phase(trace->run)};
   if (phases.empty()) phases = bench::parse_phases("read,absent,update,insert,scan,erase");
-  if (given.reopen) phases.push_back(bench::make_phase(bench::phase_kind::reopen));
+  if (asked.reopen) phases.push_back(bench::make_phase(bench::phase_kind::reopen));
   // Loading comes first and once, asked for or not.
   std::erase_if(phases, [](const bench::phase& p) { return p.kind == bench::phase_kind::load; });
   phases.insert(phases.begin(), bench::make_phase(bench::phase_kind::load));
@@ -92,67 +89,41 @@ std::vector<bench::phase> phases_of(const given_options& given, const workload::
   return phases;
 }
 
-bench::bench_options read_options(const given_options& given) {
-  bench::bench_options o;
-  exclude(!given.operations.empty(), !given.seconds.empty(), "--operations and --seconds", "a phase has one end");
-  exclude(!given.traces.empty(), !given.records.empty(), "--trace and --records", "the trace says what is loaded");
-  exclude(!given.traces.empty(), !given.workloads.empty(), "--trace and --workload", "the trace is the workload");
-  exclude(!given.traces.empty(), !given.phases.empty(), "--trace and --phases", "its phases are load and trace");
-  exclude(!given.traces.empty(), !given.operations.empty() || !given.seconds.empty(),
-          "--trace and --operations or --seconds", "a trace is run whole");
-  exclude(given.overwrite, given.reuse, "--overwrite and --reuse", "an old pool is replaced or measured");
-  exclude(!given.libraries.empty(), given.reuse, "--library and --reuse", "a library cannot tell what its pool holds");
-  o.medium = bench::parse_medium(given.medium);
-  if (!given.records.empty()) o.records = bench::parse_count(given.records, "--records");
-  if (!given.operations.empty()) o.operations = bench::parse_count(given.operations, "--operations");
-  if (!given.seconds.empty()) o.seconds = bench::parse_seconds(given.seconds, "--seconds");
-  if (!given.threads.empty()) {
-    o.threads = thread_numbers(given.threads);
-  }
-  constexpr std::uint64_t most_repeats = 1000;
-  if (!given.repeat.empty()) o.repeats = small_count(given.repeat, "--repeat", most_repeats);
-  if (!given.batch.empty()) o.batch = small_count(given.batch, "--batch", bench::batch_limit);
-  constexpr std::uint64_t longest_scan = 1'000'000;
-  if (!given.scan_length.empty()) o.scan_length = small_count(given.scan_length, "--scan-length", longest_scan);
-  if (!given.seed.empty()) o.seed = bench::parse_count(given.seed, "--seed", 0);
-  if (!given.pool_size.empty()) o.pool_bytes = bench::parse_bytes(given.pool_size, "--pool-size");
-  if (given.huge_pages != "on" && given.huge_pages != "off")
-    throw error(fmt::format("--huge-pages '{}' is neither on nor off", given.huge_pages), "give on or off");
-  o.huge_pages = given.huge_pages == "on";
-  if (!given.distribution.empty()) o.keys = workload::parse_distribution(given.distribution);
-  if (!given.traces.empty()) o.trace = std::make_shared<const workload::trace>(workload::read_trace(given.traces));
-  o.phases = phases_of(given, o.trace.get());
-  o.verify = given.verify;
-  o.keep = given.keep;
-  if (given.overwrite) o.on_existing = bench::existing_file::overwrite;
-  if (given.reuse) o.on_existing = bench::existing_file::reuse;
+bench::bench_options options_of(const request& asked) {
+  bench::bench_options o = asked.options;
+  if (o.medium.simulated && o.seconds > 0)
+    throw error("--seconds cannot end a phase on a simulated medium: its time is virtual, and passes by operations",
+                fmt::format("give --operations N, or neither for {}", bench::short_count(simulated_operations)));
+  if (asked.emulation_scale > 0 && !o.medium.emulated())
+    throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
+  o.operations = asked.operations.value_or(o.medium.simulated ? simulated_operations : real_operations);
+  if (!asked.traces.empty()) o.trace = std::make_shared<const workload::trace>(workload::read_trace(asked.traces));
+  o.phases = phases_of(asked, o.trace.get());
+  if (asked.overwrite) o.on_existing = bench::existing_file::overwrite;
+  if (asked.reuse) o.on_existing = bench::existing_file::reuse;
   return o;
 }
 
-int run(const given_options& given, const arguments& command_line) {
+int run(const request& asked, const arguments& command_line) {
   std::vector<const bench::index_description*> indexes;
-  for (const std::string& name : index_names(given.indexes)) indexes.push_back(&bench::find_index(name));
-  if (given.indexes.empty() && given.libraries.empty())
+  for (const std::string& name : index_names(asked.indexes)) indexes.push_back(&bench::find_index(name));
+  if (asked.indexes.empty() && asked.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
-  if (given.library_scans && given.libraries.empty())
-    throw error("--library-scans needs a library", "leave it out, or give --library FILE.so");
-  if (!given.json.empty()) bench::check_writable(given.json);
-  bench::bench_options options = read_options(given);
-  for (const std::string& path : split(given.libraries))
-    indexes.push_back(&bench::register_library(path, options.medium, {.scans = given.library_scans}));
-  options.indexes.clear();
+  if (asked.json == "-" && asked.csv == "-")
+    throw error("--json - and --csv - would both write to standard output", "give one of them a file");
+  for (const std::string& file : {asked.json, asked.csv})
+    if (!file.empty()) bench::check_writable(file);
+  bench::bench_options options = options_of(asked);
+  for (const std::string& path : split(asked.libraries))
+    indexes.push_back(&bench::register_library(path, options.medium, {.scans = asked.library_scans}));
   for (const bench::index_description* d : indexes) options.indexes.push_back(d->name);
-  options.baseline = given.baseline.empty() ? options.indexes.back() : given.baseline;
+  if (options.baseline.empty()) options.baseline = options.indexes.back();
 
-  bench::progress shown(bench::progress::style_of_stderr(given.quiet));
+  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
   if (options.medium.emulated()) {
     shown.pass("calibrating " + options.medium.text());
-    media::calibration_options wanted;
-    if (!given.emulation_scale.empty()) wanted.scale = bench::parse_factor(given.emulation_scale, "--emulation-scale");
     options.emulation = std::make_shared<const media::calibration>(
-        media::calibrate(media::load_profile(options.medium.profile), wanted));
-  } else if (!given.emulation_scale.empty()) {
-    throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
+        media::calibrate(media::load_profile(options.medium.profile), {.scale = asked.emulation_scale}));
   }
   if (options.medium.simulated) {
     // What is wrong is said by the program that knows all indexes.
@@ -160,7 +131,7 @@ int run(const given_options& given, const arguments& command_line) {
     hand_over(command_line);
   }
   bench::load_libraries();
-  if (given.reuse && options.medium.in_pool())
+  if (asked.reuse && options.medium.in_pool())
     for (const bench::index_description* d : indexes) {
       const std::string path = bench::pool_path(options.medium.path, d->name, indexes.size() == 1);
       shown.pass("checking pool " + path);
@@ -170,69 +141,118 @@ int run(const given_options& given, const arguments& command_line) {
   shown.clear();
   if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
     report.remarks.push_back(std::move(doubt));
-  if (!given.json.empty())
+  if (!asked.json.empty())
     bench::write_json(
-        given.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
-  fmt::print(bench::table_beside(given.json), "{}", bench::results_table(options, report));
+        asked.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
+  if (!asked.csv.empty()) write_file(asked.csv, bench::results_to_csv(report));
+  std::FILE* const table = bench::table_beside(asked.csv == "-" ? asked.csv : asked.json);
+  const std::string text = bench::results_table(options, report);
+  fmt::print(table, "{}", shows_colours(table) ? reddened(text, "INVALID") : text);
   std::fflush(stdout);
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
   if (report.wrong_answers() > 0)
     fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", report.wrong_answers(),
                options.verify ? "do not believe these figures" : "run again with --verify to see which");
   if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
-  return report.failure || report.wrong_answers() > 0 ? failure : success;
+  if (report.failure || report.wrong_answers() > 0) return failure;
+  const auto invalid = std::count_if(report.results.begin(), report.results.end(),
+                                     [](const bench::phase_result& r) { return !r.invalid.empty(); });
+  if (invalid == 0) return success;
+  fmt::print(stderr,
+             "pmlab: error: {} of {} measurements are INVALID: this machine could not play the device (the table says "
+             "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
+             invalid, report.results.size());
+  return invalid_figures;
 }
 
 }  // namespace
 
 command add_bench(CLI::App& program, const arguments& command_line) {
   CLI::App* const app = program.add_subcommand("bench", "Measures indexes on a medium");
-  const auto given = std::make_shared<given_options>();
-  const auto text = texts_of(*app);
+  const auto asked = std::make_shared<request>();
+  bench::bench_options& o = asked->options;
+  const auto text = parsed_texts_of(*app);
   // One value each time the option is given, so that what follows is never taken for a second one.
   const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
     return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();
   };
-  texts("--index", given->indexes,
+  texts("--index", asked->indexes,
         "NAME[,NAME...]: what to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"");
-  texts("--library", given->libraries,
-        "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
-  app->add_flag("--library-scans", given->library_scans, "Scan libraries too: they order keys as unsigned integers");
-  text("--baseline", given->baseline, "NAME: the index that the ratios are to; the last one if not given");
-  text("--medium", given->medium,
-       "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM; dram if not given");
-  text("--emulation-scale", given->emulation_scale,
-       "X: play the device X times slower; as much as this machine needs if not given");
-  text("--records", given->records, "N: records loaded first, such as 10M; 1M if not given");
-  text("--operations", given->operations, "N: operations of each phase, over all threads; 1M if not given");
-  text("--seconds", given->seconds, "S: run each phase this long instead");
-  text("--threads", given->threads, "N[,N...] or N-M: each number of threads in turn; 1 if not given");
-  texts("--workload", given->workloads, "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated");
-  text("--phases", given->phases,
-       "load,read,absent,update,insert,scan,erase,reopen in any order; all but reopen if no workload is given");
-  text("--distribution", given->distribution,
-       "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given");
-  texts("--trace", given->traces, "FILE: run what YCSB or go-ycsb printed, plain or gzip; may be repeated");
-  app->add_flag("--verify", given->verify, "Check every answer against what must be there");
-  text("--repeat", given->repeat, "R: measure each phase R times; the table shows medians");
-  text("--batch", given->batch, "N: give reads that follow each other to find_batch, N at a time");
-  text("--scan-length", given->scan_length, "N: entries of a scan (workloads: at most); 100 if not given");
-  text("--seed", given->seed, "N: of the operations; 1 if not given");
-  app->add_flag("--reopen", given->reopen, "At last close and open the index again, and take the time");
-  text("--huge-pages", given->huge_pages, "on | off; on if not given");
-  text("--pool-size", given->pool_size, "SIZE of each pool, such as 4G; from the number of records if not given");
-  app->add_flag("--overwrite", given->overwrite, "Replace a pool that is there");
-  app->add_flag("--reuse", given->reuse, "Measure what a pool that is there holds, after its check");
-  app->add_flag("--keep", given->keep, "Leave the pools there");
-  text("--json", given->json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
-  app->add_flag("--quiet", given->quiet, "No progress on stderr");
+  CLI::Option* const library =
+      texts("--library", asked->libraries,
+            "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
+  app->add_flag("--library-scans", asked->library_scans, "Scan libraries too: they order keys as unsigned integers")
+      ->needs(library);
+  app->add_option("--baseline", o.baseline, "NAME: the index that the ratios are to; the last one if not given")
+      ->type_name("");
+  text("--medium", "dram", "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM",
+       [&o](const std::string& medium) { o.medium = bench::parse_medium(medium); });
+  text("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
+       [asked](const std::string& x) { asked->emulation_scale = bench::parse_factor(x, "--emulation-scale"); });
+  CLI::Option* const records = text("--records", "1M", "N: records loaded first, such as 10M",
+                                    [&o](const std::string& n) { o.records = bench::parse_count(n, "--records"); });
+  CLI::Option* const operations =
+      text("--operations", "",
+           fmt::format("N: operations of each phase, over all threads; {} if not given, on simulated media {}: seconds",
+                       bench::short_count(real_operations), bench::short_count(simulated_operations)),
+           [asked](const std::string& n) { asked->operations = bench::parse_count(n, "--operations"); });
+  CLI::Option* const seconds =
+      text("--seconds", "", "S: run each phase this long instead; not on simulated media, whose time is virtual",
+           [&o](const std::string& s) { o.seconds = bench::parse_seconds(s, "--seconds"); });
+  seconds->excludes(operations);
+  text("--threads", "1", "N[,N...] or N-M: each number of threads in turn",
+       [&o](const std::string& list) { o.threads = thread_numbers(list); });
+  CLI::Option* const workloads = texts("--workload", asked->workloads,
+                                       "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated");
+  CLI::Option* const phases =
+      text("--phases", "",
+           "load,read,absent,update,insert,scan,erase,reopen in any order; all but reopen if no workload is given",
+           [asked](const std::string& list) { asked->phases = bench::parse_phases(list); });
+  text("--distribution", "",
+       "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given",
+       [&o](const std::string& name) { o.keys = workload::parse_distribution(name); });
+  texts("--trace", asked->traces, "FILE: load and run what YCSB or go-ycsb printed, plain or gzip; may be repeated")
+      ->excludes(records)
+      ->excludes(operations)
+      ->excludes(seconds)
+      ->excludes(workloads)
+      ->excludes(phases);
+  app->add_flag("--verify", o.verify, "Check every answer against what must be there");
+  constexpr std::uint64_t most_repeats = 1000;
+  text("--repeat", "1", "R: measure each phase R times; the table shows medians",
+       [&o](const std::string& r) { o.repeats = small_count(r, "--repeat", most_repeats); });
+  text("--batch", "1", "N: give reads that follow each other to find_batch, N at a time",
+       [&o](const std::string& n) { o.batch = small_count(n, "--batch", bench::batch_limit); });
+  constexpr std::uint64_t longest_scan = 1'000'000;
+  text("--scan-length", "100", "N: entries of a scan (workloads: at most)",
+       [&o](const std::string& n) { o.scan_length = small_count(n, "--scan-length", longest_scan); });
+  text("--seed", "1", "N: of the operations",
+       [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
+  app->add_flag("--reopen", asked->reopen, "At last close and open the index again, and take the time");
+  text("--huge-pages", "on", "on | off",
+       [&o](const std::string& word) { o.huge_pages = on_or_off(word, "--huge-pages"); });
+  text("--pool-size", "", "SIZE of each pool, such as 4G; from the number of records if not given",
+       [&o](const std::string& size) { o.pool_bytes = bench::parse_bytes(size, "--pool-size"); });
+  CLI::Option* const overwrite = app->add_flag("--overwrite", asked->overwrite, "Replace an existing pool");
+  app->add_flag("--reuse", asked->reuse, "Measure what an existing pool holds, after its check")
+      ->excludes(overwrite)
+      ->excludes(library);
+  app->add_flag("--keep", o.keep, "Keep the pool files");
+  app->add_option("--json", asked->json,
+                  "FILE: write all results there (docs/results-schema.md); -: to standard output")
+      ->type_name("");
+  app->add_option("--csv", asked->csv, "FILE: the figures as a table with commas; -: to standard output")
+      ->type_name("");
+  app->add_flag("--quiet", asked->quiet, "No progress on stderr");
   app->footer(
       "Several indexes are measured in turns. Each then has a pool of its own beside the one that is named:\n"
-      "PATH.NAME. A pool that the run made is removed again.\n\n"
+      "PATH.NAME. A pool that the run made is removed again.\n"
+      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input; 3 measured, but some rows are "
+      "INVALID.\n\n"
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
       "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
       "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");
-  return {app, [given, command_line] { return run(*given, command_line); }};
+  return {app, [asked, command_line] { return run(*asked, command_line); }};
 }
 
 }  // namespace pmlab::cli

@@ -13,6 +13,12 @@
 
 namespace pmlab::cli {
 
+bool on_or_off(const std::string& text, const std::string& option) {
+  if (text != "on" && text != "off")
+    throw error(fmt::format("{} '{}' is neither on nor off", option, text), "give on or off");
+  return text == "on";
+}
+
 std::vector<std::string> index_names(const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists)

@@ -12,8 +12,9 @@ namespace pmlab::cli {
 
 // Exit statuses of the program.
 inline constexpr int success = 0;
-inline constexpr int failure = 1;    // found while working: wrong answers, a pool that is full
-inline constexpr int bad_input = 2;  // nothing was done: the options do not make sense, a path is missing
+inline constexpr int failure = 1;          // found while working: wrong answers, a pool that is full
+inline constexpr int bad_input = 2;        // nothing was done: the options do not make sense, a path is missing
+inline constexpr int invalid_figures = 3;  // measured, but some figures do not mean what they should
 
 struct command {
   CLI::App* options = nullptr;
@@ -30,6 +31,18 @@ using arguments = std::vector<std::string>;
     app.add_option(name, target, what)->type_name("");
   };
 }
+
+// Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "shown default",
+// "VALUE: what it is for", read). `read` throws pmlab::error for text that it does not understand.
+[[nodiscard]] inline auto parsed_texts_of(CLI::App& app) {
+  return [&app](const std::string& name, const std::string& shown_default, const std::string& what,
+                const std::function<void(const std::string&)>& read) {
+    return app.add_option_function<std::string>(name, read, what)->type_name("")->default_str(shown_default);
+  };
+}
+
+// Throws pmlab::error for any other word than these two.
+[[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);
 
 // What --index names: "cceh,cache(cceh,mode=adaptive)" are two, because commas within brackets separate nothing. Throws
 // pmlab::error: a bracket has no partner.

@@ -1,4 +1,4 @@
-// `pmlab facts`: what the Python commands ask the program for.
+// `pmlab facts`: the facts that the Python commands need from the program.
 #include "tools/cli/facts.hpp"
 #include "tools/bench/results_json.hpp"
 #include "tools/catalogue/registry.hpp"

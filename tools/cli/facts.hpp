@@ -1,4 +1,4 @@
-// `pmlab facts`: what the Python commands ask the program for.
+// `pmlab facts`: the facts that the Python commands need from the program.
 #pragma once
 
 #include "tools/cli/command.hpp"

@@ -9,8 +9,8 @@ namespace pmlab::cli {
 void add_options_of_memory(CLI::App& app, memory_options& given) {
   texts_of(app)("--medium", given.medium,
                 "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE; dram if not given");
-  app.add_flag("--overwrite", given.overwrite, "Replace a pool that is there");
-  app.add_flag("--reuse", given.reuse, "Use the free space of a pool that is there; its contents stay as they are");
+  app.add_flag("--overwrite", given.overwrite, "Replace an existing pool");
+  app.add_flag("--reuse", given.reuse, "Use the free space of an existing pool; its contents stay as they are");
   app.add_flag("--quiet", given.quiet, "No progress on stderr");
 }
 

@@ -33,12 +33,6 @@ struct given_options {
   bool list = false;
 };
 
-bool on_or_off(const std::string& text, const std::string& option) {
-  if (text != "on" && text != "off")
-    throw error(fmt::format("{} '{}' is neither on nor off", option, text), "give on or off");
-  return text == "on";
-}
-
 microbench::run_options read_options(const given_options& given) {
   microbench::run_options o;
   read_memory(given.memory, o);

@@ -56,6 +56,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--schedule", r->schedule, "S: of the first round's schedule; the round's own seed if not given");
   app->add_option("--steps", r->steps, "N,N,...: only these operations of a round, as a violation names them");
   app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
+  app->add_flag("--quiet", r->quiet, "No progress on stderr");
   app->footer(
       "Without --crashes and --schedules, both. A violation ends the search of its index: it is printed with the\n"
       "shortest history that shows it, the store that was lost, and the command that shows it again.\n"

@@ -4,17 +4,19 @@
 #include "checker/verify/source_lines.hpp"
 #include "checker/verify/subjects.hpp"
 #include "tools/cli/verify_run.hpp"
+#include "tools/support/progress.hpp"
 #include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace pmlab::cli {
 namespace {
@@ -96,17 +98,31 @@ std::string replay_command(const verify_request& request, const std::string& nam
 // As many as the command line takes.
 static_assert(verify::history_model::most_threads >= 16);
 
-// True: no violation.
-bool verify_one(const verify_request& request, const verify::subject& kind) {
+// Of this index and of the `others` after it. By rounds, the first ones tell.
+std::optional<double> seconds_left(const campaign_options& options, const round_counts& counts, double seconds,
+                                   std::size_t others) {
+  if (options.rounds == 0)
+    return std::max(0.0, options.budget_seconds - seconds) + static_cast<double>(others) * options.budget_seconds;
+  constexpr std::uint64_t telling = 3;
+  if (counts.rounds < telling) return std::nullopt;
+  const double each = seconds / static_cast<double>(counts.rounds);
+  const std::uint64_t rounds = options.rounds - std::min(options.rounds, counts.rounds) + others * options.rounds;
+  return each * static_cast<double>(rounds);
+}
+
+// True: no violation. `others`: indexes that will be verified after this one.
+bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others) {
   const std::string& name = kind.name;
   const campaign_options options = options_of(request);
-  const bool shows = ::isatty(STDERR_FILENO) != 0;
-  const campaign_result result = verify::run_campaign(
-      kind, options,
-      shows ? [&](const round_counts& counts,
-                  double seconds) { fmt::print(stderr, "\r\033[K{}: {}", name, counts_in_words(counts, seconds)); }
-            : std::function<void(const round_counts&, double)>());
-  if (shows) fmt::print(stderr, "\r\033[K");
+  bench::progress shown(bench::progress::style_of_stderr(request.quiet));
+  shown.pass(options.rounds == 0 ? fmt::format("{}: verifying for {} s", name, options.budget_seconds)
+                                 : fmt::format("{}: verifying {} rounds", name, options.rounds));
+  const campaign_result result = verify::run_campaign(kind, options, [&](const round_counts& counts, double seconds) {
+    shown.show(
+        fmt::format("{} rounds, {} crash states, {} schedules", counts.rounds, counts.crash.states, counts.schedules),
+        seconds_left(options, counts, seconds, others));
+  });
+  shown.clear();
   fmt::print("{}: {} in {:.1f} s: {}\n", name, counts_in_words(result.counts, result.seconds), result.seconds,
              result.found ? "1 VIOLATION" : "no violation");
   if (!result.found) return true;
@@ -132,7 +148,7 @@ int verify(const verify_request& request, const arguments& /*command_line*/) {
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
   bool clean = true;
-  for (const verify::subject* kind : kinds) clean = verify_one(request, *kind) && clean;
+  for (std::size_t i = 0; i < kinds.size(); ++i) clean = verify_one(request, *kinds[i], kinds.size() - i - 1) && clean;
   return clean ? success : failure;
 }
 

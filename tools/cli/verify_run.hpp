@@ -16,6 +16,7 @@ struct verify_request {
   bool scans = false;
   bool crashes = false;
   bool schedules = false;
+  bool quiet = false;
   unsigned threads = 0;  // 0: 1 without --schedules, 4 with it
   std::size_t operations = 0;
   std::size_t keys = 120;

@@ -56,13 +56,13 @@ std::size_t region_bytes() {
   return std::clamp(wanted, least, most) & ~(huge_page - 1);
 }
 
-// Addresses of blocks in no order, each computed from what was read at the one before: the CPU cannot run ahead.
+// Addresses of blocks in random order, each computed from the value read at the previous one: the CPU cannot run ahead.
 class random_walk {
  public:
   random_walk(const memory_region& region, std::size_t block_bytes)
       : start_(region.start()), blocks_(region.bytes() / block_bytes), block_bytes_(block_bytes) {}
 
-  // `read` is 0, which the CPU does not know before the load is done.
+  // `read` is 0, which the CPU does not know before the load has completed.
   [[nodiscard]] unsigned char* next(std::uint64_t read) noexcept {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U + read;
     return start_ + ((state_ >> 32) * blocks_ >> 32) * block_bytes_;
@@ -87,8 +87,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Median over short batches of the mean time of one call. A batch is shorter than the time for which the scheduler lets
-// a thread run, so that other work on the machine spoils some batches and leaves the others whole.
+// Median over short batches of the mean time of one call. A batch is shorter than a scheduler time slice, so that other
+// work on the machine spoils some batches and leaves the others intact.
 constexpr int calls_per_batch = 200;
 
 template <class Call>
@@ -153,7 +153,7 @@ class raw_memory {
   flush_instruction instruction_ = best_flush_instruction();
 };
 
-// A medium that emulates nothing: what this machine takes by itself.
+// A medium that emulates nothing: the machine's own cost.
 template <class Inner>
 class bare : public Inner {
  public:
@@ -211,7 +211,7 @@ struct test_operations {
     });
   }
 
-  // Store, flush and fence of a line that was just read: what that adds to the read.
+  // Store, flush and fence of a line that was just read: their additional time.
   [[nodiscard]] double flushes(int count) {
     random_walk walk(region, cache_line_bytes);
     const double all = median_of_batches(count, [&](int calls) {
@@ -275,7 +275,7 @@ std::vector<calibration_row> compare(const device_profile& profile, const memory
   auto target = tests_on(expected, region, [&expected] { return expected.now(); });
   auto reached = tests_on(in_dram, region, [&clock] { return clock.now(); });
   auto flushed = tests_on(in_pool, region, [&clock] { return clock.now(); });
-  // Flushes alone would overlap with the next read: their floor is what one takes that is waited for.
+  // Flushes alone would overlap with the next read: their floor is the time of one that is waited for.
   auto floor = tests_on(bare_dram, region, [&clock] { return clock.now_after_loads(); });
   std::vector<calibration_row> rows;
   for (const std::size_t bytes : {cache_line_bytes, xpline_bytes})
@@ -325,7 +325,7 @@ void add_notes(calibration& c) {
     if (row.error_percent() > tolerable_percent)
       c.notes.emplace_back(row.what + ": " + whole(row.reached_ns) + " ns instead of " + whole(row.target_ns) +
                            " ns (" + whole(row.error_percent()) + " % too slow), although this machine takes " +
-                           whole(row.floor_ns) + " ns: the emulation's own work shows; a larger scale helps");
+                           whole(row.floor_ns) + " ns: this is the emulation's own overhead; a larger scale helps");
     if (row.error_percent() < -tolerable_percent)
       c.notes.emplace_back(row.what + ": " + whole(row.reached_ns) + " ns instead of " + whole(row.target_ns) +
                            " ns (" + whole(-row.error_percent()) + " % too fast): do not trust figures of this run");

@@ -1,4 +1,4 @@
-// How well this machine can stand in for a device: measured, not assumed.
+// How well this machine can emulate a device: measured, not assumed.
 #pragma once
 
 #include <pmlab/media/device/profile.hpp>
@@ -8,12 +8,12 @@
 
 namespace pmlab::media {
 
-// What this machine's own memory costs one thread, in nanoseconds. Medians of several runs.
+// Costs of this machine's own memory for one thread, in nanoseconds. Medians of several runs.
 struct host_memory {
   double read_ns = 0;              // dependent random read of 64 B in huge pages, over more than the caches hold
   double read_small_pages_ns = 0;  // the same in 4 KB pages
   double flush_fence_ns = 0;       // store + flush + fence of a line that the cache holds
-  double timer_ns = 0;             // one look at the clock
+  double timer_ns = 0;             // one read of the clock
 };
 
 // One test of the emulated medium.
@@ -23,17 +23,17 @@ struct calibration_row {
   double reached_ns = 0;  // the emulated medium on the real clock
   double floor_ns = 0;    // the same accesses on this machine's memory, with nothing emulated
 
-  // False where the machine itself takes longer than the device would: no emulation can reach the target.
+  // False if the machine itself takes longer than the device would: no emulation can reach the target.
   [[nodiscard]] bool within_reach() const noexcept { return floor_ns <= target_ns; }
   [[nodiscard]] double error_percent() const noexcept { return 100 * (reached_ns / target_ns - 1); }
 };
 
 struct calibration {
-  device_profile profile;  // as asked for, scaled: what `emulated` should be given
+  device_profile profile;  // the requested profile, scaled: the profile for `emulated`
   host_memory host;
-  double model_ns = 0;  // what asking the model costs for one line
+  double model_ns = 0;  // the cost of one call of the model for one line
   std::vector<calibration_row> rows;
-  std::vector<std::string> notes;  // in plain words: what the reader of a figure must know
+  std::vector<std::string> notes;  // warnings about the figures, as text
 };
 
 struct calibration_options {
@@ -41,15 +41,15 @@ struct calibration_options {
 };
 
 // This machine's memory. Takes about half a second and, while it runs, four times the last-level cache of memory (at
-// most 512 MB). Throws pmlab::error if it cannot get that.
+// most 512 MB). Throws pmlab::error if that much is not available.
 [[nodiscard]] host_memory measure_host_memory();
 
 // The factor by which the device of `profile` must be slowed down so that it is as much slower than this machine's DRAM
 // as it was slower than the DRAM beside it. At least 1: a device is never made faster.
 [[nodiscard]] double automatic_scale(const device_profile& profile, const host_memory& host);
 
-// Measures the machine, scales the profile, and tests the emulated medium with it. Takes less than two seconds.
-// Throws pmlab::error for a negative scale or if memory is short.
+// Measures the machine, scales the profile, and tests the emulated medium with it. Takes less than two seconds. Throws
+// pmlab::error for a negative scale or if memory is short.
 [[nodiscard]] calibration calibrate(const device_profile& profile, const calibration_options& options = {});
 
 }  // namespace pmlab::media

@@ -113,7 +113,7 @@ void assign(device_profile& profile, const field& f, const toml::node& node, con
   }
 }
 
-// What one value alone cannot tell.
+// Checks that involve several values.
 void check_sizes(const device_profile& profile, const std::string& place) {
   if (!std::has_single_bit(profile.granule_bytes))
     refuse(place, "granule_bytes", "is not a power of two: " + std::to_string(profile.granule_bytes),
@@ -121,7 +121,7 @@ void check_sizes(const device_profile& profile, const std::string& place) {
   if (!std::has_single_bit(profile.interleave_bytes) || profile.interleave_bytes < profile.granule_bytes)
     refuse(place, "interleave_bytes",
            "is not a power of two from granule_bytes up: " + std::to_string(profile.interleave_bytes),
-           "give granule_bytes or more, say 4096: a granule must lie on one DIMM");
+           "give granule_bytes or more, for example 4096: a granule must lie on one DIMM");
 }
 
 std::vector<std::string_view> known_keys() {

@@ -28,8 +28,8 @@ namespace pmlab::media {
 // As `load_profile`, from text. `file` names it in errors; the profile takes the file's stem as its name.
 [[nodiscard]] device_profile parse_profile(std::string_view text, std::string_view file);
 
-// The profile as the text of a file, its keys in the order of `device_profile`: what `parse_profile` reads. Behind each
-// figure the comment that `comments` has for its key, or `otherwise`.
+// The profile as the text of a file, its keys in the order of `device_profile`, for `parse_profile`. Each figure is
+// followed by the comment that `comments` has for its key, or `otherwise`.
 [[nodiscard]] std::string profile_text(const device_profile& profile,
                                        const std::map<std::string, std::string, std::less<>>& comments,
                                        std::string_view otherwise);
@@ -37,7 +37,7 @@ namespace pmlab::media {
 // The names of the built-in profiles, in alphabetical order.
 [[nodiscard]] std::vector<std::string_view> profile_names();
 
-// Checks what `parse_profile` checks about values. For profiles made in a program. Throws pmlab::error.
+// Checks values as `parse_profile` does. For profiles made in a program. Throws pmlab::error.
 void check_profile(const device_profile& profile);
 
 namespace detail {

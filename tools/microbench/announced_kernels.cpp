@@ -95,15 +95,15 @@ class announced_kernels final : public kernels {
     fence(mfence);
   }
 
-  // What follows does not begin before what was is done: an access that is timed stands alone.
+  // Later accesses do not begin before earlier ones have ended: a timed access is alone.
   void begin() override { fence(mfence); }
 
-  // Not asleep: the machine lets those who are awake run past the end of a sleep.
+  // Not asleep: the machine lets running threads pass the end of a sleep.
   void idle(std::uint64_t ns) override {
-    constexpr std::uint64_t yield = 300'000;  // picoseconds that the machine takes for one, and more
+    constexpr std::uint64_t yield = 300'000;  // picoseconds that a yield costs on the machine, rounded up
     const std::uint64_t until = pmlab_machine_now() + ns * 1000;
     while (pmlab_machine_now() + yield < until) sched_yield();
-    // What a load takes depends on where the program's own memory lies, and the figures would.
+    // The latency of a load would depend on the address of the program's own memory, and so would the figures.
     while (pmlab_machine_now() < until) fence(sfence);
   }
 
@@ -113,7 +113,7 @@ class announced_kernels final : public kernels {
   [[nodiscard]] static const void* here() noexcept { return nullptr; }
   static void fence(unsigned instruction) noexcept { pmlab_machine_fence(instruction, here()); }
 
-  // The machine takes loads near each other for fields of one object, on their way together. These are not.
+  // The machine assumes that loads near each other are of one object and overlap. These do not.
   static void separate() noexcept { fence(mfence); }
 
   [[nodiscard]] std::uint64_t width() const noexcept {

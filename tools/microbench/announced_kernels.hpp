@@ -2,7 +2,7 @@
 //
 // Not by the compiler (docs/instrument.md): it cannot see loads in inline assembly, and would report the harness's own
 // accesses too. So a case costs the harness nothing in virtual time, and AVX-512 and movdir64b need no CPU that has
-// them. Stores do write their bytes; loads of all but chases do not read, since nobody looks at what they find.
+// them. Stores do write their bytes; loads of all but chases do not read, since their values are not used.
 #pragma once
 
 #include "tools/microbench/kernels.hpp"

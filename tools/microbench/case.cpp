@@ -1,4 +1,4 @@
-// A case: its words, and what its fields ask of each other.
+// A case: the names of its fields, and their consistency.
 #include "tools/microbench/case.hpp"
 #include "tools/microbench/places.hpp"
 #include <pmlab/base/error.hpp>
@@ -83,9 +83,9 @@ void check_combinations(const bench_case& c, const std::string& place) {
     refuse(place, "steps", "needs operation = \"read_after_persist\"", "leave it out");
   }
   if (c.measure == measure_kind::bandwidth && c.cache != cache_state::as_is)
-    refuse(place, "cache", "is asked for where accesses are not timed one by one", "give measure = \"latency\"");
+    refuse(place, "cache", "needs accesses that are timed one by one", "give measure = \"latency\"");
   if (c.measure == measure_kind::bandwidth && c.idle_ns != 0)
-    refuse(place, "idle_ns", "is asked for where accesses are not timed one by one", "give measure = \"latency\"");
+    refuse(place, "idle_ns", "needs accesses that are timed one by one", "give measure = \"latency\"");
 }
 
 }  // namespace

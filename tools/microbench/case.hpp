@@ -1,8 +1,8 @@
-// A case: one thing to measure of a memory, one point of a suite's matrix. Plain data.
+// A case: one measurement of a memory, one point of a suite's matrix. Plain data.
 //
-// What is accessed is a region of `working_set_bytes`. It is cut into places of `access_bytes` each (at random:
-// `align_bytes` apart at least), every place begins `offset_bytes` past its border, and `pattern` says in which order
-// the places are accessed. All fields are in suites (TOML) and results (JSON) under the names given here.
+// Accesses are in a region of `working_set_bytes`. It is cut into places of `access_bytes` each (at random:
+// `align_bytes` apart at least), every place begins `offset_bytes` past its border, and `pattern` is the order of
+// accesses to the places. All fields are in suites (TOML) and results (JSON) under these names.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@ enum class operation_kind : std::uint8_t {
   read_after_persist,  // `steps` on one place after the other
 };
 
-// The widest instruction of an access, load or store; an access that is smaller takes the widest that it has room for.
+// The widest instruction of an access, load or store; a smaller access uses the widest that fits.
 enum class load_kind : std::uint8_t {
   scalar,  // 8 bytes
   avx2,    // 32 bytes
   avx512,  // 64 bytes
-  widest,  // of those that the CPU has; results say which
+  widest,  // the widest that the CPU has; results name it
 };
 
 enum class store_kind : std::uint8_t {
@@ -34,13 +34,13 @@ enum class store_kind : std::uint8_t {
   clwb,        // store, then write back: the line may stay in the cache
   clflushopt,  // store, then write back: the line leaves the cache
   clflush,     // the same, one line after the other
-  plain,       // store alone; the cache writes back when it likes
+  plain,       // store alone; the cache evicts the line at any time
   movdir64b,   // 64 bytes around the caches as one
 };
 
 enum class pattern_kind : std::uint8_t {
   sequential,
-  random,   // a permutation: every place once before any comes again
+  random,   // a permutation: every place once before any is repeated
   strided,  // `stride_bytes` from one place to the next
   chase,    // each place holds the address of the next, on one random cycle through all of them
   zipfian,  // place of rank r with probability proportional to r^-theta, ranks scattered
@@ -53,7 +53,7 @@ enum class measure_kind : std::uint8_t {
   latency,    // each access timed by itself; chase: the chain over its length
 };
 
-// What is in the CPU's caches when an access begins.
+// The state of the CPU's caches when an access begins.
 enum class cache_state : std::uint8_t {
   as_is,
   cold,  // its lines were flushed: chases flush everything before each pass over it, timed accesses flush their place
@@ -76,16 +76,16 @@ struct case_medium {
   friend bool operator==(const case_medium&, const case_medium&) = default;
 };
 
-// A fence, in the unit of what is stored.
+// A fence, in units of stored bytes.
 inline constexpr std::uint64_t fence_never = 0;
 inline constexpr std::uint64_t fence_each_access = ~std::uint64_t{0};
 
 struct bench_case {
-  // Who asks.
+  // The origin of the case.
   std::string group;                // the [[case]] of the suite
   std::string name;                 // group/field=value/...: the fields that the matrix varies; unique in a suite
   std::string about;                // one line
-  std::vector<std::string> claims;  // "M1": what it is evidence for
+  std::vector<std::string> claims;  // "M1": the claims that it is evidence for
   std::optional<double> published;  // of the first generation of Optane, in `published_unit`
   std::string published_unit;       // "ns" or "GiB/s"
 
@@ -99,7 +99,7 @@ struct bench_case {
   std::uint64_t align_bytes = 0;                              // least distance of places; 0: access_bytes
   std::uint64_t offset_bytes = 0;                             // of each access from its place's border; less than 64
   std::uint64_t working_set_bytes = std::uint64_t{64} << 20;  // of all threads together
-  bool private_sets = false;                // each thread has a part of its own; else all share all of it
+  bool private_sets = false;                // each thread has a separate part; else all share all of it
   std::uint64_t stride_bytes = 0;           // strided
   double theta = 0.99;                      // zipfian
   std::uint64_t hot_lines = 1;              // hot
@@ -137,8 +137,7 @@ struct bench_case {
 [[nodiscard]] std::string fence_text(std::uint64_t fence_bytes);   // "never", "each", "256"
 [[nodiscard]] std::string medium_text(const case_medium& medium);  // "given", "dram", "profile:aep-6"
 
-// What a case asks of the fields together, which one value alone cannot tell. Throws pmlab::error that begins with
-// `place` and names the key.
+// Checks the consistency of several fields. Throws pmlab::error that begins with `place` and names the key.
 void check_case(const bench_case& c, const std::string& place);
 
 }  // namespace pmlab::microbench

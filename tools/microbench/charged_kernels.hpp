@@ -1,6 +1,6 @@
-// Kernels for media that want to be told of each access: emulated devices, counters.
+// Kernels for media that must be informed of each access: emulated devices, counters.
 //
-// The bytes are really read and written besides, by the CPU's own instructions, as the medium expects of an index.
+// The bytes are also read and written, by the CPU's own instructions, as the medium expects of an index.
 #pragma once
 
 #include "tools/microbench/kernels.hpp"
@@ -67,8 +67,8 @@ class charged_kernels final : public kernels {
   void load_none(std::byte* /*place*/) override {}
   void store_none(std::byte* /*place*/) override {}
 
-  // The machine's own caches. What the medium's model holds in its cache, no call takes out but a flush of something
-  // stored: cases that need that are skipped.
+  // The machine's own caches. A line in the cache of the medium's model is evicted only by a flush after a store: cases
+  // that need more are skipped.
   void drop(std::byte* start, std::uint64_t bytes) override {
     media::for_each_line(start, bytes, [](std::uintptr_t line) {
       asm volatile("clflush (%0)" : : "r"(reinterpret_cast<const std::byte*>(line)) : "memory");
@@ -112,7 +112,7 @@ class charged_kernels final : public kernels {
     medium_.annotate_read(place, bytes);
     load_(place, bytes);
   }
-  // A piece of an access, which the loop for the size of the whole cannot read.
+  // A part of an access that has no loop for its size.
   void load_part(const std::byte* at, std::uint64_t bytes) {
     medium_.annotate_read(at, bytes);
     for (std::uint64_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {

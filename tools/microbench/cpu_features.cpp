@@ -1,4 +1,4 @@
-// What the CPU has of the instructions that cases ask for.
+// The CPU's support of the instructions that cases need.
 #include "tools/microbench/cpu_features.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the CPU has of the instructions that cases ask for.
+// The CPU's support of the instructions that cases need.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -19,7 +19,7 @@ struct cpu_features {
 // By cpuid and xgetbv. On the simulated machine, whose instructions are announced and not executed: everything.
 [[nodiscard]] cpu_features features_of_this_cpu() noexcept;
 
-// The names of those that are there, as results list them: "avx2", "clwb", ...
+// The names of the supported ones, as in results: "avx2", "clwb", ...
 [[nodiscard]] std::vector<std::string> names_of(const cpu_features& features);
 
 // `widest` becomes the widest that there is.

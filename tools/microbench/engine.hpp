@@ -29,7 +29,7 @@ struct run_options {
 // process; not thread-safe.
 class engine {
  public:
-  // The largest working set of `cases` is what real memories are opened with: they are all that will be measured.
+  // The largest working set of `cases` determines the size of real memories: no other cases are measured.
   engine(run_options options, const std::vector<bench_case>& cases);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -38,7 +38,7 @@ class engine {
   // Throws pmlab::error where there is no memory to measure.
   [[nodiscard]] case_result measure(const bench_case& c);
 
-  // What a reader of all figures must know, so far.
+  // Warnings about all figures, so far.
   [[nodiscard]] std::vector<std::string> remarks() const;
   // Of the emulated media so far; 0: there was none.
   [[nodiscard]] double emulation_scale() const;
@@ -61,8 +61,8 @@ class engine {
   mutable std::map<std::string, std::uint64_t> room_;  // of each medium, as it was before the run took any
 };
 
-// All cases of a suite. `on_case` (may be empty) is called with each result as soon as it is there. An error in the
-// middle of the run ends it: the report has what was measured, and says why.
+// All cases of a suite. `on_case` (may be empty) is called with each result at once. An error in the middle of the run
+// ends it: the report has the results so far, and the reason.
 [[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown,
                                      const std::function<void(const case_result&)>& on_case = {});
 

@@ -16,7 +16,7 @@ double sum_of(std::span<const std::uint64_t> values) {
                          [](double sum, std::uint64_t v) { return sum + static_cast<double>(v); });
 }
 
-// Percentiles are given in 1/100,000 of the samples: whole numbers, which no rounding moves to the next sample.
+// Percentiles are in 1/100,000 of the samples: integers, which no rounding moves to the next sample.
 constexpr std::uint64_t all_parts = 100'000;
 
 double percentile(std::span<const std::uint64_t> sorted, std::uint64_t parts) {
@@ -24,7 +24,7 @@ double percentile(std::span<const std::uint64_t> sorted, std::uint64_t parts) {
   return static_cast<double>(sorted[std::max<std::uint64_t>(rank, 1) - 1]) / picoseconds_per_ns;
 }
 
-// Nothing if there are fewer samples than one beyond it takes.
+// Nothing if there are too few samples for it.
 std::optional<double> rare(std::span<const std::uint64_t> sorted, std::uint64_t parts) {
   if (sorted.size() * (all_parts - parts) < all_parts) return std::nullopt;
   return percentile(sorted, parts);

@@ -3,7 +3,7 @@
 //   pmlab-microbench --medium=dram --suite=quick --benchmark_filter=read-latency --benchmark_out=a.json
 //
 // A benchmark is one case. Its time ("manual time") is that of one access; counters: bytes_per_second, value, spread,
-// and percentiles in nanoseconds where accesses are timed one by one. How long and how often is the engine's business
+// and percentiles in nanoseconds if accesses are timed one by one. The engine decides duration and repetitions
 // (docs/microbench.md), so each benchmark is one iteration; --benchmark_repetitions repeats the whole of it.
 #include "tools/catalogue/medium_spec.hpp"
 #include "tools/microbench/engine.hpp"
@@ -29,7 +29,7 @@ namespace {
 constexpr double bytes_per_gib = 1073741824;
 constexpr double ns_per_second = 1e9;
 
-// Our own options; what is left is Google's.
+// Our own options; the others are Google's.
 struct own_options {
   std::string medium = "dram";
   std::string suite = "quick";
@@ -111,7 +111,7 @@ int run(int count, char** values) {
   run_options options;
   options.medium = bench::parse_medium(own.medium);
   if (options.medium.simulated)
-    throw error("pmlab-microbench takes real time", "use `pmlab microbench --medium " + own.medium + "`");
+    throw error("pmlab-microbench measures real time", "use `pmlab microbench --medium " + own.medium + "`");
   suite cases = load_suite(own.suite);
   if (!own.filter.empty()) filter_cases(cases, own.filter);
   engine measuring(options, cases.cases);

@@ -1,8 +1,8 @@
-// The instructions that are measured, as the CPU has them.
+// The measured instructions.
 //
-// Inline assembly, so that no compiler leaves out a load whose value nobody wants, merges two, or needs a flag for what
-// the machine may have. Each function is one access of `Bytes` bytes by instructions of at most Width bytes, unrolled;
-// `Bytes` 0 is any multiple of 64, given when called.
+// Inline assembly, so that no compiler removes a load whose value is unused, merges two, or needs a flag for optional
+// instructions. Each function is one access of `Bytes` bytes by instructions of at most Width bytes, unrolled; `Bytes`
+// 0 is any multiple of 64, given when called.
 #pragma once
 
 #include "tools/microbench/case.hpp"

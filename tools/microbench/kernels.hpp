@@ -1,5 +1,4 @@
-// What one thread does to memory: the loops that are measured. One implementation for each way of having an access
-// charged:
+// The measured loops of one thread. One implementation for each way of charging an access:
 //
 //   native      the CPU's own instructions                        dram, pmem              native_kernels.cpp
 //   charged     the same, and the medium is told of each access   emulated, counted       charged_kernels.hpp
@@ -14,13 +13,13 @@
 
 namespace pmlab::microbench {
 
-// A thread's way through its places. After the last place comes the first.
+// A thread's sequence of places. After the last place the first one follows.
 struct walk {
   std::byte* base = nullptr;                // of place 0; chase: the current place
   std::uint64_t distance = 0;               // from one place to the next
   std::uint64_t places = 0;                 // or the length of the table
   const std::uint32_t* table = nullptr;     // the order of the places; null: as they lie
-  std::uint64_t at = 0;                     // the place, or entry of the table, that comes next
+  std::uint64_t at = 0;                     // the next place, or entry of the table
   std::uint64_t bytes = 0;                  // of an access
   std::uint64_t fence_bytes = fence_never;  // stores: a fence after so many bytes; fence_each_access is resolved
   std::uint64_t since_fence = 0;            // bytes
@@ -46,11 +45,11 @@ class kernels {
   virtual void store(walk& way, std::uint64_t count) = 0;
   virtual void chase(walk& way, std::uint64_t count) = 0;
 
-  // One access, which has ended when the call returns: loads have their data, stores are where their kind and the
-  // fence after them take them.
+  // One access, which has ended when the call returns: loads have their data, stores have the state that their kind and
+  // the fence after them guarantee.
   virtual void load_one(std::byte* place) = 0;
   virtual void store_one(std::byte* place, bool fenced) = 0;
-  // As the two, and does nothing: what taking the time costs.
+  // As the two, without the access: the cost of timing.
   virtual void load_none(std::byte* place) = 0;
   virtual void store_none(std::byte* place) = 0;
 
@@ -60,19 +59,19 @@ class kernels {
 
   // Makes a memory that numbers its pages by their first access see this one.
   virtual void touch(std::byte* /*place*/) {}
-  // Takes [start, start + bytes) out of the CPU's caches.
+  // Evicts [start, start + bytes) from the CPU's caches.
   virtual void drop(std::byte* start, std::uint64_t bytes) = 0;
   // Waits for everything that this thread began.
   virtual void finish() = 0;
 
-  // Around what is timed: a medium with debts settles them.
+  // Around timed accesses: a medium with debts settles them.
   virtual void begin() {}
   virtual void end() {}
   // Does nothing for so long.
   virtual void idle(std::uint64_t ns) = 0;
 };
 
-// What a case asks of the kernels. `load` is resolved.
+// The kernels of a case. `load` is resolved.
 struct kernel_choice {
   load_kind load = load_kind::scalar;
   store_kind store = store_kind::ntstore;

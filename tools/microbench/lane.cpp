@@ -70,7 +70,7 @@ void lane::prepare(std::uint64_t repetition) {
   if (ordered_by_table()) {
     const bool in_parts = places_ > method_.most_entries;
     if (repetition == 0) table_.resize(std::min(places_, method_.most_entries));
-    // What is drawn by chance needs more entries than places, or the same few come up again and again.
+    // A random selection needs more entries than places, or the same few are repeated.
     if (repetition == 0 && (case_.pattern == pattern_kind::zipfian || case_.pattern == pattern_kind::hot))
       table_.resize(method_.most_entries);
     // Parts of the threads follow each other, then those of the next repetition.
@@ -90,7 +90,7 @@ void lane::prepare(std::uint64_t repetition) {
       if (!case_.private_sets) way_.base += places_ / case_.threads * number_ * way_.distance;
     }
   } else if (repetition == 0 && !case_.private_sets && case_.threads > 1) {
-    // Each begins somewhere else: side by side they would read what a neighbour has just brought.
+    // Each begins at another place: side by side they would read lines that a neighbour has just fetched.
     way_.at = places_ / case_.threads * number_;
   }
   if (repetition != 0) return;

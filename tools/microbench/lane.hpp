@@ -1,4 +1,4 @@
-// One thread of a case: its places, its kernels, and what it measured.
+// One thread of a case: its places, its kernels, and its measurements.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -13,11 +13,11 @@
 
 namespace pmlab::microbench {
 
-// What one thread did in one repetition. Times in picoseconds.
+// The measurements of one thread in one repetition. Times in picoseconds.
 struct lane_result {
   std::uint64_t accesses = 0;  // that were measured
   std::uint64_t time = 0;      // that they took
-  std::uint64_t issued = 0;    // accesses with those before and after what was measured
+  std::uint64_t issued = 0;    // accesses including those before and after the measurement
   std::vector<std::uint64_t> samples;
   std::uint64_t timing_cost = 0;
 };
@@ -25,14 +25,14 @@ struct lane_result {
 // Used by its own thread alone, except for construction.
 class alignas(128) lane {
  public:
-  // `number` of `of`: those that share the region. `loads`: what it does in a mixed case.
+  // `number` of `of`: those that share the region. `loads`: its role in a mixed case.
   lane(const bench_case& c, const method& m, target& memory, unsigned number, bool loads);
 
   // Not measured: the order of the places, links of a chase, first touches. `repetition` counts from 0.
   void prepare(std::uint64_t repetition);
 
-  // One repetition: from `start` (on the medium's clock) on, warm-up, measurement, and then on and on until all
-  // `lanes` have measured, so that nobody measures alone.
+  // One repetition: from `start` (on the medium's clock) on, warm-up, measurement, and then continued accesses until
+  // all `lanes` have measured, so that no lane measures alone.
   void measure(std::uint64_t start, std::atomic<unsigned>& finished, unsigned lanes);
 
   [[nodiscard]] bool loads() const noexcept { return loads_; }

@@ -1,4 +1,4 @@
-// How long and how often: what a case does not say itself.
+// Duration and repetitions: the part of the method that a case does not define.
 #include "tools/microbench/method.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How long and how often: what a case does not say itself.
+// Duration and repetitions: the part of the method that a case does not define.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -14,7 +14,7 @@ struct method {
   unsigned min_repetitions = 1;
   unsigned max_repetitions = 1;
   std::uint64_t most_entries = 0;  // of a thread's table of places
-  std::uint64_t batch_bytes = 0;   // accesses between two looks at the clock, in bytes; at least one access
+  std::uint64_t batch_bytes = 0;   // accesses between two reads of the clock, in bytes; at least one access
 };
 
 // By the medium's clock: real seconds, or virtual ones, of which a small part of a real machine's are enough, since

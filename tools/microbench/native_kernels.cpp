@@ -25,7 +25,7 @@ class native_kernels final : public kernels {
   }
   void chase(walk& way, std::uint64_t count) override { native_chase(way, count); }
 
-  // The time was read just before: lfence lets nothing begin until it was.
+  // The clock was read just before: lfence orders the access after it.
   void load_one(std::byte* place) override {
     cpu::lfence();
     load_(place, bytes_);
@@ -42,11 +42,11 @@ class native_kernels final : public kernels {
     cpu::lfence();
     cpu::mfence();
   }
-  // What an access that is not timed has left in the queues is not the next one's.
+  // Accesses in the queues from before are not part of the next timed one.
   void begin() override { cpu::mfence(); }
 
   void drop(std::byte* start, std::uint64_t bytes) override {
-    // clflush is there on every x86-64; clflushopt would overlap, but not every CPU has it.
+    // Every x86-64 has clflush; clflushopt would overlap, but not every CPU has it.
     for (std::byte* at = start - reinterpret_cast<std::uintptr_t>(start) % cpu::line; at < start + bytes;
          at += cpu::line)
       cpu::clflush(at);

@@ -7,7 +7,7 @@
 
 namespace pmlab::microbench {
 
-// The loop for a choice; the CPU has what it needs (cpu_features.hpp).
+// The loop for a choice; REQUIRES: the CPU supports it (cpu_features.hpp).
 using loop = void (*)(walk& way, std::uint64_t count);
 
 [[nodiscard]] loop native_load_loop(const kernel_choice& choice, bool by_table);

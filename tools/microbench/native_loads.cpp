@@ -8,7 +8,7 @@ template <load_kind Kind, std::size_t Bytes, bool ByTable, bool Dependent>
 void load_loop(walk& way, std::uint64_t count) {
   detail::for_each_place<ByTable>(way, count, [bytes = way.bytes](const std::byte* place) {
     cpu::load<Bytes, Kind>(place, bytes);
-    // Nothing that comes later begins before all loads so far have their data.
+    // No later instruction begins before all loads so far have their data.
     if constexpr (Dependent) cpu::lfence();
   });
   cpu::leave_vectors<Kind>();
@@ -42,8 +42,8 @@ void native_chase(walk& way, std::uint64_t count) {
   if (way.bytes <= cpu::line) {
     for (; count != 0; --count) asm volatile("movq (%0), %0" : "+r"(place) : : "memory");
   } else {
-    // The first word of each other line is 0, which only the line itself can tell: the next place is known when all of
-    // this one is there.
+    // The first word of each other line is 0, which is known only from the line itself: the next place is known when
+    // all of this one has arrived.
     for (; count != 0; --count) {
       std::uint64_t next = 0;
       for (std::uint64_t at = 0; at < way.bytes; at += cpu::line)

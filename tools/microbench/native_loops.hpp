@@ -29,7 +29,7 @@ template <bool ByTable, class One>
   }
 }
 
-// The sizes that have a loop of their own; any other is 0, which takes it when called.
+// The sizes that have a loop of their own; any other is 0, with the size as an argument.
 template <class Visit>
 auto with_size(std::uint64_t bytes, Visit&& visit) {
   switch (bytes) {

@@ -40,7 +40,7 @@ void run_on_node([[maybe_unused]] int node, [[maybe_unused]] unsigned number) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   CPU_SET(cpus[number % cpus.size()], &mine);
-  // Refused only if the CPU went offline: the thread then runs wherever the kernel likes.
+  // Refused only if the CPU went offline: the thread then runs on any CPU.
   pthread_setaffinity_np(pthread_self(), sizeof mine, &mine);
 #endif
 }

@@ -1,5 +1,5 @@
-// Independent loads, where the memory must be told that they are: each is asked for some way ahead of where it is
-// waited for, as a core does that looks ahead.
+// Independent loads on a memory that must be informed of them: each is requested some distance ahead of the wait for
+// it, as an out-of-order core does.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace pmlab::microbench {
 
-// The loads that were asked for and are not yet waited for, across calls. Not thread-safe.
+// The loads under way, across calls. Not thread-safe.
 class overlap_window {
  public:
   // ask(start, bytes) for the next piece of the access, then wait(start, bytes) for the pieces that are far enough back.

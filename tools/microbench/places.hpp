@@ -9,12 +9,12 @@
 
 namespace pmlab::microbench {
 
-// Place numbers are 32 bits wide: a table is half as large, and so is what reading it takes of the caches.
+// Place numbers are 32 bits wide: a table is half as large, and so is its share of the caches.
 inline constexpr std::uint64_t most_places = std::uint64_t{1} << 32;
 
-// Fills `table` with places in the order of `c.pattern` (not chase): one pass where the table is as long as there are
-// places. A random order that is longer than the table comes in parts: `part` says which, and parts that follow each
-// other have no place in common until all were there. Other patterns are drawn, from `seed` and `part`.
+// Fills `table` with places in the order of `c.pattern` (not chase): one pass if the table is as long as there are
+// places. A random order that is longer than the table is delivered in parts: `part` is its number, and consecutive
+// parts have no place in common until all were used. Other patterns are drawn, from `seed` and `part`.
 void fill_places(std::span<std::uint32_t> table, std::uint64_t places, const bench_case& c, std::uint64_t seed,
                  std::uint64_t part);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr off_t control_register = 0x1a4;
 constexpr std::uint64_t all_off = 0xf;
 
-// What must be put back, where a signal handler can find it: nothing but plain words and calls that it may make.
+// The saved values, for a signal handler: only plain words and calls that are allowed there.
 struct saved_register {
   int file;
   std::uint64_t value;
@@ -43,7 +43,7 @@ void on_signal(int signal) {
   put_back();
   for (std::size_t i = 0; i < signals.size(); ++i)
     if (signals[i] == signal) ::sigaction(signal, &handlers_before[i], nullptr);
-  // Whoever handled it before does so now: the default ends the process.
+  // The previous handler runs now: the default ends the process.
   ::raise(signal);
 }
 

@@ -1,4 +1,4 @@
-// The CPU's prefetchers: whether they are on, and off for as long as a run takes.
+// The CPU's prefetchers: reads their state, and switches them off during a run.
 //
 // Intel keeps four switches in model-specific register 0x1a4 of each core: 1 = off. The kernel shows registers as files,
 // /dev/cpu/N/msr (module msr, root only).
@@ -10,7 +10,7 @@
 
 namespace pmlab::microbench {
 
-// One object at a time in a process. Restores what it changed when it goes, and when the process is interrupted
+// One object at a time in a process. Restores the registers in its destructor, and when the process is interrupted
 // (SIGINT, SIGTERM, SIGHUP).
 class prefetchers {
  public:

@@ -21,11 +21,11 @@ constexpr double line_bytes = media::cache_line_bytes;
 constexpr double page_bytes = 4096;
 constexpr double bytes_per_ns = 1.073741824;  // of a GiB/s
 
-// A step that is less than this share of what is below it is noise.
+// A step below this share of the lower level is noise.
 constexpr double least_step = 0.05;
 // The smallest access that gets this share of the best bandwidth wastes nothing: it is a whole granule.
 constexpr double whole_granule = 0.75;
-// A working set that the buffer holds gets this share of what the smallest one gets.
+// A working set that fits into the buffer gets this share of the smallest one's bandwidth.
 constexpr double held = 0.9;
 
 class fit {
@@ -44,8 +44,8 @@ class fit {
 
   // The size from which on larger accesses bring no more; 0: not measured.
   [[nodiscard]] std::uint64_t granule() const {
-    // Where the neighbour of a line costs nearly as much as any line, nothing larger is kept. Bandwidth alone cannot tell:
-    // few cores do not keep DRAM busy with single lines.
+    // If the neighbour of a line costs nearly as much as any line, there is no larger granule. Bandwidth alone does not
+    // show it: few cores do not saturate DRAM with single lines.
     const auto in_order = value("idle-read/medium=given/pattern=sequential");
     const auto random = value("idle-read/medium=given/pattern=random");
     if (in_order && random && *in_order > whole_granule * *random) return media::cache_line_bytes;
@@ -135,7 +135,7 @@ class fit {
     const auto random = value("idle-read/medium=given/pattern=random");
     if (random) set("read_latency_ns", &device_profile::read_latency_ns, *random, "idle-read, random");
     if (const auto in_order = value("idle-read/medium=given/pattern=sequential"); in_order && random) {
-      // Of the lines of a granule the first comes from the media.
+      // The first line of a granule is read from the media.
       const double next = lines > 1 ? (lines * *in_order - *random) / (lines - 1) : *in_order;
       set("next_line_read_latency_ns", &device_profile::next_line_read_latency_ns, std::max(next, 1.0),
           "idle-read, sequential: their mean is a granule's");
@@ -247,7 +247,7 @@ fitted_profile fit_profile(const media::device_profile& base, const std::vector<
   fitted_profile fitted = fit(base, results).run();
   if (!fitted.origins.contains("read_latency_ns") && !fitted.origins.contains("media_write_ns_per_granule"))
     throw error("neither reads nor writes of this memory were measured: there is nothing to fit a profile to",
-                "run `pmlab microbench --suite calibrate` on it and see why its cases are skipped");
+                "run `pmlab microbench --suite calibrate` on it: it prints why cases are skipped");
   return fitted;
 }
 

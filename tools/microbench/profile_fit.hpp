@@ -16,12 +16,12 @@ struct fitted_profile {
   unsigned measured = 0;                                    // keys that were not kept from the base
 };
 
-// The profile by which the device model does what was measured. What `results` cannot tell (cases that were skipped, a
-// step that is not there) keeps the value of `base`. Throws pmlab::error if neither reads nor writes were measured, and
-// if the measurements make no profile.
+// The profile with which the device model reproduces the measurements. Parameters that `results` do not determine
+// (cases that were skipped, a step that is missing) keep the value of `base`. Throws pmlab::error if neither reads nor
+// writes were measured, and if the measurements make no profile.
 [[nodiscard]] fitted_profile fit_profile(const media::device_profile& base, const std::vector<case_result>& results);
 
-// Whether what was measured has granules larger than a line, as Optane has: which base is the nearer one.
+// Whether the measurements show granules larger than a line, as Optane has: selects the nearer base.
 [[nodiscard]] bool has_granules(const std::vector<case_result>& results);
 
 }  // namespace pmlab::microbench

@@ -17,7 +17,7 @@ class region {
  public:
   // Throws pmlab::error if the medium has no room.
   region(Medium& medium, std::uint64_t bytes) : block_(medium), bytes_(bytes) {
-    // Aligned here: a pool takes more than the block's bytes for a large one that is to be aligned by libpmemobj.
+    // Aligned here: libpmemobj would use more than the block's bytes for a large aligned block.
     void* const block = block_.allocate(bytes + media::huge_page_bytes, alignof(std::max_align_t));
     if (block == nullptr)
       throw error("no room for a working set of " + std::to_string(bytes >> 20) + " MB on " + medium.name(),

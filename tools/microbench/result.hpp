@@ -1,4 +1,4 @@
-// What measuring a case found out.
+// The result of measuring a case.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -10,8 +10,8 @@
 
 namespace pmlab::microbench {
 
-// Latencies of accesses that were timed one by one, in nanoseconds, without the cost of taking the time. A percentile
-// that fewer samples than it needs cannot tell (p99.999 needs 100,000) is empty.
+// Latencies of accesses that were timed one by one, in nanoseconds, without the cost of timing. A percentile with too
+// few samples (p99.999 needs 100,000) is empty.
 struct latency_figures {
   std::uint64_t samples = 0;
   double mean = 0;
@@ -24,12 +24,12 @@ struct latency_figures {
 struct side_figures {
   unsigned threads = 0;
   std::uint64_t accesses = 0;              // of one repetition, all threads
-  double gib_per_s = 0;                    // bytes asked for; the sum of the threads
+  double gib_per_s = 0;                    // bytes requested; the sum of the threads
   double ns_per_access = 0;                // of one thread: its time over its accesses
   std::optional<latency_figures> latency;  // where accesses were timed one by one
 };
 
-// What the device's media did, where the medium counts it.
+// The work of the device's media, if the medium counts it.
 struct media_work {
   double read_amplification = 0;   // bytes that the media read, over those loaded; 0: nothing was loaded
   double write_amplification = 0;  // the same of writes
@@ -46,22 +46,22 @@ struct case_result {
   std::optional<side_figures> writes;  // read_after_persist: its steps as one access
   std::optional<media_work> media;     // of the last repetition
   unsigned repetitions = 0;
-  double spread_percent = 0;       // (max - min) / median of what is measured, over the repetitions
-  bool steady = false;             // the spread is below what was asked for
-  std::vector<double> values;      // what is measured, of each repetition, in `unit`
+  double spread_percent = 0;       // (max - min) / median of the measurements, over the repetitions
+  bool steady = false;             // the spread is below the limit
+  std::vector<double> values;      // the measurement of each repetition, in `unit`
   std::string unit;                // "ns" or "GiB/s"
   double timing_cost_ns = 0;       // of taking the time once; was subtracted from every sample
-  std::string huge_pages;          // "2 MB pages", "4 KB pages", ...: what the kernel gave
-  std::vector<std::string> notes;  // what a reader of the figure must know
+  std::string huge_pages;          // "2 MB pages", "4 KB pages", ...: from the kernel
+  std::vector<std::string> notes;  // warnings about the figure
 
-  // What the case measures, in `unit`: the median of `values`.
+  // The measurement of the case, in `unit`: the median of `values`.
   [[nodiscard]] double value() const;
 };
 
 struct suite_report {
   std::vector<case_result> results;  // in the order of the suite
   std::vector<std::string> remarks;
-  std::optional<std::string> failure;  // why the run ended early; what was measured before stands
+  std::optional<std::string> failure;  // why the run ended early; earlier results stand
   std::string prefetchers;             // "on", "off", "none", "unknown: ..."
   double emulation_scale = 0;          // all times of an emulated device were multiplied by this; 0: none was
   double seconds = 0;                  // that the run took, by a clock on the wall

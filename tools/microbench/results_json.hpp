@@ -1,4 +1,4 @@
-// The results of a suite as JSON; docs/microbench.md says what every field means.
+// The results of a suite as JSON; docs/microbench.md defines every field.
 #pragma once
 
 #include "tools/bench/json_document.hpp"
@@ -14,7 +14,7 @@
 
 namespace pmlab::microbench {
 
-// What was asked for, for the record.
+// The options of the run, for the record.
 struct run_record {
   std::string command;  // as the user gave it
   std::optional<std::string> filter;

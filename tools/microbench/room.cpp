@@ -26,7 +26,7 @@ std::uint64_t room_on(const bench::medium_spec& medium) {
   std::filesystem::path folder = std::filesystem::path(medium.path).parent_path();
   if (folder.empty()) folder = ".";
   struct statfs system {};
-  if (::statfs(folder.c_str(), &system) != 0) return no_limit;  // whoever makes the pool says what is wrong
+  if (::statfs(folder.c_str(), &system) != 0) return no_limit;  // the code that makes the pool reports the problem
   const std::uint64_t free = static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
   const std::uint64_t share = free / 10 * 9;
   return system.f_type == TMPFS_MAGIC ? std::min(share, dram) : share;

@@ -1,4 +1,4 @@
-// What every store of the kernels writes, so that a test can see where they wrote.
+// The word that every store of the kernels writes, so that a test can see where they wrote.
 #pragma once
 
 #include <cstdint>

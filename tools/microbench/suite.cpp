@@ -1,4 +1,4 @@
-// Suites: files that say which cases to measure.
+// Suites: files that list the cases to measure.
 #include "tools/microbench/suite.hpp"
 #include "tools/microbench/case_fields.hpp"
 #include "tools/support/read_file.hpp"
@@ -29,7 +29,7 @@ bool describes(std::string_view key) {
   return std::find(description_keys().begin(), description_keys().end(), key) != description_keys().end();
 }
 
-// A field with the values that it takes in turn.
+// A field with its list of values.
 struct axis {
   const case_field* field;
   std::vector<suite_value> values;
@@ -47,7 +47,7 @@ class group_reader {
     describe(common);
     add_axes(table_);
     if (defaults_ != nullptr) add_axes(*defaults_);
-    // As in the file: defaults and single values first, so that lists come in the order in which somebody wrote them.
+    // In the order of the file: defaults and single values first, so that lists keep their order.
     std::stable_sort(axes_.begin(), axes_.end(), [](const axis& a, const axis& b) {
       return std::pair(a.values.size() > 1, std::pair(a.position.line, a.position.column)) <
              std::pair(b.values.size() > 1, std::pair(b.position.line, b.position.column));

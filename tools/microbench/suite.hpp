@@ -1,4 +1,4 @@
-// Suites: files that say which cases to measure.
+// Suites: files that list the cases to measure.
 //
 //   title = "..."                    # of the suite
 //   about = "..."                    # one sentence
@@ -14,7 +14,7 @@
 //   published = [1.5, 1.6, nan, ...] # one figure, or one for each case in their order; nan: none
 //   published_unit = "GiB/s"         # or "ns"
 //
-// Bytes are numbers or texts such as "64K". A field that is not there keeps the value that it has in case.hpp.
+// Bytes are numbers or texts such as "64K". A missing field keeps its default of case.hpp.
 #pragma once
 
 #include "tools/microbench/case.hpp"
@@ -47,7 +47,7 @@ struct suite_options {
 [[nodiscard]] suite parse_suite(std::string_view text, std::string_view file, const suite_options& options = {});
 
 // Keeps the cases whose name has a match of the regular expression (ECMAScript, not anchored). Throws pmlab::error for
-// what is no regular expression, and if no case is left.
+// an invalid regular expression, and if no case is left.
 void filter_cases(suite& s, const std::string& expression);
 
 [[nodiscard]] std::vector<std::string_view> suite_names();

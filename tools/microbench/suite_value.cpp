@@ -1,4 +1,4 @@
-// A value of a suite's file, read as what a field wants.
+// A value of a suite's file, read as the type of its field.
 #include "tools/microbench/suite_value.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/toml_file.hpp"

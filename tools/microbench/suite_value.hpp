@@ -1,4 +1,4 @@
-// A value of a suite's file, read as what a field wants.
+// A value of a suite's file, read as the type of its field.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pmlab::microbench {
 
-// Every function throws pmlab::error that names file, line and key, and says what the field takes.
+// Every function throws pmlab::error that names file, line and key, and the valid values of the field.
 class suite_value {
  public:
   // `file` outlives the value.

@@ -9,7 +9,7 @@
 
 namespace pmlab::microbench {
 
-// One line for each case that was measured, groups apart; then what was skipped and why, and the remarks.
+// One line for each measured case, in groups; then the skipped ones with the reason, and the remarks.
 [[nodiscard]] std::string results_table(const run_options& options, const suite& s, const suite_report& report);
 
 // The cases of a suite, one a line, with their fields.

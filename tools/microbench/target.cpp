@@ -61,13 +61,13 @@ class real_target final : public target {
   [[nodiscard]] std::string refusal(const bench_case& c) const override {
     if constexpr (is_emulated<Medium>) {
       if (c.stores() && c.store == store_kind::plain)
-        return "an emulated medium is not told of a store that nobody flushes";
+        return "an emulated medium does not see a store that is never flushed";
       const bool around = c.store == store_kind::ntstore || c.store == store_kind::movdir64b;
       if (c.stores() && around && (c.access_bytes % media::cache_line_bytes != 0 || c.offset_bytes != 0))
         return "an emulated medium copies whole lines";
-      // Where no place comes again before all others were there, a set of twice its size finds nothing in a cache.
+      // If no place is repeated before all others were accessed, a set of twice its size never hits in a cache.
       if (c.cache == cache_state::cold && c.working_set_bytes < 2 * medium_.profile().cpu_cache_bytes)
-        return "nothing takes a line out of an emulated CPU's cache: give a working set that it has no room for";
+        return "no instruction evicts a line from an emulated CPU's cache: give a working set larger than it";
     }
     return {};
   }
@@ -80,7 +80,7 @@ class real_target final : public target {
   }
 
  private:
-  std::unique_ptr<bench::pool_file> pool_;  // goes last
+  std::unique_ptr<bench::pool_file> pool_;  // destroyed last
   Medium medium_;
   region<Medium> region_;
 };
@@ -97,7 +97,7 @@ std::unique_ptr<target> open_target(const target_options& o) {
   const bench::existing_file policy = o.reuse       ? bench::existing_file::reuse
                                       : o.overwrite ? bench::existing_file::overwrite
                                                     : bench::existing_file::refuse;
-  // The pool's own tables take some of it.
+  // The pool's own tables use some of it.
   const std::uint64_t pool_bytes = least_pool_bytes + o.bytes + o.bytes / 32;
   auto pool = std::make_unique<bench::pool_file>(o.medium.path, pool_bytes, policy, false);
   if (o.reuse) media::probe_pool(o.medium.path, media::time_to_probe(o.medium.path));

@@ -18,12 +18,12 @@ struct target_options {
   std::uint64_t bytes = 0;  // of the region
   int numa_node = -1;       // dram: -1: where the kernel puts it
   bool huge_pages = true;
-  bool reuse = false;      // a pool that is there is opened; a block in its free space is used
-  bool overwrite = false;  // a pool that is there is replaced
+  bool reuse = false;      // an existing pool is opened; a block in its free space is used
+  bool overwrite = false;  // an existing pool is replaced
   std::shared_ptr<const media::calibration> emulation = nullptr;  // of an emulated medium
 };
 
-// What the device's media moved so far, in bytes.
+// Bytes that the device's media have moved.
 struct moved_bytes {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -40,13 +40,13 @@ class target {
   [[nodiscard]] virtual std::byte* start() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept = 0;
   [[nodiscard]] virtual std::unique_ptr<kernels> make_kernels(const kernel_choice& choice) = 0;
-  // Empty: nobody counts.
+  // Empty: they are not counted.
   [[nodiscard]] virtual std::optional<moved_bytes> moved() const { return std::nullopt; }
-  // Why this medium cannot say anything about a case; empty: it can.
+  // Why this medium cannot measure a case; empty: it can.
   [[nodiscard]] virtual std::string refusal(const bench_case& /*c*/) const { return {}; }
-  // What the kernel gave: "2 MB pages", "4 KB pages", ...
+  // From the kernel: "2 MB pages", "4 KB pages", ...
   [[nodiscard]] virtual std::string huge_pages() const = 0;
-  // What a reader of its figures must know; empty: nothing.
+  // A warning about its figures; empty: none.
   [[nodiscard]] virtual std::string warning() const { return {}; }
 };
 

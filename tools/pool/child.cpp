@@ -1,4 +1,4 @@
-// Work on a pool that may be damaged, in a process of its own.
+// Work on a pool that may be damaged, in a child process.
 #include "tools/pool/child.hpp"
 #include <pmlab/base/child_process.hpp>
 

@@ -1,4 +1,4 @@
-// Work on a pool that may be damaged, in a process of its own: whatever it runs into, this process says what happened.
+// Work on a pool that may be damaged, in a child process: this process reports the outcome.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -18,9 +18,9 @@ class damage : public error {
   std::string problem;
 };
 
-// Runs `work` in a child process made by fork, and returns what it returns; what it prints to stderr is lost. `doing`
-// begins the error: "opening pool /x". Call it while this process has one thread. Throws `damage`; pmlab::error with the
-// words of the exception that left `work`; pmlab::error if no process can be made.
+// Runs `work` in a child process made by fork, and returns its result; its output to stderr is lost. `doing` begins the
+// error: "opening pool /x". REQUIRES: this process has one thread. Throws `damage`; pmlab::error with the message of
+// the exception that left `work`; pmlab::error if no process can be made.
 [[nodiscard]] std::string in_child(const std::string& doing, std::chrono::seconds patience,
                                    const std::function<std::string()>& work);
 

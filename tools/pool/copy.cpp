@@ -1,4 +1,4 @@
-// A pool as it is looked at.
+// A private mapping of a pool for inspection.
 #include "tools/pool/copy.hpp"
 #include "tools/pool/child.hpp"
 #include <pmlab/base/error.hpp>

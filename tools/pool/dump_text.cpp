@@ -63,7 +63,7 @@ class reader {
       refuse(fmt::format("'{}' cannot name a root", root.name),
              fmt::format("use 1 to {} bytes", media::root_name_limit));
     if (std::any_of(roots_.begin(), roots_.end(), [&](const dumped_root& r) { return r.name == root.name; }))
-      refuse(fmt::format("root '{}' comes twice", root.name), "put its entries together, or give it another name");
+      refuse(fmt::format("root '{}' occurs twice", root.name), "put its entries together, or give it another name");
     try {
       root.index = &bench::find_index(text("index"));
     } catch (const error& e) {
@@ -82,7 +82,7 @@ class reader {
     roots_.push_back(std::move(root));
   }
 
-  // Takes a number from the front of the line.
+  // Parses a number at the front of the line and removes it.
   std::uint64_t number_from(std::string_view& line, std::string_view what) const {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     std::uint64_t value = 0;
@@ -99,7 +99,7 @@ class reader {
       std::optional<string_entries::value_type> entry = entry_of(line, roots_.back().values);
       if (!entry)
         refuse("no key and value of string keys",
-               "write KEY VALUE, percent-encoded as docs/pools.md says; values of \"words\" are numbers");
+               "write KEY VALUE, percent-encoded as in docs/pools.md; values of \"words\" are numbers");
       return roots_.back().texts.push_back(*std::move(entry));
     }
     const std::uint64_t key = number_from(line, "key");
@@ -115,7 +115,7 @@ class reader {
     const std::size_t count = root.values.empty() ? root.entries.size() : root.texts.size();
     if (announced_ && *announced_ != count)
       throw error(
-          fmt::format("{}: root '{}' has {} entries, and its header says {}", path_, root.name, count, *announced_),
+          fmt::format("{}: root '{}' has {} entries, and its header has {}", path_, root.name, count, *announced_),
           "dump it again: the text was cut off or changed");
     if (!root.values.empty()) return finish_strings(root);
     const auto before = [](const indexes::entry& a, const indexes::entry& b) { return a.key < b.key; };
@@ -124,7 +124,7 @@ class reader {
     const auto twice = std::adjacent_find(root.entries.begin(), root.entries.end(),
                                           [](const auto& a, const auto& b) { return a.key == b.key; });
     if (twice != root.entries.end())
-      throw error(fmt::format("{}: key {} of root '{}' comes twice", path_, twice->key, root.name),
+      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, twice->key, root.name),
                   "leave one of them");
   }
 
@@ -133,7 +133,7 @@ class reader {
     const auto twice = std::adjacent_find(root.texts.begin(), root.texts.end(),
                                           [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice != root.texts.end())
-      throw error(fmt::format("{}: key {} of root '{}' comes twice", path_, percent_encoded(twice->first), root.name),
+      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, percent_encoded(twice->first), root.name),
                   "leave one of them");
   }
 

@@ -1,4 +1,4 @@
-// Entries of pools as text. For each root a line that says what it is, then a line for each entry, keys ascending:
+// Entries of pools as text. For each root a header line, then a line for each entry, keys ascending:
 //
 //   # pmlab-dump 1 {"root":"orders","index":"fast_fair","layout_version":1,"entries":2}
 //   42 4242
@@ -7,9 +7,9 @@
 //   # pmlab-dump 1 {"root":"sessions","index":"cceh","strings":"blobs","layout_version":1,"entries":1}
 //   a81f user=17;cart=3
 //
-// Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` take them. Of the first line
-// "root" and "index" must be there; "strings", if keys are (strings_text.hpp); "entries", if it is, must be how many
-// follow. Blank lines mean nothing.
+// Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` read them. The header must
+// have "root" and "index"; "strings", if keys are strings (strings_text.hpp); "entries" is optional and must equal the
+// number of entries that follow. Blank lines mean nothing.
 #pragma once
 
 #include "tools/catalogue/registry.hpp"
@@ -39,8 +39,8 @@ void write_root(std::FILE* file, const std::string& path, const std::string& nam
 void write_strings(std::FILE* file, const std::string& path, const std::string& name,
                    const bench::index_description& index, const std::string& values, const string_entries& entries);
 
-// Throws pmlab::error that names file and line: no header, an index that there is none of, no number, a key twice, a root
-// twice, fewer entries than the header says.
+// Throws pmlab::error that names file and line: no header, an unknown index, no number, a duplicate key, a duplicate
+// root, fewer entries than in the header.
 [[nodiscard]] std::vector<dumped_root> parse_dump(std::string_view text, const std::string& path);
 
 }  // namespace pmlab::pool

@@ -49,7 +49,7 @@ std::span<indexes::entry> shared_entries::all() noexcept {
 
 namespace {
 
-// Sorts, and takes the second of equal keys away. Returns how many of these had another value.
+// Sorts, and removes the second of equal keys. Returns how many of these had another value.
 std::uint64_t put_in_order(std::span<indexes::entry>& entries) {
   const auto before = [](const indexes::entry& a, const indexes::entry& b) { return a.key < b.key; };
   if (!std::is_sorted(entries.begin(), entries.end(), before)) std::stable_sort(entries.begin(), entries.end(), before);

@@ -14,7 +14,7 @@
 
 namespace pmlab::pool {
 
-// Memory that a child process fills and that stays when it dies: pages that nobody writes cost nothing.
+// Memory that a child process fills and that stays when it dies: untouched pages cost nothing.
 class shared_entries {
  public:
   // Throws pmlab::error: the machine does not give so much address space.
@@ -23,7 +23,7 @@ class shared_entries {
   shared_entries& operator=(const shared_entries&) = delete;
   ~shared_entries();
 
-  // False: there are `most` already.
+  // False: it holds `most` entries already.
   bool add(const indexes::entry& e) noexcept;
   [[nodiscard]] std::span<indexes::entry> all() noexcept;
 
@@ -38,7 +38,7 @@ struct read_entries {
   std::shared_ptr<shared_entries> kept;     // owns what `entries` names
   std::span<const indexes::entry> entries;  // ascending, each key once
   std::string problem;                      // why there may have been more; empty: these are all
-  std::uint64_t contradictions = 0;         // keys that came twice with different values: the first is kept
+  std::uint64_t contradictions = 0;         // keys that occurred twice with different values: the first is kept
   // Of string keys, instead of `entries`.
   string_entries texts = {};
   std::string values = {};  // "words" or "blobs"; empty: these are numbers
@@ -46,13 +46,13 @@ struct read_entries {
   [[nodiscard]] std::uint64_t count() const noexcept { return values.empty() ? entries.size() : texts.size(); }
 };
 
-// How an index is read: opened, which recovers it first; or as what it is not trusted to be, by the salvage that some
-// indexes have for that. Others are opened either way.
+// How an index is read: opened, which recovers it first; or by the salvage function that some indexes have for damaged
+// data. Others are opened either way.
 enum class reading : std::uint8_t { opened, salvaged };
 
-// Walks the index of `from` in a child process. What it read before it came to something that it cannot follow is kept.
-// Memory: 16 bytes for each entry, or thrice the text of string keys, of which either all are read or none. Throws
-// pmlab::error: as shared_entries does.
+// Walks the index of `from` in a child process. Entries read before an unreadable part are kept. Memory: 16 bytes for
+// each entry, or three times the text of string keys, of which either all are read or none. Throws pmlab::error: as
+// shared_entries does.
 [[nodiscard]] read_entries entries_of(const contents& all, const root& from, reading how,
                                       patience each = default_patience);
 

@@ -1,4 +1,4 @@
-// What an index says of itself.
+// The report of an index on itself.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -6,7 +6,7 @@
 namespace pmlab::pool {
 
 struct index_report {
-  indexes::check_report found;  // empty, unless it was asked for
+  indexes::check_report found;  // empty, unless a check was requested
   indexes::index_stats shape;   // all zero if something was found: the walk might not end
 };
 

@@ -1,4 +1,4 @@
-// What a pool holds, and whether it is sound.
+// The contents of a pool, and its check.
 #include "tools/pool/inspect.hpp"
 #include "tools/pool/child.hpp"
 #include "tools/pool/strings_root.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-// What child and parent tell each other. Bytes of a damaged name that are no UTF-8 are replaced.
+// Messages between child and parent. Bytes of a damaged name that are no UTF-8 are replaced.
 std::string packed(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 const bench::index_description* index_of(std::string_view layout) {
@@ -56,15 +56,15 @@ auto* root_named(Roots& roots, std::string_view name) {
   return place == roots.end() ? nullptr : &*place;
 }
 
-// Tells string keys and their words of each other.
+// Connects string keys with their words.
 void pair_strings(std::vector<root>& roots) {
   for (root& r : roots) {
     const std::optional<std::string> words = words_root_of(r.facts.name, r.facts.layout);
     if (!words) continue;
     root* const below = root_named(roots, *words);
     if (below == nullptr || below->index == nullptr) {
-      r.problem = fmt::format("its words are to be in root '{}', which {}", printable(*words),
-                              below == nullptr ? "is not there" : "cannot be read");
+      r.problem = fmt::format("its words must be in root '{}', which {}", printable(*words),
+                              below == nullptr ? "does not exist" : "cannot be read");
       continue;
     }
     r.words = *words;
@@ -73,7 +73,7 @@ void pair_strings(std::vector<root>& roots) {
   }
 }
 
-// What the child says of the pool as a whole.
+// The child's report on the pool as a whole.
 std::string facts_of(media::pmem& pool) {
   json roots = json::array();
   for (const media::root_facts& r : pool.roots())

@@ -1,4 +1,4 @@
-// What a pool holds, and whether it is sound.
+// The contents of a pool, and its check.
 #pragma once
 
 #include "tools/catalogue/registry.hpp"
@@ -14,7 +14,7 @@
 
 namespace pmlab::pool {
 
-// One root of a pool. `index`: what reads it; null: nothing of this build does, and `problem` says why.
+// One root of a pool. `index`: the index that reads it; null: this build has none, and `problem` has the reason.
 struct root {
   std::size_t position = 0;  // in the pool's table
   media::root_facts facts;
@@ -22,7 +22,7 @@ struct root {
   std::string problem = {};
   std::string words = {};    // of string keys: the root that holds their words
   std::string strings = {};  // of words: the root of the string keys that they are of
-  // Of what this build reads.
+  // True if this build can read it.
   [[nodiscard]] bool is_readable() const noexcept { return index != nullptr || !words.empty(); }
   // Named when its process ended, and still empty; or of an index that keeps nothing. There is nothing to open.
   [[nodiscard]] bool is_empty() const noexcept { return index != nullptr && !facts.made; }
@@ -40,14 +40,15 @@ struct contents {
 // Throws as look_at does.
 [[nodiscard]] contents contents_of(const std::string& path, patience each = default_patience);
 
-// Those of `named`; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
-// it, or it has the words of string keys, which come with those only. An index of a layout that nobody here knows may own what the others lead to, so it is left out by name only.
+// The roots `named`; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
+// it, or it has the words of string keys, which belong to those only. An index of unknown layout may own blocks that
+// the others point to, so it can only be omitted by name.
 [[nodiscard]] std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named);
 
 // The root with the words of `strings`, which is of string keys; `strings` itself, if it is of numbers.
 [[nodiscard]] const root& words_of(const contents& all, const root& strings);
 
-// What one root's index says of itself.
+// The report of one root's index.
 struct root_report {
   root of;
   std::optional<indexes::index_stats> shape = {};  // of one that was opened
@@ -55,8 +56,7 @@ struct root_report {
   std::string problem = {};                        // why there is no shape, or no check; empty: there is one
 };
 
-// Opens each root that can be opened, each in a process of its own, so that one that is damaged hides none of the
-// others.
+// Opens each root that can be opened, each in a child process, so that a damaged one hides none of the others.
 [[nodiscard]] std::vector<root_report> shapes_of(const contents& all, patience each = default_patience);
 
 // As shapes_of, and runs the check of each index. Sound is a root without problem and violations.
@@ -64,9 +64,9 @@ struct root_report {
 // Of one of its roots.
 [[nodiscard]] root_report check_of(const contents& all, const root& r, patience each = default_patience);
 
-// For a program that is about to open the pool itself. Throws pmlab::error: opening the pool or an index of it in a child
-// process faulted, took longer than `each`, or failed; or the check of an index found something. Roots that this build
-// cannot read are left alone, as are pools of another layout: opening them says so.
+// For a program that is about to open the pool itself. Throws pmlab::error: opening the pool or an index of it in a
+// child process crashed, took longer than `each`, or failed; or the check of an index found a violation. Roots that
+// this build cannot read are ignored, as are pools of another layout: opening them reports it.
 void refuse_damaged(const std::string& path, patience each);
 
 // As `pmlab pool info` prints it: control characters of a damaged name cannot reach a terminal.

@@ -103,7 +103,7 @@ void refuse_what_is_there(const std::string& path) {
   if (!fs::is_directory(folder, ignored))
     throw error(fmt::format("there is no folder {} for {}", folder.string(), path), "make it, or name another path");
   if (fs::exists(fs::symlink_status(path, ignored)))
-    throw error(path + " is there already", "nothing was overwritten: name another path, or remove it yourself");
+    throw error(path + " exists already", "nothing was overwritten: name another path, or remove it yourself");
 }
 
 void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<new_root>& roots) {
@@ -114,7 +114,7 @@ void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<n
     for (const new_root& r : roots) fill(pool, r);
   }
   {
-    // As everybody else will see it.
+    // With the options of every other program.
     media::pmem pool(made.path(), {.bypass_msync = true});
     for (const new_root& r : roots) check(pool, r);
   }

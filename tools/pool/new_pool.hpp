@@ -27,12 +27,12 @@ struct new_root {
 // Room for these, generously.
 [[nodiscard]] std::uint64_t bytes_for(const std::vector<new_root>& roots);
 
-// Makes the pool `path` of `bytes` bytes and puts the entries into it, then checks every index and counts what it has.
-// The pool appears under its name, durably, when all of that is done: before, it is PATH.filling. Throws pmlab::error, and
-// leaves nothing behind: something is there already, an index that cannot live in a pool, no space, a pool too small.
+// Makes the pool `path` of `bytes` bytes and inserts the entries, then checks every index and counts its entries. The
+// pool gets its name, durably, when all of that is done: before, it is PATH.filling. Throws pmlab::error, and leaves
+// nothing behind: a file exists already, an index that cannot live in a pool, no space, a pool too small.
 void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<new_root>& roots);
 
-// Throws pmlab::error: something is at `path`, or its folder is not there. For before the work.
+// Throws pmlab::error: a file exists at `path`, or its folder does not. For use before the work.
 void refuse_what_is_there(const std::string& path);
 
 }  // namespace pmlab::pool

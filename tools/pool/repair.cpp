@@ -1,4 +1,4 @@
-// A new pool from what can be read of a damaged one.
+// A new pool from the readable entries of a damaged one.
 #include "tools/pool/repair.hpp"
 #include "tools/pool/entries.hpp"
 #include "tools/pool/new_pool.hpp"
@@ -13,7 +13,7 @@ std::vector<salvaged_root> repair(const contents& damaged, const std::vector<roo
   refuse_what_is_there(path);
   std::vector<salvaged_root> salvaged;
   std::vector<read_entries> kept;
-  kept.reserve(chosen.size());  // what is made points into it
+  kept.reserve(chosen.size());  // the result points into it
   std::vector<new_root> made;
   for (const root& r : chosen) {
     root_report before = check_of(damaged, r, each);

@@ -1,4 +1,4 @@
-// A new pool from what can be read of a damaged one.
+// A new pool from the readable entries of a damaged one.
 #pragma once
 
 #include "tools/pool/inspect.hpp"
@@ -10,12 +10,12 @@
 namespace pmlab::pool {
 
 struct salvaged_root {
-  root_report before;  // what the check of its index says of the damaged pool
+  root_report before;  // the check of the damaged pool's index
   std::uint64_t entries = 0;
-  std::uint64_t contradictions = 0;  // keys that came twice with different values: the first was kept
+  std::uint64_t contradictions = 0;  // keys that occurred twice with different values: the first was kept
   std::string problem;               // why there may have been more entries; empty: these are all
 
-  // Nothing was lost: every entry was read, and nothing says that some are missing.
+  // Nothing was lost: every entry was read, and there is no sign of missing ones.
   [[nodiscard]] bool is_whole() const noexcept {
     return problem.empty() && contradictions == 0 && before.problem.empty() && before.violations.empty();
   }

@@ -1,4 +1,4 @@
-// What is found in pools, for people and as JSON.
+// Reports on pools, for people and as JSON.
 #include "tools/pool/report.hpp"
 #include "tools/support/quantity.hpp"
 
@@ -58,8 +58,8 @@ std::string info_text(const contents& all, const std::vector<root_report>& repor
   std::string text = fmt::format("pool      {}\nsize      {}, {} of it allocated\nsurvives  {}\nlayout    {}\n",
                                  all.path, readable_bytes(all.file_bytes), readable_bytes(all.allocated_bytes),
                                  all.survives, media::pmem::pool_layout);
-  text += all.is_device ? "          a device: opening it may have recovered what a killed process left\n"
-                        : "          looked at in a private copy: the file is as it was\n";
+  text += all.is_device ? "          a device: opening it may have recovered it after a kill\n"
+                        : "          inspected in a private mapping: the file is unchanged\n";
   if (reports.empty()) return text + "\nno index\n";
   std::vector<std::string> names, layouts;
   std::size_t name_width = 4, layout_width = 6;
@@ -126,7 +126,7 @@ std::string repair_text(const std::vector<salvaged_root>& salvaged) {
                         r.is_whole() ? ", which are all" : "");
     if (!r.problem.empty()) text += fmt::format("  not all: {}\n", r.problem);
     if (r.contradictions != 0)
-      text += fmt::format("  {} keys came twice with different values: the first was copied\n", r.contradictions);
+      text += fmt::format("  {} keys occurred twice with different values: the first was copied\n", r.contradictions);
     if (!r.before.problem.empty() && r.before.problem != r.problem)
       text += fmt::format("  its check: {}\n", r.before.problem);
     for (const std::string& v : r.before.violations) text += fmt::format("  its check: {}\n", v);

@@ -1,4 +1,4 @@
-// What is found in pools, for people and as JSON.
+// Reports on pools, for people and as JSON.
 #pragma once
 
 #include "tools/pool/inspect.hpp"

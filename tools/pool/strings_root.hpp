@@ -17,7 +17,7 @@ namespace pmlab::pool {
 // NAME, if a root of this name and layout is that of a string index; nothing: it is not.
 [[nodiscard]] std::optional<std::string> words_root_of(std::string_view name, std::string_view layout);
 
-// What a string index is made of: the open index of its words, whether that has an order, and NAME.
+// The parts of a string index: the open index of its words, whether that is ordered, and NAME.
 struct string_root {
   erased::any_index& words;
   bool words_are_ordered;
@@ -29,7 +29,7 @@ struct string_root {
 // words are in an index of another kind.
 [[nodiscard]] std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name);
 
-// These throw pmlab::error: there are no such values, what string_index::open throws.
+// These throw pmlab::error: no such values, the exceptions of string_index::open.
 [[nodiscard]] index_report report_on_strings(const string_root& root, bool checks);
 
 // Keys, and values: those of "words" as 8 bytes of this machine.

@@ -1,4 +1,4 @@
-# Writes build_info.cpp, if what it says has changed: run by the build, so that a commit made after configuring is seen.
+# Writes build_info.cpp, if its content has changed: run by the build, so that a commit made after configuring is seen.
 #   cmake -D SOURCE=... -D OUTPUT=... -D BUILD_FLAGS=... -D BUILD_VERSION=... -P build_info.cmake
 find_program(GIT git)
 set(BUILD_COMMIT unknown)

@@ -1,4 +1,4 @@
-// What the build system knew about this build.
+// Facts of this build from the build system.
 #pragma once
 
 #include <string_view>

@@ -34,7 +34,7 @@ std::uint64_t kilobytes_of(const void* address, std::string_view field) {
   return 0;
 }
 
-// A mapping that holds at least one aligned huge page, whatever address it got.
+// A mapping that holds at least one aligned huge page, at any address.
 char* huge_page_in(void* area) {
   const auto start = reinterpret_cast<std::uintptr_t>(area);
   return reinterpret_cast<char*>((start + media::huge_page_bytes - 1) & ~(media::huge_page_bytes - 1));

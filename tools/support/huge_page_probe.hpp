@@ -8,12 +8,12 @@ namespace pmlab::bench {
 struct huge_page_probe {
   std::string anonymous_setting;  // of the kernel: "always", "madvise", "never"
   std::string shmem_setting;      // "always", "within_size", "advise", "never", "deny", "force"
-  bool anonymous = false;         // DRAM asked for with MADV_HUGEPAGE came on huge pages
+  bool anonymous = false;         // DRAM with MADV_HUGEPAGE is on huge pages
   bool tmpfs_collapse = false;    // a file on /dev/shm moved to huge pages with MADV_COLLAPSE
   std::string tmpfs_problem;      // why it did not
 };
 
-// Tries both on a few megabytes and looks at what the kernel did.
+// Tries both on a few megabytes and reads the kernel's result.
 [[nodiscard]] huge_page_probe probe_huge_pages();
 
 }  // namespace pmlab::bench

@@ -17,7 +17,7 @@ struct machine_facts {
   std::string huge_pages;  // the kernel's setting for anonymous memory: "always", "madvise", "never"
   std::string compiler;    // of this build: "g++ 12.2.0"
   std::string flags;       // of this build
-  std::string commit;      // of this build: what `git describe --always --dirty` said, or "unknown"
+  std::string commit;      // of this build: from `git describe --always --dirty`, or "unknown"
   std::string version;     // of pmlab
   std::string date;        // now, UTC: "2026-03-01T12:00:00Z"
 };
@@ -27,8 +27,8 @@ struct machine_facts {
 // The first line of a file, without its end; empty if there is none. For the small files of /sys and /proc.
 [[nodiscard]] std::string first_line(const std::string& path);
 
-// Bytes of DRAM that programs can still get: of the machine, or of the container that this process is in. The greatest
-// number, if nothing says so.
+// Bytes of DRAM that programs can still allocate: of the machine, or of the container that this process is in. The
+// greatest number, if unknown.
 [[nodiscard]] std::uint64_t available_memory();
 
 // "always [madvise] never" -> "madvise".

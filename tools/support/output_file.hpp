@@ -1,5 +1,5 @@
-// A file that is written whole: after a power failure, a kill or a full device its name leads to the old content or to
-// the new one, never to a part.
+// A file that is replaced atomically: after a power failure, a kill or a full device its name leads to the old content
+// or to the new one, never to a part.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -20,11 +20,11 @@
 
 namespace pmlab {
 
-// Where the bytes go, by what `path` leads to:
+// Where the bytes are written, by the kind of `path`:
 //
-//   nothing, or a regular file   a new file in the same folder, which takes the name in finish()
+//   nothing, or a regular file   a new file in the same folder, which gets the name in finish()
 //   a symbolic link              as above, for the file that the link leads to; the link stays
-//   a device, a FIFO             written as it is: it cannot be replaced, and what it took cannot be taken back
+//   a device, a FIFO             written directly: it cannot be replaced, and its input cannot be undone
 //   "-"                          standard output, as is any path to the file that standard output is
 //
 // Without finish() the old file stays and the new one is removed. Thread safety: one thread at a time.
@@ -63,8 +63,8 @@ class output_file {
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
   }
 
-  // Makes the bytes durable and gives them the name; to be called once. Throws pmlab::error: the old file is as it was,
-  // unless the folder alone could not be synced.
+  // Makes the bytes durable and renames the file. REQUIRES: called once. Throws pmlab::error: the old file is
+  // unchanged, unless only the folder could not be synced.
   void finish() {
     errno = 0;
     // The number of a failure before this one is lost: then it is EIO.

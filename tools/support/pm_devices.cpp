@@ -1,4 +1,4 @@
-// The persistent memory that the kernel knows.
+// The persistent memory that the kernel reports.
 #include "tools/support/pm_devices.hpp"
 #include "tools/support/machine.hpp"
 

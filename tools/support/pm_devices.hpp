@@ -1,4 +1,4 @@
-// The persistent memory that the kernel knows, found without tools.
+// The persistent memory that the kernel reports, found without tools.
 #pragma once
 
 #include <cstdint>

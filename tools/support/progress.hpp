@@ -1,36 +1,76 @@
-// What the user sees while a run goes on.
+// What the user sees while a run goes on: where it is, and how long it will still take.
 #pragma once
 
+#include "tools/support/ticker.hpp"
+#include "tools/support/time_left.hpp"
+
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace pmlab::bench {
 
-// On a terminal one line that moves; into a file one line for each pass of a run, none for the phases in it. Quiet:
-// nothing. Writes to stderr. Not thread-safe.
+// On a terminal one line that is rewritten; elsewhere a line for each pass of a run, and one from time to time within a
+// long one. Quiet: nothing. Writes to stderr.
+//
+// One thread calls all functions but did(), which any thread may call.
 class progress {
  public:
   enum class style : std::uint8_t { quiet, lines, terminal };
-  explicit progress(style s) : style_(s) {}
+  explicit progress(style s) : style_(s), last_line_(real_seconds()) {}
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
-  ~progress();
+  ~progress() { clear(); }
 
-  // Quiet if asked; otherwise by what stderr is.
+  // Quiet if requested; otherwise by the kind of stderr.
   [[nodiscard]] static style style_of_stderr(bool quiet);
 
+  // While it lives, the line moves by itself. Afterwards it is gone.
+  class moving {
+   public:
+    explicit moving(progress& shown);
+    moving(const moving&) = delete;
+    moving& operator=(const moving&) = delete;
+    ~moving();
+
+   private:
+    progress& shown_;
+    std::optional<ticker> ticks_;
+  };
+
+  // A part of the run begins.
   void pass(const std::string& what);
-  void phase(const std::string& what) { phase_ = what; }
-  // Worth calling (often): the line would be seen to move.
-  [[nodiscard]] bool moves() const noexcept { return style_ == style::terminal; }
-  // `total` 0: not known.
-  void moved(std::uint64_t done, std::uint64_t total);
+
+  // Steps, as time_left has them. Of a step that begins, `what` is its text, and `total` how often did() will count; 0:
+  // not known.
+  void expect(std::string_view part, std::string_view kind, double weight, bool in_seconds = false);
+  void skip(std::string_view part, std::string_view kind, double weight);
+  void begin(std::string_view part, std::string_view kind, double weight, const std::string& what, std::uint64_t total);
+  void did(std::uint64_t count) noexcept { done_.fetch_add(count, std::memory_order_relaxed); }
+  void end();
+
+  // For work that knows itself how far it is: shows this now, if it is time to. `seconds` left: nothing: not known.
+  void show(std::string_view what, std::optional<double> seconds);
   void clear();
 
  private:
+  class changing;  // holds the ticks off
+
+  void tick() noexcept;
+  [[nodiscard]] bool is_time(double now) noexcept;
+  void write_line(std::string_view what, std::optional<double> share, std::optional<double> seconds) noexcept;
+
   style style_;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::string pass_;
-  std::string phase_;
+  std::string step_;
+  time_left left_;
+  std::atomic<std::uint64_t> done_{0};
+  std::uint64_t total_ = 0;
+  double last_line_;
+  double patience_ = 0;  // until the next line
   bool line_is_up_ = false;
 };
 

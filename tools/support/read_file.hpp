@@ -1,4 +1,4 @@
-// A file that a user names, read whole.
+// Reads a whole file that a user names.
 #pragma once
 
 #include <pmlab/base/error.hpp>

@@ -1,4 +1,4 @@
-// Command lines as somebody would type them.
+// Command lines in the form in which they are typed.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace pmlab {
 
-// In quotation marks, if it holds what means something to a shell: 'cache(cceh)'.
+// In quotation marks, if it holds characters with a meaning to a shell: 'cache(cceh)'.
 [[nodiscard]] inline std::string shell_form(std::string_view word) {
   if (!word.empty() && word.find_first_of(" \t\"'$&|;<>()*?{}") == std::string_view::npos) return std::string(word);
   std::string quoted = "'";

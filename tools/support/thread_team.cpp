@@ -43,8 +43,8 @@ std::vector<int> usable_cpus() {
 
 thread_team::thread_team(unsigned threads) {
 #if defined(PMLAB_SIMULATED)
-  // Simulated cores are nobody's to pin to, and asking for the real ones would show in what memory comes next, and so
-  // in the figures.
+  // Simulated cores have no real CPUs, and reading the affinity would change the memory allocated next, and so the
+  // figures.
   const std::vector<int> cpus = {0};
 #else
   const std::vector<int> cpus = usable_cpus();
@@ -63,7 +63,7 @@ thread_team::~thread_team() {
   for (std::thread& t : members_) t.join();
 }
 
-void thread_team::run(const std::function<void(unsigned)>& body, const std::function<void()>& on_tick) {
+void thread_team::run(const std::function<void(unsigned)>& body) {
   std::unique_lock lock(mutex_);
   body_ = &body;
   failure_ = nullptr;
@@ -71,12 +71,7 @@ void thread_team::run(const std::function<void(unsigned)>& body, const std::func
   ready_.store(0, std::memory_order_relaxed);
   ++job_;
   changed_.notify_all();
-  const auto through = [this] { return busy_ == 0; };
-  if (on_tick) {
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), through)) on_tick();
-  } else {
-    changed_.wait(lock, through);
-  }
+  changed_.wait(lock, [this] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -85,7 +80,7 @@ void thread_team::serve(unsigned member, [[maybe_unused]] int cpu) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   CPU_SET(cpu, &mine);
-  // Refused only if the CPU went offline: the thread then runs wherever the kernel likes.
+  // Refused only if the CPU went offline: the thread then runs on any CPU.
   pthread_setaffinity_np(pthread_self(), sizeof mine, &mine);
 #endif
   std::uint64_t last_job = 0;
@@ -96,7 +91,7 @@ void thread_team::serve(unsigned member, [[maybe_unused]] int cpu) {
     last_job = job_;
     const std::function<void(unsigned)>& body = *body_;
     lock.unlock();
-    // All are awake before any begins: waking costs tens of microseconds that belong to nobody's figure.
+    // All are awake before any begins: waking costs tens of microseconds that must not be part of a figure.
     ready_.fetch_add(1, std::memory_order_acq_rel);
     for (sync::backoff wait; ready_.load(std::memory_order_acquire) < size();) wait.pause();
     std::exception_ptr failure;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -13,7 +12,7 @@
 
 namespace pmlab::bench {
 
-// CPUs that this process may use, in the order in which threads should take them: one node after the other, the first
+// CPUs that this process may use, in the order in which threads should use them: one node after the other, the first
 // hardware thread of every core of a node before the second ones.
 [[nodiscard]] std::vector<int> usable_cpus();
 
@@ -28,8 +27,8 @@ class thread_team {
   [[nodiscard]] unsigned size() const noexcept { return static_cast<unsigned>(members_.size()); }
 
   // Calls body(i) on every thread i, all released at one instant, and returns when all are through; then throws the
-  // first exception that left one of them. Meanwhile calls `on_tick` (may be empty) every fifth of a second.
-  void run(const std::function<void(unsigned)>& body, const std::function<void()>& on_tick = {});
+  // first exception that left one of them.
+  void run(const std::function<void(unsigned)>& body);
 
  private:
   void serve(unsigned member, int cpu);

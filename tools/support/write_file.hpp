@@ -1,4 +1,4 @@
-// Text that goes to a file, whole or not at all.
+// Writes text to a file atomically.
 #pragma once
 
 #include "tools/support/output_file.hpp"
@@ -10,7 +10,7 @@ namespace pmlab {
 
 // Makes `text` the content of the file at `path`. After a power failure the file has its old content or this one; on
 // return it is this one. Devices, FIFOs, symbolic links and "-" (standard output): see output_file. Throws pmlab::error
-// that names the path if any byte did not get there: a full device, no permission, no folder.
+// that names the path if any byte was not written: a full device, no permission, no folder.
 inline void write_file(const std::string& path, std::string_view text) {
   output_file file(path);
   file.write(text);

@@ -15,7 +15,7 @@ namespace {
 struct known_distribution {
   std::string_view name;
   distribution_kind kind;
-  double usual;  // the parameter if none is given; 0: it takes none
+  double usual;  // the default parameter; 0: it has none
 };
 
 constexpr std::array known = {
@@ -34,7 +34,7 @@ constexpr auto known_names = [] {
 
 constexpr double largest_theta = 10;
 
-// How often a sampler looks for a record that is there already.
+// How often a sampler draws to find an existing record.
 constexpr int most_draws = 64;
 
 [[nodiscard]] double parse_parameter(const known_distribution& shape, std::string_view text, std::string_view whole) {

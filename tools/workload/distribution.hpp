@@ -1,4 +1,4 @@
-// Which records a workload asks for, and how often.
+// The distribution of a workload's accesses over the records.
 #pragma once
 
 #include "tools/workload/permutation.hpp"
@@ -32,7 +32,7 @@ struct distribution {
 // "self-similar[:SHARE]" (more than 0, up to 0.5; 0.2 if not given). Throws pmlab::error for anything else.
 [[nodiscard]] distribution parse_distribution(std::string_view text);
 
-// What parse_distribution understands, for lists and help texts.
+// The forms that parse_distribution accepts, for lists and help texts.
 [[nodiscard]] std::span<const std::string_view> distribution_names() noexcept;
 
 // Draws the indexes of records for one thread.

@@ -24,7 +24,7 @@ class kind_chooser {
 
   operation_kind operator()(random_source& random) const noexcept {
     const double point = random.unit();
-    // Rounding may leave the last bound a little below 1; what lies beyond it belongs to the last kind with a share.
+    // Rounding may leave the last bound a little below 1; the rest belongs to the last kind with a share.
     std::size_t kind = 0;
     while (kind < last_ && point >= bounds_[kind]) ++kind;
     return static_cast<operation_kind>(kind);

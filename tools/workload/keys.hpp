@@ -1,7 +1,7 @@
 // Which key the i-th record has, and which values are written under it.
 //
-// Both are computed, never stored: a benchmark that knows how many records there are knows every key, and a value that
-// an index returns shows by itself whether it was ever written under that key.
+// Both are computed, never stored: a benchmark that knows the number of records knows every key, and a value that an
+// index returns shows by itself whether it was ever written under that key.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -35,11 +35,11 @@ inline constexpr int sequence_bits = 40;
   return unmix_bits(key) - detail::key_offset;
 }
 
-// The number of sequences that values can tell apart: value_of takes its `sequence` modulo this.
+// The number of different sequences in values: value_of takes its `sequence` modulo this.
 inline constexpr std::uint64_t sequences = std::uint64_t{1} << detail::sequence_bits;
 
-// The value that the write number `sequence` puts under `key`: a checksum of the key (24 bits), then the sequence
-// (40 bits). Loaded records have sequence 0; see generator.hpp and trace.hpp for who uses which of the others.
+// The value of write number `sequence` under `key`: a checksum of the key (24 bits), then the sequence (40 bits).
+// Loaded records have sequence 0; generator.hpp and trace.hpp define the others.
 [[nodiscard]] constexpr std::uint64_t value_of(std::uint64_t key, std::uint64_t sequence) noexcept {
   return (detail::key_checksum(key) << detail::sequence_bits) | (sequence & (sequences - 1));
 }

@@ -1,4 +1,4 @@
-// What a workload does: the shares of its kinds of operations.
+// The shares of a workload's kinds of operations.
 #pragma once
 
 #include "tools/workload/distribution.hpp"
@@ -14,7 +14,7 @@ namespace pmlab::workload {
 struct mix {
   std::string name;                             // as the user wrote it
   std::array<double, operation_kinds> share{};  // by operation_kind; the sum is 1
-  // What the workload draws its keys from if the user does not say: its definition's for YCSB, else uniform.
+  // The default distribution of its keys: the definition's for YCSB, else uniform.
   distribution usual_keys;
 
   [[nodiscard]] double operator[](operation_kind kind) const noexcept { return share[static_cast<std::size_t>(kind)]; }
@@ -26,7 +26,7 @@ struct mix {
 // 1e-6.
 [[nodiscard]] mix parse_mix(std::string_view text);
 
-// The names that parse_mix knows beside shares, for lists and help texts.
+// The names that parse_mix accepts beside shares, for lists and help texts.
 [[nodiscard]] std::span<const std::string_view> mix_names() noexcept;
 
 }  // namespace pmlab::workload

@@ -26,7 +26,7 @@ inline constexpr std::size_t operation_kinds = 6;
 struct operation {
   std::uint64_t key = 0;
   std::uint64_t value = 0;   // insert, update, read-modify-write: the new value
-  std::uint32_t length = 0;  // scan: entries asked for
+  std::uint32_t length = 0;  // scan: requested entries
   operation_kind kind = operation_kind::read;
 };
 

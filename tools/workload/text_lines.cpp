@@ -16,7 +16,7 @@ namespace pmlab::workload {
 namespace {
 
 constexpr std::size_t buffer_bytes = 256 << 10;
-// zlib reads a plain file straight into our buffer when asked for at least twice as much as it buffers itself.
+// zlib reads a plain file straight into our buffer if the request is at least twice as large as its own buffer.
 constexpr unsigned zlib_buffer_bytes = 64 << 10;
 
 [[nodiscard]] std::string reason(int number) { return std::generic_category().message(number); }
@@ -92,7 +92,7 @@ bool text_lines::fill() {
     begin_ = 0;
   }
   const int count = ::gzread(file_.get(), buffer_.get() + end_, static_cast<unsigned>(buffer_bytes - end_));
-  // At the end of a truncated file, zlib gives what there is and remembers the failure.
+  // At the end of a truncated file, zlib returns the remaining bytes and remembers the failure.
   int failure = Z_OK;
   const char* const message = ::gzerror(file_.get(), &failure);
   if (failure == Z_ERRNO) throw error("cannot read '" + path_ + "': " + reason(errno), "check the device it is on");

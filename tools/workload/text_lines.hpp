@@ -32,15 +32,15 @@ class text_lines {
     void operator()(gzFile_s* file) const noexcept;
   };
 
-  // Moves what is left to the front of the buffer and reads more behind it. False at the end of the file.
+  // Moves the unread bytes to the front of the buffer and reads more behind them. False at the end of the file.
   bool fill();
-  // Hands out `size` bytes as a line and takes them, and `separator` more, off the buffer.
+  // Returns `size` bytes as a line and removes them, and `separator` more, from the buffer.
   void take(std::string_view& line, std::size_t size, std::size_t separator) noexcept;
 
   std::string path_;
   std::unique_ptr<gzFile_s, closer> file_;
   std::unique_ptr<char[]> buffer_;
-  std::size_t begin_ = 0;  // what is left in the buffer: [begin_, end_)
+  std::size_t begin_ = 0;  // unread bytes in the buffer: [begin_, end_)
   std::size_t end_ = 0;
   std::uint64_t number_ = 0;
   bool ended_ = true;

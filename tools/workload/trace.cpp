@@ -20,7 +20,7 @@ namespace {
   return "'" + text + (line.size() > most ? "...'" : "'");
 }
 
-// Sorts the operations of one or more files into load and run, as trace.hpp says.
+// Sorts the operations of one or more files into load and run, see trace.hpp.
 class trace_builder {
  public:
   void read(const std::string& path) {
@@ -28,8 +28,8 @@ class trace_builder {
     const std::size_t read_before = run_before + result_.load.size();
     const bool first_file = result_.source.empty();
     result_.source += (first_file ? "" : ", ") + path;
-    // A first file begins with the load. A further one that does not say what it is may be a run that begins with
-    // inserts: whether it is more of the load shows at its end.
+    // A first file begins with the load. A further one without a declaration may be a run that begins with inserts:
+    // only its end shows whether it is more of the load.
     loading_ = first_file;
     declared_ = false;
     inserts_only_ = true;
@@ -84,7 +84,7 @@ class trace_builder {
 
   trace result_;
   bool loading_ = true;
-  bool declared_ = false;     // this file says what it is
+  bool declared_ = false;     // this file declares its kind
   bool inserts_only_ = true;  // so far in this file
 };
 

@@ -1,4 +1,4 @@
-// Traces of the official YCSB and of go-ycsb, which print what they would do to a database.
+// Traces of the official YCSB and of go-ycsb, which print the operations instead of executing them.
 //
 //   official YCSB  site.ycsb.Client -db site.ycsb.BasicDB -p basicdb.verbose=true ... (-load, or -t)
 //   go-ycsb        go-ycsb load|run basic -p verbose=true ...
@@ -16,23 +16,24 @@
 //   READ   - Takes(s): 10.0, Count: ...                  go-ycsb's measurements
 //   [READ], Operations, 10                               YCSB's
 //
-// What a line is, its start decides: KEYWORD SPACE TABLE SPACE KEY and, except after DELETE, a SPACE. Everything behind
-// (values of fields: any character but a line end) is skipped unread. A line that starts with one of the five keywords
-// and a space, goes on in any other way and is no measurement is an error. All other lines are skipped, wherever they
-// stand: threads of the generator may print an operation in the midst of another one's block. Lines end in LF or CR LF.
+// The start of a line determines its kind: KEYWORD SPACE TABLE SPACE KEY and, except after DELETE, a SPACE. Everything
+// behind (values of fields: any character but a line end) is skipped unread. A line that starts with one of the five
+// keywords and a space, continues in any other way and is no measurement is an error. All other lines are skipped,
+// anywhere: threads of the generator may print an operation in the midst of another one's block. Lines end in LF or CR
+// LF.
 //
 // KEY is "user" and the decimal digits of a number that fits 64 bits; leading zeros (zeropadding) do not count. The
 // number is the key of the operation. A read-modify-write is printed as READ, then UPDATE, and stays two operations.
 //
-// What belongs to the load, and what to the run?
+// Which operations belong to the load, and which to the run:
 //
 //   pmlab bench --trace load.txt --trace run.txt.gz        the two outputs of the generator
 //   pmlab bench --trace both.txt                           or both in one file, the load first
 //
-// Each output says in its block of properties which it is ("dotransactions"), and that is believed: INSERTs after
-// "false" are loaded, all that follows "true" is run. Without the block (files made by `grep` or by hand), the INSERTs
-// that come first of all are the load; so is a further file of INSERTs alone, as long as nothing is to be run before.
-// What is no INSERT always belongs to the run, and so does what follows it.
+// The block of properties of each output declares its kind ("dotransactions"), which is trusted: INSERTs after "false"
+// are loaded, all operations after "true" are run. Without the block (files made by `grep` or by hand), the INSERTs at
+// the beginning are the load; so is a further file of INSERTs alone, as long as no operation of the run precedes it. An
+// operation other than INSERT always belongs to the run, and so do all operations after it.
 #pragma once
 
 #include "tools/workload/operation.hpp"
@@ -43,8 +44,8 @@
 
 namespace pmlab::workload {
 
-// The values are pmlab's own: value_of(key, 0) for what the load inserts, value_of(key, 1 + n) for what the operation
-// number n of the run (counted from 0) inserts or updates.
+// The values are pmlab's own: value_of(key, 0) for inserts of the load, value_of(key, 1 + n) for inserts or updates by
+// operation number n of the run (counted from 0).
 struct trace {
   std::vector<operation> load;  // inserts
   std::vector<operation> run;

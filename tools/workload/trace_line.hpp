@@ -11,7 +11,7 @@
 
 namespace pmlab::workload::detail {
 
-// Thrown for a line that begins like an operation and is none. what(): what was expected.
+// Thrown for a line that begins like an operation and is none. what(): the expected form.
 class malformed_line : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,7 +22,7 @@ struct trace_keyword {
   operation_kind kind;
 };
 
-// What the line begins with; nothing if it is not an operation.
+// The keyword at the beginning of the line; nothing if it is not an operation.
 [[nodiscard]] inline std::optional<trace_keyword> keyword_of(std::string_view line) noexcept {
   if (line.empty()) return std::nullopt;
   trace_keyword candidate;
@@ -38,7 +38,8 @@ struct trace_keyword {
   return candidate;
 }
 
-// Takes a decimal number off the front of `text`. Nothing if there is no digit or the number is more than `most`.
+// Parses a decimal number at the front of `text` and removes it. Nothing if there is no digit or the number is more
+// than `most`.
 [[nodiscard]] inline std::optional<std::uint64_t> take_number(std::string_view& text, std::uint64_t most) noexcept {
   std::uint64_t number = 0;
   std::size_t length = 0;

@@ -1,5 +1,6 @@
-// The C library's functions that read and write ranges, and libatomic's, as simulated code calls them: the machine is
-// told, and the library does the work. The assembler wrapper (as) gives calls these names. Not built as simulated code.
+// The C library's functions that read and write ranges, and libatomic's, as simulated code calls them: they inform the
+// machine, and the library does the work. The assembler wrapper (as) gives calls these names. Not built as simulated
+// code.
 #include "checker/simulator/calls.hpp"
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace {
 
-// The store comes last: its value is there when the machine is told the next thing.
+// The store is last: its value is visible when the machine handles the next event.
 void reads_and_writes(void* target, const void* source, std::size_t bytes, const void* caller) noexcept {
   pmlab_machine_load(source, bytes, caller);
   pmlab_machine_store(target, bytes, caller);
@@ -93,7 +94,7 @@ void* pmlab_memset_chk(void* target, int byte, std::size_t bytes, std::size_t ro
   return std::memset(target, byte, bytes);
 }
 
-// Of libatomic, for what has no size that the CPU can do at once. The machine is one kernel thread, and no other
+// Of libatomic, for sizes that the CPU has no atomic instruction for. The machine is one kernel thread, and no other
 // simulated thread runs between the report and the copy.
 void pmlab_atomic_load(std::size_t bytes, const void* object, void* result, int) noexcept {
   pmlab_machine_load(object, bytes, PMLAB_CALLER);

@@ -1,9 +1,9 @@
-// Comes first in every simulated source (-include).
+// Included first in every simulated source (-include).
 //
 // A copy of constant size becomes plain moves that no compiler reports, while a call is seen. -fno-builtin-memcpy makes
-// calls of memcpy, but headers write __builtin_memcpy (libstdc++ everywhere).
+// calls of memcpy, but headers call __builtin_memcpy (libstdc++ everywhere).
 //
-// Nor does a compiler report a prefetch: the machine hears of it here. Its line comes while the program goes on.
+// Nor does a compiler report a prefetch: this reports it to the machine. Its line arrives while the program continues.
 #pragma once
 
 #ifndef __ASSEMBLER__

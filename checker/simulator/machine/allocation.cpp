@@ -1,5 +1,5 @@
-// malloc and its family, and operator new: what simulated code allocates lies in the machine's heap, everything else
-// where it always does. A block goes back where it came from, whoever frees it.
+// malloc and its family, and operator new: allocations of simulated code are in the machine's heap, all others in the C
+// library's. A block is returned to its own heap, by any caller of free.
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
 

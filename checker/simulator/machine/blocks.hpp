@@ -66,7 +66,7 @@ class block_table {
     snapshot_.reset();
   }
 
-  // "" or what is wrong about it.
+  // "" or the error.
   std::string release(std::size_t offset, std::size_t bytes) {
     const auto found = live_.find(offset);
     if (found == live_.end()) return "release of a block that is not allocated (offset " + std::to_string(offset) + ")";
@@ -86,13 +86,13 @@ class block_table {
   [[nodiscard]] std::size_t end() const noexcept { return end_; }
   [[nodiscard]] std::size_t first() const noexcept { return first_; }
 
-  // What is allocated now; shared, and made anew only after a change.
+  // The current allocation; shared, and copied again only after a change.
   [[nodiscard]] std::shared_ptr<const extents> snapshot() const {
     if (snapshot_ == nullptr) snapshot_ = std::make_shared<const extents>(live_);
     return snapshot_;
   }
 
-  // Allocated: exactly what `blocks` says. Everything above `top` was never used.
+  // Restores the allocated blocks to exactly `blocks`. Everything above `top` was never used.
   void restore(const extents& blocks, std::size_t top) {
     live_ = blocks;
     alignments_.clear();

@@ -1,4 +1,4 @@
-// A logical thread of the simulated machine: a stack, thread-local storage of its own, and why it does not run.
+// A logical thread of the simulated machine: a stack, thread-local storage of its own, and the reason why it waits.
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"
@@ -43,7 +43,7 @@ struct fiber {
   bool detached = false;
   bool timed = false;          // its accesses take virtual time now
   bool timed_out = false;      // how its last wait ended
-  bool yielded = false;        // said that it has nothing to do; for fairness
+  bool yielded = false;        // yielded without work to do; for fairness
   std::uint64_t deadline = 0;  // of a wait, in picoseconds of virtual time; 0: none
   const void* waits_for = nullptr;
   std::string_view why;               // it is blocked
@@ -57,7 +57,7 @@ struct fiber {
   void* (*start)(void*) = nullptr;
   void* argument = nullptr;
   void* result = nullptr;
-  boost::context::fiber context;  // where it goes on
+  boost::context::fiber context;  // where it continues
 };
 
 }  // namespace pmlab::simulator

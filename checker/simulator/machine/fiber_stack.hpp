@@ -10,7 +10,7 @@
 
 namespace pmlab::simulator {
 
-// An allocator as Boost.Context wants it. All of its objects are one. Thread safety: none.
+// An allocator for Boost.Context. All of its objects are equal. Thread safety: none.
 class fiber_stacks {
  public:
   static constexpr std::size_t stack_bytes = std::size_t{1} << 20;

@@ -1,4 +1,4 @@
-// The heap of simulated code: DRAM at addresses that are the same in every run, and that remembers what was freed.
+// The heap of simulated code: DRAM at addresses that are the same in every run, with a record of freed blocks.
 #pragma once
 
 #include "checker/simulator/machine/mapping.hpp"
@@ -30,7 +30,7 @@ class heap {
       std::memcpy(&free_[size_class], reinterpret_cast<void*>(block), sizeof(std::uintptr_t));
     } else {
       if (top_ + room + 2 * granule > area_bytes) return nullptr;
-      // The granule in between is nobody's: running over the end of a block is noticed.
+      // The granule in between belongs to no block: an overrun is detected.
       block = base + top_ + granule;
       top_ += room + 2 * granule;
     }

@@ -24,8 +24,8 @@ using int32 = std::uint32_t;
 using int64 = std::uint64_t;
 __extension__ using int128 = unsigned __int128;
 
-// One kernel thread runs everything: the operations themselves need no lock, and the order that the program asks for is
-// never weaker than the one it gets.
+// One kernel thread runs everything: the operations themselves need no lock, and the actual order is never weaker than
+// the requested one.
 template <class T>
 T atomic_load(const volatile T* address, const void* caller) {
   the_machine().access(const_cast<const T*>(address), sizeof(T), access_kind::atomic_read, caller);
@@ -150,7 +150,7 @@ void __tsan_write_range(void* a, std::size_t bytes) { the_machine().write_range(
 void __tsan_vptr_update(void** a, void*) { the_machine().access(a, sizeof(void*), access_kind::write, PMLAB_CALLER); }
 void __tsan_vptr_read(void** a) { the_machine().access(a, sizeof(void*), access_kind::read, PMLAB_CALLER); }
 
-// An mfence also where the program asks for a sequentially consistent one.
+// An mfence, also if the program requests a sequentially consistent one.
 void __tsan_atomic_thread_fence(int order) {
   if (order == __ATOMIC_SEQ_CST) the_machine().fence(PMLAB_CALLER);
 }

@@ -1,4 +1,4 @@
-// libpmem, in place of the real one: what it stores, flushes and waits for is seen, and pools are the machine's memory.
+// libpmem, in place of the real one: its stores, flushes and fences are observed, and pools are the machine's memory.
 //
 // Declared here rather than included: the program need not have libpmem.
 #include "checker/simulator/calls.hpp"
@@ -24,7 +24,7 @@ constexpr int file_exclusive = 1 << 1;
 constexpr unsigned no_drain = 1U << 0;
 constexpr unsigned no_flush = 1U << 5;
 
-// What code that is not instrumented (libpmemobj) stored is seen here, at its flush.
+// Stores of code that is not instrumented (libpmemobj) are recorded here, at their flush.
 void flush(const void* address, std::size_t bytes, const void* caller) {
   pmlab::media::for_each_line(address, bytes, [caller](std::uintptr_t line) {
     the_machine().settle();
@@ -33,7 +33,7 @@ void flush(const void* address, std::size_t bytes, const void* caller) {
   });
 }
 
-// What `store` does to [target, target + bytes), durable as `flags` say.
+// Runs `store`, which writes [target, target + bytes), and makes it durable as `flags` request.
 template <class Store>
 void* store(void* target, std::size_t bytes, unsigned flags, const void* caller, Store&& do_store) {
   pmlab_machine_store(target, bytes, caller);

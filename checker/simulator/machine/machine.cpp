@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
-// A core goes on alone this far past the others while nobody can see what it does.
+// A core may run this far ahead of the others while its accesses are private.
 constexpr std::uint64_t private_slack = 1'000'000;
 
 [[gnu::target("fsgsbase")]] void set_thread_pointer(std::uint64_t pointer) noexcept { _writefsbase_u64(pointer); }
@@ -192,7 +192,7 @@ void machine::take_time(Cost&& cost) {
   current_->clock = cost(*options_.cost, current_->number, current_->clock);
 }
 
-// What is no access, but a moment like one.
+// An event that is no access, but is scheduled like one.
 template <class Cost>
 void machine::moment(const void* caller, Cost&& cost) {
   settle();
@@ -259,7 +259,7 @@ void machine::charge_publication(std::span<const pmlab_change> changes) {
   });
 }
 
-// No access: nobody else sees it.
+// No access: it is private.
 void machine::prefetch(const void* address, std::size_t bytes) {
   if (!watching_) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
@@ -280,7 +280,8 @@ void machine::end_timing() noexcept {
 void machine::time_is_up() {
   if (aside_ || accesses_ >= options_.access_limit) {
     watching_ = false;
-    violated("no end after " + std::to_string(accesses_) + " accesses: somebody waits for what never comes (livelock)");
+    violated("no end after " + std::to_string(accesses_) +
+             " accesses: a thread waits for an event that never happens (livelock)");
   }
   take_turn(turn::time_is_up);
 }
@@ -329,7 +330,7 @@ bool machine::wake_sleeper_due_by(std::uint64_t clock) noexcept {
 
 void machine::take_turn(turn why) {
   if (aside_) {
-    if (why == turn::blocked) violated("deadlock: a recovery waits for somebody");
+    if (why == turn::blocked) violated("deadlock: a recovery waits for another thread");
     return;
   }
   const bool watched = std::exchange(watching_, false);
@@ -339,16 +340,16 @@ void machine::take_turn(turn why) {
   watching_ = watched;
 }
 
-// Who goes on. The current fiber may have ended.
+// The next fiber to run. The current fiber may have ended.
 fiber* machine::choose(turn why) {
   for (;;) {
     if (runnable().empty()) {
-      // Whoever waits for a time gets there when nobody else does anything.
+      // A fiber that waits for a time continues when no other fiber can run.
       if (!wake_sleeper_due_by(never)) violated("deadlock: every thread waits");
       continue;
     }
     if (options_.cost != nullptr) {
-      // A sleeper whose time comes first runs first.
+      // A sleeper whose deadline is earlier runs first.
       fiber* const lowest = lowest_clock();
       if (wake_sleeper_due_by(lowest->clock)) continue;
       return lowest;
@@ -378,12 +379,12 @@ void machine::leave_for(fiber* next) noexcept {
 void machine::switch_to(fiber* next) {
   leave_for(next);
   boost::context::fiber from = std::move(next->context).resume();
-  // Somebody has come back to here: it waits where it left.
+  // A fiber has switched back to here: the switching fiber is suspended where it called.
   came_from_->context = std::move(from);
 }
 
-// Those of the thread whose storage is in use, as the C library does when a thread ends: on the fiber, since they may
-// lock what other fibers hold. The storage's lender has none left to run.
+// Destructors of the thread whose storage is in use, as the C library runs them when a thread ends: on the fiber, since
+// they may lock mutexes that other fibers hold. The storage's lender has none left to run.
 static void run_thread_local_destructors() {
   static auto* const run = reinterpret_cast<void (*)()>(dlvsym(RTLD_DEFAULT, "__call_tls_dtors", "GLIBC_PRIVATE"));
   if (run != nullptr) run();
@@ -395,7 +396,7 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   self->result = self->start(self->argument);
   run_thread_local_destructors();
   m.watch(false);
-  // A thread's end is no fence, but its flushes are nobody's any more.
+  // A thread's end is no fence, but its flushes belong to no thread any more.
   self->flushes.clear();
   m.take_storage_back(*self);
   self->state = fiber_state::finished;
@@ -406,7 +407,7 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   return std::move(next->context);
 }
 
-// Its address names the thread (pthread_t): that of a thread which somebody may still join is not lent again.
+// Its address identifies the thread (pthread_t): storage of a thread that may still be joined is not reused.
 void machine::take_storage_back(fiber& self) {
   set_thread_pointer(fibers_.front()->thread_pointer);
   if (self.detached) self.storage.reset();
@@ -466,7 +467,7 @@ fiber* machine::find(pthread_t id) const noexcept {
 void machine::yield() {
   quietly([&] {
     if (options_.cost != nullptr) {
-      // What the system call costs.
+      // The cost of the system call.
       constexpr std::uint64_t call = 300'000;
       current_->clock += call;
     }
@@ -492,7 +493,7 @@ void machine::make_runnable(const void* object, bool all) {
     if (f->state != fiber_state::blocked || f->waits_for != object) continue;
     f->state = fiber_state::runnable;
     f->deadline = 0;
-    // What waking another thread costs it.
+    // The cost of waking another thread.
     constexpr std::uint64_t wake_up = 5'000'000;
     if (options_.cost != nullptr) {
       f->clock = std::max(f->clock, current_->clock + wake_up);

@@ -1,12 +1,12 @@
-// The simulated machine: what every access of instrumented code passes through.
+// The simulated machine: every access of instrumented code passes through it.
 //
-// All logical threads are fibers on one kernel thread, so one thing happens at a time and everything can be replayed.
-// Three uses, in any combination:
+// All logical threads are fibers on one kernel thread, so exactly one step happens at a time and everything can be
+// replayed. Three uses, in any combination:
 //   persistence   stores, flushes and fences to a persistent_memory are logged, and an observer sees each one
-//   schedules     a policy says after how many accesses another fiber goes on, and which
-//   time          accesses advance the clock of their fiber; the lowest clock goes on
+//   schedules     a policy decides after how many accesses another fiber runs, and which
+//   time          accesses advance the clock of their fiber; the fiber with the lowest clock runs
 //
-// Only sequentially consistent interleavings come up: what a weaker order would allow besides is not explored.
+// Only sequentially consistent interleavings are explored: those that only a weaker order allows are not.
 #pragma once
 
 #include "checker/simulator/calls.hpp"
@@ -29,7 +29,7 @@ enum class access_kind : std::uint8_t { read, write, atomic_read, atomic_write, 
 
 // Why another fiber is to go on.
 enum class turn : std::uint8_t {
-  time_is_up,  // the policy wanted it
+  time_is_up,  // the policy ended its turn
   yields,      // the fiber has nothing to do until another one has done something
   blocked,     // it waits, or has ended
 };
@@ -38,21 +38,21 @@ enum class turn : std::uint8_t {
 class schedule {
  public:
   virtual ~schedule() = default;
-  // How many accesses the fiber that goes on now may make before `next` is asked; at least 1.
+  // How many accesses the fiber that runs now may make before `next` is called; at least 1.
   virtual std::uint64_t quantum() = 0;
   // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
   virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
 };
 
-// What one access costs on virtual clocks, in picoseconds.
+// The cost of accesses on virtual clocks, in picoseconds.
 class timing {
  public:
   virtual ~timing() = default;
-  // True if nobody else can see, or be seen by, this access.
+  // True if no other core can see, or be affected by, this access.
   virtual bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) = 0;
   virtual std::uint64_t access(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
                                std::uint64_t now) = 0;
-  // `evicts`: by an instruction that takes the line out of all caches on every CPU.
+  // `evicts`: by an instruction that evicts the line from all caches on every CPU.
   virtual std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) = 0;
   virtual std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
   virtual std::uint64_t prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
@@ -65,7 +65,7 @@ class timing {
 struct machine_options {
   schedule* who = nullptr;                         // null: a fiber runs until it waits
   timing* cost = nullptr;                          // null: no virtual time
-  std::uint64_t access_limit = ~std::uint64_t{0};  // beyond it, somebody waits for something that never comes
+  std::uint64_t access_limit = ~std::uint64_t{0};  // beyond it, a thread waits for an event that never happens
   bool watch_freed = true;  // an access to freed memory is a violation, and freed memory is not used again
 };
 
@@ -83,7 +83,7 @@ class machine {
   void use(persistent_memory* memory) noexcept;
   [[nodiscard]] persistent_memory* memory() const noexcept { return memory_; }
 
-  // Called with what is wrong when the machine finds it (deadlock, freed memory, ...); must not return.
+  // Called with a description when the machine detects an error (deadlock, freed memory, ...); must not return.
   using violation_handler = void (*)(const std::string&);
   violation_handler on_violation = nullptr;
   // Adds the positions of all threads.
@@ -96,15 +96,15 @@ class machine {
     return work();
   }
 
-  // Runs `work` on another memory, watched, in the middle of a run: nobody else goes on meanwhile, and what the current
-  // fiber has flushed of its own memory stays as it is.
+  // Runs `work` on another memory, observed, in the middle of a run: no other fiber runs during it, and flushes of the
+  // current fiber to its own memory are kept.
   template <class Work>
   void aside(persistent_memory& memory, Work&& work) {
     const aside_section section(*this, memory);
     work();
   }
 
-  // Runs `work`, unwatched, with the thread-local storage of the thread that began: for what makes processes.
+  // Runs `work`, not observed, with the thread-local storage of the thread that began: for creating processes.
   template <class Work>
   void as_first_thread(Work&& work) {
     quietly([&] {
@@ -114,21 +114,21 @@ class machine {
     });
   }
 
-  // Thread-local storage that no fiber has, from here on (or the fiber's own again): `thread_local` objects of what is
-  // watched are not those of who opens what it left.
+  // Switches to thread-local storage that no fiber uses (or back to the fiber's own): recovery code gets its own TLS
+  // block.
   void borrow_watchers_storage(bool on);
 
-  // From here on accesses are seen (or not). A run begins unwatched.
+  // Turns observation of accesses on or off. A run begins with it off.
   void watch(bool on) noexcept;
 
   [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
   [[nodiscard]] fiber* current() const noexcept { return current_; }
   // There from the first `begin` on.
   [[nodiscard]] heap* dram() noexcept { return dram_; }
-  // Of the media in DRAM that ask for it; none when a run begins.
+  // Of the media in DRAM that use it; no limit when a run begins.
   [[nodiscard]] space_limit& limit_of_dram() noexcept { return limit_of_dram_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
-  // Where each fiber is and what it waits for; {code addresses} in braces.
+  // The position of each fiber and what it waits for; {code addresses} in braces.
   [[nodiscard]] std::string positions() const;
 
   // ---- threads (machine/threads.cpp) ----
@@ -138,14 +138,14 @@ class machine {
   void* join(fiber* which);
   [[nodiscard]] fiber* find(pthread_t id) const noexcept;
   void yield();
-  // Until `wake_all(object)`; false: the deadline (0: none) came first.
+  // Waits until `wake_all(object)`; false: the deadline (0: none) was reached first.
   bool wait_for(const void* object, std::string_view why, std::uint64_t deadline = 0);
   void wake(const void* object, bool all) {
     quietly([&] { make_runnable(object, all); });
   }
   void sleep_until(std::uint64_t clock);
-  // In picoseconds. Where accesses take no time, each look at the clock does, and the latest that any thread has seen
-  // is now.
+  // In picoseconds. If accesses take no time, each read of the clock does, and the current time is the latest that any
+  // thread has read.
   std::uint64_t read_clock() noexcept;
   // The caller is a fiber of this machine, and not a kernel thread that lends or gives back.
   [[nodiscard]] bool on_a_fiber() const noexcept {
@@ -153,9 +153,9 @@ class machine {
   }
   [[nodiscard]] bool watching() const noexcept { return watching_; }
 
-  // ---- what instrumented code did (machine/hooks.cpp) ----
+  // ---- events of instrumented code (machine/hooks.cpp) ----
 
-  // Comes before the access.
+  // Called before the access.
   void access(const void* address, std::size_t bytes, access_kind kind, const void* caller) {
     if (!watching_) return;
     saw(reinterpret_cast<std::uintptr_t>(address), bytes, kind, caller);
@@ -166,8 +166,8 @@ class machine {
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     if (a - memory_start_ < memory_bytes_) log_store(a, bytes, caller);
   }
-  // g++ reports the copy of a structure as what is written, then what is read, and then copies: the read that follows a
-  // write of the same size must not be taken for the end of the write.
+  // g++ reports the copy of a structure as a write, then a read, and then copies: the read that follows a write of the
+  // same size must not count as the end of the write.
   void plain_read(const void* address, std::size_t bytes, const void* caller) {
     if (!watching_) return;
     if (pending_count_ != 0 && copy_may_be_under_way(bytes)) return;

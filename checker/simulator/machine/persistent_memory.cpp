@@ -1,4 +1,4 @@
-// Memory of which the machine knows what is durable.
+// Memory whose durable content the machine tracks.
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/media/huge_pages.hpp>
@@ -20,8 +20,8 @@ std::uint64_t hash_of(std::uint32_t line, std::uint32_t word, std::uint64_t valu
 
 enum class change_kind : unsigned { keep = 0, store = 1, release = 2 };
 
-// Where the next memory goes; a page that nobody has follows each. Each begins at a huge page, so that what is aligned
-// within it lies at the same distance from its start whichever memories were made before.
+// The address of the next memory; an unmapped page follows each. Each begins at a huge page, so that an aligned object
+// has the same offset from its start, whichever memories were created before.
 std::uintptr_t take_address(std::size_t bytes) noexcept {
   static std::uintptr_t next = persistent_memory::area_start;
   const std::uintptr_t address = next;
@@ -294,8 +294,8 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
   const std::size_t offset = blocks_.reserve(bytes, alignment);
   if (offset == 0) return nullptr;
   const std::size_t end = round_to_line(offset + bytes);
-  // A block that was never used before holds garbage, durably: whoever forgets to write a field of a new object, or to
-  // flush it, reads that garbage after the crash.
+  // A block that was never used before holds garbage, durably: if code forgets to write a field of a new object, or to
+  // flush it, recovery reads that garbage after the crash.
   auto* const memory = reinterpret_cast<std::uint64_t*>(start());
   auto* const durable = reinterpret_cast<std::uint64_t*>(durable_.start());
   for (std::size_t word = std::max(used_, first_block) / sizeof(std::uint64_t); word < end / sizeof(std::uint64_t);
@@ -321,9 +321,9 @@ std::string persistent_memory::audit() const {
     if (std::memcmp(wanted, memory_words(line), media::cache_line_bytes) == 0) continue;
     for (std::uint32_t word = 0; word < words_per_line; ++word)
       if (wanted[word] != memory_words(line)[word])
-        return "a store went around the instrument: offset " +
+        return "a store bypassed the instrument: offset " +
                std::to_string(std::size_t{line} * media::cache_line_bytes + word * sizeof(std::uint64_t)) +
-               " holds what no logged store put there";
+               " holds a value that no logged store wrote";
   }
   return {};
 }

@@ -1,12 +1,11 @@
-// Memory of which the machine knows what is durable: a log of stores for every cache line that is not.
+// Memory whose durable content the machine tracks: a log of stores for every cache line that is not durable.
 //
-//   memory    what the program loads and stores
-//   durable   what certainly survives a power failure
+//   memory    the content that the program loads and stores
 //   log       per line, in program order, the stores that may or may not survive
 //
-// A crash leaves, in every line independently of the others, the durable content and any prefix of the line's stores;
-// a store of at most 8 aligned bytes is there whole or not at all. A flush remembers how far a line's log has come; the
-// next fence of the same thread makes that much of it durable.
+// A crash keeps, of every line independently of the others, the durable content and any prefix of the line's stores; a
+// store of at most 8 aligned bytes is kept or lost as a whole. A flush records the end of a line's log; the next fence
+// of the same thread makes the stores up to there durable.
 #pragma once
 
 #include "checker/simulator/calls.hpp"
@@ -39,21 +38,21 @@ struct logged_store {
 struct uncertain_line {
   std::uint32_t number = 0;      // in its memory
   std::uint32_t dropped = 0;     // stores that are durable by now, and no more in `stores`
-  std::uint32_t last_flush = 0;  // stores that somebody has flushed, durable ones included
+  std::uint32_t last_flush = 0;  // stores that a thread has flushed, durable ones included
   std::uint32_t position = 0;    // in the list of uncertain lines; nowhere: in a block that nothing leads to yet
   std::array<std::uint64_t, words_per_line> newest{};
   std::vector<logged_store> stores;  // in program order
 };
 
-// What one thread has flushed since its last fence.
+// Flushes of one thread since its last fence.
 struct flushed_line {
   std::uint32_t line;
   std::uint32_t stores;  // of the line's log, durable ones included
 };
 using flush_list = std::vector<flushed_line>;
 
-// Told of what changes the states that a crash may leave. Called on the fiber that did it, with the machine not
-// watching.
+// Informed of every event that changes the states that a crash may leave. Called on the fiber that caused it, with
+// observation off.
 class persistence_observer {
  public:
   virtual ~persistence_observer() = default;
@@ -83,20 +82,20 @@ class persistent_memory {
   }
 
   void observe(persistence_observer* observer) noexcept { observer_ = observer; }
-  // Off: stores are durable at once, for runs that nobody crashes. What was uncertain becomes durable.
+  // Off: stores are durable at once, for runs without crashes. Unpersisted stores become durable.
   void keep_log(bool on);
 
-  // The program stored to [address, address + bytes): takes the new content from memory.
+  // The program stored to [address, address + bytes): reads the new content from memory.
   void stored(std::uintptr_t address, std::size_t bytes, const void* caller);
   void flushed(std::uintptr_t address, flush_list& by);
-  // Memory holds there what is durable or logged, and nothing newer.
+  // True if memory holds only durable or logged content there.
   [[nodiscard]] bool is_known(std::uintptr_t address, std::size_t bytes) const noexcept;
   void fenced(flush_list& by);
-  // All of `changes` at one instant; its stores with all earlier stores to their lines. Returns "" or what is wrong.
+  // All of `changes` atomically; its stores with all earlier stores to their lines. Returns "" or the error.
   std::string publish(std::span<const pmlab_change> changes, const void* caller);
 
-  // Lines of reserved blocks are not among them: before a publication keeps the block, whatever a crash leaves of it
-  // is free space.
+  // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
+  // free space.
   [[nodiscard]] const std::vector<std::uint32_t>& uncertain() const noexcept { return uncertain_; }
   [[nodiscard]] const uncertain_line& log(std::uint32_t id) const noexcept { return logs_[id]; }
   // Log of a line (by its number), or nullptr if all of it is durable.
@@ -117,21 +116,21 @@ class persistent_memory {
   // Writes the content after a crash to `target` (used_bytes() long): of the i-th uncertain line, choice[i] stores.
   void write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept;
 
-  // Makes this very memory what a crash leaves: of the i-th uncertain line, choice[i] stores.
+  // Replaces the content of this memory by a crash image: of the i-th unpersisted line, choice[i] stores.
   void crash(std::span<const std::uint32_t> choice);
   // While hidden, memory faults when touched; images can be written.
   void hide() const noexcept { memory_.hide(); }
   void show() const noexcept { memory_.show(); }
-  // Takes over an image: `used` bytes of `image`, all durable.
+  // Loads an image: `used` bytes of `image`, all durable.
   void restore(const std::byte* image, std::size_t used);
   // All zero again, no block allocated.
   void reset();
 
-  // "" if memory is equal to durable content + logged stores, otherwise the first word that is not: a store went
-  // around the instrument.
+  // "" if memory is equal to durable content + logged stores, otherwise the first word that differs: a store bypassed
+  // the instrument.
   [[nodiscard]] std::string audit() const;
 
-  // Blocks, for the medium `simulated`. `reserve` returns nullptr when the memory is full, or `limit` says so.
+  // Blocks, for the medium `simulated`. `reserve` returns nullptr when the memory is full, or `limit` refuses.
   [[nodiscard]] const block_table& blocks() const noexcept { return blocks_; }
   [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment);
   void cancel(void* block);
@@ -144,7 +143,7 @@ class persistent_memory {
   // Until the next call, or `reset`.
   void limit(const space_limit& to) noexcept { limit_ = to; }
   [[nodiscard]] const space_limit& limit() const noexcept { return limit_; }
-  // A mapped file, say, of whose blocks nobody tells.
+  // For example a mapped file, whose blocks are not reported.
   void cover_all() noexcept { covers_all_ = true; }
   // False: the address lies in no block.
   [[nodiscard]] bool covers(std::uintptr_t address) const noexcept {

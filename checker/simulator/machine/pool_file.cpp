@@ -24,7 +24,7 @@ struct served_file {
   persistent_memory* memory = nullptr;
 };
 
-// As many as a run may have libraries. Not a vector: what it allocates in a run would outlive the run.
+// The most libraries of a run. Not a vector: its allocations in a run would outlive the run.
 using served_files = std::array<served_file, 32>;
 served_files& served() {
   static served_files files;
@@ -34,7 +34,7 @@ served_files& served() {
 // Read before any constructor has run: the C library maps memory early.
 unsigned serves = 0;
 
-// The memory of what `file` is open on; nullptr: it is not served.
+// The memory of the file behind `file`; nullptr: it is not served.
 persistent_memory* memory_of(int file) {
   if (serves == 0 || file < 0) return nullptr;
   std::array<char, 64> link;

@@ -1,4 +1,4 @@
-// The files that somebody's libraries take for persistent memory: whoever maps one gets a memory of the machine.
+// The pool files of third-party libraries: a library that maps one gets a memory of the machine.
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"

@@ -52,7 +52,7 @@ struct table {
 
 [[nodiscard]] const table& functions();
 
-// Straight to the kernel; -errno on failure. The C library maps memory before anything else is there.
+// Calls the kernel directly; -errno on failure. The C library maps memory before anything else is initialized.
 long raw_mmap(void* address, std::size_t bytes, int protection, int flags, int file, long offset) noexcept;
 long raw_munmap(void* address, std::size_t bytes) noexcept;
 

@@ -25,7 +25,7 @@ class space_limit {
   space_limit() = default;
   explicit space_limit(const plan& p) noexcept : plan_(p) {}
 
-  // Asked once for each block. `allocated`: bytes of the blocks that are there.
+  // Called once for each block. `allocated`: bytes of the live blocks.
   [[nodiscard]] bool refuses(std::size_t bytes, std::size_t allocated) noexcept {
     const std::uint64_t number = asked_++;
     const bool in_window = number >= plan_.spare && number - plan_.spare < plan_.refused;

@@ -1,6 +1,7 @@
-// The C library's threads, locks and waits, for fibers. Whoever is no fiber of the machine gets the real ones.
+// The C library's threads, locks and waits, for fibers. A caller that is no fiber of the machine gets the real ones.
 //
-// The state of a lock stays where the C library keeps it: a fiber tries, and while it fails waits for the unlock.
+// The state of a lock stays in the C library's object: a fiber tries to lock, and while that fails waits for the
+// unlock.
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
 
@@ -42,7 +43,7 @@ int take(const void* object, const char* why, Try&& attempt) {
   }
 }
 
-// Virtual time of a deadline that the C library's clock has: 0 stands for "none", so it is at least 1.
+// Virtual time of a deadline on a clock of the C library: 0 means "none", so it is at least 1.
 std::uint64_t deadline_of(clockid_t clock, const timespec* at) {
   timespec now{};
   clock_gettime(clock, &now);
@@ -53,7 +54,7 @@ std::uint64_t deadline_of(clockid_t clock, const timespec* at) {
 
 int wait_on_condition(pthread_cond_t* condition, pthread_mutex_t* mutex, std::uint64_t deadline) {
   machine& m = the_machine();
-  // Nothing happens between the unlock and the wait: fibers switch only where they say so.
+  // No step happens between the unlock and the wait: fibers switch only at explicit calls.
   real::functions().mutex_unlock(mutex);
   m.quietly([&] { m.wake(mutex, true); });
   const bool woken = m.wait_for(condition, "a condition variable", deadline);
@@ -166,7 +167,7 @@ int pthread_cond_broadcast(pthread_cond_t* condition) {
   return 0;
 }
 
-// 0: not begun, 1: somebody is at it, 2: done; as the C library's own, whose state it never meets half way.
+// 0: not begun, 1: running, 2: done; the same as the C library's own states, which it never sees half way.
 int pthread_once(pthread_once_t* control, void (*initialise)()) {
   if (!fibers()) return real::functions().once(control, initialise);
   moment(const_cast<const int*>(control), __builtin_return_address(0));

@@ -1,4 +1,4 @@
-// What a core and its caches cost, whatever the memory behind them: a server of Optane's time at about 3 GHz.
+// The costs of a core and its caches, for any memory behind them: a server of Optane's time at about 3 GHz.
 #pragma once
 
 #include <pmlab/media/device/model.hpp>
@@ -10,9 +10,9 @@ namespace pmlab::simulator {
 
 using media::picoseconds;
 
-// Times in picoseconds, from the access to its end unless said otherwise.
+// Times in picoseconds, from the access to its end unless noted.
 struct core_costs {
-  picoseconds instructions = 450;          // the work between two accesses, and a store that nobody waits for
+  picoseconds instructions = 450;          // the work between two accesses, and a store that is not waited for
   picoseconds first_level = 1'200;         // a load, with the work around it
   picoseconds second_level = 4'000;        // 14 cycles
   picoseconds last_level = 20'000;         // of all cores
@@ -22,8 +22,8 @@ struct core_costs {
 
   std::uint64_t second_level_bytes = 1 << 20;
 
-  // A load that misses near the load that missed before, by not more than `nearby_lines`, takes its address from the
-  // same pointer: the core has issued both as soon as it could, if no more than `window` accesses lie between.
+  // A load that misses near the previous miss, by not more than `nearby_lines`, takes its address from the same
+  // pointer: the core has issued both as soon as it could, if no more than `window` accesses lie between.
   std::uintptr_t nearby_lines = 16;
   unsigned window = 64;  // loads in the 224 instructions that a core looks ahead
 };

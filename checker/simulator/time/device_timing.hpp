@@ -1,4 +1,4 @@
-// Virtual time for the simulated machine: what its fibers do, charged to the cores of a memory_hierarchy.
+// Virtual time for the simulated machine: its fibers' events, charged to the cores of a memory_hierarchy.
 #pragma once
 
 #include "checker/simulator/machine/machine.hpp"
@@ -64,7 +64,7 @@ class device_timing final : public timing {
   [[nodiscard]] const memory_hierarchy& memory() const noexcept { return memory_; }
 
  private:
-  // The machine does not say where blocks are; their headers and the bitmap of their run count: one after the other.
+  // The machine does not report where blocks are; their headers and the bitmap of their run count: one after the other.
   static constexpr std::uintptr_t block_bytes = 512;
 
   memory_hierarchy memory_;

@@ -1,4 +1,4 @@
-// The first-level cache of one core: what most accesses find without asking anybody.
+// The first-level cache of one core: most accesses hit it and need no other cache.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -9,12 +9,12 @@
 
 namespace pmlab::simulator {
 
-// 32 KiB, eight ways. The set is the line's place in its 4 KiB page and tags are compared whole, so what it answers is
-// the same wherever the kernel put the page, and no page needs to be looked up. Not thread-safe.
+// 32 KiB, eight ways. The set is the line's place in its 4 KiB page and full tags are compared, so the result is the
+// same wherever the kernel placed the page, and no page needs to be looked up. Not thread-safe.
 class first_level_cache {
  public:
-  // `line` is an address / 64. `writable`: only if this core has stored to it, and since then nobody has taken it or
-  // written it back.
+  // `line` is an address / 64. `writable`: only if this core has stored to it, and since then no other core has taken
+  // it or written it back.
   [[nodiscard]] bool holds(std::uintptr_t line, bool writable) const noexcept {
     const auto& set = sets_[line % set_count];
     const std::uint64_t tag = tag_of(line);

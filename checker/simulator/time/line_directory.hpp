@@ -1,4 +1,4 @@
-// Who holds which line: what the caches of a machine know about each other.
+// The coherence directory: which caches hold which line.
 #pragma once
 
 #include "checker/simulator/machine/mapping.hpp"
@@ -40,12 +40,12 @@ class core_set {
   std::array<std::uint64_t, 2> words_{};
 };
 
-// One line. All zero: nobody has it, and memory is up to date.
+// One line. All zero: no cache has it, and memory is up to date.
 struct line_state {
   core_set holders;                 // have it in their own caches
   std::uint64_t free_at = 0;        // until then it is on its way from one core to another
   std::uint8_t owner_plus_one = 0;  // the holder that may store to it without asking
-  bool dirty = false;               // newer than what memory has
+  bool dirty = false;               // newer than memory
   bool in_last_level = false;
 
   static constexpr unsigned nobody = ~0U;

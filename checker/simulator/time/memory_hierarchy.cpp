@@ -13,7 +13,7 @@ using media::device_profile;
 
 constexpr std::uintptr_t lines_per_page = std::uintptr_t{1} << line_bits;
 
-// Caches are this machine's business: the device model is asked for what they miss.
+// Caches are modelled here: the device model handles only their misses.
 device_profile uncached(device_profile profile) {
   profile.cpu_cache_bytes = 0;
   return profile;
@@ -44,7 +44,7 @@ struct memory_hierarchy::memory {
 
   device_model device;
   device_model dram;
-  // Lines that leave the last level, in no order that a program knows.
+  // Lines evicted from the last level, in no order that a program knows.
   device_model::thread_state device_evictions;
   device_model::thread_state dram_evictions;
 };
@@ -227,7 +227,7 @@ line_number memory_hierarchy::number_of(std::uintptr_t line, bool persistent) {
   return frames_.frame(line / lines_per_page, persistent) + static_cast<line_number>(line % lines_per_page);
 }
 
-// The line comes into this core's caches, to be stored to or not.
+// Brings the line into this core's caches, for a store or not.
 memory_hierarchy::arrival memory_hierarchy::bring(unsigned core, std::uintptr_t line, bool persistent, bool write,
                                                   picoseconds now) {
   core_state& c = *cores_[core];
@@ -274,8 +274,8 @@ memory_hierarchy::arrival memory_hierarchy::bring(unsigned core, std::uintptr_t 
   return result;
 }
 
-// What leaves the core's second level for `number` goes to the last level, and what leaves that to memory. Returns when
-// memory has taken it.
+// A line evicted from the core's second level for `number` moves to the last level, and one evicted from that to
+// memory. Returns when memory has accepted it.
 picoseconds memory_hierarchy::make_room(unsigned core, line_number number, picoseconds now) {
   core_state& c = *cores_[core];
   line_number out = 0;

@@ -1,7 +1,7 @@
 // The memory of a simulated machine with many cores: caches, coherence, DRAM and a persistent memory device.
 //
-// Given times, it answers with times, and never looks at a clock. The same calls with the same times give the same
-// answers to the picosecond, on any machine and wherever the kernel put the memory (time/page_frames.hpp).
+// It is given times and returns times, and never reads a clock. The same calls with the same times return the same
+// results to the picosecond, on any machine and wherever the kernel placed the memory (time/page_frames.hpp).
 //
 //   core: first level (32 KiB), second level (1 MiB), loads and stores under way      time/first_level_cache.hpp
 //   all:  last level: what the profile's cpu_cache_bytes says beyond the second,      time/cache_tags.hpp
@@ -9,14 +9,14 @@
 //   line: who holds it, who may store to it, when it is free to move on               time/line_directory.hpp
 //   DRAM and device: media/device/model.hpp, without the cache that it would have of its own
 //
-// What follows from this, and is not put in: the price of hot locks and shared counters, of reading what was just
-// flushed, of metadata that shares a line with data.
+// Emergent, not built in: the price of hot locks and shared counters, of reading data that was just flushed, of
+// metadata that shares a line with data.
 //
-// Two waits at the same time are the longer one, never the sum. A load waits for its data, except that loads close to
-// each other are on their way together (core_costs). Stores go to a queue, and wait only when it is full.
+// Two waits at the same time count as the longer one, never the sum. A load waits for its data, but loads close to each
+// other overlap (core_costs). Stores enter a queue, and wait only when it is full.
 //
-// Not modelled: prefetchers of the hardware, branch prediction, the distance between cores, sets of the last level that
-// fill up unevenly.
+// Not modelled: hardware prefetchers, branch prediction, the distance between cores, sets of the last level that fill
+// up unevenly.
 #pragma once
 
 #include "checker/simulator/time/cache_tags.hpp"
@@ -35,9 +35,9 @@
 
 namespace pmlab::simulator {
 
-// Accesses are to come in the order of their times, except for private ones: only these may be ahead of other cores.
-// `now` is when an access begins; the answer is when the core goes on. Not thread-safe, and nothing allocates after
-// the constructor. `persistent` is looked at when a page is touched first.
+// REQUIRES: accesses are made in the order of their times, except for private ones: only these may be ahead of other
+// cores. `now` is when an access begins; the result is when the core continues. Not thread-safe, and nothing allocates
+// after the constructor. `persistent` is evaluated when a page is touched first.
 class memory_hierarchy {
  public:
   // At most core_set::most_cores. The size of caches and whether flushes empty them come from `device`. Both profiles
@@ -86,13 +86,13 @@ class memory_hierarchy {
   // Waits for this core's stores, flushes and non-temporal stores.
   [[nodiscard]] picoseconds fence(unsigned core, picoseconds now);
 
-  // A later load waits only for what is left.
+  // A later load waits only for the rest.
   [[nodiscard]] picoseconds prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                      picoseconds now);
 
-  // True if the core's own caches can answer, and no other core notices: its order among other cores' accesses does not
-  // matter to them. It may see a line longer than it would, so let no core run ahead with such accesses for long; a
-  // loop that waits for another core's store would never end.
+  // True if the core's own caches can serve it, and no other core is affected: its order among other cores' accesses
+  // does not matter to them. It may see a line longer than it would, so no core may run ahead with such accesses for
+  // long; a loop that waits for another core's store would never end.
   [[nodiscard]] bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, bool write) const noexcept {
     const std::uintptr_t line = address / media::cache_line_bytes;
     const std::uintptr_t last = (address + bytes - 1) / media::cache_line_bytes;
@@ -102,7 +102,7 @@ class memory_hierarchy {
 
   [[nodiscard]] unsigned cores() const noexcept { return static_cast<unsigned>(cores_.size()); }
 
-  // What the media of the device did so far.
+  // The media's work since the start.
   [[nodiscard]] media::device_model::media_work device_work() const noexcept;
 
  private:
@@ -155,7 +155,7 @@ class memory_hierarchy {
     media::device_model::thread_state dram;
   };
 
-  // How long a line takes to come, and from where.
+  // The latency and source of a line.
   struct arrival {
     picoseconds done;
     bool from_afar;  // not from this core's own caches

@@ -1,9 +1,9 @@
-// Names for memory that do not depend on where the kernel put it. Pages of persistent memory are numbered as they lie,
-// from the first that is touched: which DIMM has which is a property of a program. Those of DRAM, which come from all
-// over the process, in the order of their first touch.
+// Names for memory that do not depend on where the kernel placed it. Pages of persistent memory are numbered by their
+// address, from the first that is touched: the DIMM of a page is a property of the program. Those of DRAM, which are
+// all over the process, are numbered in the order of their first touch.
 //
-// Caches and devices look at addresses: which set, which DIMM, which granule. With the kernel's own addresses, figures
-// would change with every run that maps its memory elsewhere.
+// Caches and devices use addresses: to select set, DIMM and granule. With the kernel's own addresses, figures would
+// change with every run that maps its memory elsewhere.
 #pragma once
 
 #include "checker/simulator/machine/mapping.hpp"
@@ -27,7 +27,7 @@ inline constexpr line_number persistent_bit = line_number{1} << (line_bits + fra
 
 [[nodiscard]] constexpr bool is_persistent(line_number line) noexcept { return (line & persistent_bit) != 0; }
 
-// Not thread-safe, and never allocates: it is asked in the middle of anybody's memory allocator.
+// Not thread-safe, and never allocates: it is called in the middle of memory allocators.
 class page_frames {
  public:
   static constexpr line_number none = ~line_number{0};
@@ -38,8 +38,8 @@ class page_frames {
         huge_pages_of_frames_(2 * sizeof(std::uint32_t) << frame_bits),
         huge_table_(huge_entries * sizeof(entry)) {}
 
-  // The first line of the frame that stands for `page` (address / 4096), as of its first touch persistent or not.
-  // Throws pmlab::error when 16 GiB of one kind have been touched.
+  // The first line of the frame for `page` (address / 4096), at its first touch persistent or not. Throws pmlab::error
+  // when 16 GiB of one kind have been touched.
   [[nodiscard]] line_number frame(std::uintptr_t page, bool persistent) {
     entry& recent = recent_[page % recent_.size()];
     if (recent.page == page) return recent.line;
@@ -53,13 +53,13 @@ class page_frames {
     return found.line;
   }
 
-  // Where the simulated program sees a line: its address / 64.
+  // The address of a line in the simulated program, / 64.
   [[nodiscard]] std::uintptr_t virtual_line(line_number line) noexcept {
     return (page_of(line) << line_bits) + (line & ((1U << line_bits) - 1));
   }
 
-  // The 2 MB of the simulated program's addresses that a line lies in, numbered in the order of their first touch: what a
-  // CPU's translation buffer knows pages by.
+  // The 2 MB of the simulated program's addresses that a line lies in, numbered in the order of their first touch: a
+  // CPU's translation buffer identifies pages by it.
   [[nodiscard]] std::uint32_t huge_page(line_number line) noexcept { return huge_page_of(line); }
 
   // As `frame`; `none` if the page has not been touched.
@@ -83,7 +83,7 @@ class page_frames {
   // A program may touch a page here and there: more than 32 GiB have huge pages.
   static constexpr std::size_t huge_entries = std::size_t{1} << 20;
 
-  // Where `page` is, or is to be put, in a table of `entries` that is searched from `at` on.
+  // The place of `page`, or a free one for it, in a table of `entries` that is searched from `at` on.
   [[nodiscard]] static entry& place_in(const mapping& memory, std::size_t entries, std::uintptr_t page,
                                        std::size_t at) noexcept {
     auto* const table = reinterpret_cast<entry*>(memory.start());
@@ -105,7 +105,7 @@ class page_frames {
       if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
         return static_cast<std::uint32_t>(place);
     }
-    // Pages of a pool's library, or too far from the first, take what is free.
+    // Pages of a pool's library, or too far from the first, use any free frame.
     std::uint32_t& next = next_[persistent ? 1 : 0];
     while (next < frames && page_of((next << line_bits) | (persistent ? persistent_bit : 0)) != 0) ++next;
     if (next == frames) throw error("the simulated machine has no more memory", "use fewer keys");

@@ -1,8 +1,8 @@
-// What a publication costs: failure-atomic allocation, release and stores as libpmemobj makes them.
+// The cost of a publication: failure-atomic allocation, release and stores as libpmemobj makes them.
 //
-// The simulated medium publishes in one instant and its allocator keeps its books outside of the simulated memory. A
-// pool pays for both in flushes and fences. Those of pmemobj_xreserve + pmemobj_publish, traced at the calls of
-// libpmem (PMDK 1.12; tests/simulator/time_publication_test.cpp has the traces):
+// The simulated medium publishes atomically and its allocator keeps its data outside of the simulated memory. A pool
+// pays for both in flushes and fences. Those of pmemobj_xreserve + pmemobj_publish, traced at the calls of libpmem
+// (PMDK 1.12; tests/simulator/time_publication_test.cpp has the traces):
 //
 //   per allocated block    its header, one line, around the caches
 //   fence
@@ -48,7 +48,7 @@ inline constexpr picoseconds work_of_block = 200'000;
 }
 
 // A publication of `changes` by `core` that begins at `now`, from the first allocation to the end of the commit.
-// Returns when the core goes on.
+// Returns when the core continues.
 [[nodiscard]] inline picoseconds publish(memory_hierarchy& memory, unsigned core,
                                          std::span<const published_change> changes, picoseconds now) {
   using kind = published_change::kind;
@@ -63,7 +63,7 @@ inline constexpr picoseconds work_of_block = 200'000;
   const auto apply = [&](const published_change& c) {
     std::uintptr_t word = c.address;
     if (c.what != kind::store) {
-      // Bits are set in what is there.
+      // Bits are set in the existing bitmap.
       word = detail::bitmap_of_runs + c.address / detail::run_bytes * detail::run_bytes;
       now = memory.load(core, word, sizeof(std::uint64_t), true, now);
     }

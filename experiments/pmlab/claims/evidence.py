@@ -1,14 +1,9 @@
 """The measurements as judges see them: cases by name, and the figures of each with its repeats."""
 
-from dataclasses import dataclass
-
 from ..errors import Failure
+from .figure import Figure
 
 KNOWN_SCHEMA = 1
-
-# A single repeat on a real clock says nothing of its spread. It is taken to lie within this part of the figure: 10 %, about
-# as much as two runs of the same cell differ by on a machine that does nothing else.
-MARGIN_OF_ONE = 0.1
 
 
 class Missing(Exception):
@@ -16,25 +11,11 @@ class Missing(Exception):
 
 
 class NotApplicable(Exception):
-    """This memory or machine does not have what the case needs."""
+    """This memory or machine lacks a requirement of the case."""
 
 
 class Uncounted(Exception):
     """The case has no such figure: amplification is not counted on real memory."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number of a case. `low` and `high`: the least and the most of its repeats; equal to `value` where it repeats to
-    the digit. `repeats`: the figure of each repeat, of cases whose repeats were measured in turns with those of other
-    cases of the same `cell`; otherwise empty."""
-
-    value: float
-    low: float
-    high: float
-    n: int = 1
-    repeats: tuple[float, ...] = ()
-    cell: str | None = None
 
 
 def is_number(value):
@@ -59,6 +40,17 @@ def _unit(case, path):
     if path.endswith("gib_per_s"):
         return "GiB/s"
     return "ns" if "_ns" in path or "ns_" in path else ""
+
+
+def _repeats(case, path, value):
+    """The figure at `path` in each repeat."""
+    repeats = [_at(repeat, path) for repeat in case.get("repeats", ())]
+    if repeats and None not in repeats:
+        return repeats
+    # The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are taken
+    # to spread as much.
+    values = [one for one in case.get("values") or () if is_number(one)]
+    return [value / case["value"] * one for one in values] if len(values) > 1 and case["value"] else [value]
 
 
 class Evidence:
@@ -111,32 +103,14 @@ class Evidence:
         if value is None:
             raise Uncounted(f"{name} has no {path}")
         unit = _unit(case, path)
-        scale = case["scale"] if is_number(case.get("scale")) else 1
-        factor = 1 / scale if unit == "ns" else scale if unit == "GiB/s" else 1
-        value = value / scale if unit == "ns" else value * factor
+        scale = case["scale"] if is_number(case.get("scale")) and case["scale"] else 1
+
+        def of_device(number):
+            return number / scale if unit == "ns" else number * scale if unit == "GiB/s" else number
         if not unit or case.get("exact") or str(case.get("medium")).startswith("simulated:"):
-            return Figure(value, value, value, self._repeats_of(case))
-        return self._with_spread(case, path, value, factor)
-
-    @staticmethod
-    def _repeats_of(case):
-        return len(case.get("repeats") or case.get("values") or [None])
-
-    @staticmethod
-    def _with_spread(case, path, value, factor):
-        in_turns = [_at(repeat, path) for repeat in case.get("repeats", ())]
-        if len(in_turns) > 1 and None not in in_turns:
-            repeats = tuple(factor * r for r in in_turns)
-            return Figure(value, min(*repeats, value), max(*repeats, value), len(repeats), repeats, case.get("cell"))
-        # The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are
-        # taken to spread as much.
-        values = [v for v in case.get("values") or () if is_number(v)]
-        if len(values) > 1 and case["value"]:
-            part = value / case["value"]
-            return Figure(value, min(*(part * v for v in values), value), max(*(part * v for v in values), value),
-                          len(values))
-        margin = abs(value) * MARGIN_OF_ONE
-        return Figure(value, value - margin, value + margin)
+            return Figure.exact(of_device(value), len(case.get("repeats") or case.get("values") or [value]))
+        return Figure.of_repeats([of_device(one) for one in _repeats(case, path, value)], case.get("turns"),
+                                 of_device(value))
 
     def published(self, name, path="value"):
         """The published figure that belongs in the place of a measured one. Raises Missing where there is none."""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from .claim import Claim, Condition, text_of, text_of_range
-from .evidence import MARGIN_OF_ONE, Missing, NotApplicable, Uncounted
+from .evidence import Missing, NotApplicable, Uncounted
+from .figure import MARGIN_OF_ONE
 from .limits import Measured, keeps
 from .spread import measure
 

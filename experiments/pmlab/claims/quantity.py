@@ -31,7 +31,7 @@ def made_of(quantities, function):
                     lambda evidence, figure: function(*(q.of(evidence, figure) for q in quantities)))
 
 
-def _over(above, below):
+def over(above, below):
     """As floating point has it: a memory that answered nothing in a phase must not end the judging of the others."""
     if below != 0:
         return above / below
@@ -39,7 +39,7 @@ def _over(above, below):
 
 
 def ratio(above, below):
-    return made_of((above, below), _over)
+    return made_of((above, below), over)
 
 
 def times(factor, quantity):
@@ -56,14 +56,14 @@ def lowest(quantities):
 
 def percent_below(first, second):
     """By how many percent `first` is below `second`; negative: above it."""
-    return made_of((first, second), lambda a, b: 100 * (1 - _over(a, b)))
+    return made_of((first, second), lambda a, b: 100 * (1 - over(a, b)))
 
 
 def largest_difference(pairs):
     """By how many percent the two of a pair differ, of the pair that differs most: the larger over the smaller."""
     def difference(first, second):
-        value = _over(first, second)
-        return 100 * (max(value, _over(1, value)) - 1)
+        value = over(first, second)
+        return 100 * (max(value, over(1, value)) - 1)
     return highest(made_of(pair, difference) for pair in pairs)
 
 
@@ -80,7 +80,7 @@ def largest_size_near_lowest(sized, factor):
 def over_dram(given, dram):
     """Case `given` over case `dram`. Not applicable where both ran on the same memory."""
     def of(evidence, figure):
-        value = _over(figure(given, "value"), figure(dram, "value"))
+        value = over(figure(given, "value"), figure(dram, "value"))
         if evidence.memory_of(given) == evidence.memory_of(dram):
             raise NotApplicable(f"the memory is {evidence.memory_of(dram)} itself, and this is a comparison with it")
         return value

@@ -21,7 +21,7 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which says nothing about the device."""
+    """Without the path of a pool, which is not a property of the device."""
     medium = document["machine"].get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 
@@ -46,7 +46,8 @@ def _repeats_to_the_digit(document):
 
 def cases_of_bench(document, prefix, cell=None):
     """The cases of one document that `pmlab bench --json` wrote. Their names begin with `prefix`: the experiment with its
-    keys of the matrix. `cell`: the name of the run, whose indexes took turns. Raises KeyError, TypeError: it is none."""
+    keys of the matrix. `cell`: the name of the run. Its indexes took turns, phase by phase, with each number of threads. Raises
+    KeyError, TypeError: it is none."""
     by_place = defaultdict(list)
     most = defaultdict(int)
     for result in document["results"]:
@@ -57,7 +58,7 @@ def cases_of_bench(document, prefix, cell=None):
         case = _medians(results)
         repeats = [{**result, "value": result["throughput_ops_per_s"]} for result in results]
         case |= {"value": case["throughput_ops_per_s"], "unit": "ops/s", "skipped": None, "repeats": repeats,
-                 "cell": cell or prefix, "exact": _repeats_to_the_digit(document)}
+                 "turns": f"{cell or prefix}/threads={threads}", "exact": _repeats_to_the_digit(document)}
         cases.append(case | {"name": case_name(prefix, index, threads, phase)})
         if most[index, phase] == threads:
             cases.append(case | {"name": case_name(prefix, index, "most", phase)})

@@ -1,18 +1,88 @@
 """A chart and a table as the page shows them."""
 
+import csv
+import io
+import re
 from dataclasses import dataclass, field
+
+from . import svg
+from .style import foot
+
+COLUMNS = ("panel", "series", "x", "value", "lowest", "highest", "n", "unit", "invalid")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One bar or one marker, as it is drawn."""
+
+    x: str
+    series: str
+    value: float
+    low: float = None  # of the repeats
+    high: float = None
+    n: int = 1
+    unit: str = ""
+    invalid: bool = False
+    panel: str = ""
+
+    @property
+    def spread(self):
+        return self.low is not None and self.high is not None and self.low != self.high
+
+
+def _plain(value):
+    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 @dataclass
 class Chart:
-    name: str  # of its file
+    name: str  # of its files
     title: str
-    svg: str
-    sentence: str  # what it means, computed from the data
-    rows: list = field(default_factory=list)  # the figures behind it; the first row is the header
+    figure: object
+    sentence: str  # the finding, computed from the data
+    footer: str  # medium, profile, records, commit
+    points: list  # what is drawn
+    marks: str = "Bars"  # what stands for a figure
+    exact: bool = False  # the medium repeats to the digit
+    rows: list = field(default_factory=list)  # the figures behind it for a reader; the first row is the header
+    said: str = ""  # in the place of `meaning`
 
     def __post_init__(self):
-        self.name = self.name.replace("/", "-")
+        self.name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
+        foot(self.figure, self.footer)
+        self.drawing = svg.drawn(self.figure)
+
+    @property
+    def meaning(self):
+        """How many repeats, and what bars and whiskers are."""
+        if self.said:
+            return self.said
+        counts = sorted({p.n for p in self.points})
+        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+        if counts[-1] == 1:
+            text = f"{self.marks}: the one run (n = 1)"
+            return text + ("; virtual time and counts repeat to the digit." if self.exact else "; no spread is known.")
+        whiskers = "; whiskers: lowest and highest" if any(p.spread for p in self.points) else ""
+        return f"{self.marks}: median of {n} repeats{whiskers}."
+
+    @property
+    def caption(self):
+        text = f"{self.sentence} {self.meaning}"
+        if any(p.invalid for p in self.points):
+            text += " INVALID: the emulation did not hold there; the figure says nothing about the device."
+        return text
+
+    def csv_rows(self):
+        """The data behind it: one row for each thing drawn."""
+        return [[p.panel, p.series, p.x, *map(_plain, (p.value, *((p.low, p.high) if p.spread else (None, None)), p.n)), p.unit,
+                 "INVALID" if p.invalid else ""] for p in self.points]
+
+    def csv(self):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(self.csv_rows())
+        return text.getvalue()
 
 
 @dataclass

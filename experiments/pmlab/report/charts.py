@@ -1,234 +1,291 @@
-"""The charts. Each function makes one from measurements; none knows which suite they come from."""
+"""The charts that compare indexes. Each function makes one from measurements; none knows which experiment they are of."""
 
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from . import names, sentences, style
-from .chart import Chart
-from .provenance import footer
+from .chart import Chart, Point
+from .provenance import exact, footer
 
 PERCENTILES = (("p50", "50 %"), ("p90", "90 %"), ("p99", "99 %"), ("p99_9", "99.9 %"), ("p99_99", "99.99 %"),
                ("max", "max"))
 COUNTS = (("pm_lines_read", "lines read"), ("device_lines_read", "device lines read"),
           ("device_lines_written", "device lines written"), ("flushes", "flushes"), ("fences", "fences"))
+BAR_INCHES = 0.17
+CHART_INCHES = 0.95  # title, axis and footer
+INVALID = "INVALID"
+
+
+def threads_text(count):
+    return f"{count} thread{'s' if int(count) != 1 else ''}"
 
 
 def _label(m):
     return names.index_title(m.index) + (" (DRAM)" if m.medium == "dram" and names.is_peer(m.index) else "")
 
 
-def _horizontal_bars(axes, labels, series, colours):
-    """`series`: (name, values, ranges) drawn as one bar each per label, first series on top. None: no bar."""
-    height = 0.8 / len(series)
-    longest = max(v for _, values, ranges in series for v in [*values, *(high for _, high in ranges or [])] if v is not None)
-    for number, (name, values, ranges) in enumerate(series):
-        for row, value in enumerate(values):
-            if value is None:
-                continue
-            y = row + (number - (len(series) - 1) / 2) * height
-            axes.barh(y, value, height * 0.92, color=colours[row], edgecolor="white", alpha=style.SHADES[number % len(style.SHADES)],
-                      hatch=style.HATCHES[number % len(style.HATCHES)], label=name)
-            end = value
-            if ranges and ranges[row][0] != ranges[row][1]:
-                low, high = ranges[row]
-                axes.plot([low, high], [y, y], color=style.INK, linewidth=1)
-                end = max(value, high)
-            axes.text(end + longest * 0.015, y, names.number(value), va="center", fontsize=8)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.45, -0.55)
-    axes.set_xlim(0, longest * 1.16)
+def throughput_point(m, x, series, panel=""):
+    low, high = m.throughput_range
+    return Point(x, series, m.throughput / 1e6, low / 1e6, high / 1e6, m.n, "million/s", m.invalid, panel)
 
 
-def _series_key(axes, names_of_series):
-    """A key in grey: series differ by hatch and shade, rows by colour."""
-    if len(names_of_series) > 1:
-        style.key(axes, [Patch(facecolor="#777777", edgecolor="white", alpha=style.SHADES[i % len(style.SHADES)],
-                          hatch=style.HATCHES[i % len(style.HATCHES)], label=name)
-                    for i, name in enumerate(names_of_series)])
+def _text_at_bar(axes, y, end, gap, point):
+    axes.text(end + gap, y, INVALID if point.invalid else names.number(point.value), va="center", fontsize=7.5,
+              color=style.BAD if point.invalid else style.INK)
 
 
-def _finish_bars(figure, axes, title, quantity):
-    axes.set_xlabel(quantity)
-    axes.grid(axis="x")
+def draw_bars(axes, places, series, points, look_of, shade=None):
+    """Horizontal bars: a group for each place, a bar for each series, the first one on top. `look_of(place, series)`;
+    `shade(series)`: 0 to 1, how much of the colour."""
+    height, whiskers = 0.8 / len(series), [[], []]
+    longest = max([p.high if p.spread else p.value for p in points] or [1]) or 1
+    for p in points:
+        y = places.index(p.x) + (series.index(p.series) - (len(series) - 1) / 2) * height
+        look = look_of(p.x, p.series)
+        if p.invalid:
+            axes.barh(y, p.value, height * 0.9, color=style.PAPER, edgecolor=style.BAD, linewidth=0.8, linestyle="--")
+        else:
+            axes.barh(y, p.value, height * 0.9, color=look.colour, edgecolor=style.PAPER, linewidth=0.4,
+                      alpha=shade(p.series) if shade else look.shade)
+        if p.spread:
+            cap = height * 0.22
+            whiskers[0] += [p.low, p.low, None, p.low, p.high, None, p.high, p.high, None]
+            whiskers[1] += [y - cap, y + cap, None, y, y, None, y - cap, y + cap, None]
+        _text_at_bar(axes, y, p.high if p.spread else p.value, longest * 0.015, p)
+    if whiskers[0]:
+        axes.plot(*[[float("nan") if v is None else v for v in values] for values in whiskers], color=style.INK, linewidth=0.9)
+    axes.set_ylim(len(places) - 0.45, -0.55)
+    axes.set_xlim(0, longest * 1.24)
+    axes.locator_params(axis="x", nbins=4)
+    axes.grid(axis="x", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    style.title(figure, title)
 
 
-def throughput(run, phase, measurements):
-    """Bars of throughput: a row per index, a bar per number of threads."""
-    measurements = [m for m in measurements if m.throughput]
-    rows = list(dict.fromkeys(m.index for m in measurements))
+def bar_height(places, series):
+    return CHART_INCHES + places * max(0.24, series * BAR_INCHES)
+
+
+def shade_of(series):
+    return lambda name: style.SHADES[series.index(name) % len(style.SHADES)]
+
+
+def grey_key(series):
+    """A key in grey: series differ by shade, rows by colour."""
+    return [Patch(facecolor=style.LINE, alpha=style.SHADES[i % len(style.SHADES)], label=name) for i, name in enumerate(series)]
+
+
+def figures(points, head, text):
+    """The points as a table: a row for each place, a column for each panel and series."""
+    columns = list(dict.fromkeys((p.panel, p.series) for p in points))
+    found = {(p.x, p.panel, p.series): p for p in points}
+    rows = [[head, *(", ".join(filter(None, c)) for c in columns)]]
+    for x in dict.fromkeys(p.x for p in points):
+        cells = [found.get((x, *c)) for c in columns]
+        rows.append([x, *("–" if p is None else INVALID if p.invalid else text(p) for p in cells)])
+    return rows
+
+
+def with_range(text):
+    return lambda p: f"{text(p.value)} ({text(p.low)}–{text(p.high)})" if p.spread else text(p.value)
+
+
+def index_bars(run, name, title, measurements, phases, name_of_file=None, source=None):
+    """Throughput: a row for each index, a panel for each phase, a bar for each number of threads. `source`: its footer."""
+    measurements = [m for m in measurements if m.throughput and m.phase in phases]
+    labels = {m.index: _label(m) for m in measurements}
     threads = sorted({m.threads for m in measurements})
-    by_key = {(m.index, m.threads): m for m in measurements}
-
-    def column(value_of, count):
-        return [value_of(by_key[i, count]) if (i, count) in by_key else None for i in rows]
-
-    series = [(f"{count} thread{'s' if count != 1 else ''}", column(lambda m: m.throughput / 1e6, count),
-               [tuple(x / 1e6 for x in pair) if pair else (0, 0)
-                for pair in column(lambda m: m.throughput_range, count)]) for count in threads]
-    figure, axes = style.panel(0.95 + 0.24 * len(rows) * len(threads))
-    labels = [_label(next(m for m in measurements if m.index == i)) for i in rows]
-    _horizontal_bars(axes, labels, series, [style.colour_of(i, n) for n, i in enumerate(rows)])
-    _series_key(axes, [s[0] for s in series])
-    title = names.phase_title(phase)
-    if any(m.batch > 1 for m in measurements):
-        title += f", batches of {max(m.batch for m in measurements)}"
-    _finish_bars(figure, axes, title, "million operations per second")
-    table = [["index", "medium", "threads", "operations/s", "lowest", "highest", "p50 ns", "p99 ns"]]
-    for m in measurements:
-        low, high = m.throughput_range
-        table.append([names.index_title(m.index), names.short_medium(m.medium), m.threads, f"{m.throughput:,.0f}",
-                      f"{low:,.0f}", f"{high:,.0f}", names.number(m.latency("p50"), 4), names.number(m.latency("p99"), 4)])
-    return Chart(f"{run.name}-{phase}", title, style.svg_of(figure, footer(run, measurements)),
-                 sentences.throughput(phase, measurements), table)
+    series = [threads_text(t) for t in threads]
+    points = [throughput_point(m, labels[m.index], threads_text(m.threads), names.short_phase(m.phase)) for m in measurements]
+    looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
+    places = list(labels.values())
+    figure, axes = style.panels(bar_height(len(places), len(series)) * -(-len(phases) // 3) + 0.15, len(phases))
+    for number, (phase, one) in enumerate(zip(phases, axes)):
+        of_phase = [p for p in points if p.panel == names.short_phase(phase)]
+        draw_bars(one, places, series, of_phase, lambda x, _: looks[x], shade_of(series))
+        missing = [i for i, place in enumerate(places) if place not in {p.x for p in of_phase}]
+        for i in missing:
+            one.text(0, i, " –", va="center", fontsize=8, color=style.SOFT)
+        one.set_yticks(range(len(places)), places if number % 3 == 0 else [""] * len(places))
+        if len(phases) > 1:
+            one.set_title(names.short_phase(phase), fontsize=9, loc="left")
+        one.set_xlabel("million operations per second", fontsize=8)
+    style.head(figure, axes, title, grey_key(series) if len(series) > 1 else [])
+    return Chart(name_of_file or f"{run.name}-{name}", title, figure, sentences.fastest(points, measurements),
+                 source or footer(run, measurements), points, exact=exact(measurements),
+                 rows=figures(points, "index, million/s", with_range(names.number)))
 
 
-def scaling(run, phase, measurements):
-    """Lines of throughput over the number of threads, one per index."""
+def scaling(run, phase, measurements, name=None, title=None, top=None):
+    """Lines of throughput over the number of threads, one per index. `top` of the axis: two charts side by side share it."""
     threads = sorted({m.threads for m in measurements})
-    figure, axes = style.panel(3.1)
-    for n, index in enumerate(dict.fromkeys(m.index for m in measurements)):
+    figure, [axes] = style.panel(3.1)
+    indexes = list(dict.fromkeys(m.index for m in measurements))
+    looks, points = style.looks_of_indexes(indexes), []
+    for index in indexes:
         of_index = sorted((m for m in measurements if m.index == index), key=lambda m: m.threads)
-        axes.plot([threads.index(m.threads) for m in of_index], [m.throughput / 1e6 for m in of_index],
-                  color=style.colour_of(index, n), marker=style.MARKERS[n % len(style.MARKERS)], markersize=5,
-                  linewidth=1.6, label=_label(of_index[0]))
+        drawn = [throughput_point(m, str(m.threads), _label(m)) for m in of_index]
+        points += drawn
+        draw_line(axes, [threads.index(m.threads) for m in of_index], drawn, looks[index])
     axes.set_xticks(range(len(threads)), [str(t) for t in threads])
     axes.set_xlabel("threads")
     axes.set_ylabel("million operations/s")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, top)
     axes.grid(axis="y")
     style.key(axes, axes.get_legend_handles_labels()[0])
-    title = f"{names.phase_title(phase)}, {names.short_medium(run.medium)}"
+    title = title or f"{names.phase_title(phase)}, {names.short_medium(run.medium)}"
     style.title(figure, title)
-    table = [["index", *(f"{t} thread{'s' if t != 1 else ''}, operations/s" for t in threads)]]
-    for index in dict.fromkeys(m.index for m in measurements):
-        of_index = {m.threads: m for m in measurements if m.index == index}
-        table.append([names.index_title(index), *(f"{of_index[t].throughput:,.0f}" if t in of_index else "–" for t in threads)])
-    return Chart(f"{run.name}-{phase}-scaling", title, style.svg_of(figure, footer(run, measurements)),
-                 sentences.throughput(phase, measurements), table)
+    return Chart(name or f"{run.name}-{phase}-scaling", title, figure, sentences.throughput(phase, measurements),
+                 footer(run, measurements), points, "Markers", exact(measurements),
+                 figures(points, "threads, million/s", with_range(names.number)))
+
+
+def draw_line(axes, at, points, look):
+    """One line with its markers and whiskers; figures that are not valid are hollow and red."""
+    axes.plot(at, [p.value for p in points], color=look.colour, marker=look.marker, linestyle=look.dash, markersize=5,
+              linewidth=1.6, label=points[0].series)
+    for x, p in zip(at, points):
+        if p.spread:
+            axes.plot([x, x], [p.low, p.high], color=look.colour, linewidth=1)
+        if p.invalid:
+            axes.plot([x], [p.value], color=style.BAD, marker="x", markersize=9, linestyle="none")
+            axes.annotate(INVALID, (x, p.value), textcoords="offset points", xytext=(4, 5), fontsize=7, color=style.BAD)
 
 
 def latency(run, phase, measurements):
     """Lines of latency by percentile, one per index; the same number of threads."""
     measurements = [m for m in measurements if m.latency("p50")]
-    key_rows = -(-len(measurements) // style.key_columns([_label(m) for m in measurements]))
-    figure, axes = style.panel(3.1 + 0.16 * max(0, key_rows - 2))
+    labels = [_label(m) for m in measurements]
+    key_rows = -(-len(measurements) // style.key_columns(labels))
+    figure, [axes] = style.panel(3.1 + 0.16 * max(0, key_rows - 2))
     shown = [(key, label) for key, label in PERCENTILES if all(m.latency(key) for m in measurements)]
-    for n, m in enumerate(measurements):
-        axes.plot(range(len(shown)), [m.latency(key) for key, _ in shown], color=style.colour_of(m.index, n),
-                  marker=style.MARKERS[n % len(style.MARKERS)], markersize=5, linewidth=1.6, label=_label(m))
+    looks, points = style.looks_of_indexes([m.index for m in measurements]), []
+    for m, label in zip(measurements, labels):
+        drawn = [Point(text, label, m.latency(key), *m.latency_range(key), m.n, "ns", m.invalid) for key, text in shown]
+        points += drawn
+        draw_line(axes, range(len(shown)), drawn, looks[m.index])
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: names.duration(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(range(len(shown)), [label for _, label in shown])
     axes.set_xlabel("share of operations that take at most this long")
+    axes.set_ylabel("latency (log scale)")
     axes.grid(axis="y")
     style.key(axes, axes.get_legend_handles_labels()[0])
-    threads = measurements[0].threads
-    title = f"Latency: {names.phase_title(phase).lower()}, {threads} thread{'s' if threads != 1 else ''}"
+    title = f"Latency: {names.phase_title(phase).lower()}, {threads_text(measurements[0].threads)}"
     style.title(figure, title)
     percentile, label = next(((k, w) for k, w in (("p99_9", "99.9 %"), ("p99", "99 %")) if k in dict(shown)),
                              ("p50", "50 %"))
-    table = [["index", *(label for _, label in shown)]]
-    table += [[names.index_title(m.index), *(names.duration(m.latency(key)) for key, _ in shown)] for m in measurements]
-    return Chart(f"{run.name}-{phase}-latency", title, style.svg_of(figure, footer(run, measurements)),
-                 sentences.latency(phase, measurements, percentile, label), table)
+    return Chart(f"{run.name}-{phase}-latency", title, figure, sentences.latency(phase, measurements, percentile, label),
+                 footer(run, measurements), points, "Markers", exact(measurements),
+                 [list(row) for row in zip(*figures(points, "index", with_range(names.duration)))])
 
 
 def counts(run, phase, measurements):
-    """Bars of lines, flushes and fences per operation: a row per quantity, a bar per index."""
-    quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) is not None for m in measurements)]
-    figure, axes = style.panel(1.3 + 0.24 * len(quantities) * len(measurements))
-    height = 0.8 / len(measurements)
-    longest = max((m.per_operation(key) or 0) for m in measurements for key, _ in quantities) or 1
-    for n, m in enumerate(measurements):
-        for row, (key, _) in enumerate(quantities):
-            value = m.per_operation(key) or 0
-            y = row + (n - (len(measurements) - 1) / 2) * height
-            axes.barh(y, value, height * 0.92, color=style.colour_of(m.index, n), edgecolor="white",
-                      hatch=style.HATCHES[n % len(style.HATCHES)], label=_label(m) if row == 0 else None)
-            axes.text(value + longest * 0.015, y, names.number(value), va="center", fontsize=8)
-    axes.set_yticks(range(len(quantities)), [label for _, label in quantities])
-    axes.set_ylim(len(quantities) - 0.45, -0.55)
-    axes.set_xlim(0, longest * 1.16)
-    style.key(axes, axes.get_legend_handles_labels()[0])
+    """Bars of lines, flushes and fences per operation: a group per quantity, a bar per index."""
+    quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) for m in measurements)]
+    labels = {m.index: _label(m) for m in measurements}
+    looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
+    points = [Point(label, labels[m.index], m.per_operation(key) or 0, n=m.n, unit="per operation")
+              for m in measurements for key, label in quantities]
+    places, series = [label for _, label in quantities], list(labels.values())
+    figure, [axes] = style.panel(bar_height(len(places), len(series)) + 0.3)
+    draw_bars(axes, places, series, points, lambda _, s: looks[s])
+    axes.set_yticks(range(len(places)), places)
+    axes.set_xlabel("per operation (mean)")
+    style.key(axes, [Patch(facecolor=looks[s].colour, label=s) for s in series])
     title = f"Counted: {names.phase_title(phase).lower()}"
-    _finish_bars(figure, axes, title, "per operation (mean)")
-    table = [["index", *(label for _, label in quantities)]]
-    table += [[names.index_title(m.index), *(names.number(m.per_operation(key), 4) for key, _ in quantities)]
-              for m in measurements]
-    return Chart(f"{run.name}-{phase}-counts", title, style.svg_of(figure, footer(run, measurements)),
-                 sentences.counts(phase, measurements, quantities), table)
+    style.title(figure, title)
+    return Chart(f"{run.name}-{phase}-counts", title, figure, sentences.counts(phase, measurements, quantities),
+                 footer(run, measurements), points, exact=True,
+                 rows=[list(row) for row in zip(*figures(points, "index", lambda p: names.number(p.value, 4)))])
 
 
-def media(index, columns):
-    """One index on several media. `columns`: (label, run, {phase: measurement}), the reference first."""
-    phases = [p for p in columns[0][2] if all(p in c[2] for c in columns)]
-    figure, axes = style.panel(1.0 + 0.22 * len(phases) * len(columns))
-    series = [(label, [by_phase[p].throughput / 1e6 for p in phases], None) for label, _, by_phase in columns]
-    _horizontal_bars(axes, [names.phase_title(p) for p in phases], series, [style.colour_of(index)] * len(phases))
-    _series_key(axes, [s[0] for s in series])
-    title = f"{names.index_title(index)} on emulated devices"
-    _finish_bars(figure, axes, title, "million operations per second, 1 thread")
-    measurements = [m for _, _, by_phase in columns for m in by_phase.values()]
-    table = [["medium", *(f"{names.phase_title(p)}, operations/s" for p in phases)]]
-    table += [[label, *(f"{by_phase[p].throughput:,.0f}" for p in phases)] for label, _, by_phase in columns]
-    sentence = sentences.media(index, phases, [(label, {p: by_phase[p].throughput for p in phases})
-                                               for label, _, by_phase in columns])
-    return Chart(f"media-{index}", title, style.svg_of(figure, footer(columns[0][1], measurements)), sentence, table)
+def media(columns):
+    """All indexes on several media, one thread. `columns`: (label, run), the reference first."""
+    runs = [run for _, run in columns]
+    shared = [p for p in runs[0].phases() if p not in ("load", "reopen") and all(p in r.phases() for r in runs)]
+    labels = {m.index: _label(m) for m in runs[0].measurements}
+    looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
+    points, measurements = [], []
+    for label, run in columns:
+        for index in labels:
+            for phase in shared:
+                m = run.one(index=index, phase=phase, threads=1)
+                if m and m.throughput:
+                    measurements.append(m)
+                    points.append(throughput_point(m, labels[index], label, names.short_phase(phase)))
+    places, series = list(labels.values()), [label for label, _ in columns]
+    figure, axes = style.panels(bar_height(len(places), len(series)) * -(-len(shared) // 3), len(shared))
+    for number, (phase, one) in enumerate(zip(shared, axes)):
+        draw_bars(one, places, series, [p for p in points if p.panel == names.short_phase(phase)], lambda x, _: looks[x],
+                  shade_of(series))
+        one.set_yticks(range(len(places)), places if number % 3 == 0 else [""] * len(places))
+        one.set_title(names.short_phase(phase), fontsize=9, loc="left")
+        one.set_xlabel("million operations per second", fontsize=8)
+    style.head(figure, axes, "Emulated devices, 1 thread", grey_key(series))
+    return Chart("media", "Emulated devices, 1 thread", figure, sentences.media(points, series),
+                 footer(runs[0], measurements), points, rows=figures(points, "index, million/s", with_range(names.number)))
 
 
 def space(run, measurements):
     """Bytes per key, PM and DRAM stacked."""
     rows = [m for m in measurements if (m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) > 0]
-    figure, axes = style.panel(1.0 + 0.3 * len(rows))
+    figure, [axes] = style.panel(1.0 + 0.26 * len(rows))
+    looks = style.looks_of_indexes([m.index for m in rows])
     longest = max((m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) for m in rows)
+    points = []
     for y, m in enumerate(rows):
-        pm, dram = m.bytes_per_key("pm") or 0, m.bytes_per_key("dram") or 0
-        axes.barh(y, pm, 0.7, color=style.BLUE, edgecolor="white", label="in the pool" if y == 0 else None)
-        axes.barh(y, dram, 0.7, left=pm, color=style.ORANGE, edgecolor="white", hatch="////",
-                  label="in DRAM" if y == 0 else None)
-        axes.text(pm + dram + longest * 0.015, y, names.number(pm + dram), va="center", fontsize=8)
+        start = 0
+        for place, shade in (("pm", 1), ("dram", 0.4)):
+            value = m.bytes_per_key(place) or 0
+            axes.barh(y, value, 0.7, left=start, color=looks[m.index].colour, edgecolor=style.PAPER, alpha=shade)
+            points.append(Point(_label(m), "in the pool" if place == "pm" else "in DRAM", value, n=m.n, unit="bytes per entry"))
+            start += value
+        axes.text(start + longest * 0.015, y, names.number(start), va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), [_label(m) for m in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.14)
-    style.key(axes, axes.get_legend_handles_labels()[0])
-    _finish_bars(figure, axes, "Space", "bytes per entry (8-byte key, 8-byte value)")
-    table = [["index", "PM bytes/key", "DRAM bytes/key"]]
-    table += [[names.index_title(m.index), names.number(m.bytes_per_key("pm")), names.number(m.bytes_per_key("dram"))]
-              for m in rows]
-    return Chart(f"{run.name}-space", "Space", style.svg_of(figure, footer(run, rows)), sentences.space(rows), table)
+    axes.set_xlabel("bytes per entry (8-byte key, 8-byte value)")
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    style.key(axes, [Patch(facecolor=style.LINE, label="in the pool"),
+                     Patch(facecolor=style.LINE, alpha=0.4, label="in DRAM")])
+    style.title(figure, "Space")
+    return Chart(f"{run.name}-space", "Space", figure, sentences.space(rows), footer(run, rows), points, exact=True,
+                 rows=figures(points, "index, bytes per entry", lambda p: names.number(p.value)))
 
 
 def batch(run, pairs):
     """Finds one at a time against finds in batches. `pairs`: (single, batched) measurements."""
-    figure, axes = style.panel(1.0 + 0.5 * len(pairs))
-    series = [("one at a time", [a.throughput / 1e6 for a, _ in pairs], [tuple(x / 1e6 for x in a.throughput_range)
-                                                                         for a, _ in pairs]),
-              (f"batches of {pairs[0][1].batch}", [b.throughput / 1e6 for _, b in pairs],
-               [tuple(x / 1e6 for x in b.throughput_range) for _, b in pairs])]
-    _horizontal_bars(axes, [names.index_title(a.index) for a, _ in pairs], series,
-                     [style.colour_of(a.index, n) for n, (a, _) in enumerate(pairs)])
-    _series_key(axes, [s[0] for s in series])
-    _finish_bars(figure, axes, "find_batch", "million finds per second, 1 thread")
-    table = [["index", "one at a time, finds/s", "batched, finds/s"]]
-    table += [[names.index_title(a.index), f"{a.throughput:,.0f}", f"{b.throughput:,.0f}"] for a, b in pairs]
-    return Chart(f"{run.name}-batch", "find_batch", style.svg_of(figure, footer(run, [m for p in pairs for m in p])),
-                 sentences.batch(pairs), table)
+    series = ["one at a time", f"batches of {pairs[0][1].batch}"]
+    looks = {names.index_title(i): look for i, look in style.looks_of_indexes([a.index for a, _ in pairs]).items()}
+    points = [throughput_point(m, names.index_title(m.index), name) for pair in pairs for m, name in zip(pair, series)]
+    figure, [axes] = style.panel(bar_height(len(looks), 2))
+    draw_bars(axes, list(looks), series, points, lambda x, _: looks[x], shade_of(series))
+    axes.set_yticks(range(len(looks)), list(looks))
+    axes.set_xlabel("million finds per second, 1 thread")
+    style.key(axes, grey_key(series))
+    style.title(figure, "find_batch")
+    measured = [m for p in pairs for m in p]
+    return Chart(f"{run.name}-batch", "find_batch", figure, sentences.batch(pairs), footer(run, measured), points,
+                 exact=exact(measured), rows=figures(points, "index, million/s", with_range(names.number)))
 
 
 def reopen(run, measurements):
     """Time to close and open again, longest of the repeats."""
     measurements = list({m.index: m for m in sorted(measurements, key=lambda m: -m.threads)}.values())
-    figure, axes = style.panel(0.95 + 0.3 * len(measurements))
-    values = [m.latency("max") / 1e6 for m in measurements]
-    _horizontal_bars(axes, [_label(m) for m in measurements], [("reopen", values, None)],
-                     [style.colour_of(m.index, n) for n, m in enumerate(measurements)])
-    _finish_bars(figure, axes, "Close and open again", "milliseconds until the first operation may start")
+    looks = {_label(m): look for m, look in
+             zip(measurements, style.looks_of_indexes([m.index for m in measurements]).values())}
+    points = [Point(_label(m), "reopen", m.latency("max") / 1e6, n=m.n, unit="ms", invalid=m.invalid) for m in measurements]
+    figure, [axes] = style.panel(bar_height(len(points), 1))
+    draw_bars(axes, list(looks), ["reopen"], points, lambda x, _: looks[x])
+    axes.set_yticks(range(len(looks)), list(looks))
+    axes.set_xlabel("milliseconds until the first operation may start")
+    style.title(figure, "Close and open again")
     table = [["index", "entries", "milliseconds"]]
-    table += [[names.index_title(m.index), names.count(m.repeats[-1].get("entries") or run.records or 0),
-               names.number(v)] for m, v in zip(measurements, values)]
-    return Chart(f"{run.name}-reopen", "Close and open again", style.svg_of(figure, footer(run, measurements)),
-                 sentences.reopen(measurements), table)
+    table += [[p.x, names.count(m.repeats[-1].get("entries") or run.records or 0), names.number(p.value)]
+              for m, p in zip(measurements, points)]
+    return Chart(f"{run.name}-reopen", "Close and open again", figure, sentences.reopen(measurements),
+                 footer(run, measurements), points, exact=exact(measurements), rows=table)

@@ -5,7 +5,8 @@ from .chart import Link, Table
 from .sections import anchor_of
 
 NO_BREAK = "\u00a0"
-SIGNS = {"reproduced": "✓", "not reproduced": "✗"}
+SIGNS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?"}
+OF_MEMORY = "M"  # claims on the memory itself begin with it
 
 
 def _figure(value, unit):
@@ -15,13 +16,15 @@ def _figure(value, unit):
         return names.duration(value)
     if unit == "x":
         return names.times(value)
-    return f"{names.number(value)} {unit}"
+    return f"{names.number(value)}{NO_BREAK}{unit}"
 
 
 def _condition(condition):
     text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}, must be {condition['rule']}"
     if condition["holds"] is False:
         text += " – it is not"
+    elif condition["holds"] is None and condition["measured"] is not None:
+        text += " – undecided: its spread crosses the limit"
     if (known := condition["published"]) is not None:
         low, high = condition["at_least"], condition["at_most"]
         outside = (low is not None and known < low) or (high is not None and known > high)
@@ -58,12 +61,20 @@ def _number_of(claim):
 
 
 def _deciding(claim):
-    """The figure that a reader looks for first: of the condition that failed, or of the first one."""
+    """The condition that a reader looks for first: one that failed, or that is open, or the first one."""
     measured = [c for c in claim["conditions"] if c["measured"] is not None]
-    if not measured:
+    for holds in (False, None, True):
+        for condition in measured:
+            if condition["holds"] is holds:
+                return condition
+    return None
+
+
+def _deciding_text(claim):
+    condition = _deciding(claim)
+    if condition is None:
         return claim["reason"] or ""
-    worst = next((c for c in measured if c["holds"] is False), measured[0])
-    return f"{_figure(worst['measured'], worst['unit'])} ({worst['rule']})"
+    return f"{_figure(condition['measured'], condition['unit'])} ({condition['rule']})"
 
 
 def _flips(claims, media):
@@ -92,9 +103,44 @@ def overview(results):
     rows = [["claim", *media, "shown in"]]
     for claim_id, on in ordered.items():
         text = next(iter(on.values()))["claim"]
-        cells = [f"{_sign(on[m]['verdict'])}\n{_deciding(on[m])}" if m in on else "" for m in media]
+        cells = [f"{_sign(on[m]['verdict'])}\n{_deciding_text(on[m])}" if m in on else "" for m in media]
         experiment = feeding.get(claim_id)
         rows.append([f"{claim_id}: {text}", *cells,
                      Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
     sentence = " ".join(summary(v) for v in results.verdicts) + _flips(ordered, media)
     return Table(rows, "", sentence, prose=True)
+
+
+def _spread(condition):
+    low, high = condition.get("lowest"), condition.get("highest")
+    if low is None or high is None or low == high:
+        return ""
+    return f" ({_figure(low, condition['unit'])} to {_figure(high, condition['unit'])})"
+
+
+def verdict_lines(results, of_memory):
+    """The verdicts, one line for each claim and medium, with the quantity that decided: rows of a table. `of_memory`: of the
+    claims on the memory itself, or of the others."""
+    rows = [["claim", "verdict", "on", "quantity that decided"]]
+    for verdicts in results.verdicts:
+        for claim in verdicts.claims:
+            if (claim["id"][0] == OF_MEMORY) is not of_memory:
+                continue
+            c = _deciding(claim)
+            rows.append([f"{claim['id']}: {claim['claim']}", _sign(claim["verdict"]), verdicts.medium,
+                         f"{c['what']}: {_figure(c['measured'], c['unit'])}{_spread(c)}; must be {c['rule']}" if c
+                         else claim["reason"] or ""])
+    rows[1:] = sorted(rows[1:], key=lambda row: int(row[0][1:].split(":")[0]))
+    for above, row in reversed(list(zip(rows[1:], rows[2:]))):
+        if above[0] == row[0]:
+            row[0] = ""
+    return rows
+
+
+def counts(rows):
+    """"21 reproduced, 5 not reproduced", of rows of `verdict_lines`."""
+    found = {}
+    for row in rows[1:]:
+        verdict = row[1].split(NO_BREAK, 1)[1].replace(NO_BREAK, " ")
+        found[verdict] = found.get(verdict, 0) + 1
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(found.items(), key=lambda item: -item[1]))

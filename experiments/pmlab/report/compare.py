@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from . import names, provenance, style
-from .chart import Chart, Table
+from .chart import Chart, Point, Table
 from .results import BadResults
 from .sections import Section
 
@@ -42,7 +42,7 @@ def pairs_of(first, second):
             if m.phase not in NOT_SHOWN and other and m.throughput and other.throughput:
                 found.append(Pair(run, m, other))
     if not found:
-        raise BadResults(f"{first.folder} and {second.folder} have no measurement in common")
+        raise BadResults(f"{first.folder} and {second.folder} have no measurement in common", "give two runs of the same experiments")
     return found
 
 
@@ -57,10 +57,12 @@ def _chart(name, title, pairs, footer):
         by_index.setdefault(p.before.index, []).append(p.ratio)
     labels = [names.index_title(i) for i in by_index]
     means = [_mean(r) for r in by_index.values()]
-    figure, axes = style.panel(1.0 + 0.26 * len(labels))
+    figure, [axes] = style.panel(1.0 + 0.26 * len(labels))
+    points = []
     for y, ratios in enumerate(by_index.values()):
-        axes.plot([min(ratios), max(ratios)], [y, y], color="#777777", linewidth=1.2)
-        axes.plot([means[y]], [y], marker="o", color=style.BLUE if means[y] >= 1 else style.VERMILLION, markersize=7)
+        points.append(Point(labels[y], "second over first", means[y], min(ratios), max(ratios), unit="ratio"))
+        axes.plot([min(ratios), max(ratios)], [y, y], color=style.LINE, linewidth=1.2)
+        axes.plot([means[y]], [y], marker="o", color=style.BETTER if means[y] >= 1 else style.WORSE, markersize=7)
         axes.text(means[y], y - 0.2, names.times(means[y]), ha="center", va="bottom", fontsize=8)
     axes.axvline(1, color=style.INK, linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(labels)), labels)
@@ -74,7 +76,10 @@ def _chart(name, title, pairs, footer):
     rows = [["index", "phase", "threads", "first, operations/s", "second, operations/s", "ratio"]]
     rows += [[names.index_title(p.before.index), names.phase_title(p.before.phase), p.before.threads,
               f"{p.before.throughput:,.0f}", f"{p.after.throughput:,.0f}", names.times(p.ratio)] for p in pairs]
-    return Chart(f"compare-{name}", title, style.svg_of(figure, footer), sentence, rows)
+    repeats = sorted({m.n for p in pairs for m in (p.before, p.after)})
+    return Chart(f"compare-{name}", title, figure, sentence, footer, points, rows=rows, said=(
+        f"Dots: geometric mean of the ratios of all phases and threads; lines: lowest and highest; n = "
+        f"{' to '.join(map(str, dict.fromkeys((repeats[0], repeats[-1]))))} repeats of each figure."))
 
 
 def _changes(pairs):

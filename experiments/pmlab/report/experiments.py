@@ -4,17 +4,21 @@ there is a chart of its own."""
 import re
 from dataclasses import dataclass
 
-from . import names, provenance, style
-from .chart import Chart
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from . import charts, names, provenance, style
+from .chart import Chart, Point
 from .quantities import QUANTITIES
 
 NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
+MANY_CONTESTS = 4  # more than that are counted, not listed
 GROWING = ("threads", "records", "batch")  # axes that are counts
 
 
 @dataclass
-class Point:
+class Found:
     """A measurement, with everything that a chart may sort it by."""
 
     keys: dict  # threads, phase, index, medium, and the matrix
@@ -23,7 +27,7 @@ class Point:
     measurement: object
 
 
-def _points(runs, quantity):
+def _found(runs, quantity):
     for run in runs:
         for m in run.measurements:
             value = quantity.of(m)
@@ -32,11 +36,11 @@ def _points(runs, quantity):
             keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index}
             keys.setdefault("medium", names.device(m.medium))
             keys["medium"] = names.device(keys["medium"])
-            yield Point(keys, value, run, m)
+            yield Found(keys, value, run, m)
 
 
 def _different_parts(labels):
-    """cache(fast_fair,capacity=1%) among others of its kind: 1%. What all of them have says nothing."""
+    """cache(fast_fair,capacity=1%) among others of its kind: 1%. Common options are omitted."""
     split = {label: re.split(r"[(),]", label.rstrip(")")) for label in labels}
     complex_ones = [parts for parts in split.values() if len(parts) > 2]
     if len(complex_ones) < 2 or len({parts[0] for parts in complex_ones}) > 1:
@@ -60,7 +64,7 @@ def label_of(key, value, all_values):
         return f"{value} thread{'s' if value != '1' else ''}"
     if key in GROWING:
         return f"{value} records" if key == "records" else f"batches of {value}"
-    return value
+    return f"{key.replace('_', ' ')} {value}" if value in ("on", "off") else value
 
 
 def _distinct(points, key):
@@ -78,120 +82,172 @@ def _size(text):
     return float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]] if match else None
 
 
-def _grid(points, x, series):
-    """(places, series, {(series, place): value}); several measurements in one place: the first."""
-    places, lines = _ordered(_distinct(points, x)), _distinct(points, series)
-    values = {}
-    for p in points:
-        values.setdefault((p.keys.get(series, ""), p.keys.get(x, "")), p.value)
-    return places, lines, values
-
-
 def _axis_label(x, place, places):
     return place if x in GROWING else label_of(x, place, places)
 
 
-def _draw_lines(axes, places, lines, values, labels):
-    for n, line in enumerate(lines):
-        at = [i for i, p in enumerate(places) if (line, p) in values]
-        axes.plot(at, [values[line, places[i]] for i in at], color=style.SERIES_COLOURS[n % len(style.SERIES_COLOURS)],
-                  marker=style.MARKERS[n % len(style.MARKERS)], linestyle=style.DASHES[n % len(style.DASHES)], markersize=5,
-                  linewidth=1.6, label=labels[line])
+def _looks(key, values, labels):
+    """label -> Look: an index has its own colour, whatever the chart."""
+    if key == "index":
+        return {labels[i]: look for i, look in style.looks_of_indexes(values).items()}
+    return style.looks_of_series([labels[v] for v in values])
+
+
+def _draw_lines(axes, wanted, points, places, looks, log):
+    shown = [_axis_label(wanted["x"], p, places) for p in places]
+    for line, look in looks.items():
+        of_line = sorted((p for p in points if p.series == line), key=lambda p: shown.index(p.x))
+        if of_line:
+            charts.draw_line(axes, [shown.index(p.x) for p in of_line], of_line, look)
     axes.set_xlim(-0.3, len(places) - 0.7)
-
-
-def _draw_bars(axes, places, lines, values, labels):
-    width = 0.84 / len(lines)
-    for n, line in enumerate(lines):
-        at = [i for i, p in enumerate(places) if (line, p) in values]
-        axes.bar([i + (n - (len(lines) - 1) / 2) * width for i in at], [values[line, places[i]] for i in at], width * 0.94,
-                 color=style.SERIES_COLOURS[n % len(style.SERIES_COLOURS)], edgecolor="white",
-                 hatch=style.BAR_HATCHES[n % len(style.BAR_HATCHES)], label=labels[line])
-
-
-def _scale(axes, values, logarithmic):
-    if logarithmic:
-        axes.set_yscale("log")
-        axes.minorticks_off()
-    else:
-        axes.set_ylim(0, 1.08 * max(values) or 1)
-
-
-def _ticks(axes, x, places):
-    shown = [_axis_label(x, p, places) for p in places]
     long = sum(map(len, shown)) > 34
     axes.set_xticks(range(len(places)), shown, rotation=30 if long else 0, ha="right" if long else "center",
                     fontsize=8 if long else 9)
-
-
-def _ranking(quantity, place, lines, values, labels):
-    """"A with 3 ms; last: B with 9 ms, 3.00x apart", at one place."""
-    there = sorted(((values[line, place], line) for line in lines if (line, place) in values),
-                   key=lambda pair: pair[0], reverse=quantity.more_is_better)
-    best, worst = there[0], there[-1]
-    text = f"{labels[best[1]]} with {quantity.text(best[0])}"
-    if len(there) == 1:
-        return text
-    low, high = sorted((best[0], worst[0]))
-    text += f", last {labels[worst[1]]} with {quantity.text(worst[0])}"
-    return text + (f", {names.times(high / low)} apart" if low > 0 else "")
-
-
-def _sentence(quantity, x, places, lines, values, labels):
-    """Best and worst: of quantities that grow along the axis at its end, with the way there; of others at each place."""
-    shown = [p for p in places if any((line, p) in values for line in lines)]
-    if x not in GROWING:
-        parts = [f"{label_of(x, p, places)}: {_ranking(quantity, p, lines, values, labels)}" for p in shown]
-        return f"Best: {'; '.join(parts)}." if len(shown) > 1 else f"Best: {_ranking(quantity, shown[0], lines, values, labels)}."
-    first, last = shown[0], shown[-1]
-    text = f"Best with {label_of(x, last, places)}: {_ranking(quantity, last, lines, values, labels)}."
-    ways = [(line, values[line, last] / values[line, first]) for line in lines
-            if (line, last) in values and values.get((line, first))]
-    if first != last and ways:
-        parts = [f"{labels[line]} {names.times(ratio)}" for line, ratio in ways]
-        text += f" From {label_of(x, first, places)} to {label_of(x, last, places)}: {names.enumerate_words(parts)}."
-    return text
-
-
-def _table(quantity, x, places, lines, values, labels):
-    rows = [[x, *(labels[line] for line in lines)]]
-    for place in places:
-        rows.append([label_of(x, place, places),
-                     *(quantity.text(values[line, place]) if (line, place) in values else "–" for line in lines)])
-    return rows
-
-
-def _chart(experiment, wanted, quantity, points, panel):
-    x, series = wanted["x"], wanted["series"]
-    places, lines, values = _grid(points, x, series)
-    labels = {line: label_of(series, line, lines) for line in lines}
-    figure, axes = style.panel(3.1 + 0.16 * max(0, len(lines) - 3))
-    (_draw_lines if wanted["kind"] == "lines" else _draw_bars)(axes, places, lines, values, labels)
-    shown = list(values.values())
-    _scale(axes, shown, wanted["kind"] == "lines" and min(shown) > 0 and max(shown) / min(shown) >= LOGARITHMIC_FROM)
-    _ticks(axes, x, places)
-    axes.set_xlabel(x.replace("_", " "))
-    axes.set_ylabel(quantity.axis)
+    axes.set_xlabel(wanted["x"].replace("_", " "))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    style.key(axes, axes.get_legend_handles_labels()[0])
-    title = ", ".join(label_of(k, v, [v]) for k, v in panel) or quantity.axis
-    style.title(figure, title)
-    name = "-".join([experiment.name, wanted["y"], *(v for _, v in panel)])
-    return Chart(re.sub(r"[^A-Za-z0-9._-]+", "-", name), title,
-                 style.svg_of(figure, provenance.footer(points[0].run, [p.measurement for p in points])),
-                 _sentence(quantity, x, places, lines, values, labels), _table(quantity, x, places, lines, values, labels))
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: names.number(value)))
+        axes.minorticks_off()
+    else:
+        axes.set_ylim(0, 1.08 * max(p.high if p.spread else p.value for p in points) or 1)
+
+
+def _draw_bars(axes, wanted, points, places, looks, first):
+    """An index has its colour where it is a row, and where it is a bar of every row."""
+    shown, series = [_axis_label(wanted["x"], p, places) for p in places], list(looks)
+    if wanted["x"] == "index":
+        rows = dict(zip(shown, style.looks_of_indexes(places).values()))
+        charts.draw_bars(axes, shown, series, points, lambda x, _: style.Look(rows[x].colour, 0, ""), charts.shade_of(series))
+    else:
+        charts.draw_bars(axes, shown, series, points, lambda _, s: looks[s])
+    axes.set_yticks(range(len(shown)), shown if first else [""] * len(shown))
+
+
+def _key(wanted, looks, axes):
+    if wanted["kind"] == "lines":
+        return axes[0].get_legend_handles_labels()[0]
+    if wanted["x"] == "index":
+        return charts.grey_key(list(looks)) if len(looks) > 1 else []
+    return [Patch(facecolor=look.colour, edgecolor=style.PAPER, alpha=look.shade, label=s)
+            for s, look in looks.items()]
+
+
+def _contests(points, wanted):
+    """{where: {contender: value}}: indexes contend where the chart has them as rows or as series, otherwise the series do. Of
+    an axis that grows, its end alone."""
+    rows_contend = wanted["x"] == "index"
+    last = points[-1].x if wanted["x"] in GROWING else None
+    found = {}
+    for p in points:
+        if not p.invalid and last in (None, p.x):
+            contender, place = (p.x, p.series) if rows_contend else (p.series, p.x if last is None else "")
+            found.setdefault(names.lower_first(", ".join(filter(None, (p.panel, place)))), {})[contender] = p.value
+    return found
+
+
+def _leader(values, quantity):
+    """(who, how far the last one is behind as a ratio or None)."""
+    ranked = sorted(values.items(), key=lambda item: item[1], reverse=quantity.more_is_better)
+    low, high = sorted((ranked[0][1], ranked[-1][1]))
+    return ranked[0][0], high / low if low > 0 and len(ranked) > 1 else None
+
+
+def _sentence(quantity, wanted, points):
+    """Which contender is best where, and how far the last one is behind."""
+    contests = _contests(points, wanted)
+    if not contests:
+        return "No figure of this chart is valid."
+    wins = {}
+    for where, values in contests.items():
+        leader, ratio = _leader(values, quantity)
+        wins.setdefault(leader, []).append((where, ratio))
+    last = f"With {label_of(wanted['x'], points[-1].x, [])} " if wanted["x"] in GROWING else ""
+    if len(contests) > MANY_CONTESTS:
+        won = sorted(((len(w), leader) for leader, w in wins.items()), key=lambda pair: -pair[0])
+        (where, ratio), leader = max(((w, leader) for leader, won_by in wins.items() for w in won_by if w[1]),
+                                     key=lambda pair: pair[0][1])
+        text = names.enumerate_words(f"{name} is best in {count}" for count, name in won)
+        return f"{last}{text} of {len(contests)} comparisons; the last one is furthest behind {leader} in {where}: {names.times(ratio)}."
+    parts = []
+    for leader, won_by in wins.items():
+        places = [where + (f" ({names.times(ratio)} the last)" if where and ratio else "") for where, ratio in won_by]
+        alone = f" ({names.times(won_by[0][1])} the last)" if not places[0] and won_by[0][1] else ""
+        parts.append(f"{leader} is best{alone}{' in ' if places[0] else ''}{names.enumerate_words(places)}")
+    return f"{last}{names.enumerate_words(parts)}."
+
+
+def _points_of(found, wanted, quantity, places, labels, panel):
+    """What one panel shows; several measurements in one place: the first."""
+    points = {}
+    for f in found:
+        at = f.keys.get(wanted["series"], ""), f.keys.get(wanted["x"], "")
+        if at not in points:
+            low, high = quantity.range_of(f.measurement)
+            points[at] = Point(_axis_label(wanted["x"], at[1], places), labels[at[0]], f.value, low, high, f.measurement.n,
+                               quantity.axis, f.measurement.invalid, panel)
+    return points
+
+
+def _panel_title(panel):
+    return ", ".join(label_of(k, v, [v]) for k, v in panel)
+
+
+def _chart(experiment, wanted, quantity, panels):
+    """One figure, with a panel for each combination that the experiment's file asks for."""
+    everything = [f for found in panels.values() for f in found]
+    x, series = wanted["x"], wanted["series"]
+    places, lines = _ordered(_distinct(everything, x)), _distinct(everything, series)
+    labels = {line: label_of(series, line, lines) for line in lines}
+    looks = _looks(series, lines, labels)
+    is_lines = wanted["kind"] == "lines"
+    rows = -(-len(panels) // 3)
+    key_rows = -(-len(lines) // style.key_columns(list(labels.values()), style.width_of(len(panels))))
+    height = (2.7 if is_lines else charts.bar_height(len(places), len(lines))) * rows + 0.16 * (key_rows if len(lines) > 1 else 0)
+    figure, axes = style.panels(height, len(panels))
+    drawn = []
+    for number, ((panel, found), one) in enumerate(zip(panels.items(), axes)):
+        points = _points_of(found, wanted, quantity, places, labels, _panel_title(panel) if len(panels) > 1 else "")
+        values = [p.value for p in points.values()]
+        log = is_lines and min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+        if is_lines:
+            _draw_lines(one, wanted, points.values(), places, looks, log)
+            one.set_ylabel(quantity.axis + (" (log scale)" if log else ""))
+        else:
+            _draw_bars(one, wanted, list(points.values()), places, looks, number % 3 == 0)
+            one.set_xlabel(quantity.axis)
+        if len(panels) > 1:
+            one.set_title(_panel_title(panel), fontsize=9, loc="left")
+        drawn += points.values()
+    only = _panel_title(next(iter(panels))) if len(panels) == 1 else ""
+    style.head(figure, axes, f"{experiment.title}{f': {only}' if only else ''}",
+               _key(wanted, looks, axes) if len(lines) > 1 else [], key_rows)
+    order = [_axis_label(x, p, places) for p in places]
+    measurements = [f.measurement for f in everything]
+    records = list(dict.fromkeys(names.count(f.run.records) for f in everything if f.run.records))
+    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure, title=experiment.title, sentence=_sentence(quantity, wanted, sorted(drawn, key=lambda p: order.index(p.x))),
+                 footer=provenance.footer(everything[0].run, measurements,
+                                          f"{records[0]} to {records[-1]}" if len(records) > 1 else None),
+                 points=drawn, marks="Markers" if is_lines else "Bars", exact=provenance.exact(measurements),
+                 rows=charts.figures(drawn, x.replace("_", " "), charts.with_range(quantity.text)))
 
 
 def charts_of(experiment, runs):
-    """Those that the experiment's file asks for, of these runs."""
+    """Those that the experiment's file asks for, of these runs. Figures of a real clock and of a virtual one are not in one
+    chart: their repeats mean something else."""
     found = []
     for wanted in experiment.charts:
         if wanted["kind"] == "standard":
             continue
         quantity = QUANTITIES[wanted["y"]]
-        panels = {}
-        for point in _points(runs, quantity):
+        clocks = {}
+        for point in _found(runs, quantity):
+            panels = clocks.setdefault(provenance.exact([point.measurement]), {})
             panels.setdefault(tuple((k, point.keys.get(k, "")) for k in wanted["panels"]), []).append(point)
-        found += [_chart(experiment, wanted, quantity, points, panel) for panel, points in panels.items()]
+        for exact, panels in clocks.items():
+            chart = _chart(experiment, wanted, quantity, panels)
+            if len(clocks) > 1 and not exact:
+                chart.name += "-real-time"
+            found.append(chart)
     return found

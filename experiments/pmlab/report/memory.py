@@ -51,7 +51,8 @@ class Memory:
 
     @property
     def footer(self):
-        return f"{provenance.medium_line([self.medium])}\n{provenance.machine_line(self.machine)}"
+        return (f"{provenance.medium_line([self.medium])} · {provenance.profile_line([self.medium])}\n"
+                f"{provenance.commit_line(self.machine)} · {provenance.machine_line(self.machine)}")
 
 
 @dataclass

@@ -60,6 +60,11 @@ def phase_title(phase):
     return PHASES.get(base, base) + (f" (time {number} in this run)" if number else "")
 
 
+def short_phase(phase):
+    """Without what a workload is made of: YCSB A."""
+    return phase_title(phase).split(":")[0]
+
+
 def _parts_of(phase):
     match = re.match(r"^(.*\w)-(\d+)$", phase)
     return (match[1], match[2]) if match else (phase, None)
@@ -70,7 +75,7 @@ def noun(phase):
 
 
 def short_medium(medium):
-    """The medium without the name of a pool's own file, which says nothing: pmem:/dev/shm."""
+    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm."""
     match = re.match(r"^(.*?(?:^|:|@))(/[^/@]*(?:/[^/@]+)?)(/.*)$", medium)
     return match[1] + match[2] if match else medium
 
@@ -124,7 +129,9 @@ def duration(nanoseconds):
 
 
 def times(ratio):
-    """A ratio for a reader: 21x, 3.4x, 0.82x."""
+    """A ratio for a reader: 21x, 3.4x, 0.82x, 0.0015x."""
+    if 0 < ratio < 0.1:
+        return f"{number(ratio, 2)}x"
     if ratio >= 100:
         return f"{ratio:.0f}x"
     return f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
@@ -133,3 +140,8 @@ def times(ratio):
 def enumerate_words(words):
     words = list(words)
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def lower_first(text):
+    """For the middle of a sentence; a name in capitals stays one."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

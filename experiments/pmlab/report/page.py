@@ -1,37 +1,53 @@
-"""The page: one HTML file that needs nothing else, no script, readable on a desk, on a phone and on paper."""
+"""The page: one HTML file that needs nothing else, no script, readable on a desk, on a phone, on paper and in the dark."""
 
-import base64
+import re
 from html import escape
 
-from . import claims, names, provenance, targets
+from . import charts, claims, front, names, provenance, svg, targets
 from .chart import Link
 
 CSS = """
-:root { --ink: #1a1a1a; --soft: #4d4d4d; --line: #d5d5d5; --accent: #0b4f7d; }
+:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #4d4d4d; --line: #d5d5d5; --accent: #0b4f7d; --paper: #fff;
+        --bad: #b00020; --good: #1d6b3a; --card: #f4f5f6; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e8e8; --soft: #b4b4b4; --line: #3d3d40; --accent: #7cc0f0; --paper: #161618; --bad: #ff6b7f;
+          --good: #6fd39a; --card: #202024; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 84rem; padding: 1.25rem; color: var(--ink); background: #fff;
+body { margin: 0 auto; max-width: 84rem; padding: 1.25rem; color: var(--ink); background: var(--paper);
        font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.4rem 0 .4rem; padding-top: .8rem; border-top: 2px solid var(--ink); }
+a { color: var(--accent); }
+h1 { font-size: 1.5rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.2rem; margin: 1.8rem 0 .4rem; padding-top: .6rem; border-top: 2px solid var(--ink); }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-p, li { max-width: 46rem; }
+p, li { max-width: 52rem; }
 .soft { color: var(--soft); }
-.bad { border: 2px solid #b00020; padding: .6rem .9rem; font-weight: 600; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1.4rem 1.8rem; }
-figure { margin: 0; break-inside: avoid; }
-figure img { width: 100%; max-width: 30rem; height: auto; display: block; }
-figcaption { font-size: .92rem; margin-top: .3rem; }
+.thesis { font-size: 1.12rem; margin: .5rem 0 .8rem; }
+.bad { border: 2px solid var(--bad); padding: .6rem .9rem; font-weight: 600; }
+.warn { border-left: 4px solid var(--bad); padding: .3rem .9rem; background: var(--card); }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1.2rem 1.8rem; }
+figure { margin: 0; min-width: 0; break-inside: avoid; }
+figure.broad { grid-column: 1 / -1; }
+.drawing { overflow-x: auto; }
+.drawing svg { display: block; width: 100%; height: auto; }
+figcaption { font-size: .9rem; margin-top: .3rem; max-width: 46rem; }
+.take { font-size: .85rem; margin: .15rem 0 0; }
 details { font-size: .85rem; margin-top: .25rem; }
 summary { cursor: pointer; color: var(--accent); }
+details.experiment { font-size: 1rem; border-top: 1px solid var(--line); margin: 0; padding: .45rem 0; }
+details.experiment > summary h2 { display: inline; border: 0; padding: 0; margin: 0; font-size: 1.05rem; color: var(--ink); }
+nav ul { columns: 17rem; padding-left: 1.1rem; margin: .3rem 0; font-size: .9rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .4rem 0; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.figure { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.verdicts { font-size: .82rem; } .verdicts td { padding: .12rem .8rem .12rem 0; }
+.v-yes { color: var(--good); } .v-no, .invalid { color: var(--bad); } .invalid { font-weight: 700; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .4rem 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 code { font-size: .85em; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
   body { padding: .75rem; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .4rem; }
+  h1, h2, h3, p, li, figcaption { overflow-wrap: anywhere; }
   .stack thead { display: none; } .stack tr { display: block; border-bottom: 1px solid var(--line); padding: .35rem 0; }
   .stack td { display: inline; border: 0; padding: 0 .9rem 0 0; white-space: normal; }
   .stack td:first-child { display: block; font-weight: 600; }
@@ -41,15 +57,26 @@ code { font-size: .85em; overflow-wrap: anywhere; }
 .all { font-size: 1rem; }
 .titled { margin-top: 1rem; break-inside: avoid; }
 .titled p { margin: 0; }
-@media print { body { font-size: 10pt; padding: 0; max-width: none; } details { display: none; }
+@media print { body { font-size: 10pt; padding: 0; max-width: none; } nav, .take { display: none; }
+  details.experiment::details-content { content-visibility: visible; height: auto; }
   .charts { grid-template-columns: 1fr 1fr; } h2 { break-after: avoid; } }
 """
+DRAWINGS = "/* drawings */"  # where their rules go
+BROAD_POINTS = 300  # a drawing wider than that takes the page's whole width, and is scrolled on a phone
+LEAST, MOST = 1.15, 1.6  # CSS pixels for a point: letters of 9 to 13 pixels
 
 
 def _lines(cell):
     if isinstance(cell, Link):
         return f'<a href="{escape(cell.target)}">{escape(cell.text)}</a>'
-    return escape(str(cell)).replace("\n", "<br>")
+    text = escape(str(cell)).replace("\n", "<br>")
+    if text == charts.INVALID:
+        return f"<span class=invalid>{text}</span>"
+    for sign, css in (("✓", "v-yes"), ("✗", "v-no")):
+        if text.startswith(sign):
+            verdict, *rest = text.split("<br>", 1)
+            return "<br>".join([f"<span class={css}>{verdict}</span>", *rest])
+    return text
 
 
 def _table(rows, css="", prose=False):
@@ -72,11 +99,35 @@ def _titled_table(table):
     return f"<div class=titled>{title}{sentence}{_table(table.rows, 'stack' if table.prose else '', table.prose)}</div>"
 
 
-def _figure(chart):
-    data = base64.b64encode(chart.svg.encode()).decode()
-    return (f'<figure id="{escape(chart.name)}"><img alt="{escape(chart.title)}. {escape(chart.sentence)}" '
-            f'src="data:image/svg+xml;base64,{data}"><figcaption>{escape(chart.sentence)}</figcaption>'
-            f"<details><summary>Figures</summary>{_table(chart.rows)}</details></figure>")
+def _take(files):
+    """Links to the chart as files: for a paper, or to draw it another way."""
+    links = ", ".join(f'<a href="{escape(target)}">{kind}</a>' for kind, target in files)
+    return f"<p class=take>Take it: {links}</p>" if files else ""
+
+
+class Drawings:
+    """How the charts of one page are shown. `files_of`: of a chart, the files that hold it, (kind, path from the page).
+    `figures`: each with a table of its figures, and each claim with all that decided; otherwise they are in files only."""
+
+    def __init__(self, files_of, figures=True):
+        self.shared = svg.Shared()
+        self.figures = figures
+        self._files_of = files_of
+
+    def _drawing(self, chart):
+        width = chart.drawing.width
+        sizes = f"max-width:{width * MOST:.0f}px" + (f";min-width:{width * LEAST:.0f}px" if width > BROAD_POINTS else "")
+        head = f'<svg style="{sizes}" role=img aria-label="{escape(chart.title)}"'
+        return re.sub(r'<svg [^>]*?( viewBox="[^"]*")[^>]*>', rf"{head}\1>", self.shared.on_page(chart.drawing), count=1)
+
+    def _one(self, chart):
+        figures = f"<details><summary>Figures</summary>{_table(chart.rows)}</details>" if self.figures else ""
+        broad = " class=broad" if chart.drawing.width > BROAD_POINTS else ""
+        return (f'<figure id="{escape(chart.name)}"{broad}><div class=drawing>{self._drawing(chart)}</div>'
+                f"<figcaption>{escape(chart.caption)}</figcaption>{_take(self._files_of(chart))}{figures}</figure>")
+
+    def all(self, found):
+        return f'<div class=charts>{"".join(map(self._one, found))}</div>' if found else ""
 
 
 def _definitions(pairs):
@@ -101,30 +152,22 @@ def headline_rows(results):
             rows.append([target.what, target.limit_text, "–", "–", "not measured in this run"])
             continue
         records = names.count(finding.records) if finding.records else "?"
-        verdict = "met" if target.met(finding) else "not met"
+        verdict = target.verdict(finding)
         if target.depends_on_size and finding.records != targets.TARGET_RECORDS:
             verdict += " at this size"
-        rows.append([target.what, target.limit_text, finding.text, records, verdict])
+        text = f"{finding.text} ({finding.spread})" if verdict.startswith("undecided") else finding.text
+        rows.append([target.what, target.limit_text, text, records, verdict])
     return rows
 
 
 def _verdict(results):
     verdicts = [row[-1] for row in headline_rows(results)[1:]]
-    measured = [v for v in verdicts if v.startswith(("met", "not met"))]
+    measured = [v for v in verdicts if v.startswith(("met", "not met", "undecided"))]
     met = sum(v.startswith("met") for v in measured)
     text = f"{met} of the {len(measured)} targets that this run measures are met"
     if any(v.endswith("at this size") for v in measured):
-        text += "; they are stated for 10 M records, and this run has fewer or more where the verdict says so"
+        text += "; they are stated for 10 M records, and this run has fewer or more if the verdict has that note"
     return f"<p><strong>{text}.</strong></p>"
-
-
-def _answers(results):
-    wrong, checked = results.wrong_answers()
-    if wrong:
-        return f'<p class=bad>{wrong:,} wrong answers in {checked:,} checked operations.</p>'
-    if checked:
-        return f"<p>Every answer of the runs with --verify was checked: {checked:,} operations, none wrong.</p>"
-    return "<p>No run of this set checked its answers (--verify).</p>"
 
 
 def _media_notes(results):
@@ -172,67 +215,135 @@ def _raw(links):
     return f"<details><summary>Raw data: {len(links)} file{'s' if len(links) != 1 else ''}</summary><p>{items}</p></details>"
 
 
-def _section(section):
-    anchor = f' id="{escape(section.anchor)}"' if section.anchor else ""
-    return [f"<h2{anchor}>{escape(section.title)}</h2>", f"<p>{escape(section.text)}</p>" if section.text else "",
-            _definitions(section.facts) if section.facts else "", _raw(section.links),
-            '<div class=charts>' + "".join(map(_figure, section.charts)) + "</div>", *map(_titled_table, section.tables)]
+def _section(section, drawings):
+    return [f"<p>{escape(section.text)}</p>" if section.text else "", _definitions(section.facts) if section.facts else "",
+            _raw(section.links), drawings.all(section.charts), *map(_titled_table, section.tables)]
 
 
-def _claims(results):
+def _folded(title, anchor, parts):
+    """A part of the page that is closed until it is wanted. The anchor is inside: a link to it opens it."""
+    return (f'<details class=experiment><summary><h2>{escape(title)}</h2></summary><div id="{escape(anchor)}">'
+            f'{"".join(parts)}</div></details>')
+
+
+def _anchor(section):
+    return section.anchor or "section-" + re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
+
+
+def _contents(found):
+    items = "".join(f'<li><a href="#{escape(anchor)}">{escape(title)}</a></li>' for title, anchor, _ in found)
+    return f"<nav id=contents><h2>Contents</h2><ul>{items}</ul></nav>"
+
+
+def _thesis(first_screen, drawings):
+    if first_screen.thesis is None:
+        return []
+    return [f"<p class=thesis><strong>{escape(first_screen.thesis.sentence)}</strong></p>",
+            drawings.all(first_screen.thesis.charts),
+            f"<p class=soft>[Han21] {escape(front.HAN21)}</p>"]
+
+
+def _ranking(first_screen, drawings):
+    chart = first_screen.ranking
+    return ["<h2 id=ranking>Ranking</h2>", drawings.all([chart])] if chart else []
+
+
+def _verdicts(results):
+    """In a line each; those on the memory itself are many, and folded."""
+    if not results.verdicts:
+        return []
+    parts = ["<h2 id=verdicts>Verdicts</h2>"]
+    of_indexes, of_memory = (claims.verdict_lines(results, which) for which in (False, True))
+    if len(of_indexes) > 1:
+        parts += [f"<p>On indexes: {escape(claims.counts(of_indexes))}.</p>", _table(of_indexes, "stack verdicts", True)]
+    if len(of_memory) > 1:
+        parts += [f"<details class=all><summary>On the memory itself: {escape(claims.counts(of_memory))}</summary>"
+                  f'{_table(of_memory, "stack verdicts", True)}</details>']
+    return parts
+
+
+def _ran(results):
+    machine = results.machine
+    minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds else ""
+    repeats = [m.n for run in results.runs for m in run.measurements if m.phase not in ("load", "reopen")]
+    text, wrong = front.answers(results) if results.runs else ("", False)
+    warning = front.load_warnings(results)
+    invalid = sum(m.invalid for run in results.runs for m in run.measurements)
+    parts = ["<h2 id=ran>Answers, and what ran where</h2>"]
+    if text:
+        parts.append(f"<p class=bad>{text}</p>" if wrong else f"<p>{text}</p>")
+    for failed in results.failed:
+        parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
+                     f'{escape(failed.get("message") or "")}</p>')
+    if warning:
+        parts.append(f"<p class=warn>{escape(warning)}</p>")
+    if invalid:
+        parts.append(f"<p class=warn>{invalid} figures are marked INVALID: this machine could not keep up with the device that "
+                     "it emulated.</p>")
+    parts.append(_definitions([
+        ("Machine", provenance.machine_line(machine)), *front.where(results), ("Started", results.started), ("Took", minutes),
+        ("Repeats", f"n = {min(repeats)} to {max(repeats)}" if repeats else ""), ("Commit", machine.get("commit")),
+        ("Compiler", machine.get("compiler"))]))
+    return parts
+
+
+def _claims(results, in_full):
+    """`in_full`: with every figure that decided. Where that is not on the page, it is in the claims table beside it."""
     overview = claims.overview(results)
     if overview is None:
         return []
     details = "".join(_titled_table(claims.scorecard(v)) for v in results.verdicts)
-    return ["<h2 id=claims>What is claimed, and what was measured</h2>",
-            "<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must. What was "
-            "published of the first Optane generation decides nothing. On a medium that is not Optane, “not reproduced” "
-            "means that it is different.</p>", _titled_table(overview),
-            f"<details class=all><summary>Every figure that decided</summary>{details}</details>"]
+    deciding = f"<details class=all><summary>Every figure that decided</summary>{details}</details>" if in_full else (
+        '<p>Every figure that decided: <a href="claims.csv">claims.csv</a>.</p>')
+    return ["<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must, and undecided if "
+            "the spread of one crosses its limit. Published figures of the first Optane generation decide nothing. On a medium "
+            "that is not Optane, “not reproduced” means that it is different.</p>", _titled_table(overview),
+            deciding]
+
+
+def _targets(results):
+    return [_verdict(results),
+            "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that a slow "
+            "moment of the machine falls on all alike. Absolute figures differ between machines, ratios much less.</p>",
+            _table(headline_rows(results), "stack")]
+
+
+def _how(results):
+    machine = _definitions((k, _flat(v)) for k, v in results.machine.items())
+    return [_runs_table(results), _left_out(results), "<h3>Machine in full</h3>", machine]
+
+
+def _with_style(parts, drawings):
+    """The page, with the colours and rules that its drawings use."""
+    text = "\n".join(part for part in parts if part)
+    return text.replace(DRAWINGS, drawings.shared.rules(), 1).replace("<body>", f"<body>{drawings.shared.definitions()}", 1) + "\n"
 
 
 def comparison(first, second, sections):
     """The HTML text of two result sets side by side."""
-    title = f"{first.folder.name} and {second.folder.name}"
-    return "\n".join([*_head(title, "Two result sets, by what was measured in both."),
-                      *(part for section in sections for part in _section(section)), "</body></html>\n"])
+    drawings = Drawings(lambda _: [])
+    parts = _head(f"{first.folder.name} and {second.folder.name}", "Two result sets, by what was measured in both.")
+    for section in sections:
+        parts += [f"<h2>{escape(section.title)}</h2>", *_section(section, drawings)]
+    return _with_style([*parts, "</body></html>"], drawings)
 
 
 def _head(title, about):
     return ["<!doctype html><html lang=en><head><meta charset=utf-8>",
             '<meta name=viewport content="width=device-width, initial-scale=1">',
-            f"<title>pmlab: {escape(title)}</title><style>{CSS}</style></head><body>", f"<h1>pmlab: {escape(title)}</h1>",
-            f"<p class=soft>{escape(about)}</p>"]
+            f"<title>pmlab: {escape(title)}</title><style>{CSS}{DRAWINGS}</style></head><body>",
+            f"<h1>pmlab: {escape(title)}</h1>", f"<p class=soft>{escape(about)}</p>"]
 
 
-def page(results, sections):
-    """The HTML text of the report."""
-    machine = results.machine
-    minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds else ""
-    parts = [
-        *_head(results.title, results.about),
-        _definitions([("Machine", provenance.machine_line(machine)),
-                      ("Media", provenance.medium_line(results.media)),
-                      ("Started", results.started), ("Took", minutes), ("Commit", machine.get("commit")),
-                      ("Compiler", machine.get("compiler")), ("Runs", len(results.listed))]),
-    ]
-    for failed in results.failed:
-        parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
-                     f'{escape(failed.get("message", ""))}</p>')
-    if results.runs:
-        parts.append(_answers(results))
-    parts += _claims(results)
+def page(results, sections, first_screen, drawings):
+    """The HTML text of the report. `first_screen`: its charts (front.first_screen)."""
+    folded = [(section.title, _anchor(section), _section(section, drawings)) for section in sections]
+    if results.verdicts:
+        folded.append(("What is claimed, and what was measured", "claims", _claims(results, drawings.figures)))
     if any(map(targets.plain, results.runs)):
-        parts += [
-            "<h2>Headline figures</h2>", _verdict(results),
-            "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that "
-            "a change of the machine's mood falls on all alike. Absolute figures move from machine to machine, ratios "
-            "much less.</p>",
-            _table(headline_rows(results), "stack"),
-        ]
-    parts += ["<h2>What the media are</h2>", _media_notes(results), _peers(results), _remarks(results)]
-    for section in sections:
-        parts += _section(section)
-    parts += ["<h2>How it was run</h2>", _runs_table(results), _left_out(results), "<h3>Machine in full</h3>",
-              _definitions((k, _flat(v)) for k, v in machine.items()), "</body></html>\n"]
-    return "\n".join(parts)
+        folded.append(("Headline figures", "headline", _targets(results)))
+    folded += [("What the media are", "media", [_media_notes(results), _peers(results), _remarks(results)]),
+               ("How it was run", "how", _how(results))]
+    parts = [*_head(results.title, results.about), *_thesis(first_screen, drawings), *_ranking(first_screen, drawings),
+             *_verdicts(results), *_ran(results), _contents(folded), *(_folded(*part) for part in folded), "</body></html>"]
+    return _with_style(parts, drawings)

@@ -37,16 +37,14 @@ def _latency_by_size(memory, number, side, verb):
 
 
 def _reaches(places):
-    """For each line: where it comes near its highest first, and what is left of that at the end."""
+    """The line with the highest bandwidth and where it comes near that first; the line that loses most towards the end."""
     def sentence(drawn):
-        parts = []
-        for one in drawn:
-            best = max(one.measured)
-            first = next(p for p, v in zip(places, one.values) if v is not None and v >= NEAR_HIGHEST * best)
-            _, (largest, end) = one.ends(places)
-            parts.append(f"{one.label}: {names.number(best)} GiB/s, nearly reached at {first}; "
-                         f"{names.number(100 * end / best, 3)} % of it at {largest}")
-        return f"Highest bandwidth, {'; '.join(parts)}."
+        best = max(drawn, key=lambda one: max(one.measured))
+        first = next(p for p, v in zip(places, best.values) if v is not None and v >= NEAR_HIGHEST * max(best.measured))
+        kept = {one.label: one.ends(places)[1][1] / max(one.measured) for one in drawn}
+        least = min(kept, key=kept.get)
+        return (f"Highest: {best.label} with {names.number(max(best.measured))} GiB/s, nearly reached at {first}. At "
+                f"{best.ends(places)[1][0]}, {least} keeps {names.number(100 * kept[least], 3)} % of its highest, the least.")
     return sentence
 
 

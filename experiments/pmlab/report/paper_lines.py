@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from . import names, style
-from .chart import Chart
+from .chart import Chart, Point
 
 LONGEST_OF_THREE = 12  # letters of a label, for three beside each other in a key
 HEADROOM = 0.1  # above the highest marker, of the height
@@ -39,16 +39,20 @@ def with_published(drawn, memory, cases):
     return Line(drawn.label, drawn.values, [memory.published(c) if c else None for c in cases])
 
 
-def _draw(axes, lines):
-    for n, drawn in enumerate(lines):
-        colour, marker = style.SERIES_COLOURS[n % len(style.SERIES_COLOURS)], style.MARKERS[n % len(style.MARKERS)]
-        places = [i for i, v in enumerate(drawn.values) if v is not None]
-        axes.plot(places, [drawn.values[i] for i in places], color=colour, marker=marker, markersize=5, linewidth=1.6,
-                  label=drawn.label)
+def _draw(axes, lines, places, unit):
+    """Lines, and published figures as hollow markers beside them; returns what was drawn."""
+    points = []
+    for drawn, look in zip(lines, style.looks_of_series([one.label for one in lines]).values()):
+        at = [i for i, v in enumerate(drawn.values) if v is not None]
+        axes.plot(at, [drawn.values[i] for i in at], color=look.colour, marker=look.marker, linestyle=look.dash, markersize=5,
+                  linewidth=1.6, label=drawn.label)
+        points += [Point(places[i], drawn.label, drawn.values[i], unit=unit) for i in at]
         hollow = [i for i, v in enumerate(drawn.published) if v is not None]
         if hollow:
-            axes.plot(hollow, [drawn.published[i] for i in hollow], color=colour, marker=marker, markersize=8.5,
+            axes.plot(hollow, [drawn.published[i] for i in hollow], color=look.colour, marker=look.marker, markersize=8.5,
                       markerfacecolor="none", markeredgewidth=1.3, linestyle="none")
+            points += [Point(places[i], f"published: {drawn.label}", drawn.published[i], unit=unit) for i in hollow]
+    return points
 
 
 def _quantity_axis(axes, lines, unit, logarithmic):
@@ -59,8 +63,8 @@ def _quantity_axis(axes, lines, unit, logarithmic):
         axes.set_ylim(0, (1 + HEADROOM) * max(v for one in lines for v in [*one.values, *one.published] if v is not None))
     if unit == "ns":
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: names.duration(value) if value else "0"))
-    else:
-        axes.set_ylabel(unit)
+    name = "time" if unit == "ns" else unit
+    axes.set_ylabel(f"{name} (log scale)" if logarithmic else name)
 
 
 def _rows(places, lines, unit):
@@ -76,13 +80,13 @@ def _rows(places, lines, unit):
 
 
 def chart(memory, name, title, places, lines, *, axis, unit, logarithmic=False, sentence):
-    """A chart of `lines` over `places`; A line needs two measured places; None where no line has
+    """A chart of `lines` over `places`; a line needs two measured places; None where no line has
     them. `sentence`: of the lines that were."""
     lines = [drawn for drawn in lines if len(drawn.measured) > 1]
     if not lines:
         return None
-    figure, axes = style.panel(3.3)
-    _draw(axes, lines)
+    figure, [axes] = style.panel(3.3)
+    points = _draw(axes, lines, places, unit)
     axes.set_xticks(range(len(places)), places)
     axes.set_xlim(-0.3, len(places) - 0.7)
     axes.set_xlabel(axis)
@@ -90,9 +94,9 @@ def chart(memory, name, title, places, lines, *, axis, unit, logarithmic=False, 
     _quantity_axis(axes, lines, unit, logarithmic)
     handles = axes.get_legend_handles_labels()[0]
     if any(v is not None for drawn in lines for v in drawn.published):
-        handles.append(Line2D([], [], color="#555555", marker="o", markersize=8.5, markerfacecolor="none",
+        handles.append(Line2D([], [], color=style.SOFT, marker="o", markersize=8.5, markerfacecolor="none",
                               markeredgewidth=1.3, linestyle="none", label="published"))
     style.key(axes, handles, 3 if max(len(drawn.label) for drawn in lines) <= LONGEST_OF_THREE else 2)
     style.title(figure, title)
-    return Chart(f"{memory.name}-{name}", title, style.svg_of(figure, memory.footer), sentence(lines),
-                 _rows(places, lines, unit))
+    return Chart(f"{memory.name}-{name}", title, figure, sentence(lines), memory.footer, points, "Markers",
+                 memory.medium.startswith("simulated"), _rows(places, lines, unit))

@@ -1,11 +1,13 @@
 """Where figures come from, in words: the line on every chart and the notes about media."""
 
+import re
+
 from . import names
 
 NOTES = {
     "emulated": "Emulated: the bytes are in DRAM (or in the pool named after @); the extra time that the device model "
-                "gives a read, a flush or a fence is waited for by the clock. Nobody can emulate a specific device "
-                "exactly in software: read these figures as the direction and rough size of an effect.",
+                "gives a read, a flush or a fence is waited for by the clock. Software cannot emulate a specific "
+                "device exactly: read these figures as the direction and rough size of an effect.",
     "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in virtual "
                  "time. The figures repeat to the digit; what they rest on is in docs/device-profiles.md. Read them as "
                  "how an index scales and what it waits for, not as a device's absolute figures.",
@@ -51,6 +53,25 @@ def machine_line(machine):
     return cpu(machine) + (f", {many} core{'s' if many != 1 else ''}" if many else "")
 
 
-def footer(run, measurements):
-    records = f" · {names.count(run.records)} records" if run.records else ""
-    return f"{medium_line(m.medium for m in measurements)}{records}\n{machine_line(run.machine)}"
+def exact(measurements):
+    """Whether the media of all of them repeat to the digit."""
+    return all(set(kinds_of(m.medium)) & {"simulated", "counted"} for m in measurements)
+
+
+def profile_line(media):
+    """The device profiles that media such as simulated:aep stand on."""
+    found = [re.search(r"(?:simulated|emulated):([^@:]+)", m) for m in media]
+    named = list(dict.fromkeys(f[1] for f in found if f))
+    return f"profile {', '.join(named)}" if named else "no device profile"
+
+
+def commit_line(machine):
+    return f"commit {machine.get('commit') or 'unknown'}"
+
+
+def footer(run, measurements, records=None):
+    """Medium, profile and records; commit and machine."""
+    media = list(dict.fromkeys(m.medium for m in measurements))
+    records = records or (names.count(run.records) if run.records else None)
+    return (f"{medium_line(media)} · {profile_line(media)}{f' · {records} records' if records else ''}\n"
+            f"{commit_line(run.machine)} · {machine_line(run.machine)}")

@@ -13,6 +13,11 @@ class Quantity:
     text: Callable  # number -> text
     more_is_better: bool = False
 
+    def range_of(self, measurement):
+        """Lowest and highest of the repeats."""
+        values = [v for v in map(self.of, measurement.alone()) if v is not None]
+        return (min(values), max(values)) if values else (None, None)
+
 
 def _duration(path):
     return lambda m: m.latency(path)

@@ -3,16 +3,21 @@ and manifest.json of `pmlab run`."""
 
 import json
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..errors import FAILURE, Failure
 from . import memory
 
 SCHEMA = 1
+PUBLISHED = "results.csv"  # what a folder has instead of raw/ that was published
 
 
-class BadResults(Exception):
-    """Results that cannot be reported; the message names the file and what is wrong."""
+class BadResults(Failure):
+    """Results that cannot be reported; the message names the file, what is wrong, and what helps."""
+
+    def __init__(self, problem, remedy="run it again, or take it out of raw/"):
+        super().__init__(problem, remedy, FAILURE)
 
 
 @dataclass
@@ -39,6 +44,24 @@ class Measurement:
     @property
     def throughput_range(self):
         values = [r["throughput_ops_per_s"] for r in self.repeats if r.get("throughput_ops_per_s") is not None]
+        return (min(values), max(values)) if values else (None, None)
+
+    @property
+    def n(self):
+        """How many repeats it was measured in."""
+        return len(self.repeats)
+
+    @property
+    def invalid(self):
+        """Whether the emulation did not hold in any repeat: the figure says nothing about the device."""
+        return any(r.get("invalid") or r.get("valid") is False for r in self.repeats)
+
+    def alone(self):
+        """A measurement for each repeat."""
+        return [replace(self, repeats=[r]) for r in self.repeats]
+
+    def latency_range(self, percentile):
+        values = [v for v in (m.latency(percentile) for m in self.alone()) if v is not None]
         return (min(values), max(values)) if values else (None, None)
 
     def latency(self, percentile):
@@ -78,7 +101,7 @@ class Run:
     command: str
     machine: dict
     options: dict
-    remarks: list  # what the program said about its own figures
+    remarks: list  # the program's warnings about its figures
     skipped: list  # {index, threads, phase, reason}
     measurements: list
     experiment: str = ""
@@ -136,6 +159,9 @@ class ResultSet:
     memories: list = field(default_factory=list)  # of the microbenchmark
     verdicts: list = field(default_factory=list)  # of the claims
     experiments: list = field(default_factory=list)
+    scale: str = ""
+    load: float = None  # of the machine before the run
+    disturbed: dict = field(default_factory=dict)  # cell -> CPUs that other programs used beside it
 
     @property
     def listed(self):
@@ -170,7 +196,8 @@ def _read(path):
     except (OSError, ValueError) as problem:
         raise BadResults(f"{path}: not readable as JSON: {problem}") from problem
     if document.get("schema") != SCHEMA:
-        raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}")
+        raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}",
+                         "use a pmlab of the version that wrote it")
     return document
 
 
@@ -197,7 +224,7 @@ def _experiments_of(manifest):
 
 
 def _described(manifest):
-    """name -> what the manifest says of that run, in the order of the experiments."""
+    """name -> the manifest's entry of that run, in the order of the experiments."""
     order = [e["name"] for e in manifest.get("experiments", [])]
     titles = {e["name"]: e["title"] for e in manifest.get("experiments", [])}
     runs = sorted(manifest.get("runs", []),
@@ -233,7 +260,12 @@ def load(folder):
     for path in sorted((folder / "claims").glob("*.json")):
         verdicts.append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
     if not runs and not memories and not verdicts:
-        raise BadResults(f"{folder}: holds no results below raw/; `pmlab run --out FOLDER` writes them")
+        if (folder / PUBLISHED).is_file():
+            raise BadResults(f"{folder} is published: it holds page and figures, and no raw/ to make them from",
+                             "unpack the raw files of the release into it, or run `pmlab run` again")
+        raise BadResults(f"{folder}: holds no results below raw/", "`pmlab run --out FOLDER` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts, _experiments_of(manifest))
+                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts, _experiments_of(manifest),
+                     manifest.get("scale", ""), manifest.get("load"),
+                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None})

@@ -35,22 +35,29 @@ def _verified_section(runs):
     return section
 
 
-def _throughput_section(run, shown):
-    """`shown`: (index, records) whose loading and space are on the page already; extended here."""
+def _operations(run):
+    """The phases of single operations, and those of whole workloads, that the run measured."""
+    phases = [p for p in run.phases() if p not in ("load", "reopen")
+              and any(m.throughput for m in run.find(phase=p))]
+    workloads = [p for p in phases if p.startswith("ycsb") or p == "trace"]
+    return [p for p in phases if p not in workloads], workloads
+
+
+def _throughput_section(run):
     section = Section(run.about or run.name, "")
-    news = [i for i in run.indexes() if (i, run.records) not in shown]
-    shown.update((i, run.records) for i in run.indexes())
-    for phase in run.phases():
-        measurements = [m for m in run.find(phase=phase) if m.throughput]
-        if measurements and phase != "reopen" and (news or phase != "load"):
-            section.charts.append(charts.throughput(run, phase, measurements))
+    single, workloads = _operations(run)
+    for name, title, phases in (("operations", "Single operations", single), ("workloads", "Workloads", workloads)):
+        if phases:
+            if any(m.batch > 1 for m in run.measurements):
+                title += f", batches of {max(m.batch for m in run.measurements)}"
+            section.charts.append(charts.index_bars(run, name, title, run.measurements, phases))
     for phase in ("read", "insert"):
         measurements = [m for m in run.find(phase=phase, threads=1) if m.latency("p50")]
         if measurements:
             section.charts.append(charts.latency(run, phase, measurements))
     loaded = [m for m in run.find(phase="load", threads=min(m.threads for m in run.measurements))
               if m.bytes_per_key("pm") or m.bytes_per_key("dram")]
-    if loaded and news:
+    if loaded:
         section.charts.append(charts.space(run, loaded))
     reopened = [m for m in run.find(phase="reopen") if m.latency("max")]
     if reopened:
@@ -73,14 +80,9 @@ def _emulated_section(runs):
     section = Section("Emulated devices", "The same run on one device profile after the other. The reference is the "
                       "profile dram, emulated too, so that what is compared is the device and not the emulator.")
     ordered = sorted(runs, key=lambda r: 0 if "emulated:dram" in r.medium else 1)
-    for index in ordered[0].indexes():
-        columns = []
-        for run in ordered:
-            by_phase = {m.phase: m for m in run.find(index=index, threads=1) if m.throughput and m.phase != "reopen"}
-            if by_phase:
-                columns.append((names.short_medium(run.medium).removeprefix("emulated:"), run, by_phase))
-        if len(columns) > 1:
-            section.charts.append(charts.media(index, columns))
+    columns = [(names.short_medium(run.medium).removeprefix("emulated:"), run) for run in ordered]
+    section.charts.append(charts.media(columns) if len(columns) > 1 else charts.index_bars(
+        ordered[0], "operations", f"On {ordered[0].medium}", ordered[0].measurements, _operations(ordered[0])[0]))
     rows = [["medium", "access tested before the run", "target ns", "reached ns", "error %"]]
     for run in ordered:
         for test in (run.machine.get("emulation") or {}).get("calibration", []):
@@ -99,7 +101,8 @@ def _simulated_section(runs):
             if not measurements or phase in ("load", "reopen"):
                 continue
             many = len({m.threads for m in measurements}) > 1
-            section.charts.append((charts.scaling if many else charts.throughput)(run, phase, measurements))
+            section.charts.append(charts.scaling(run, phase, measurements) if many else charts.index_bars(
+                run, phase, names.phase_title(phase), measurements, [phase]))
     return section
 
 
@@ -139,8 +142,7 @@ def _of_runs(runs, memories):
     # Runs that are there only for the batches to be compared with.
     partners = [single_run for _, single_run, _, _ in pairs if set(single_run.phases()) <= {"load", "read"}]
     elsewhere = [*verified, *counted, *emulated, *simulated, *batched, *partners]
-    shown = set()
-    found = [_throughput_section(r, shown) for r in runs if r not in elsewhere]
+    found = [_throughput_section(r) for r in runs if r not in elsewhere]
     found.append(_batch_section(pairs))
     if counted:
         found.append(_counted_section(counted))
@@ -157,7 +159,7 @@ def _standard_sections(runs):
     """The charts that every comparison of indexes gets."""
     counted = [r for r in runs if r.medium.startswith("counted")]
     emulated = [r for r in runs if r.medium.startswith("emulated")]
-    found = [_throughput_section(r, set()) for r in runs if r not in [*counted, *emulated]]
+    found = [_throughput_section(r) for r in runs if r not in [*counted, *emulated]]
     if counted:
         found.append(_counted_section(counted))
     if emulated:
@@ -196,7 +198,7 @@ def _experiment_section(experiment, runs, memories):
 
 
 def _place_of(experiment):
-    """The paper's figures first, by their numbers; then its text; then what goes beyond it."""
+    """The paper's figures first, by their numbers; then its text; then experiments beyond it."""
     shows = experiment.shows
     if shows.startswith("figure"):
         return 0, int("".join(c for c in shows.split()[1] if c.isdigit())), experiment.name

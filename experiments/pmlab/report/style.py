@@ -1,83 +1,173 @@
-"""One look for all charts: readable when small, in print, and without colour vision; the same JSON, the same picture."""
+"""One look for all charts: readable when small, in print, on a dark screen and without colour vision; the same JSON, the
+same picture."""
 
-import io
+import re
+from dataclasses import dataclass
 
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (the backend must be chosen first)
+from matplotlib.figure import Figure  # noqa: E402  (the backend must be chosen first)
 
-# Okabe and Ito's palette: distinguishable with every common form of colour blindness.
-BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#222222"
+INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#ffffff"
 
-INDEX_COLOURS = {"cceh": BLUE, "level_hashing": ORANGE, "fast_fair": VERMILLION,
-                 "fp_tree": BLACK, "skip_list": SKY, "skip_list_pm": SKY, "tbb_hash": GREEN, "std_map": GREEN, "pmdk_hash": PURPLE,
-                 "pmdk_skiplist": PURPLE, "pmdk_radix": ORANGE}
-SPARE_COLOURS = (SKY, BLACK, ORANGE, GREEN)
-SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY)
+# One colour for each index, wherever it is drawn; variants of one (a cache in front of it, strings as keys) share it and
+# differ by shade and dash. Okabe and Ito's palette for pmlab's own, distinguishable with every common form of colour
+# blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK).
+INDEX_COLOURS = {
+    "cceh": "#0072b2", "level_hashing": "#e69f00", "fast_fair": "#d55e00", "fp_tree": "#009e73", "skip_list": "#cc79a7",
+    "skip_list_pm": "#56b4e9", "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76",
+    "std_map": "#95a0ab", "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45",
+    "null_index": "#c4c4c4"}
+# Series that are no indexes: sizes, numbers of threads, distributions.
+SERIES_COLOURS = ("#2f4b7c", "#c8553d", "#3b8f8a", "#a05195", "#7a7a3a", "#4f4f4f", "#8fa8d6")
+BETTER, WORSE, BAD = "#1b6ca8", "#c2410c", "#b00020"
+
+# The same on a dark screen: as far from black as the others are from white.
+DARK = {
+    INK: "#e8e8e8", SOFT: "#b4b4b4", LINE: "#8c8c8c", GRID: "#3a3a3a", PAPER: "#161618",
+    "#0072b2": "#4aa8e0", "#e69f00": "#f0b030", "#d55e00": "#f07b2e", "#009e73": "#2cc596", "#cc79a7": "#de9abf",
+    "#56b4e9": "#8accf2", "#999933": "#c4c455", "#882255": "#d6609a", "#5f6b76": "#8b98a5", "#95a0ab": "#b9c3cd",
+    "#8a6d3b": "#b8935a", "#b59a6a": "#d6c096", "#6b5a45": "#9a8468", "#c4c4c4": "#6a6a6a",
+    "#2f4b7c": "#86a6e0", "#c8553d": "#e8836d", "#3b8f8a": "#63c2bc", "#a05195": "#cf86c5", "#7a7a3a": "#b5b568",
+    "#4f4f4f": "#c0c0c0", "#8fa8d6": "#5f7fb8", BETTER: "#5aa9e0", WORSE: "#f0824a", BAD: "#ff6b7f"}
+
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Series of one colour differ by shade and hatch.
-SHADES = (1, 0.6, 0.4, 0.25)
-# No dots: each is drawn by eight curves, in every picture that has some.
-BAR_HATCHES = ("", "////", "xxxx", "----", "\\\\\\\\", "||||", "++++")
-HATCHES = BAR_HATCHES[:4]
+# Bars of one colour differ by shade.
+SHADES = (1, 0.6, 0.36, 0.2)
 
-INK = "#1a1a1a"
 PANEL_INCHES = 4.0  # one chart fills a phone's width without being scaled down
-LEAST_INCHES = 1.5  # room for title, key, axis and footer around one bar
+WIDE_INCHES = 8.4   # one chart beside the other: as wide as the text; a phone scrolls it
+TITLE_INCHES = 0.22
+LEAST_INCHES = 1.6  # room for title, key, axis and footer around one bar
 
-pyplot.rcParams.update({
+matplotlib.rcParams.update({
     "svg.hashsalt": "pmlab",
-    # Letters as text: a tenth of the size, and a reader may search and copy it.
+    # Letters as text: a tenth of the size, and a reader may search and copy it. In PDF as TrueType, which publishers ask for.
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": "#777777",
+    "axes.edgecolor": LINE,
     "axes.labelcolor": INK,
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "grid.color": "#dddddd",
-    "hatch.linewidth": 0.7,
+    "grid.color": GRID,
+    # The grid is enough.
+    "xtick.major.size": 0, "ytick.major.size": 0,
+    "pdf.compression": 9,
     "legend.frameon": False,
 })
 
 
-def colour_of(index, position=0):
-    return INDEX_COLOURS.get(index, SPARE_COLOURS[position % len(SPARE_COLOURS)])
+@dataclass(frozen=True)
+class Look:
+    """How one index, or one other series, is drawn."""
+
+    colour: str
+    number: int  # of the variant, or of the series: 0 is drawn plain
+    marker: str
+
+    @property
+    def dash(self):
+        return DASHES[self.number % len(DASHES)]
+
+    @property
+    def shade(self):
+        return SHADES[min(self.number, len(SHADES) - 1)]
+
+
+def base_of(index):
+    """The index that a variant is one of: cache(fast_fair,mode=serial) is FAST-FAIR, a hybrid goes by what it has in PM."""
+    inner = re.fullmatch(r"(?:cache|strings)\((.*)\)", index)
+    if inner:
+        return base_of(re.match(r"\w+(?:\([^)]*\))?", inner[1])[0])
+    if index.startswith("hybrid("):
+        return "hybrid_index" if re.search(r"hash=\w+@pmem", index) else "hybrid_index_plus"
+    return index
+
+
+def colour_of(index):
+    """None: this is no index of pmlab's, nor one that it is compared with."""
+    return INDEX_COLOURS.get(base_of(index))
+
+
+def looks_of_indexes(indexes):
+    """index -> Look, for those of one chart. An index that pmlab does not know has the ink's colour."""
+    found, seen = {}, {}
+    for index in indexes:
+        base = base_of(index)
+        if index == base:
+            number = 0
+        else:
+            number = seen[base] = seen.get(base, 0) + 1
+        marker = MARKERS[list(INDEX_COLOURS).index(base) % len(MARKERS)] if base in INDEX_COLOURS else MARKERS[-1]
+        found[index] = Look(colour_of(index) or INK, number, marker)
+    return found
+
+
+def looks_of_series(names):
+    return {name: Look(SERIES_COLOURS[n % len(SERIES_COLOURS)], n, MARKERS[n % len(MARKERS)])
+            for n, name in enumerate(names)}
 
 
 def panel(height):
-    """A figure of one chart: (figure, axes). `height` in inches."""
-    figure, axes = pyplot.subplots(figsize=(PANEL_INCHES, max(height, LEAST_INCHES)), layout="constrained")
-    return figure, axes
+    """A figure of one chart: (figure, [axes]). `height` in inches."""
+    return panels(height, 1)
+
+
+def width_of(count):
+    """Of a figure of `count` panels, in inches."""
+    return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(min(count, 3), WIDE_INCHES)
+
+
+def panels(height, count):
+    """As `panel`, for `count` charts of the same rows: three beside each other at most, the rest below."""
+    columns = min(count, 3)
+    figure = Figure(figsize=(width_of(count), max(height, LEAST_INCHES)), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.07)
+    axes = [a for row in figure.subplots(-(-count // columns), columns, squeeze=False) for a in row]
+    for spare in axes[count:]:
+        spare.axis("off")
+    return figure, axes[:count]
 
 
 def title(figure, text):
     figure.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
 
 
-def key_columns(labels):
-    """How many columns of these labels fit into a panel's width."""
+def key_columns(labels, inches=PANEL_INCHES):
+    """How many columns of these labels fit."""
     longest = max(map(len, labels))
-    return 3 if longest <= 14 else 2 if longest <= 24 else 1
+    return max(1, int(inches / (0.42 + 0.068 * longest)))
 
 
 def key(axes, handles, columns=None):
     """The key of a chart, between its title and what it shows; in as many columns as fit, unless told."""
+    if not handles:
+        return
     columns = columns or key_columns([handle.get_label() for handle in handles])
     axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), columns), fontsize=8,
                 borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
 
 
-def svg_of(figure, footer):
-    """The finished figure as SVG text, with `footer` (machine and medium) written at its foot."""
-    figure.supxlabel(footer, fontsize=7.5, color="#444444", x=0.01, ha="left")
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    pyplot.close(figure)
-    return text.getvalue()
+def head(figure, axes, text, handles, rows=1):
+    """Title and key of panels beside each other: the key is between the title and all of them; of one panel alone as of any
+    chart. `handles`: none where there is one series."""
+    if len(axes) == 1 or not handles:
+        title(figure, text)
+        key(axes[0], handles)
+        return
+    # The title gets empty lines, for the key to stand there.
+    title(figure, text + rows * "\n ")
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - TITLE_INCHES / figure.get_figheight()),
+                  ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
+
+
+def foot(figure, text):
+    """Where the figures come from, at the foot of the chart."""
+    figure.supxlabel(text, fontsize=7.5, color=SOFT, x=0.01, ha="left")

@@ -1,8 +1,13 @@
-"""The project's targets, and what a result set says about each: met, not met, or not measured."""
+"""The project's targets, and how a result set meets each: met, not met, undecided, or not measured. The comparison is that
+of the claims: a target whose spread crosses its limit is undecided."""
 
 from dataclasses import dataclass
 from typing import Callable
 
+from ..claims.figure import Figure
+from ..claims.limits import Measured, Range, at_least, at_most, keeps
+from ..claims.quantity import over
+from ..claims.spread import of_figures
 from . import names
 
 TARGET_RECORDS = 10_000_000
@@ -11,28 +16,54 @@ OURS = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list")
 
 @dataclass
 class Finding:
-    value: float
-    text: str
+    measured: Measured
+    text_of: Callable  # of a value
     records: int | None
     run: str
+
+    @property
+    def text(self):
+        return self.text_of(self.measured.value)
+
+    @property
+    def spread(self):
+        return f"{self.text_of(self.measured.low)} to {self.text_of(self.measured.high)}"
 
 
 @dataclass
 class Target:
     what: str
-    limit: float
+    limits: Range
     limit_text: str
-    larger_is_better: bool
     measure: Callable  # ResultSet -> Finding or None
     depends_on_size: bool = True
 
-    def met(self, finding):
-        return finding.value >= self.limit if self.larger_is_better else finding.value <= self.limit
+    def verdict(self, finding):
+        return {True: "met", False: "not met", None: "undecided"}[keeps(finding.measured, self.limits)]
 
 
 def plain(run):
-    """Runs whose times mean what they say."""
+    """Runs whose times are meaningful."""
     return not run.medium.startswith(("counted", "emulated", "simulated"))
+
+
+def _figure(run, measurement, value_of):
+    """A number of a measurement on a real clock: `value_of` of each repeat. Indexes took turns with each number of
+    threads."""
+    return Figure.of_repeats([value_of(r) or 0 for r in measurement.repeats],
+                             f"{run.name}/threads={measurement.threads}")
+
+
+def _over(run, above, other_run, below):
+    """The throughput of one measurement over that of another."""
+    figures = [_figure(r, m, lambda repeat: repeat.get("throughput_ops_per_s"))
+               for r, m in ((run, above), (other_run, below))]
+    return of_figures(figures, over)
+
+
+def _exact(value):
+    """Of a count."""
+    return Measured(value, value, value)
 
 
 def _best(candidates):
@@ -48,11 +79,11 @@ def ratio(index, peer, phase, limit, threads=1):
             theirs = run.one(index=peer, phase=phase, threads=threads, batch=1)
             if not (plain(run) and ours and theirs and ours.throughput and theirs.throughput):
                 return None
-            value = ours.throughput / theirs.throughput
-            return Finding(value, names.times(value), run.records, run.name)
+            value = _over(run, ours, run, theirs)
+            return Finding(value, names.times, run.records, run.name)
         return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)} / {peer}: {names.phase_title(phase).lower()}, {threads} thread", limit,
-                  f"≥ {limit:g}x", True, measure)
+    return Target(f"{names.index_title(index)} / {peer}: {names.phase_title(phase).lower()}, {threads} thread",
+                  at_least(limit), f"≥ {limit:g}x", measure)
 
 
 def scaling(index, phase, limit):
@@ -61,23 +92,23 @@ def scaling(index, phase, limit):
             one, two = (run.one(index=index, phase=phase, threads=t, batch=1) for t in (1, 2))
             if not (plain(run) and one and two and one.throughput and two.throughput):
                 return None
-            value = two.throughput / one.throughput
-            return Finding(value, names.times(value), run.records, run.name)
+            value = _over(run, two, run, one)
+            return Finding(value, names.times, run.records, run.name)
         return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)}: {names.phase_title(phase).lower()}, 2 threads / 1", limit,
-                  f"≥ {limit:g}x", True, measure)
+    return Target(f"{names.index_title(index)}: {names.phase_title(phase).lower()}, 2 threads / 1", at_least(limit),
+                  f"≥ {limit:g}x", measure)
 
 
 def batching(index, limit):
     def measure(results):
         pairs = batch_pairs(results.runs)
         found = []
-        for run, _, single, many in pairs:
+        for run, partner, single, many in pairs:
             if single.index == index and many.batch == 16 and plain(run):
-                value = many.throughput / single.throughput
-                found.append(Finding(value, names.times(value), run.records, run.name))
+                value = _over(run, many, partner, single)
+                found.append(Finding(value, names.times, run.records, run.name))
         return _best(found)
-    return Target(f"{names.index_title(index)}: find_batch of 16 / find", limit, f"≥ {limit:g}x", True, measure)
+    return Target(f"{names.index_title(index)}: find_batch of 16 / find", at_least(limit), f"≥ {limit:g}x", measure)
 
 
 def space(index, limit):
@@ -87,20 +118,22 @@ def space(index, limit):
                      for m in run.find(index=index, phase="load")]
             if not plain(run) or not any(sizes):
                 return None
-            return Finding(max(sizes), f"{names.number(max(sizes))} B", run.records, run.name)
+            return Finding(_exact(max(sizes)), lambda size: f"{names.number(size)} B", run.records, run.name)
         return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)}: bytes per key", limit, f"≤ {limit:g} B", False, measure)
+    return Target(f"{names.index_title(index)}: bytes per key", at_most(limit), f"≤ {limit:g} B", measure)
 
 
 def reopening(index, limit_ms):
     def measure(results):
         def in_run(run):
-            slowest = max((m.latency("max") or 0 for m in run.find(index=index, phase="reopen")), default=0)
-            if not plain(run) or not slowest:
+            times = [_figure(run, m, lambda repeat: (repeat.get("latency_ns") or {}).get("max"))
+                     for m in run.find(index=index, phase="reopen")]
+            if not plain(run) or not any(t.value for t in times):
                 return None
-            return Finding(slowest / 1e6, names.duration(slowest), run.records, run.name)
+            slowest = of_figures(times, lambda *values: max(values) / 1e6)
+            return Finding(slowest, lambda ms: names.duration(ms * 1e6), run.records, run.name)
         return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)}: reopen", limit_ms, f"≤ {limit_ms:g} ms", False, measure)
+    return Target(f"{names.index_title(index)}: reopen", at_most(limit_ms), f"≤ {limit_ms:g} ms", measure)
 
 
 def counting(index, phase, quantity, label, limit):
@@ -109,12 +142,12 @@ def counting(index, phase, quantity, label, limit):
             m = run.one(index=index, phase=phase)
             if run.medium.startswith("counted") and m and m.per_operation(quantity) is not None:
                 value = m.per_operation(quantity)
-                return Finding(value, names.number(value), run.records, run.name)
+                return Finding(_exact(value), names.number, run.records, run.name)
         return None
     # The target is that of an operation without structure change. The mean includes splits, and entries that were put
     # beside a full window: one in twenty may be such a one.
-    return Target(f"{names.index_title(index)}: {label} per {names.phase_title(phase).lower()}, mean", limit + 0.05,
-                  f"{limit:g} (≤ {limit + 0.05:g})", False, measure, depends_on_size=False)
+    return Target(f"{names.index_title(index)}: {label} per {names.phase_title(phase).lower()}, mean",
+                  at_most(limit + 0.05), f"{limit:g} (≤ {limit + 0.05:g})", measure, depends_on_size=False)
 
 
 def batch_pairs(runs):

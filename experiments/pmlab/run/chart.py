@@ -3,13 +3,11 @@
 from dataclasses import dataclass, field
 
 from ..errors import Failure
+from ..report.quantities import QUANTITIES
 from ..spelling import nearest
 
 # standard: the charts that every comparison of indexes gets (pmlab.report.sections).
 KINDS = ("lines", "bars", "standard")
-# As pmlab.report.quantities has them.
-QUANTITIES = ("throughput", "latency", "p99", "hit_ratio", "flushes", "fences", "lines_read", "device_reads",
-              "device_writes", "milliseconds", "first_find", "first_scan", "pm_per_key", "dram_per_key")
 _DIMENSIONS = ("threads", "phase", "index", "medium")
 
 
@@ -41,7 +39,7 @@ def read_chart(file, table, axes, number):
         return chart
     dimensions = (*_DIMENSIONS, *axes)
     chart.x = one_of("x", dimensions)
-    chart.y = one_of("y", QUANTITIES)
+    chart.y = one_of("y", tuple(QUANTITIES))
     chart.series = one_of("series", dimensions)
     if "panels" in table:
         place = ("chart", number, "panels")

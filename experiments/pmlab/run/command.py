@@ -25,7 +25,8 @@ def _parser():
     parser = arguments.Parser(prog="pmlab run", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT",
                         help="NAME | FILE.toml; all that come with pmlab if not given")
-    parser.add_argument("--scale", default="quick", help="smoke | quick | full: seconds, minutes, hours; quick if not given")
+    parser.add_argument("--scale", default="quick",
+                        help="smoke | quick | full: seconds, minutes, hours; quick if not given")
     parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
@@ -93,7 +94,8 @@ def _check_pools(pools, cells):
 
 
 def _tell(summary, folder):
-    print(f"{summary.done} cells ran, {summary.kept} were there, {summary.failed} failed; results in {folder}", flush=True)
+    print(f"{summary.done} cells ran, {summary.kept} were there, {summary.failed} failed; results in {folder}",
+          flush=True)
     if not summary.failed:
         return errors.SUCCESS
     raise Failure(f"{summary.failed} cells failed",

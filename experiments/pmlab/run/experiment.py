@@ -1,4 +1,4 @@
-"""Experiments: files that name what is run, at which size, and how it is shown. docs/experiments.md."""
+"""Experiments: files that name the options, sizes and charts of a measurement. docs/experiments.md."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,7 @@ class Argument:
 
 @dataclass
 class Settings:
-    """What all scales have, or what one of them changes."""
+    """Settings of all scales, or the changes of one of them."""
 
     arguments: list = field(default_factory=list)  # of Argument
     matrix: dict = field(default_factory=dict)  # key: values, in the order of the file; the last one changes fastest

@@ -1,4 +1,4 @@
-"""What was run into a folder, and how it ended: FOLDER/manifest.json, for --resume, the judges and the report."""
+"""The record of a run: FOLDER/manifest.json. --resume, claims and report read it."""
 
 import dataclasses
 import json
@@ -14,8 +14,8 @@ _SCHEMA = 1
 
 @dataclass
 class Ending:
-    """How a cell ended. `message`: the program's complaint, if there is one. `load`, `other_cpus`: of a cell with a real
-    clock (other_load.py), otherwise None."""
+    """How a cell ended. `message`: the program's complaint, if there is one. `load`, `other_cpus`: of a cell with a
+    real clock (other_load.py), otherwise None."""
 
     status: int
     message: str = ""
@@ -36,12 +36,12 @@ class Manifest:
         return cls(folder, {
             "schema": _SCHEMA, "kind": "results", "title": f"{scale} results",
             "about": f"What `pmlab run --scale {scale}` measured.", "scale": scale, "command": command,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "", "machine": machine, "load": load,
-            "experiments": [], "runs": []})
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "",
+            "machine": machine, "load": load, "experiments": [], "runs": []})
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """Of the run whose folder this is. Raises Failure: what is there is no manifest, or of another scale."""
+        """Of the run whose folder this is. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -54,7 +54,8 @@ class Manifest:
             raise Failure(f"{path} is no manifest of `pmlab run`", "give --out another folder")
         before = document.get("scale", "")
         if before != scale:
-            raise Failure(f"{folder} holds results of scale {before}", f"give --scale {before}, or --out another folder")
+            raise Failure(f"{folder} holds results of scale {before}",
+                          f"give --scale {before}, or --out another folder")
         document["machine"], document["load"] = machine, load
         return cls(folder, document)
 
@@ -76,7 +77,7 @@ class Manifest:
         return False
 
     def add(self, cell, ending):
-        """Notes how a cell ended, in the place of what was known of it, and writes the file."""
+        """Notes how a cell ended, in the place of an earlier note of it, and writes the file."""
         runs = [run for run in self._document["runs"] if run["name"] != cell.name]
         runs.append({"name": cell.name, "experiment": cell.experiment, "values": cell.values,
                      "command": shell_form(cell.words), "commit": self._document["machine"]["commit"],

@@ -1,4 +1,4 @@
-"""What other programs do on this machine: they make figures of a real clock wrong."""
+"""The load of this machine by other programs: it makes figures of a real clock wrong."""
 
 import os
 import resource
@@ -29,8 +29,8 @@ def warning_before(now, cpus):
     """Of the load before a run, which none of our cells has caused; None: no more than half of the CPUs are busy."""
     if now is None or now <= cpus / 2:
         return None
-    return (f"this machine has {cpus} CPUs and a load of {now:.1f} before the run; stop other programs, or do not believe "
-            "figures of media that are not simulated")
+    return (f"this machine has {cpus} CPUs and a load of {now:.1f} before the run; stop other programs, or do not "
+            "believe figures of media that are not simulated")
 
 
 def warning_after(name, other_cpus, cpus):
@@ -41,8 +41,8 @@ def warning_after(name, other_cpus, cpus):
 
 
 class OtherPrograms:
-    """CPUs that programs other than ours use while one of our children runs alone. The average load cannot tell: our own
-    cells are most of it."""
+    """CPUs that programs other than ours use while one of our children runs alone. The average load cannot tell: our
+    own cells are most of it."""
 
     def __init__(self, clock):
         self._clock = clock

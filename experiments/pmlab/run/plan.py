@@ -10,9 +10,9 @@ from .experiment import Argument, option_of
 
 @dataclass
 class Cell:
-    """One call of pmlab. `name`: "hybrid/simulated-aep", of its files and in errors. `values`: of the matrix. `words`: after
-    "pmlab", as in ["bench", "--index", ...]; "{pool}" in a word stands for a pool file in a folder of the run's own,
-    "{source}" for pmlab's source tree."""
+    """One call of pmlab. `name`: "hybrid/simulated-aep", of its files and in errors. `values`: of the matrix. `words`:
+    after "pmlab", as in ["bench", "--index", ...]; "{pool}" in a word stands for a pool file in a folder of the run's
+    own, "{source}" for pmlab's source tree."""
 
     experiment: str
     name: str

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a line for each cell that has ended, and on a terminal a last line that moves."""
+"""The progress of a run: a line for each cell that has ended, and on a terminal a last line that moves."""
 
 import shutil
 import sys
@@ -9,7 +9,8 @@ _ERASE = "\r\033[K"
 
 
 class Progress:
-    """On stderr. `quiet`: failures and warnings only."""
+    """On stderr. `quiet`: failures and warnings only. `moves`: it is a terminal, with a last line that is kept up to
+    date."""
 
     def __init__(self, quiet=False, stream=None):
         self._stream = stream or sys.stderr
@@ -29,7 +30,7 @@ class Progress:
             self._print(line)
 
     def warn(self, line):
-        """Of what makes figures doubtful, and of failures: quiet or not."""
+        """Failures, and doubts about figures: quiet or not."""
         self._print(line)
 
     def moving(self, ended, total, running, left):

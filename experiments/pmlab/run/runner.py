@@ -21,9 +21,10 @@ _REFRESH_SECONDS = 1
 
 @dataclass
 class RunSettings:
-    """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`: pmlab's
-    source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`: facts of machine
-    and build; `jobs`: cells at a time, of those whose figures do not depend on what else the machine does."""
+    """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`:
+    pmlab's source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`:
+    facts of machine and build; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
+    does."""
 
     program: str
     folder: Path
@@ -72,7 +73,7 @@ def _open_folder(settings):
     used = (folder / "raw").exists() or (folder / "manifest.json").exists()
     if used and not settings.resume:
         raise Failure(f"{folder} holds results already",
-                      "give --out another folder, or --resume to go on with what is missing")
+                      "give --out another folder, or --resume to run the missing cells")
     try:
         (folder / "raw").mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -84,9 +85,9 @@ def _open_folder(settings):
 
 
 class Runner:
-    """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt, what
-    they printed; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set, it cannot
-    be written to."""
+    """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt,
+    what they printed; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
+    it cannot be written to."""
 
     def __init__(self, experiments, cells, settings):
         self._settings = settings
@@ -104,10 +105,10 @@ class Runner:
         self._running = []
 
     def run(self):
-        """Runs all cells and goes on after one that fails. Simulated and counted cells come first, `jobs` of them at a time,
-        since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted: SIGINT or
-        SIGTERM came; the cells that ran have ended, and what was done before is kept. Failure: the manifest cannot be
-        written."""
+        """Runs all cells and goes on after one that fails. Simulated and counted cells come first, `jobs` of them at a
+        time, since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted:
+        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
+        manifest cannot be written."""
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
         if not self._total:
@@ -128,7 +129,8 @@ class Runner:
             self.manifest.pools = ""
             self.manifest.write()
             if processes.stopped():
-                raise Interrupted(processes.stopped(), f"interrupted; what is done is in {self._settings.folder}",
+                raise Interrupted(processes.stopped(),
+                                  f"interrupted; the finished cells are in {self._settings.folder}",
                                   "give --resume to go on")
         return self._summary
 
@@ -195,6 +197,9 @@ class Runner:
         self._running.remove(running)
         try:
             status = child.wait()
+            if status == errors.INVALID_FIGURES:
+                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not play the device")
+                status = errors.SUCCESS
             message = "" if status == 0 else _complaint_of(self._settings.folder / "log" / f"{running.cell.name}.txt")
         except Interrupted:
             # The cell is not noted, so that --resume runs it again.

@@ -1,12 +1,16 @@
-"""How long the cells that are left will take: first from what such cells took on one machine, soon from those of this run.
+"""The time that is left of a run.
 
-A cell's cost is guessed in seconds; what cells of its kind took here, next to their guesses, corrects the guess."""
+The seconds of a cell are guessed from its operations and from times on one machine. Cells of its kind that have ended
+in this run correct the guess: by the ratio of their times to their guesses."""
 
+import os
 import re
 
+from .. import programs
 from ..errors import Failure
 
 _STARTUP_SECONDS = 0.4
+_CALIBRATION_SECONDS = 1  # of an emulated medium
 _DEFAULT_COUNT = 1e6  # records, operations
 _SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
 # One operation of an index, the checks of its answer included.
@@ -35,6 +39,15 @@ def _parts(text):
     return parts
 
 
+def _trace_operations(path):
+    """By the size of the file: a line of YCSB's generator is some 80 characters long, and compressed some 20."""
+    try:
+        size = os.path.getsize(path.replace("{source}", str(programs.source() or "")))
+    except OSError:
+        return 0
+    return size / (20 if path.endswith(".gz") else 80)
+
+
 def kind_of(cell):
     """Cells of one kind err alike in their guesses."""
     return f"{cell.words[0]} {cell.medium.split(':')[0]}"
@@ -49,19 +62,22 @@ def guess(cell):
         text = cell.value(option)
         return count_of(text, option) if text else otherwise
 
-    phases = len(cell.all_values("--workload")) + (_parts(cell.value("--phases")) if cell.value("--phases") else 0)
-    phases = (phases or 6) * count("--repeat", 1)
     runs = _parts(cell.value("--index")) * _parts(cell.value("--threads", "1"))
     # A composed index does the work of two, and a scan that of many reads; the kind's correction covers the rest.
     operation = _MICROSECONDS.get(cell.medium.split(":")[0], _OTHER_MICROSECONDS) / 1e6
+    if cell.all_values("--trace"):
+        return _STARTUP_SECONDS + runs * sum(map(_trace_operations, cell.all_values("--trace"))) * operation
+    starting = _STARTUP_SECONDS + (_CALIBRATION_SECONDS if cell.medium.startswith("emulated:") else 0)
+    phases = len(cell.all_values("--workload")) + (_parts(cell.value("--phases")) if cell.value("--phases") else 0)
+    phases = (phases or 6) * count("--repeat", 1)
     loading = runs * count("--records", _DEFAULT_COUNT) * operation
     if cell.value("--seconds"):
-        return _STARTUP_SECONDS + loading + runs * phases * count("--seconds", 1)
-    return _STARTUP_SECONDS + loading + runs * phases * count("--operations", _DEFAULT_COUNT) * operation
+        return starting + loading + runs * phases * count("--seconds", 1)
+    return starting + loading + runs * phases * count("--operations", _DEFAULT_COUNT) * operation
 
 
 class TimeLeft:
-    """`jobs`: how many cells without a real clock run at a time. A cell that was there already is not told of."""
+    """`jobs`: how many cells without a real clock run at a time. Cells that --resume keeps are not among `cells`."""
 
     def __init__(self, cells, jobs):
         self._jobs = max(1, jobs)
@@ -82,8 +98,8 @@ class TimeLeft:
         return sum(self._taken.values()) / sum(self._guessed.values()) if self._taken else 1
 
     def seconds(self, running):
-        """What is left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds since
-        it was started} of the cells that run."""
+        """The time left; None: no cell has ended, so a figure would be no more than a guess. `running`: {name: seconds
+        since it was started} of the cells that run."""
         if not self._taken:
             return None
         alone, shared, longest = 0, 0, 0

@@ -33,6 +33,7 @@ struct exit_reason {
   int signal = 0;  // that ended it; 0: it ended by itself
   int status = 0;  // its exit status then
 
+  // Ended by itself, with status 0.
   [[nodiscard]] bool is_success() const noexcept { return signal == 0 && status == 0; }
   // "status 3", "signal 11 (Segmentation fault)".
   [[nodiscard]] std::string text() const {
@@ -71,7 +72,9 @@ class child_process {
     });
   }
 
+  // `other` is left without a process.
   child_process(child_process&& other) noexcept : id_(std::exchange(other.id_, 0)), reason_(other.reason_) {}
+  // Both exchange their processes.
   child_process& operator=(child_process&& other) noexcept {
     std::swap(id_, other.id_);
     std::swap(reason_, other.reason_);
@@ -120,6 +123,7 @@ struct child_end {
   int signal = 0;           // of one that was signalled
   std::string text;         // of one that returned or threw
 
+  // A clause for a message: "it was killed after 3 s".
   [[nodiscard]] std::string describe() const {
     switch (end) {
       case how::returned: return "returned: " + text;

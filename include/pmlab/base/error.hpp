@@ -10,7 +10,7 @@ namespace pmlab {
 // as valid as it was.
 class error : public std::runtime_error {
  public:
-  // `problem` states what is wrong; `remedy` states what the user can do. Neither ends in a full stop.
+  // `problem` names the error; `remedy` states what the user can do. Neither ends in a full stop.
   error(const std::string& problem, const std::string& remedy)
       : std::runtime_error(remedy.empty() ? problem : problem + "; " + remedy) {}
 };

@@ -9,6 +9,7 @@ namespace pmlab {
 template <auto Previous, auto Next>
 struct linked;
 
+// The same, with the type of the items deduced.
 template <class Item, Item* Item::*Previous, Item* Item::*Next>
 struct linked<Previous, Next> {
   // Puts an item before the first one. REQUIRES: it is not in the list.

@@ -14,6 +14,7 @@ namespace pmlab {
 // The SplitMix64 sequence: one word of state. For tests and the checker, where a failing seed must replay.
 class splitmix64 {
  public:
+  // The same seed gives the same sequence.
   explicit splitmix64(std::uint64_t seed) noexcept : state_(seed) {}
 
   // Uniform over all 2^64 words.

@@ -1,7 +1,7 @@
 // The asynchronous cache: a small hash table in DRAM in front of a persistent index [ASYNCCACHE].
 //
-//   auto index = cache::async_cache<indexes::fast_fair<media::pmem>>::open(pool, "orders", {.size =
-//   capacity::share(0.1)});
+//   using cached = cache::async_cache<indexes::fast_fair<media::pmem>>;
+//   auto index = cached::open(pool, "orders", {.size = cache::capacity::share(0.1)});
 //
 // Use it if reads of some keys are much more frequent than others, and a search in the index costs much more than an
 // access to DRAM. Do not use it in front of an index that is in DRAM, nor for evenly spread reads (or use mode

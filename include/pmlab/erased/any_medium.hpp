@@ -17,6 +17,7 @@ namespace pmlab::erased {
 // Thread safety and durability: the medium's.
 class any_medium {
  public:
+  // A publication of the medium.
   class change {
    public:
     change() = default;

@@ -1,48 +1,48 @@
 // Two indexes over the same data: a hash for its points and a tree for its ranges, after [HIKV] and [Han21].
 //
-//   using plus = hybrid::hybrid_index<indexes::cceh<media::dram>, indexes::fast_fair<media::pmem>,
-//   hybrid::primary::tree>; auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
+//   using hash = indexes::cceh<media::dram>;
+//   using plus = hybrid::hybrid_index<hash, indexes::fast_fair<media::pmem>, hybrid::primary::tree>;
+//   auto index = plus::open(dram, pool, {.how = hybrid::update::synchronous});
 //
 // One half is the primary: it lives in persistent memory, decides every operation and makes it durable. The other half
-// is a replica, most likely in DRAM, and is made anew by `open`.
+// is a replica, usually in DRAM, and is rebuilt by `open`.
 //
 //   primary::hash  HybridIndex: points from the primary, ranges from the replica
-//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, and from the primary where that is
-//   behind
+//   primary::tree  HybridIndex+: ranges from the primary, points from the replica, or the primary if that is behind
 //
-// Use it where a load has both point and range queries, and DRAM for a second index. HybridIndex+ is the one for
-// devices whose reads are slow, and for reads; HybridIndex is the one for writes. A load of points alone wants the hash
-// alone.
+// Use it for a load of both point and range queries, if there is DRAM for a second index. HybridIndex+ is the one for
+// devices whose reads are slow, and for reads; HybridIndex is the one for writes. For a load of points alone use the
+// hash alone.
 //
-// How the replica is updated is an option, not a type: adaptive indexes have both ways at once.
+// How the replica is updated is an option, not a type: an adaptive index switches between both ways at run time.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: writers exclude each other by stripe of keys, and wait when a queue is full. Point reads wait for nobody,
-// but for a writer of the same stripe where the hash is the primary and updates are not asynchronous. Scans of a
-// replica wait until what was queued before is in it, and help with that.
+// Progress: writers exclude each other by stripe of keys, and wait when a queue is full. Point reads never wait, except
+// for a writer of the same stripe if the hash is the primary and updates are not asynchronous. Scans of a replica wait
+// until the changes queued before are applied, and help with that.
 //
-// Durability: the primary's. Whatever is answered, from either half, the primary has made durable before.
+// Durability: the primary's. Every result, from either half, was made durable by the primary before.
 //
 // Difference from the paper: HybridIndex+ may be asynchronous too, since a read of a key whose change is still queued
-// goes to the tree instead of waiting; scans of HybridIndex see all that was answered before; either way of updating
-// can be changed for the other while operations run.
+// uses the tree instead of waiting; scans of HybridIndex include everything that was acknowledged before; the way of
+// updating can be switched while operations run.
 //
-// Of both halves: erase needs no space, and so never answers `full`.
+// Both halves must erase without needing space, so erase never returns `full`.
 //
 // Invariants (S1-S3: detail/stripes.hpp; E1, E2: detail/rebuild.hpp; O1: detail/overlay.hpp):
 //   H1  A writer holds the stripe of its key from before the primary changes until the replica has changed or the
-//       change counts as queued. So the changes of a key come to the replica in the primary's order, and the primary
-//       alone decides what an insert, update or erase does.
-//   H2  The replica changes after the primary has answered: it shows nothing that a crash can take back.
-//   H3  A queue's place is taken before the primary changes, and nobody changes the replica directly while something is
-//       queued for the stripe. So whoever has seen a change, and then waits until all places taken are applied, finds
-//       it in the replica.
-//   H4  (tree) A point read answers from the hash only if its stripe is settled before and unchanged after; a miss
+//       change counts as queued. So the changes of a key reach the replica in the primary's order, and the primary
+//       alone decides the outcome of an insert, update or erase.
+//   H2  The replica changes after the primary has returned: it shows nothing that a crash can undo.
+//   H3  A queue's place is reserved before the primary changes, and no thread changes the replica directly while a
+//       change is queued for the stripe. So a thread that has seen a change, and then waits until all reserved places
+//       are applied, finds it in the replica.
+//   H4  (tree) A point read returns from the hash only if its stripe is settled before and unchanged after; a miss
 //       counts only if the hash is complete.
 //   H5  (hash) A point read that may meet a direct change waits until both halves have it.
-//   H6  If the replica has no space: (tree) the hash loses the key and stops being complete, so that finds go on to the
-//       tree; (hash) the entry goes to the overlay, and new keys are refused, with nothing changed, as long as the tree
-//       does not take what is there.
+//   H6  If the replica has no space: (tree) the hash loses the key and stops being complete, so that finds continue in
+//       the tree; (hash) the entry is stored in the overlay, and new keys are refused, with nothing changed, until the
+//       tree accepts the entries of the overlay.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -92,22 +92,22 @@ concept scannable = indexes::point_index<Index> && requires(Index& index, key_ty
   { index.scan(key, out) } -> std::same_as<std::size_t>;
 };
 
-// Both halves as one ordered index. Point operations cost what the hash's do, scans what the tree's do; changes cost
-// what the primary's do, and with synchronous updates the replica's besides.
+// Both halves as one ordered index. Point operations cost as much as the hash's, scans as the tree's; changes cost as
+// much as the primary's, and with synchronous updates the replica's in addition.
 template <indexes::point_index Hash, scannable Tree, primary Primary>
 class hybrid_index {
   static constexpr bool hash_is_primary = Primary == primary::hash;
 
  public:
   static constexpr std::string_view layout_name = hash_is_primary ? "hybrid_index" : "hybrid_index_plus";
-  // What is in the medium is the primary's own, and can be opened by itself.
+  // The medium holds the primary only, which can be opened by itself.
   static constexpr std::uint64_t layout_version = hash_is_primary ? Hash::layout_version : Tree::layout_version;
 
-  // Opens the primary, or makes it, and begins to make the replica anew in the background. Until that is done
-  // (`wait_until_ complete`): with the tree as primary everything is served, points from the tree; with the hash as
-  // primary points are served, while writes and scans wait. A replica in a durable medium is compared with the primary
-  // first, which takes a walk of it. Throws what the halves throw; pmlab::error: an option that cannot be, no threads.
-  // The media outlive the index.
+  // Opens the primary, or creates it, and begins to rebuild the replica in the background. Until that is done
+  // (`wait_until_complete`): with the tree as primary everything is served, points from the tree; with the hash as
+  // primary points are served, while writes and scans wait. A replica in a durable medium is first compared with the
+  // primary, which takes a walk of it. Throws the exceptions of the halves; pmlab::error: an invalid option, no
+  // threads. The media must outlive the index.
   template <class HashMedium, class TreeMedium>
   static hybrid_index open(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o = {}) {
     return hybrid_index(hash_medium, tree_medium, o, clock::now());
@@ -115,7 +115,7 @@ class hybrid_index {
 
   hybrid_index(const hybrid_index&) = delete;
   hybrid_index& operator=(const hybrid_index&) = delete;
-  // What is queued is dropped: the next `open` makes the replica anew.
+  // Queued changes are dropped: the next `open` rebuilds the replica.
   ~hybrid_index() {
     stop_.store(true, std::memory_order_relaxed);
     if (rebuilder_.joinable()) rebuilder_.join();
@@ -124,7 +124,7 @@ class hybrid_index {
 
   // ---- operations: outcomes and durability are the primary's ----
 
-  // Besides, `full` if the replica is a tree that has no space for a new key; nothing has changed then.
+  // Also returns `full` if the replica is a tree that has no space for a new key; nothing has changed then.
   outcome insert(key_type key, value_type value) {
     return write({detail::change::kind::put, key, value}, true, [&] { return the_primary().insert(key, value); });
   }
@@ -154,7 +154,7 @@ class hybrid_index {
     }
   }
 
-  // Fills `out` with the entries whose keys are >= from, ascending; returns how many there were. See options::scan.
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. See options::scan.
   std::size_t scan(key_type from, std::span<indexes::entry> out) {
     if constexpr (!hash_is_primary) {
       return tree_.scan(from, out);
@@ -163,7 +163,7 @@ class hybrid_index {
       wait_until_complete();
       if (updaters_.settle(options_.scan == scans::fresh ? 0 : options_.stale_bound))
         scan_waits_.fetch_add(1, std::memory_order_relaxed);
-      // What goes from the overlay into the tree meanwhile is seen twice rather than not at all.
+      // An entry that moves from the overlay into the tree during the scan is seen twice rather than not at all.
       const auto above = overlay_.count() == 0 ? std::vector<indexes::entry>() : overlay_.from(from, out.size());
       const std::size_t count = tree_.scan(from, out);
       return above.empty() ? count : detail::merge_into(out, count, above);
@@ -183,7 +183,7 @@ class hybrid_index {
   }
   [[nodiscard]] std::uint64_t size() const { return the_primary().size(); }
 
-  // The primary's; all that the replica takes counts as DRAM.
+  // The primary's; all memory of the replica counts as DRAM.
   [[nodiscard]] indexes::index_stats stats() const {
     indexes::index_stats shape = the_primary().stats();
     const indexes::index_stats of_replica = the_replica().stats();
@@ -195,13 +195,12 @@ class hybrid_index {
     return stripes_.bytes() + erasures_.bytes() + updaters_.bytes();
   }
 
-  // The invariants of both halves, and that the replica holds what the primary holds. Waits until all of it may be
-  // expected.
+  // Checks the invariants of both halves, and that the replica equals the primary. Waits until that may be expected.
   [[nodiscard]] indexes::check_report check() const;
 
   // ---- the hybrid itself ----
 
-  // True: the replica holds all that the primary holds, but for what is queued.
+  // True: the replica holds all entries of the primary, except for queued changes.
   [[nodiscard]] bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
   // Returns when the rebuild is over. Throws pmlab::error if there was no memory for it.
   void wait_until_complete() const {
@@ -215,8 +214,8 @@ class hybrid_index {
   // Waits until every change that was queued before is in the replica.
   void settle() const { updaters_.settle(); }
 
-  // Makes the hash anew from the tree in the background, after it was incomplete (H6) and there is memory again. With
-  // `empty_first` it loses all entries before. Reads and writes go on. Not while another call of it runs.
+  // Rebuilds the hash from the tree in the background, after it was incomplete (H6) and there is memory again. With
+  // `empty_first` it loses all entries before. Reads and writes continue. REQUIRES: no other call of it runs.
   void rebuild(bool empty_first = false) requires(!hash_is_primary) {
     wait_until_complete();
     if (rebuilder_.joinable()) rebuilder_.join();
@@ -383,7 +382,7 @@ class hybrid_index {
     return answer;
   }
 
-  // What the change of the replica will need first comes while the primary is at work.
+  // Prefetches for the change of the replica, while the primary works.
   void prefetch_replica([[maybe_unused]] key_type key) {
     if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); }) hash_.prefetch_find(key);
   }
@@ -434,7 +433,7 @@ class hybrid_index {
       overlay_.remove(c.key, [&] { tree_.erase(c.key); });
   }
   bool replica_has_space() {
-    // What is queued may make some. Whoever has a place in a queue waits for no stripe.
+    // Queued changes may make some. A thread that has a place in a queue waits for no stripe.
     updaters_.settle();
     return overlay_.retry([&](const indexes::entry& e) { return put_in_tree(e.key, e.value); });
   }
@@ -443,7 +442,7 @@ class hybrid_index {
     if (c.what == change::kind::put && put_in(hash_, c.key, c.value)) return;
     if (c.what == change::kind::put) {
       lose_space();
-      // What a rebuild has read of the key may be older (E2).
+      // An entry of this key that a rebuild has read may be older (E2).
       erasures_.note(stripes_.number_of(c.key));
     }
     hash_.erase(c.key);
@@ -458,7 +457,7 @@ class hybrid_index {
 
   // ---- rebuilding ----
 
-  // What an earlier run left in a replica that is durable.
+  // Erases the entries of an earlier run in a durable replica that the primary does not hold.
   void drop_entries_missing_in_primary() {
     std::vector<key_type> wrong;
     the_replica().for_each([&](key_type key, value_type value) {
@@ -490,7 +489,7 @@ class hybrid_index {
     try {
       begin_();
       if constexpr (hash_is_primary) {
-        // What a durable tree holds already, it holds with the hash's value.
+        // An entry that a durable tree holds already has the hash's value.
         entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {
           begin_();
           if (indexes::detail::load_into(tree_, part) != part.size()) lose_space();
@@ -525,10 +524,10 @@ class hybrid_index {
       const std::size_t number = stripes_.number_of(e.key);
       const detail::held_stripe held(stripes_[number]);
       std::optional<value_type> value = e.value;
-      // Something queued comes to the replica after this, or has come already: what the primary says now agrees with
-      // both.
+      // A queued change is applied to the replica after this, or has been applied already: the current value of the
+      // primary agrees with both.
       if (erasures_.any_since(time, number) || stripes_[number].has_queued()) value = tree_.find(e.key);  // E2
-      // What is there already is at least as new.
+      // A present entry is at least as new.
       if (value && hash_.insert(e.key, *value) == outcome::full) lose_space();
     }
   }
@@ -544,12 +543,12 @@ class hybrid_index {
         });
   }
 
-  // Much more than what an updater takes at a time: nobody waits for it.
+  // Much more than an updater's batch: no thread waits for it.
   [[nodiscard]] std::size_t chunk_entries() const noexcept { return 8 * std::max<std::size_t>(options_.batch, 1); }
   [[nodiscard]] unsigned threads() const noexcept { return std::max(options_.rebuilders, 1U); }
 
   const options options_;
-  // Searching changes nothing that anybody sees: `check` may.
+  // Searching has no visible effect: `check` may call it.
   mutable Hash hash_;
   mutable Tree tree_;
   std::function<void()> begin_;
@@ -564,7 +563,7 @@ class hybrid_index {
 
   std::atomic<bool> stop_{false};
   std::atomic<bool> complete_{false};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::condition_variable rebuilt_;
   bool is_rebuilding_ = false;
   bool has_lost_space_ = false;  // since the last rebuild began

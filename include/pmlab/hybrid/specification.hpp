@@ -25,7 +25,7 @@ struct half {
   bool in_dram = false;  // or in the medium that the user names
 };
 
-// What a specification says.
+// A parsed specification.
 struct description {
   half hash;                      // for points
   half tree;                      // for ranges
@@ -41,7 +41,7 @@ struct description {
 // The two of the paper have names.
 struct named_specification {
   std::string_view name;  // as users write it
-  std::string_view text;  // the specification that it stands for
+  std::string_view text;  // the specification that it abbreviates
   std::string_view what;  // one line for a list
 };
 // hybrid_index and hybrid_index_plus, in this order.
@@ -52,7 +52,7 @@ inline constexpr std::array<named_specification, 2> named_specifications = {{
      "B+tree in PM for ranges; hash in DRAM for points, updated at once"},
 }};
 
-// What `name` stands for; itself if it is none of these.
+// The specification that `name` abbreviates; `name` itself if it is none of these.
 [[nodiscard]] constexpr std::string_view specification_of(std::string_view name) noexcept {
   for (const named_specification& known : named_specifications)
     if (known.name == name) return known.text;
@@ -74,7 +74,7 @@ inline constexpr std::array<named_specification, 2> named_specifications = {{
 
 namespace detail {
 
-// Which of `names` the option `key` gives; `otherwise`: it is not given.
+// Which of `names` the option `key` has; `otherwise`: it is not given.
 template <std::size_t Count>
 [[nodiscard]] std::size_t choice(const spec& given, std::string_view key,
                                  const std::array<std::string_view, Count>& names, std::size_t otherwise) {
@@ -100,8 +100,8 @@ void read_count(const spec& given, std::string_view key, std::uint64_t least, st
 
 }  // namespace detail
 
-// What is not given is as in `hybrid_index`; the half in pmem is the primary, or the hash if both are in the same
-// place. Throws pmlab::error: an unknown key or value, the primary in DRAM while the replica is not.
+// Defaults are those of `hybrid_index`; the half in pmem is the primary, or the hash if both are in the same place.
+// Throws pmlab::error: an unknown key or value, the primary in DRAM while the replica is not.
 [[nodiscard]] inline description parse_description(const spec& given) {
   constexpr std::array<std::string_view, 13> known = {"hash",     "primary",     "tree",      "truth", "update",
                                                       "updaters", "queues",      "queue",     "batch", "stripes",

@@ -88,7 +88,7 @@ class cceh {
   static constexpr std::string_view layout_name = "cceh";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash cut off.
+  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash interrupted.
   // Time: proportional to the directory (8 bytes per 600 entries or so). Throws pmlab::error: the name belongs to
   // another layout, the directory is corrupt, no space for an empty table. `medium` must outlive the index.
   static cceh open(Medium& medium, std::string_view name = layout_name) { return cceh(medium, name); }

@@ -603,7 +603,7 @@ class fp_tree {
     medium_.fence();                                                                    // (S6)
     // (S1) < (S2) < (S3): the new leaf is whole, its own link included, before the list leads to it (P1).
     // (S3) < (S4): one line, so that no crash image lacks what has moved. One with (S3) alone has it twice (L3).
-    // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has given up what is there.
+    // (S4) < (S5) < (S6) < unlock: before the new leaf changes, the old one has dropped the moved entries.
 
     detail::fp_tree::put_in_charge(*right, low, d.last.load(std::memory_order_relaxed),
                                    d.next.load(std::memory_order_relaxed));

@@ -78,8 +78,8 @@ struct optional_parts {
   bool varying_durability = false;  // is_durable(): only some objects of this class are; `durable` is then true
 };
 
-// How an index sizes what it has beside its entries, on a medium that says so (`static constexpr index_sizes sizes`). The
-// defaults are for millions of entries and many threads.
+// The sizes of an index's structures beside its entries, on a medium that defines them (`static constexpr index_sizes
+// sizes`). The defaults are for millions of entries and many threads.
 struct index_sizes {
   // Version locks that the objects of an index share; a power of two. 0: as many as the index usually has.
   std::size_t lock_stripes = 0;
@@ -227,7 +227,7 @@ void end_operation(M& m) {
   if constexpr (M::parts.operations) m.end_operation();
 }
 
-// True if what is flushed and fenced in `m` survives the process.
+// True if flushed and fenced stores in `m` survive the process.
 template <medium M>
 [[nodiscard]] constexpr bool is_durable(const M& m) noexcept {
   if constexpr (M::parts.varying_durability)

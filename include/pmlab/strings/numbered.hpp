@@ -1,5 +1,5 @@
-// A string index with the interface of an index of numbers: whatever tests, verifies or measures those does the same
-// for strings. Each number is a key of its own, and the order of keys is that of their numbers.
+// A string index with the interface of an index of numbers, so that tests, verification and measurements of those also
+// run on strings. Each number is a key of its own, and the order of keys is that of their numbers.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -25,7 +25,7 @@ namespace pmlab::strings {
 // Where a key is made: short ones without an allocation.
 class key_room {
  public:
-  // `bytes` bytes, whatever they were; valid until the next call.
+  // `bytes` bytes, uninitialized; valid until the next call.
   [[nodiscard]] char* of(std::size_t bytes) {
     if (bytes <= short_.size()) return short_.data();
     long_.resize(bytes);
@@ -42,8 +42,8 @@ class key_room {
   std::string long_;
 };
 
-// Keys that try what keys may be: "" for 0; each byte of the number's half, most significant first, with up to three
-// zero bytes behind it; odd ones have the key of the even one before them as their first part; some are long.
+// Keys of many shapes: "" for 0; each byte of the number's half, most significant first, with up to three zero bytes
+// behind it; odd ones have the key of the even one before them as their first part; some are long.
 struct varied_keys {
   // The key is in `room`, and valid as long as that is not changed.
   [[nodiscard]] std::string_view key_of(std::uint64_t number, key_room& room) const {
@@ -70,7 +70,7 @@ struct varied_keys {
       at += 1 + zeros_after(byte);
     }
     const std::uint64_t number = 2 * half + (at < key.size() ? 1 : 0);
-    // Any other string than the number's own shows as a number that nobody asked for.
+    // Any other string than the number's own is returned as a number that was never inserted.
     key_room own;
     return key_of(number, own) == key ? number : ~number;
   }

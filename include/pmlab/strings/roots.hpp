@@ -1,4 +1,4 @@
-// How the roots of a string index are named in a medium, and what their layouts say: for those who find one there.
+// Names and layouts of the roots of a string index in a medium: for code that inspects media.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace pmlab::strings {
 
-// Behind the name of the index, whose own root is that of its words: the root of what records need besides.
+// Suffix of the index's name, which is the root of its words: the root of the records' state.
 inline constexpr std::string_view state_suffix = ":s";
 // That root's layout begins so.
 inline constexpr std::string_view layout_prefix = "strings_";
@@ -15,7 +15,7 @@ inline constexpr std::string_view hashed_words = "hashed";
 // Kind of the words of an ordered index; "digital" is part of the layout names of existing pools.
 inline constexpr std::string_view trie_words = "digital";
 
-// Behind the name of a typed index: the root whose layout tells the types of keys and values.
+// Suffix of a typed index's name: the root whose layout has the types of keys and values.
 inline constexpr std::string_view types_suffix = ":t";
 // That layout begins so.
 inline constexpr std::string_view typed_layout_prefix = "typed_";

@@ -3,24 +3,24 @@
 //   auto words = strings::string_index<media::pmem, indexes::skip_list<media::pmem>>::open(pool, "words");
 //   words.upsert("persistent", 1);
 //
-// Use it where keys are not numbers, or values longer than 8 bytes. Keys have 0 to 64 KB, any bytes in them; values are
-// 8 bytes (word_values) or up to 1 MB (blob_values). The words can be kept by any index: by a cache in front of one, or
-// by a hybrid index.
+// Use it if keys are not numbers, or values longer than 8 bytes. Keys have 0 to 64 KB, any bytes in them; values are 8
+// bytes (word_values) or up to 1 MB (blob_values). Any index can hold the words: also a cache in front of one, or a
+// hybrid index.
 //
-// Each key is stored once, in a record of its own. The index below holds words that lead to records: of a hash table,
+// Each key is stored once, in a record of its own. The index below holds words that point to records: of a hash table,
 // the hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order,
-// so that scans give keys back in byte order. Nearly all comparisons are of words: a search reads the one key that it
+// so that scans return keys in byte order. Nearly all comparisons are of words: a search reads the one key that it
 // finds.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: readers write nothing that is shared, but for their own epoch; they wait only while a writer changes the
-// word that they read. Writers lock one word, and a value while it is replaced.
+// Progress: readers write nothing shared except their own epoch; they wait only while a writer changes the word that
+// they read. Writers lock one word, and a value while it is replaced.
 //
-// Durability: what an operation answered survives a crash (strict durable linearizability), if the index below keeps
-// the same promise. A crash leaks nothing: detail/ledger.hpp says how.
+// Durability: the result of an operation survives a crash (strict durable linearizability), if the index below has the
+// same guarantee. A crash leaks nothing: see detail/ledger.hpp.
 //
 // Layout (medium): named root NAME, of the words' index; named root NAME:s -> detail::state. Opening reads the ledger's
-// pages, and undoes or ends at most one operation of each thread that a crash cut off.
+// pages, and undoes or completes at most one interrupted operation of each thread.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -57,8 +57,8 @@ using indexes::outcome;
 // The longest key.
 inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
 
-// `Medium`: where records are; with it, `Index` says where the words are. `Values`: word_values or blob_values. `Hash`:
-// of the keys of a hash table; part of the layout.
+// `Medium`: where records are; it and `Index` determine where the words are. `Values`: word_values or blob_values.
+// `Hash`: of the keys of a hash table; part of the layout.
 template <media::medium Medium, indexes::point_index Index, class Values = word_values, class Hash = detail::key_hash>
 class string_index {
   static constexpr bool is_ordered = indexes::ordered_index<Index>;
@@ -71,11 +71,11 @@ class string_index {
   using bytes_block = detail::bytes_block;
 
  public:
-  // What `find` answers: std::uint64_t or std::string.
+  // The result type of `find`: std::uint64_t or std::string.
   using value_type = typename Values::value_type;
-  // What `insert` takes: std::uint64_t or std::string_view.
+  // The parameter type of `insert`: std::uint64_t or std::string_view.
   using value_view = typename Values::view;
-  // Of the ledger and of what leads to records; the words' index has a version of its own.
+  // Of the ledger and of the links to records; the words' index has a version of its own.
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
@@ -85,8 +85,8 @@ class string_index {
     return open(medium, name, [&] { return Index::open(medium, name); });
   }
 
-  // The same with words in the index that `open_words()` returns: a cache, a hybrid, one with options. Nobody else may
-  // change it, and it must be durable wherever `medium` is.
+  // The same with words in the index that `open_words()` returns: a cache, a hybrid, one with options. REQUIRES: no
+  // other user of that index changes it, and it is durable if `medium` is.
   template <class OpenWords>
   static string_index open(Medium& medium, std::string_view name, OpenWords&& open_words) {
     constexpr std::size_t longest_name = media::root_name_limit - state_suffix.size();
@@ -101,8 +101,8 @@ class string_index {
   // No other thread may be using it.
   ~string_index() { is_alone_ = true; }
 
-  // Adds (key, value). inserted; exists: the key is there and was left alone; full: no space, nothing changed. Durable
-  // on return. One publication, and one insertion of a word (three, where two keys begin to share a word). Throws
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
+  // Durable on return. One publication, and one insertion of a word (three, if two keys begin to share a word). Throws
   // pmlab::error: key or value too long.
   outcome insert(std::string_view key, value_view value) {
     return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
@@ -124,8 +124,8 @@ class string_index {
     });
   }
 
-  // Removes `key`: erased, absent, or full (no space to note it; nothing changed). Durable on return. The space of key
-  // and value comes back when no reader can be reading them.
+  // Removes `key`: erased, absent, or full (no space for its ledger item; nothing changed). Durable on return. The
+  // space of key and value is freed when no reader can use them.
   outcome erase(std::string_view key) {
     return with_space([&] { return take_out(key); });
   }
@@ -148,9 +148,9 @@ class string_index {
     }
   }
 
-  // Calls function(key, value) with up to `most` entries whose keys are >= from, in byte order; returns how many there
-  // were. What it is called with is valid during the call, in which writers wait for nothing. Entries that are there
-  // all the time are never missed.
+  // Calls function(key, value) with up to `most` entries whose keys are >= from, in byte order; returns their number.
+  // The arguments are valid during the call, which blocks no writer. Entries that are present during the whole scan are
+  // never missed.
   template <class Function>
   std::size_t scan(std::string_view from, std::size_t most, Function&& function) requires is_ordered {
     const auto guard = epochs_.pin();
@@ -201,7 +201,7 @@ class string_index {
     return all;
   }
 
-  // Invariants of the words, of what leads to records, and of values.
+  // Checks the invariants of the words, of the links to records, and of values.
   [[nodiscard]] indexes::check_report check() const {
     indexes::check_report report = words_.check();
     report.entries = 0;
@@ -213,13 +213,14 @@ class string_index {
     return report;
   }
 
-  // What holds the words: for its statistics, and nothing else.
+  // The index of the words: for its statistics, and nothing else.
   [[nodiscard]] Index& words() noexcept { return words_; }
 
  private:
   static constexpr std::size_t usual_stripes = 4096;
-  // What waits for short readers, three batches of it, fits into one page of the ledger: so that a full medium, which
-  // has no space for another page, can be erased from. What waits longer, layers that go, is pushed before `full`.
+  // Items that wait for short readers, three batches of them, fit into one page of the ledger: so keys can be erased
+  // from a full medium, which has no space for another page. Items that wait longer, of removed layers, are processed
+  // before `full` is returned.
   static constexpr std::size_t batch = 16;
 
   template <class OpenWords>
@@ -233,7 +234,7 @@ class string_index {
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
         epochs_(media::reclaim_batch_on<Medium>(batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
-    // Layers change only when all items have been judged by the words as they are. That takes items and frees some.
+    // Layers change only when all items have been checked against the current words. That uses and frees items.
     std::vector<typename ledger::place> erased;
     ledger_.for_each_waiting([&](const auto& item) {
       const auto what = item->what.load(std::memory_order_acquire);
@@ -258,7 +259,7 @@ class string_index {
     if (made == nullptr) throw error("no space for index '" + std::string(name) + "'", "use a larger medium");
     media::persist(medium, *made);                                         // (S1)
     media::publish_store(change, *root.word, medium.locate(made).word());  // (S2)
-    // (S1) < (S2): the root leads to a whole state.
+    // (S1) < (S2): the root leads to a complete state.
     change.commit();
     return *made;
   }
@@ -268,8 +269,8 @@ class string_index {
     return *medium_.resolve(media::pointer<bytes_block>(at));
   }
 
-  // Before `full` is the answer, what was erased or replaced comes back, whichever thread did that: an erased key takes
-  // a few rounds, if layers of the trie go with it.
+  // Before `full` is returned, erased or replaced blocks of all threads are freed: an erased key takes a few rounds, if
+  // layers of the trie are removed with it.
   template <class Work>
   outcome with_space(Work&& work) {
     constexpr int most_rounds = 8;
@@ -368,7 +369,7 @@ class string_index {
         media::publish_store(change, item->what, detail::waits_for::readers);  // (V5)
       }
       lock.lock();
-      // (V3), (V4), (V5) < commit: the new value is there, and the old one in the ledger, in one step.
+      // (V3), (V4), (V5) < commit: the new value is linked, and the old one in the ledger, atomically.
       change.commit();
       lock.unlock();
       at.lock.unlock();
@@ -401,8 +402,8 @@ class string_index {
     }
   }
 
-  // A value changes under the lock of its record, which is another one than its word's: a scan comes to records by
-  // words that may lead elsewhere meanwhile.
+  // A value changes under the lock of its record, which is another one than its word's: a scan reaches records through
+  // words that may change before it reads the value.
   [[nodiscard]] sync::version_lock& lock_of(const record& r) const noexcept {
     return value_locks_[place_of(r) / media::cache_line_bytes];
   }
@@ -425,7 +426,7 @@ class string_index {
     }
   }
 
-  // ---- what waits in the ledger ----
+  // ---- items of the ledger ----
 
   [[nodiscard]] record* record_at(const typename ledger::place& item) const noexcept {
     return medium_.resolve(media::pointer<record>(item->record.load(std::memory_order_acquire)));
@@ -454,7 +455,7 @@ class string_index {
     if (!epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); })) where_.let_go(t);
   }
 
-  // When no reader can have an erased record: it goes, and before it layers that it was the last but one entry of.
+  // When no reader can use an erased record: frees it, and before it the layers in which it was the last but one entry.
   void end_erase(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
     if constexpr (where::has_layers) {
       if (t != detail::layer_gates::nothing) {
@@ -477,16 +478,16 @@ class string_index {
     forget(change, item);
   }
 
-  // The item is free with the release of what it named, in one step (G2).
+  // The item and the blocks that it names are freed atomically (G2).
   void forget(publication& change, const typename ledger::place& item) {
     media::publish_store(change, item->what, detail::waits_for::nothing);  // (F1)
-    // (F1) < commit: no item names what others may have (G2).
+    // (F1) < commit: no item names a block that may be reused (G2).
     change.commit();
     ledger_.make_free(item);
   }
 
-  // What a crash left in the ledger: stays if it is a part of the index, and goes otherwise; a record that is to go
-  // waits until all has been judged.
+  // Checks an item that a crash left in the ledger: a block that is part of the index stays, others are freed; a record
+  // that will be freed waits until all items have been checked.
   void judge(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::nothing: return;
@@ -495,7 +496,7 @@ class string_index {
         if (where_.leads_to(*record_at(item))) return ledger_.clear(item);
         return;
       case detail::waits_for::removal:
-        // The layer goes with the record.
+        // The layer is removed with the record.
         if (where_.layer_is_there(*item.where)) ledger_.leave_removal(item);
         return;
       case detail::waits_for::skipped:
@@ -538,8 +539,8 @@ class string_index {
   sync::version_lock_table value_locks_;
   ledger ledger_;
   where where_;
-  bool is_alone_ = true;  // opening or closing: no other thread is there
-  // Last, so that what it still keeps for readers goes first.
+  bool is_alone_ = true;  // opening or closing: no other thread runs
+  // Last, so that its pending functions run first.
   sync::epochs epochs_;
 };
 

@@ -7,14 +7,13 @@
 //   orders.insert(order_id{42}, order{7, 1, 9.99});
 //
 // Keys have up to 8 bytes and an order (typed_key.hpp); values are of any type that memcpy may copy. A value of up to 8
-// bytes stands beside its key, as the index's own do. A longer one has a block of its own: the keys are strings then,
-// and the values blobs (string_index.hpp), which is what makes an update of one atomic, and keeps a crash from leaking
-// it.
+// bytes is stored next to its key, as the index's own are. A longer one is stored in a block of its own: the keys are
+// strings then, and the values blobs (string_index.hpp), which makes an update atomic and prevents leaks at a crash.
 //
 // Thread safety, progress and durability: the index's, or the string index's for values in blocks.
 //
-// Layout (medium): named root NAME, of the index; NAME:t, whose layout tells the types of keys and values; and NAME:s
-// for values in blocks. A medium has room for media::root_limit roots.
+// Layout (medium): named root NAME, of the index; NAME:t, whose layout has the types of keys and values; and NAME:s for
+// values in blocks. A medium has room for media::root_limit roots.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -48,14 +47,14 @@ struct typed_entry {
   V value;  // any
 };
 
-// `K`: see key_traits. `V`: any type that is trivially copyable, up to blob_values::most_bytes; it is kept as its bytes
-// are, so pointers and references in it mean nothing to the next run. `Index`: in `Medium`.
+// `K`: see key_traits. `V`: any type that is trivially copyable, up to blob_values::most_bytes; its bytes are stored
+// unchanged, so pointers and references in it are invalid in the next run. `Index`: in `Medium`.
 template <class K, class V, media::medium Medium, indexes::point_index Index>
 class typed_index {
   static_assert(
       typed_key<K>,
       "K cannot be a key: it must be trivially copyable, have up to 8 bytes, and pmlab::strings::key_traits<K> "
-      "must tell its order (specialize it)");
+      "must define its order (specialize it)");
   static_assert(std::is_trivially_copyable_v<V>, "V cannot be a value: it must be trivially copyable");
   static_assert(!std::is_pointer_v<V>, "V cannot be a value: a pointer means nothing to the next run");
   static_assert(sizeof(V) <= blob_values::most_bytes, "V cannot be a value: it is too long");
@@ -66,13 +65,13 @@ class typed_index {
   using below_type = std::conditional_t<in_place, Index, string_index<Medium, Index, blob_values>>;
 
  public:
-  // What keys are.
+  // The type of keys.
   using key_type = K;
-  // What values are.
+  // The type of values.
   using value_type = V;
   // See typed_entry.
   using entry = typed_entry<K, V>;
-  // Of what the root NAME:t tells.
+  // Of the layout of root NAME:t.
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one. An index of that name that was made

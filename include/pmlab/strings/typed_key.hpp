@@ -1,4 +1,4 @@
-// Types as keys: what turns a value of up to 8 bytes into a word whose order, unsigned, is the order of the values.
+// Types as keys: maps a value of up to 8 bytes to a word whose unsigned order is the order of the values.
 #pragma once
 
 #include <bit>
@@ -11,12 +11,12 @@
 
 namespace pmlab::strings {
 
-// How a K is a key. There is one for integers, enumerations, float and double, pairs of keys that fit into 64 bits
-// together, and structures with one such member (`struct order_id { std::uint64_t number; };`). Specialize it for a
-// type of your own, with
+// Defines how a K is a key. There is one for integers, enumerations, float and double, pairs of keys that fit into 64
+// bits together, and structures with one such member (`struct order_id { std::uint64_t number; };`). Specialize it for
+// a type of your own, with
 //
 //   static constexpr unsigned bits;              // 1 to 64: words are below 2^bits
-//   static std::string kind();                   // up to 8 characters, part of the layout: what the words mean
+//   static std::string kind();                   // up to 8 characters, part of the layout: the encoding of the words
 //   static std::uint64_t to_word(const K& key);  // words have the order of the keys, and equal keys have equal words
 //   static K from_word(std::uint64_t word);      // to_word's inverse
 template <class K>

@@ -1,4 +1,4 @@
-// What a string index keeps with a key: a word, or bytes of any length.
+// The values of a string index: a word, or bytes of any length.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -17,11 +17,11 @@ namespace pmlab::strings {
 
 // 8 bytes, in the key's own record: an update is one store, one flush and one fence.
 struct word_values {
-  // What `find` answers.
+  // The result type of `find`.
   using value_type = std::uint64_t;
-  // What `insert` takes.
+  // The parameter type of `insert`.
   using view = std::uint64_t;
-  // As the layout of an index says it.
+  // Its name in the layout of an index.
   static constexpr std::string_view name = "words";
   // Whether a value has a block of its own in the medium.
   static constexpr bool in_blocks = false;
@@ -33,11 +33,11 @@ struct word_values {
 // Up to `most_bytes` bytes, zeros included, in a block of their own: an update publishes the new block in the place of
 // the old one, so that a crash leaves all of one or all of the other.
 struct blob_values {
-  // What `find` answers: a copy.
+  // The result type of `find`: a copy.
   using value_type = std::string;
-  // What `insert` takes.
+  // The parameter type of `insert`.
   using view = std::string_view;
-  // As the layout of an index says it.
+  // Its name in the layout of an index.
   static constexpr std::string_view name = "blobs";
   // Whether a value has a block of its own in the medium.
   static constexpr bool in_blocks = true;

@@ -16,25 +16,27 @@
 
 namespace pmlab::sync {
 
-// Starts threads one after the other and binds them to `cpus` in turn; without any, they run on every CPU. Thread safety:
-// none.
+// Threads that start one after the other and end together. Thread safety: none.
 class background_threads {
  public:
-  explicit background_threads(std::vector<int> cpus = {}) : cpus_(std::move(cpus)) {}
+  // Starts none yet.
+  background_threads() = default;
   background_threads(const background_threads&) = delete;
   background_threads& operator=(const background_threads&) = delete;
   ~background_threads() { join(); }
 
   // `what`: "a thread of the cache". Throws pmlab::error, whose remedy is `remedy`: the system gives no more threads.
   template <class Work>
-  void start(const char* what, const char* remedy, Work&& work) {
+  std::thread& start(const char* what, const char* remedy, Work&& work) {
     try {
-      threads_.emplace_back(std::forward<Work>(work));
+      return threads_.emplace_back(std::forward<Work>(work));
     } catch (const std::system_error& e) {
       throw error(std::string("cannot start ") + what + ": " + e.what(), remedy);
     }
-    bind(threads_.back(), threads_.size() - 1);
   }
+
+  // How many have started.
+  [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
 
   // Waits until all of them have ended. REQUIRES: they were told to.
   void join() {
@@ -43,19 +45,36 @@ class background_threads {
   }
 
  private:
-  void bind(std::thread& thread, std::size_t number) const noexcept {
-    if constexpr (platform::binds_threads) {
-      if (cpus_.empty()) return;
-      cpu_set_t mine;
-      CPU_ZERO(&mine);
-      CPU_SET(static_cast<std::size_t>(cpus_[number % cpus_.size()]), &mine);
-      // Refused only if there is no such CPU: the thread then runs wherever the kernel likes.
-      pthread_setaffinity_np(thread.native_handle(), sizeof mine, &mine);
-    }
+  std::vector<std::thread> threads_;
+};
+
+// The same, bound to `cpus` in turn; without any, they run on every CPU. Thread safety: none.
+class bound_threads {
+ public:
+  // Starts none yet.
+  explicit bound_threads(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+
+  // As background_threads.
+  template <class Work>
+  void start(const char* what, const char* remedy, Work&& work) {
+    std::thread& started = threads_.start(what, remedy, std::forward<Work>(work));
+    if constexpr (platform::binds_threads)
+      if (!cpus_.empty()) bind(started, cpus_[(threads_.size() - 1) % cpus_.size()]);
+  }
+  // As background_threads.
+  void join() { threads_.join(); }
+
+ private:
+  static void bind(std::thread& thread, int cpu) noexcept {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(static_cast<std::size_t>(cpu), &mine);
+    // Refused only if there is no such CPU: the thread then runs wherever the kernel likes.
+    pthread_setaffinity_np(thread.native_handle(), sizeof mine, &mine);
   }
 
   std::vector<int> cpus_;
-  std::vector<std::thread> threads_;
+  background_threads threads_;
 };
 
 }  // namespace pmlab::sync

@@ -28,8 +28,10 @@ namespace pmlab::sync {
 // How an item lies in a place of a queue.
 template <class Item>
 struct plain_cell {
-  Item item{};
+  Item item{};  // the newest
+  // Replaces it. REQUIRES: no other thread reads or writes this cell.
   void put(const Item& given) noexcept { item = given; }
+  // The newest item.
   [[nodiscard]] const Item& get() const noexcept { return item; }
 };
 
@@ -57,11 +59,13 @@ class bounded_queue {
     return true;
   }
 
-  // The next position; it is to be filled in, once `has_room` says so.
+  // The next position. The caller must `publish` an item there, as soon as `has_room` is true for it.
   [[nodiscard]] std::uint64_t reserve() noexcept { return tail_.fetch_add(1, std::memory_order_acq_rel); }
+  // Whether the item of the round before has left the place of `position`.
   [[nodiscard]] bool has_room(std::uint64_t position) const noexcept {
     return has_room(position, head_.load(std::memory_order_acquire));  // Q3
   }
+  // Fills in a reserved position. REQUIRES: `has_room(position)` was true.
   void publish(std::uint64_t position, const Item& item) noexcept {
     place& p = places_[position & mask_];
     p.cell.put(item);
@@ -97,10 +101,12 @@ class bounded_queue {
     return places_[position & mask_].turn.load(std::memory_order_acquire) != position + 1;
   }
 
-  // Positions that were ever taken by `push` and `reserve`, and items that were ever taken out.
+  // Positions that `push` and `reserve` ever gave out.
   [[nodiscard]] std::uint64_t reserved() const noexcept { return tail_.load(std::memory_order_acquire); }
+  // Items that were ever taken out.
   [[nodiscard]] std::uint64_t taken() const noexcept { return head_.load(std::memory_order_acquire); }
 
+  // The most items that wait at a time.
   [[nodiscard]] std::size_t places() const noexcept { return mask_ + 1; }
   // Of the places, in DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(place); }

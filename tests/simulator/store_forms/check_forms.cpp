@@ -1,4 +1,4 @@
-// Runs every form and says what the instrument saw of it:
+// Runs every form and reports the accesses that the instrument saw:
 //     store  FORM  VERDICT  LEAST          with tabs between them; status 1 if any form was seen less than it must be
 //     flush  FORM  VERDICT
 #include "simulator/store_forms/form.hpp"
@@ -196,7 +196,7 @@ bool check_x87() {
   return report("x87 state, unchanged", before == after);
 }
 
-// A debugger, and whoever reports where a store was made, finds the way back through a stub.
+// A debugger, and a report of a store's place, finds the way back through a stub.
 bool check_way_back() {
   bool good = true;
   for (const forms::flush_form& form : forms::flush_forms()) {

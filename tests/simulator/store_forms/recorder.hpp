@@ -21,7 +21,7 @@ struct record {
   std::array<char, area_bytes> target_then;
 };
 
-// Emptied by whoever begins to record.
+// Cleared at the begin of a recording.
 inline std::vector<record>& records() {
   static std::vector<record> all;
   return all;

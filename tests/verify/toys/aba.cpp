@@ -1,4 +1,4 @@
-// A toy: a lock-free stack whose head has no tag, so that a node may come back while somebody takes it.
+// A toy: a lock-free stack whose head has no tag, so that a node may be pushed again while another thread pops it.
 #include "slot_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

@@ -43,8 +43,8 @@ class byte_counter {
   std::array<slot, 256> slots_;
 };
 
-// `Base`, the allocator that the container has by default, with its bytes counted: `Rounded(bytes)` is what the heap
-// really takes for a request.
+// `Base`, the default allocator of the container, with its bytes counted: `Rounded(bytes)` is the size that the heap
+// actually allocates for a request.
 template <class Base, auto Rounded>
 class counting_allocator : public Base {
  public:

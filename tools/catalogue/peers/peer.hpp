@@ -1,4 +1,4 @@
-// Somebody else's container, as packaged, as a subject: what pmlab's indexes are compared with.
+// A third-party container, as packaged, as a subject: for comparison with pmlab's indexes.
 #pragma once
 
 #include "tools/catalogue/operation_loop.hpp"

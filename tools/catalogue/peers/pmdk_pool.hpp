@@ -19,12 +19,12 @@
 
 namespace pmlab::bench::peers {
 
-// Opens the pool that a setup names, or makes it, with one `Container` in it. Not thread-safe; what the container
-// allows is the container's affair.
+// Opens the pool that a setup names, or makes it, with one `Container` in it. Not thread-safe; the container's own
+// operations are as thread-safe as the container.
 template <class Container>
 class pmdk_pool {
  public:
-  // `layout`: what the pool is marked with. Throws pmlab::error.
+  // `layout`: the layout name of the pool. Throws pmlab::error.
   pmdk_pool(const subject_setup& setup, const std::string& layout) {
     if (!setup.medium.in_pool() || setup.medium.emulated() || setup.medium.counted)
       throw error(layout + " cannot live on medium " + setup.medium.text(),
@@ -66,7 +66,7 @@ class pmdk_pool {
   };
   using pool_type = ::pmem::obj::pool<root_object>;
 
-  // On tmpfs libpmem would call msync at every persist, since it takes it for a disk: that would make the peer look
+  // On tmpfs libpmem would call msync at every persist, since it treats it as a disk: that would make the peer look
   // slower than it is. libpmem reads the variable when the first pool of the process is opened.
   static void trust_tmpfs(const std::string& path) {
     constexpr std::int64_t tmpfs_magic = 0x01021994;

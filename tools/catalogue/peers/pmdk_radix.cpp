@@ -14,7 +14,7 @@
 namespace pmlab::bench::peers {
 namespace {
 
-// The container allows threads only if none of them writes, so all of them stand behind a readers-writer lock.
+// The container allows threads only if none of them writes, so all of them use a readers-writer lock.
 class pmdk_radix {
  public:
   static constexpr bool durable = true;

@@ -14,7 +14,7 @@
 namespace pmlab::bench::peers {
 namespace {
 
-// oneTBB's allocator does not say how it rounds: the bytes are those asked for.
+// oneTBB's allocator does not report its rounding: the bytes are those requested.
 constexpr auto as_asked = [](std::size_t bytes) { return bytes; };
 
 class tbb_hash {

@@ -22,8 +22,8 @@ class cached {
   // Throws pmlab::error: PMLAB_CACHE is not understood.
   cached() : options_(from_environment("PMLAB_CACHE", "capacity=64k", parse)) {}
 
-  // In front of the index `name` in `medium`; empty: of its layout's name. Throws what Index::open throws; pmlab::error:
-  // no threads.
+  // In front of the index `name` in `medium`; empty: of its layout's name. Throws the exceptions of Index::open;
+  // pmlab::error: no threads.
   template <class Medium>
   [[nodiscard]] auto open(Medium& medium, std::string_view name = {}) const {
     using inner = Index<Medium>;

@@ -1,13 +1,13 @@
-// What create_tree of each of pmlab's libraries does: opens the memory that PiBench's options name, and the index in it.
+// create_tree of pmlab's libraries: opens the memory that PiBench's options name, and the index in it.
 //
 //   pool_path empty      DRAM: nothing survives the tree
-//   pool_path is there   a pmlab pool (media/pmem.hpp), recovered; pool_size does not matter
-//   pool_path is not     a new pool of pool_size bytes
+//   pool_path exists     a pmlab pool (media/pmem.hpp), recovered; pool_size is ignored
+//   pool_path does not   a new pool of pool_size bytes
 //
 // Keys and values of 8 bytes are the index's own; any other sizes are a string index's, whose words it keeps.
 //
-// A recipe says how an index is opened on a medium: `recipe.open(medium, name)`; it outlives the index, and may hold what the
-// index needs besides (wrapper/alone.hpp, wrapper/cached.hpp, wrapper/hybrid.hpp).
+// A recipe defines how an index is opened on a medium: `recipe.open(medium, name)`; it outlives the index, and may hold
+// further objects that the index needs (wrapper/alone.hpp, wrapper/cached.hpp, wrapper/hybrid.hpp).
 #pragma once
 
 #include "tools/pibench/wrapper/message.hpp"
@@ -51,9 +51,9 @@ template <class Recipe, class Medium, class... MediumArguments>
 
 }  // namespace detail
 
-// The tree of `name` ("fast_fair", ...), for its library's create_tree. Throws pmlab::error, and says it on stderr too,
-// since PiBench does not: sizes that are not offered, no pool and no size to make one, and whatever media::pmem and the
-// index say of a pool that they cannot open.
+// The tree of `name` ("fast_fair", ...), for its library's create_tree. Throws pmlab::error, and also prints it to
+// stderr, since PiBench does not: sizes that are not offered, no pool and no size to make one, and the errors of
+// media::pmem and the index for a pool that they cannot open.
 template <class Recipe>
 [[nodiscard]] tree_api* create(std::string_view name, const tree_options_t& options) {
   return saying(name, [&] {
@@ -61,7 +61,7 @@ template <class Recipe>
     if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
     detail::check_pool(options);
     const media::pmem_options pool{.create_bytes = options.pool_size, .bypass_msync = true};
-    // A damaged pool must not take PiBench with it.
+    // A damaged pool must not crash PiBench.
     if (std::error_code ignored; std::filesystem::exists(options.pool_path, ignored))
       media::probe_opening(options.pool_path, media::time_to_probe(options.pool_path), [&] {
         constexpr media::pmem_options to_try{.huge_pages = false, .reserve_space = false, .bypass_msync = true};

@@ -23,8 +23,8 @@ class of_halves {
   // Throws pmlab::error: PMLAB_HYBRID is not understood.
   of_halves() : options_(from_environment("PMLAB_HYBRID", "", parse)) {}
 
-  // The primary is the index `name` in `medium`; empty: of its layout's name. Throws what the halves throw; pmlab::error: no
-  // threads.
+  // The primary is the index `name` in `medium`; empty: of its layout's name. Throws the exceptions of the halves;
+  // pmlab::error: no threads.
   template <class Medium>
   [[nodiscard]] auto open(Medium& medium, std::string_view name = {}) {
     hybrid::options named = options_;

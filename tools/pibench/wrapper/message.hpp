@@ -16,7 +16,7 @@ inline void say(std::string_view name, std::string_view text) {
   std::fputs(line.c_str(), stderr);
 }
 
-// Runs `call`; says what it throws, and throws it on.
+// Runs `call`; prints its exception, and rethrows it.
 template <class Call>
 decltype(auto) saying(std::string_view name, Call&& call) {
   try {

@@ -61,7 +61,7 @@ class tree_of_strings final : public tree_api {
     return saying(name_, [&] { return changed(index_.erase(kept(key, key_size).view()), medium_); });
   }
 
-  // The records are this thread's until its next scan. An index without order answers none, and says so once.
+  // The records are valid for this thread until its next scan. An unordered index returns none, and prints that once.
   int scan(const char* key, std::size_t key_size, int scan_size, char*& values_out) override {
     values_out = nullptr;
     if constexpr (indexes::ordered_index<Words>) {
@@ -85,7 +85,7 @@ class tree_of_strings final : public tree_api {
   static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
   [[nodiscard]] static index_type open_over(words_behind& words, erased::attached_medium& medium) {
-    // Beside what tree_of_words.hpp has in the pool.
+    // Beside the root of tree_of_words.hpp in the pool.
     const std::string root = std::string(words.layout_name()) + "_s";
     return index_type::open(medium, root, [&] { return Words::open(words.open(root)); });
   }

@@ -1,9 +1,9 @@
-// An index of pmlab with keys and values of 8 bytes, as PiBench sees it.
+// An index of pmlab with keys and values of 8 bytes, behind PiBench's interface.
 //
-// A key is the unsigned integer that its bytes are on this machine, and scans give keys in the order of these integers:
-// the order in which PiBench makes and compares them.
+// A key is the unsigned integer that its bytes are on this machine, and scans return keys in the order of these
+// integers: the order in which PiBench makes and compares them.
 //
-// Thread safety, progress and durability are the index's: what was answered survives a crash where the pool does.
+// Thread safety, progress and durability are the index's: results survive a crash if the pool does.
 #pragma once
 
 #include "tools/pibench/wrapper/answers.hpp"
@@ -26,8 +26,8 @@
 
 namespace pmlab::pibench {
 
-// Every function throws pmlab::error, and says it on stderr: a key or value of another size; an operation for which the
-// medium has no space, since `false` would say that the key was there.
+// Every function throws pmlab::error, and prints it to stderr: a key or value of another size; an operation for which
+// the medium has no space, since `false` would mean that the key was present.
 template <class Medium, class Recipe>
 class tree_of_words final : public tree_api {
   using index_type = decltype(std::declval<Recipe&>().open(std::declval<Medium&>()));
@@ -62,7 +62,7 @@ class tree_of_words final : public tree_api {
     return saying(name_, [&] { return changed(index_.erase(word("key", key, key_size)), medium_); });
   }
 
-  // The records are this thread's until its next scan. An index without order answers none, and says so once.
+  // The records are valid for this thread until its next scan. An unordered index returns none, and prints that once.
   int scan(const char* key, std::size_t key_size, int scan_size, char*& values_out) override {
     values_out = nullptr;
     if constexpr (indexes::ordered_index<index_type>) {
@@ -87,7 +87,7 @@ class tree_of_words final : public tree_api {
     return value;
   }
 
-  // Up to `most` entries from `from` on. A few at a time, since PiBench may ask for more than there are.
+  // Up to `most` entries from `from` on. A few at a time, since PiBench may request more than there are.
   std::size_t scan_into(std::vector<indexes::entry>& records, std::uint64_t from, std::size_t most) {
     constexpr std::size_t at_a_time = 4096;
     std::size_t found = 0;

@@ -1,5 +1,5 @@
-// The interface of later versions of PiBench, whose objects have one function more, in front of the others: PiBench's
-// option --bulk_load. Nothing in a library tells the two apart, so its user says which one it is.
+// The interface of later versions of PiBench, whose objects have one more function, in front of the others: PiBench's
+// option --bulk_load. A library does not show which of the two it has, so its user must state it.
 #pragma once
 
 #include "tools/pibench/wrapper/environment.hpp"

@@ -1,5 +1,5 @@
-// The index of a recipe on its medium behind virtual calls: what string keys need of it, so that they are compiled once and
-// not for each library.
+// The index of a recipe on its medium behind virtual calls: the operations that string keys need, so that they are
+// compiled once and not for each library.
 #pragma once
 
 #include <pmlab/erased/any_index.hpp>
@@ -21,14 +21,14 @@ class words_behind {
   virtual ~words_behind() = default;
 
   [[nodiscard]] virtual erased::any_medium& medium() = 0;
-  // Opens the index `name`; to be called once. Throws what the index throws.
+  // Opens the index `name`. REQUIRES: called once. Throws the exceptions of the index.
   [[nodiscard]] virtual erased::any_index& open(std::string_view name) = 0;
-  // The name that the index takes in a pool by itself.
+  // The name of the index alone in a pool.
   [[nodiscard]] virtual std::string_view layout_name() const noexcept = 0;
   [[nodiscard]] virtual bool is_ordered() const noexcept = 0;
 };
 
-// The index of `Recipe` on a `Medium` of its own.
+// The index of `Recipe` on a separate `Medium`.
 template <class Medium, class Recipe>
 class words_of_recipe final : public words_behind {
   using index_type = decltype(std::declval<Recipe&>().open(std::declval<Medium&>()));

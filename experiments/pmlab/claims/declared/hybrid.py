@@ -40,8 +40,8 @@ CLAIMS = [
     Claim("I3", "The gap between their reads grows with the number of threads.", _SOURCE, ["hybrid"], [
         Condition("reads: HybridIndex+ over HybridIndex, most threads over 1 thread", TIMES,
                   ratio(_gap("most"), _gap("1")), at_least(1.1))]),
-    Claim("I4", "After a restart HybridIndex+ answers finds and scans as soon as its tree is open; HybridIndex has to make "
-          "its tree anew first.", "[Han21], section 3", ["hybrid_restart"], [
+    Claim("I4", "After a restart HybridIndex+ answers finds and scans as soon as its tree is open; HybridIndex must rebuild "
+          "its tree first.", "[Han21], section 3", ["hybrid_restart"], [
               Condition("HybridIndex+: first find after a restart, over HybridIndex's first scan", TIMES,
                         ratio(_restart(_PLUS, "restart/find_ns"), _restart(_PLAIN, "restart/scan_ns")), at_most(0.1)),
               Condition("HybridIndex+: first scan, over HybridIndex's", TIMES,

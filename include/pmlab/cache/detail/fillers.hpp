@@ -219,7 +219,7 @@ class fillers {
   std::chrono::microseconds rest_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<way_in>> ways_in_;
-  sync::background_threads threads_;
+  sync::bound_threads threads_;
 };
 
 }  // namespace pmlab::cache::detail

@@ -170,7 +170,7 @@ class helpers {
   std::uint64_t spins_;
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<mailbox>> mailboxes_;
-  sync::background_threads threads_;
+  sync::bound_threads threads_;
 };
 
 }  // namespace pmlab::cache

@@ -1,4 +1,4 @@
-// What writers put into the queues of the updaters.
+// A change of the replica, and the queue in which writers pass changes to the updaters.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -8,7 +8,7 @@
 
 namespace pmlab::hybrid::detail {
 
-// What the replica is to do. Not how the primary came to it: an insert, an update and an upsert are all a put.
+// A change of the replica, independent of the operation: an insert, an update and an upsert are all a put.
 struct change {
   enum class kind : std::uint8_t { nothing, put, remove };
   kind what = kind::nothing;
@@ -17,7 +17,7 @@ struct change {
 };
 
 // A writer reserves its position before it changes the primary, and publishes the change afterwards. So a thread that has
-// seen a change in the primary finds its position already reserved: `reserved` then tells how far the replica must get.
+// seen a change in the primary finds its position already reserved: `reserved` is then the position that the replica must reach.
 using change_queue = sync::bounded_queue<change>;
 
 }  // namespace pmlab::hybrid::detail

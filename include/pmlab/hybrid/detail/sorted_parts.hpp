@@ -67,7 +67,7 @@ class entry_blocks {
   [[nodiscard]] const indexes::entry& operator[](std::size_t i) const noexcept {
     return blocks_[i / block_entries][i % block_entries];
   }
-  // If there are any.
+  // REQUIRES: there is one.
   [[nodiscard]] indexes::key_type lowest() const noexcept { return lowest_; }
   [[nodiscard]] indexes::key_type highest() const noexcept { return highest_; }
 

@@ -1,16 +1,15 @@
-// Stripes: what a hybrid index knows of the keys that share a hash, in one word each.
+// Stripes: the state of the keys that share a hash, in one word each.
 //
 // A writer holds its key's stripe while it changes the primary and while it changes the replica, or queues that change.
-// A reader of the replica takes the word before, and asks afterwards whether it still stands:
+// A reader of the replica reads the word before, and validates it afterwards:
 //
 //   63             21 20               1  0
 //   | version        | queued changes    | held |
 //
-//   S1  Not held, nothing queued: of these keys, the replica holds what the primary holds, and that is durable.
-//   S2  Whatever a writer changes, it changes after the word says "held" and before the version grows. So a reader
-//       whose word still stands saw nothing of any writer that came after its first look.
-//   S3  A change counts as queued from the moment that its writer lets go of the stripe to the moment that it is
-//       applied.
+//   S1  Not held, nothing queued: of these keys, the replica holds the same as the primary, and that is durable.
+//   S2  A writer makes all its changes after the word is "held" and before the version is incremented. So a reader
+//       whose word is still valid read nothing of any writer that locked after its first read.
+//   S3  A change counts as queued from the moment that its writer releases the stripe to the moment that it is applied.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -25,8 +24,8 @@
 
 namespace pmlab::hybrid::detail {
 
-// Progress: `lock` waits for the holder, nothing else waits. The words that are read between `word` and `stands` are
-// atomics read with acquire order, as version locks want it (sync/version_lock.hpp).
+// Progress: `lock` waits for the holder, nothing else waits. The words that are read between `word` and `stands` must
+// be atomics read with acquire order, as for version locks (sync/version_lock.hpp).
 class stripe {
  public:
   // As many changes as may be queued for one stripe.
@@ -36,7 +35,7 @@ class stripe {
   [[nodiscard]] static constexpr bool is_held(std::uint64_t word) noexcept { return (word & held) != 0; }
   // S1.
   [[nodiscard]] static constexpr bool is_settled(std::uint64_t word) noexcept { return (word & (held | queued)) == 0; }
-  // No writer came since (S2).
+  // True if no writer has held it since (S2).
   [[nodiscard]] bool stands(std::uint64_t word) const noexcept { return ((this->word() ^ word) & ~queued) == 0; }
 
   void lock() noexcept {
@@ -81,7 +80,7 @@ class stripe_table {
   std::size_t count_;
 };
 
-// A stripe that is held to the end of the scope, unless it was let go of before.
+// A stripe that is held to the end of the scope, unless it is released earlier.
 class held_stripe {
  public:
   explicit held_stripe(stripe& s) noexcept : stripe_(&s) { s.lock(); }

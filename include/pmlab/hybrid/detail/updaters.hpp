@@ -1,10 +1,10 @@
-// The way of a change from its writer to the replica: queues, and the threads that empty them in batches.
+// The path of a change from its writer to the replica: queues, and the threads that empty them in batches.
 //
 // All changes of a stripe go through one queue, and places are taken while the stripe is held. So changes of one key
 // are applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
-// Nobody waits idly for an updater: a writer whose queue is full, and a scan that wants to see all, take batches out
-// themselves. Nothing is ever dropped while the index is open.
+// No thread waits idly for an updater: a writer whose queue is full, and a scan that needs all changes, apply batches
+// themselves. Nothing is dropped while the index is open.
 #pragma once
 
 #include <pmlab/hybrid/detail/change.hpp>
@@ -32,8 +32,8 @@ class updaters {
 
  public:
   // `apply(change, last)`: makes the change, which is a put or a remove, in the replica if `last` is true, and counts
-  // it as applied; if it throws std::bad_alloc, it has done nothing, and is called again. `foresee(key)`: a change of
-  // it will be applied soon. `begin()`: told by a background thread before it works. Throws pmlab::error: no more
+  // it as applied; if it throws std::bad_alloc, it has changed nothing, and is called again. `foresee(key)`: a change
+  // of it will be applied soon. `begin()`: called by a background thread before it works. Throws pmlab::error: no more
   // threads.
   updaters(const options& o, std::function<void(const change&, bool last)> apply,
            std::function<void(indexes::key_type)> foresee, std::function<void()> begin)
@@ -91,7 +91,7 @@ class updaters {
     return waited;
   }
 
-  // Ends the threads. What is queued stays there.
+  // Ends the threads. Queued changes stay queued.
   void close() noexcept {
     closing_.store(true, std::memory_order_release);
     threads_.join();
@@ -126,7 +126,7 @@ class updaters {
     change_queue queue;
     std::atomic<std::uint64_t> applied{0};  // places whose changes are in the replica
     std::atomic<std::uint64_t> writer_waits{0};
-    mutable std::mutex draining;  // guards what follows
+    mutable std::mutex draining;  // guards the members below
     std::vector<change> batch;
     std::size_t taken = 0;  // places of the batch that is under way; 0: none is
     std::vector<change>::iterator next;
@@ -148,11 +148,11 @@ class updaters {
     try {
       return drain(l);
     } catch (const std::bad_alloc&) {
-      return 0;  // the batch stays under way: this thread goes on with it later, or another one
+      return 0;  // the batch stays under way: this thread, or another one, continues it later
     }
   }
 
-  // Takes a batch and puts it in order, with `draining` held. Returns how many changes it had.
+  // Takes a batch and sorts it, with `draining` held. Returns the number of its changes.
   std::size_t take_batch(lane& l) {
     const std::size_t count = l.queue.take(l.batch);
     const std::uint64_t before = l.applied.load(std::memory_order_relaxed);
@@ -166,7 +166,7 @@ class updaters {
     const auto end = std::remove_if(first, first + static_cast<std::ptrdiff_t>(count),
                                     [](const change& c) { return c.what == change::kind::nothing; });
     std::for_each(first, end, [this](const change& c) { foresee_(c.key); });
-    // In the order of keys, which the tree likes; of equal keys the latest comes last.
+    // In the order of keys, which suits the tree; of equal keys the latest one is last.
     std::stable_sort(first, end, [](const change& a, const change& b) { return a.key < b.key; });
     l.next = first;
     l.end = end;
@@ -199,7 +199,7 @@ class updaters {
     return count;
   }
 
-  // Every `step`th queue from the `first` on. What somebody else is emptying needs nobody else.
+  // Every `step`th queue from the `first` on. A queue that another thread is emptying is skipped.
   void serve(std::size_t first, std::size_t step) {
     constexpr unsigned looks_before_rest = 64;
     for (unsigned idle = 0; !closing_.load(std::memory_order_acquire);) {

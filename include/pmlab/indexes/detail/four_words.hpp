@@ -1,5 +1,5 @@
-// Four words of a line, such as the keys of its entries, read and compared at once. One path for every x86-64: it uses only
-// SSE2, and is as fast as vectors of 32 bytes.
+// Four words of a line, such as the keys of its entries, read and compared at once. One path for every x86-64: it uses
+// only SSE2, and is as fast as vectors of 32 bytes.
 #pragma once
 
 #include <pmlab/base/simd.hpp>

@@ -107,7 +107,7 @@ class search_layer {
     const std::size_t count = b.count_up_to(sought, shape.count);
     if (count > 0) [[likely]] {
       const std::uint64_t word = b.word_at(count - 1);
-      // A word is followed only if it was there as what the level says, if only a moment ago (S5).
+      // A word is followed only if the block was of this level when it was read (S5).
       if (!b.lock.read_validate(d.version_)) [[unlikely]]
         return start_again(d);
       if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
@@ -281,7 +281,7 @@ class search_layer {
     }
   }
 
-  // In a transaction: nobody changes what is read, as long as no block is locked already.
+  // In a transaction: no other thread changes the words read, as long as no block is locked already.
   template <class Look>
   void find_undisturbed(key_type key, Look& look) const {
     key_type route = key;
@@ -384,7 +384,7 @@ class search_layer {
   block* split(block& b, std::size_t wanted_at) {
     block* const right = pool_.take();
     if (right == nullptr) return nullptr;
-    // Ascending keys fill the last block: what is left behind then stays full.
+    // Ascending keys fill the last block: the left block then stays full.
     const bool appending = wanted_at == block::capacity && b.next.load(std::memory_order_relaxed) == nullptr;
     const std::size_t middle = appending ? block::capacity - 1 : block::capacity / 2;
     // Late readers may look at a block that was in use before.

@@ -6,7 +6,7 @@
 // inlined into code for another. Each has
 //
 //   count_up_to(words, bound)   for 4 or 8 words, aligned to the size of all; each is read whole, with acquire order.
-//                               four_words.hpp tells why that holds of a vector load.
+//                               four_words.hpp has the reason for vector loads.
 #pragma once
 
 #include <array>

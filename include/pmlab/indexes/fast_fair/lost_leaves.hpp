@@ -35,7 +35,7 @@ class lost_leaves {
   lost_leaves(const Medium& medium, const suspect_nodes<Medium>& suspect, const std::unordered_set<std::uint64_t>& seen)
       : medium_(medium), suspect_(suspect), seen_(seen) {}
 
-  // True if the medium says where it ends.
+  // True if the end of the medium is known.
   [[nodiscard]] bool can_look() const noexcept { return end_of_medium() != 0; }
 
   // Reads the whole medium once, if there are gaps.

@@ -50,7 +50,7 @@ class leaf_name {
   std::uint64_t word_;
 };
 
-// Group number -> address of the group's leaves: eight bytes a group, a small part of what the caches hold.
+// Group number -> address of the group's leaves: eight bytes a group, a small part of the caches.
 //
 // Thread safety: `leaves_of` from any number of threads; `add` and `remove` one at a time. Memory: chunks that double
 // and never move.

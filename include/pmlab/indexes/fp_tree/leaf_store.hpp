@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <string>
@@ -120,23 +121,18 @@ class leaf_store {
 
   // Returns a group of free leaves, which `shrink` returned, to the medium, unless it was used since. REQUIRES: no
   // reader may still hold a leaf or a descriptor of it.
+  //
+  // It runs as a retired function, which must not throw: if the publication fails, the group stays.
   void release_group(descriptor_page& page, std::uint64_t ticket) {
     const std::scoped_lock guard(mutex_);
     if (page.ticket != ticket) return;
-    wait_no_longer(page);
-    leaf_group& group = group_of(page);
-    {
-      typename Medium::publication change(medium_);
-      const group_pointer older = medium_.locate(&group_of(*page.older));
-      if (page.newer == nullptr)
-        change.store(root_, older.word());  // (D1)
-      else
-        publish_link(change, group_of(*page.newer), older);
-      change.release(&group, group_bytes(false));  // (D2)
-      change.commit();
-      // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
-      // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
+    try {
+      unlink_group(page);
+    } catch (const std::exception&) {
+      keep(page);
+      return;
     }
+    wait_no_longer(page);
     (page.newer == nullptr ? newest_ : page.newer->older) = page.older;
     page.older->newer = page.newer;
     table_.remove(page.group);
@@ -297,6 +293,22 @@ class leaf_store {
     group.next_again.store(next, std::memory_order_relaxed);
     group.check_again.store(check, std::memory_order_relaxed);
     media::flush(medium_, group.next_again);  // (G5)
+  }
+
+  // Takes a waiting group out of the list in the medium, and frees it. Throws if there is no memory for that; nothing has
+  // changed then.
+  void unlink_group(descriptor_page& page) {
+    leaf_group& group = group_of(page);
+    typename Medium::publication change(medium_);
+    const group_pointer older = medium_.locate(&group_of(*page.older));
+    if (page.newer == nullptr)
+      change.store(root_, older.word());  // (D1)
+    else
+      publish_link(change, group_of(*page.newer), older);
+    change.release(&group, group_bytes(false));  // (D2)
+    change.commit();
+    // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
+    // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
   }
 
   // A group of free leaves that waits for its readers is in a list of its own, with a fresh ticket. Its leaves can be

@@ -98,7 +98,7 @@ void link_row(Medium& medium, const leaf_store<Medium>& store, descriptor& left,
   left.home->next.store(next, std::memory_order_release);  // (W2) commit
   left.home->bitmap.store(store.bitmap_of(*left.home, left.read_marks().used()), std::memory_order_release);  // (W3)
   media::persist(medium, left.home->next);                                                                    // (W4)
-  // (N1) < (W1) < (W2): the row is whole before the list leads to it (P1). One store: of a row that a crash cuts off
+  // (N1) < (W1) < (W2): the row is whole before the list leads to it (P1). One store: of an interrupted row
   // all is there, or nothing but free leaves.
   // (W2) < (W3): one line. A seal that is of the link before tells of such a crash (L4).
   // (W3) < (W4) < unlock: the value that a reader returns is durable.

@@ -1,7 +1,6 @@
 // DRAM state of the slabs of a skip list: their order in the medium, and their free nodes.
 #pragma once
 
-#include <pmlab/base/linked.hpp>
 #include <pmlab/indexes/skip_list/node.hpp>
 
 #include <algorithm>
@@ -54,14 +53,17 @@ class slab_directory {
     record& r = *made;
     r.slab = &s;
     records_.emplace(page_of(&s), std::move(made));
-    in_medium::push(newest_, r);
+    r.older = newest_;
+    if (newest_ != nullptr) newest_->newer = &r;
+    newest_ = &r;
     open_nodes_ += Slab::capacity;
     return r;
   }
   void remove(record& r) noexcept {
     leave_class(r);
     if (!r.closed) forget_nodes(r);
-    in_medium::remove(newest_, r);
+    if (r.older != nullptr) r.older->newer = r.newer;
+    (r.newer != nullptr ? r.newer->older : newest_) = r.older;
     records_.erase(page_of(r.slab));
   }
 
@@ -138,8 +140,6 @@ class slab_directory {
  private:
   static constexpr std::size_t class_count = 8;
   static constexpr std::size_t no_class = class_count;
-  using in_medium = linked<&record::newer, &record::older>;
-  using in_class = linked<&record::previous, &record::next>;
 
   [[nodiscard]] static std::uintptr_t page_of(const void* place) noexcept {
     return reinterpret_cast<std::uintptr_t>(place) / sizeof(Slab);
@@ -164,13 +164,20 @@ class slab_directory {
 
   void enter_class(record& r) noexcept {
     const std::size_t c = class_of(r.free);
-    if (c != no_class) in_class::push(classes_[c], r);
+    if (c == no_class) return;
+    r.previous = nullptr;
+    r.next = classes_[c];
+    if (r.next != nullptr) r.next->previous = &r;
+    classes_[c] = &r;
   }
   void leave_class(record& r) noexcept {
     if (!r.closed) leave(r, class_of(r.free));
   }
   void leave(record& r, std::size_t c) noexcept {
-    if (c != no_class) in_class::remove(classes_[c], r);
+    if (c == no_class) return;
+    (r.previous != nullptr ? r.previous->next : classes_[c]) = r.next;
+    if (r.next != nullptr) r.next->previous = r.previous;
+    r.next = r.previous = nullptr;
   }
 
   std::unordered_map<std::uintptr_t, std::unique_ptr<record>> records_;  // by the page in which the slab begins

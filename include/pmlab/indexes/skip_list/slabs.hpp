@@ -526,13 +526,15 @@ class slabs {
       publication change(medium_);
       made = make(change, first_->load(std::memory_order_relaxed));
       if (made == nullptr) return false;
+      record* known = nullptr;
       try {
-        directory_.add(*made);
+        known = &directory_.add(*made);
+        change.store(*first_, medium_.locate(made).word());  // (A3)
+        change.commit();
       } catch (const std::bad_alloc&) {
+        if (known != nullptr) directory_.remove(*known);
         return false;
       }
-      change.store(*first_, medium_.locate(made).word());  // (A3)
-      change.commit();
     }
     const std::scoped_lock own(mine.own);
     mine.rest = {made->nodes.data(), slab_type::capacity};

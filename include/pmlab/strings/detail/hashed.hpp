@@ -1,11 +1,11 @@
-// Where the keys of a hash table are: the word of a key is its 64-bit hash, and leads to its record.
+// The keys of a hash table: the word of a key is its 64-bit hash, and points to its record.
 //
-// Few keys share a hash, if any; those that do are a chain, whose newest record the word leads to. So the word is a
+// Few keys share a hash, if any; those that do are a chain, and the word points to the newest record. So the word is a
 // fingerprint of 64 bits: a search reads one key, the one that it returns.
 //
 //   H1  A record is in the chain of its key's hash, and no other record of the chain has its key.
-//   H2  Chains change under the lock of their word, and are durable before it is released; what a reader read counts if
-//       the lock was free and unchanged meanwhile.
+//   H2  Chains change under the lock of their word, and are durable before it is released; a reader's result is valid
+//       if the lock was free and unchanged while it read.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -57,19 +57,19 @@ class hashed : private parts<Medium, Index> {
     record* before = nullptr;  // in the chain; nullptr: `found` is the head
   };
 
-  // What a search knows of a key before it may read anything of the index.
+  // The part of a search that is computed before the index may be read.
   struct search {
     std::uint64_t word;
   };
-  // Asks for the line of the word, too, before anything else is done: so it is on its way while the search before still
-  // waits for its record.
+  // Also prefetches the line of the word, before anything else: so it arrives while the previous search still waits for
+  // its record.
   [[nodiscard]] search begin(std::string_view key) const {
     const search s{Hash{}(key)};
     if constexpr (requires { words.prefetch_find(s.word); }) words.prefetch_find(s.word);
     return s;
   }
 
-  // Calls read(record) with the record of `key`, if there is one, until what it read counts. True: there is one. `s`:
+  // Calls read(record) with the record of `key`, if there is one, until the result is valid. True: there is one. `s`:
   // of this key.
   template <class Read>
   bool find(std::string_view key, const search& s, Read&& read) const {
@@ -83,7 +83,7 @@ class hashed : private parts<Medium, Index> {
     }
   }
 
-  // Brings what `find` of these keys reads into the cache, all at once.
+  // Prefetches the lines that `find` of these keys reads, all at once.
   void prefetch(std::span<const std::string_view> keys) const {
     std::array<std::uint64_t, batch_width> hashes;
     std::array<std::optional<std::uint64_t>, batch_width> heads;
@@ -107,7 +107,7 @@ class hashed : private parts<Medium, Index> {
     return p;
   }
 
-  // What a new record must hold before it is published.
+  // The link that a new record must hold before it is published.
   [[nodiscard]] std::uint64_t next_of_new(const place& p) const noexcept { return p.head; }
 
   // The ledger's part of the publication that makes `made`. False: no space.
@@ -126,7 +126,7 @@ class hashed : private parts<Medium, Index> {
     return o == outcome::full ? linked::no : linked::yes;
   }
 
-  // Takes the record that was found out of the chain, durably. False: no space for that.
+  // Removes the found record from the chain, durably. False: no space for that.
   [[nodiscard]] bool unlink(place& p) const {
     using indexes::outcome;
     const std::uint64_t next = p.found->next.load(std::memory_order_acquire);

@@ -1,11 +1,12 @@
-// Gates of layers: who may still change a layer that is about to be taken out of the trie.
+// Gates of layers: control which writers may still change a layer that is about to be removed from the trie.
 //
-//   L1  A layer that may go is armed. It is shut when all operations that began before have ended, if no writer has
-//       entered it since. It is opened when all operations that began before it left the trie have ended, too.
+//   L1  A layer that may be removed is armed. It is shut when all operations that began before have ended, if no writer
+//       has entered it since. It is opened when all operations that began before its removal from the trie have ended,
+//       too.
 //   L2  A writer enters the gate of a layer after it has locked a word of it, and before it changes that word. Entering
 //       disarms. So while a gate is shut, no writer is in the layer: those that entered before it was armed have ended
 //       (L1), and those after would have disarmed it.
-//   L3  A gate that is shut lets no writer in: it starts again at the root, from where another path leads by now.
+//   L3  A shut gate lets no writer in: the writer retries from the root, which leads to another path by then.
 //   L4  At most one operation is in charge of an armed layer: the one that holds its ticket.
 #pragma once
 

@@ -16,8 +16,8 @@
 
 namespace pmlab::strings::detail {
 
-// Numbers that were given back are known in DRAM only, as intervals, of which there are at most one more than layers.
-// When the pool is closed they are forgotten: they are looked for when half of all numbers have been given.
+// Free numbers are stored in DRAM only, as intervals, of which there are at most one more than layers. When the pool is
+// closed they are lost: they are searched for when half of all numbers have been used.
 //
 // Thread safety: any.
 template <media::medium Medium>
@@ -29,7 +29,7 @@ class layer_numbers {
   layer_numbers(const layer_numbers&) = delete;
   layer_numbers& operator=(const layer_numbers&) = delete;
 
-  // The least free number; 0: there are none left.
+  // The least free number; 0: none is left.
   [[nodiscard]] std::uint64_t take() {
     const std::scoped_lock lock(mutex_);
     if (!free_.empty()) {
@@ -41,7 +41,7 @@ class layer_numbers {
     if (next_ == end_.load(std::memory_order_relaxed)) {
       end_.store(next_ + at_once, std::memory_order_release);  // (N1)
       media::persist(medium_, end_);                           // (N2)
-      // (N1) < (N2) < use: what a crash cuts off is a few numbers, and none is given twice.
+      // (N1) < (N2) < use: a crash loses a few numbers, and none is used twice.
     }
     return next_++;
   }
@@ -70,7 +70,7 @@ class layer_numbers {
     }
   }
 
-  // Whether it is time to look for numbers that were forgotten.
+  // Whether lost numbers should be searched for.
   [[nodiscard]] bool are_short() const noexcept { return next_ > most_layers / 2; }
   // While there is one thread: those that are not in `used` are free.
   void find_free(std::vector<std::uint64_t> used) {

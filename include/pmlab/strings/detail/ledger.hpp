@@ -1,14 +1,15 @@
-// Blocks that are on their way into a string index or out of it: what a crash must not leak.
+// Blocks that are about to enter or leave a string index, and that a crash must not leak.
 //
-// A publication makes several stores in the medium one step, but a change of the words' index is a step of its own. So
-// each block that waits for such a step, or for readers to leave it, stands in the ledger; what a crash left there is
-// judged at open: what the index leads to stays, all else goes back.
+// A publication makes several stores in the medium atomic, but a change of the words' index is a step of its own. So
+// the ledger lists each block that waits for such a step, or for readers to leave it. Open checks the items that a
+// crash left: blocks that the index points to stay, all others are freed.
 //
-//   G1  A block that the index does not lead to and that is not free stands in the ledger.
+//   G1  The ledger lists every block that is neither free nor reachable from the index.
 //   G2  An item names no block that others can release: it is cleared before the lock of its word is, or together with
 //       the release, in one publication.
-//   G3  Of a thread, a first page stays, and one more that is empty; other empty pages go back, in one publication with
-//       the store that takes them out of the list. Items of all but first pages are taken and freed under the mutex.
+//   G3  Each thread keeps a first page, and one more that is empty; other empty pages are freed, in one publication
+//       with the store that removes them from the list. Items of all but first pages are taken and freed under the
+//       mutex.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>
@@ -29,7 +30,7 @@ namespace pmlab::strings::detail {
 enum class waits_for : std::uint64_t {
   nothing,  // the item is free
   words,    // `record`: there if the words' index leads to it
-  layer,    // `record` and `prefix`: there if `word` leads to layer `number`, whose words are to go otherwise
+  layer,    // `record` and `prefix`: valid if `word` leads to layer `number`, whose words are erased otherwise
   readers,  // `prefix`: a value that was replaced
   removal,  // `record`: erased; layer `number` with `prefix`: to go, but if `word` leads to it
   skipped,  // `prefix`: bytes that a layer skips, there if `word` leads to them
@@ -52,7 +53,7 @@ struct alignas(media::cache_line_bytes) page {
   std::array<item, Items> items{};
 };
 
-// Thread safety: `take`, `enter_record` and `clear` from any thread; the rest while there is one.
+// Thread safety: `take`, `enter_record` and `clear` from any thread; the rest: one thread only.
 template <media::medium Medium>
 class ledger {
   static constexpr std::size_t items_per_page = media::sizes_on<Medium>.small_slabs ? 7 : 63;

@@ -1,4 +1,4 @@
-// What the parts of a string index share.
+// Shared by the parts of a string index.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -23,7 +23,7 @@ struct alignas(media::cache_line_bytes) state {
   std::atomic<std::uint64_t> numbers_end{1};  // layers below this number may exist
 };
 
-// The words' index, and what guards its words.
+// The words' index, and the locks of its words.
 template <media::medium Medium, class Index>
 struct parts {
   Medium& medium;

@@ -1,14 +1,14 @@
-// How an ordered index of 8-byte words holds strings: the words of a trie whose branches are several bytes wide.
+// Strings in an ordered index of 8-byte words: the words of a trie whose branches are several bytes wide.
 //
-// A layer is a node of the trie. All keys below it begin with the same bytes; where these end, each key's next `width`
-// bytes, its slice, say which entry of the layer leads to it. Keys with the same whole slice and more of them than one
-// share an entry, which leads to another layer; that one may skip further bytes which are the same in all of them.
+// A layer is a node of the trie. All keys below it begin with the same bytes; each key's next `width` bytes, its slice,
+// select the entry of the layer that leads to it. Several keys with the same full slice share an entry, which leads to
+// another layer; that one may skip further bytes which are the same in all of them.
 //
 //   word of the root layer    | 0 |        code of 7 bytes: 57 bits       |
 //   word of another layer     | 1 | number: 30 bits | code of up to 4: 33 |
 //
-// The code of a slice is its rank among all strings of up to `width` bytes, those of more bytes taken as their first
-// `width` ones: so words are ordered as keys are, zero bytes and ends included.
+// The code of a slice is its rank among all strings of up to `width` bytes, longer ones cut to their first `width`
+// bytes: so words are ordered as keys are, zero bytes and ends included.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ inline constexpr unsigned code_bits = 33;
 inline constexpr unsigned number_bits = 30;
 inline constexpr unsigned skip_bits = 16;
 
-// codes_of(w): how many strings of up to w bytes there are.
+// codes_of(w): the number of strings of up to w bytes.
 [[nodiscard]] constexpr std::uint64_t codes_of(std::size_t width) noexcept {
   std::uint64_t codes = 1;
   for (std::size_t i = 0; i < width; ++i) codes = 1 + 256 * codes;
@@ -43,7 +43,7 @@ static_assert(codes_of(root_width) <= std::uint64_t{1} << 57);
   return code;
 }
 
-// The bytes of a whole slice, by its rank.
+// The bytes of a full slice, by its rank.
 struct slice_bytes {
   std::array<char, root_width> bytes{};
   std::size_t width;
@@ -85,7 +85,7 @@ struct layer {
 inline constexpr std::uint64_t most_layers = (std::uint64_t{1} << number_bits) - 1;
 inline constexpr std::size_t most_skipped = (std::size_t{1} << skip_bits) - 1;
 
-// What an entry leads to: a record (its place in the medium) or a layer, in 8 bytes.
+// The target of an entry: a record (its place in the medium) or a layer, in 8 bytes.
 inline constexpr std::uint64_t layer_bit = std::uint64_t{1} << 63;
 
 [[nodiscard]] constexpr bool is_layer(std::uint64_t link) noexcept { return (link & layer_bit) != 0; }

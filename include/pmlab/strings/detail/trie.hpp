@@ -1,32 +1,32 @@
-// Where the keys of an ordered index are: a trie, whose entries are the words of detail/slice.hpp.
+// The keys of an ordered index: a trie, whose entries are the words of detail/slice.hpp.
 //
-// A key's path begins at the root layer. Of each layer, the entry of the key's slice leads to a record, which is the
-// key's if all bytes are the same, or to the next layer. Searches read no key but the one that they compare at the end;
+// A key's path begins at the root layer. In each layer, the entry of the key's slice leads to a record, which is the
+// key's if all bytes are equal, or to the next layer. Searches read no key but the one that they compare at the end;
 // writers of new keys also read the bytes that layers skip.
 //
-//   D1  A record's key begins with the bytes of its path: slices, and what layers skip.
-//   D2  A layer's path never changes: one that was found stays right for all keys of its path, for as long as the
-//       operation lasts that found it. A layer may get another one above it, which takes over the first part of what it
-//       skipped; when that one goes, the layer skips those bytes again.
-//   D3  A layer is complete before an entry leads to it; the change of that one entry is what makes a new key of it,
-//       and of a key or a layer that was there before a part of the new layer.
-//   D4  Of each entry, there is a record or a layer: its word changes under its lock only.
+//   D1  A record's key begins with the bytes of its path: slices, and skipped bytes of layers.
+//   D2  A layer's path never changes: once found, it stays valid for all keys of its path, for as long as the operation
+//       lasts that found it. Another layer may be inserted above it, which takes over the first part of its skipped
+//       bytes; when that one is removed, the layer skips those bytes again.
+//   D3  A layer is complete before an entry leads to it; the change of that one entry adds a new key, and makes the key
+//       or layer that was there before a part of the new layer.
+//   D4  Each entry has a record or a layer: its word changes under its lock only.
 //
-// A layer that has no entry left, or one, goes: the erasure that leaves it so is in charge, once no reader can have the
-// erased record. All that it needs is the key: the path leads to the layer.
+// A layer with one entry or none is removed by the erasure that left it so, once no reader can use the erased record.
+// The erasure needs only the key: its path leads to the layer.
 //
-//   D5  The change of the one entry that leads to a layer takes it out of the trie, under that entry's lock and while
-//       no writer is in the layer (detail/layer_gates.hpp). The entry goes, or leads to the layer's only record, or to
-//       its only layer, which then skips the bytes of both.
+//   D5  One change of the entry that leads to a layer removes it from the trie, under that entry's lock and while no
+//       writer is in the layer (detail/layer_gates.hpp). The entry is erased, or leads to the layer's only record, or
+//       to its only layer, which then skips the bytes of both.
 //   D6  From before that change until nothing of the layer is left, an item of the ledger names it (`removal`). Its
-//       words, the block of its skipped bytes and its number stay as they are until no reader can be in it: readers
-//       find there what the layer held when it left the trie.
-//   D7  A layer that is to skip more bytes gets a block of them first; its old block's last bytes are those of the new
-//       one, so that both are right for all that lead to it. Both stand in the ledger meanwhile (`skipped`).
-//   D8  When a layer has gone, the one above it is looked at in the same way. So no layer with fewer than two entries
-//       stays, but for those that an operation is in charge of, those that there was no space to take out, and one
-//       whose last entry leads to a layer that an insert made meanwhile: it is looked at when that layer goes. The next
-//       open takes care of what a crash left.
+//       words, the block of its skipped bytes and its number are kept until no reader can be in it: readers find the
+//       layer's content at the time of its removal.
+//   D7  A layer that will skip more bytes gets a block of them first; its old block's last bytes equal those of the new
+//       one, so both are valid for all paths that lead to it. The ledger lists both until then (`skipped`).
+//   D8  After the removal of a layer, the one above it is checked in the same way. So no layer with fewer than two
+//       entries stays, except those that an operation is removing, those that there was no space to remove, and one
+//       whose last entry leads to a layer that an insert created since: it is checked when that layer is removed. The
+//       next open completes the removals that a crash interrupted.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -245,7 +245,7 @@ class trie : private parts<Medium, Index> {
   // `tidy` will not be called: another erasure may be in charge.
   void let_go(layer_gates::ticket t) const noexcept { gates_.disarm(t); }
 
-  // What is left to do with an erased record.
+  // The next step for an erased record.
   struct tidied {
     enum class state : std::uint8_t {
       done,      // nothing: it may go
@@ -304,7 +304,7 @@ class trie : private parts<Medium, Index> {
   // ---- walks ----
 
   // Calls function(record) with the records whose keys are >= from, ascending, until it returns false. Writers may
-  // run: what is there all the time is never missed.
+  // run: records that are present all the time are never missed.
   template <class Function>
   void walk(std::string_view from, Function&& function) const {
     std::vector<cursor> path = cursors_at(from);

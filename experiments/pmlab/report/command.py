@@ -1,0 +1,65 @@
+"""pmlab report: makes a page of results: the thesis, a ranking, verdicts, and charts of every experiment."""
+
+from pathlib import Path
+
+from ..arguments import Parser
+from ..errors import FAILURE, SUCCESS, Failure
+
+EPILOG = """  pmlab report results/mine
+  pmlab report results/mine --publish results/quick
+  pmlab report --compare results/before results/after --out compare.html"""
+
+
+def _parser():
+    parser = Parser(prog="pmlab report", epilog=EPILOG, description="Makes a page of results: claims, charts, comparisons")
+    parser.add_argument("folder", nargs="*", metavar="FOLDER",
+                        help="what `pmlab run --out` wrote; the page is its index.html")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two folders side by side, with ratios of B to A")
+    parser.add_argument("--out", type=Path, metavar="FILE",
+                        help="the page; if not given index.html of FOLDER, or compare.html of B")
+    parser.add_argument("--publish", type=Path, metavar="DIR",
+                        help="also write page, charts, claims and figures to DIR, without raw files: small enough for a repository")
+    parser.add_argument("--headline", action="store_true", help="also print the headline figures")
+    return parser
+
+
+def _folder(text):
+    folder = Path(text)
+    if not folder.is_dir():
+        raise Failure(f"no folder {folder}", "name a folder that `pmlab run --out` wrote")
+    return folder
+
+
+def _checked(given):
+    if bool(given.folder) == bool(given.compare):
+        raise Failure("a report is of one folder of results, or compares two", "give FOLDER, or --compare A B")
+    if len(given.folder) > 1:
+        raise Failure("a report is of one folder of results", "give one, or --compare A B for two side by side")
+    if given.publish and given.compare:
+        raise Failure("--publish is for one folder of results", "leave --compare out, or --publish")
+    if given.publish and given.publish.resolve() == Path(given.folder[0]).resolve():
+        raise Failure(f"--publish {given.publish} is the folder of the results itself", "name another folder, such as results/quick")
+    return [_folder(f) for f in given.folder or given.compare]
+
+
+def _matplotlib():
+    """Before anything that draws is imported."""
+    try:
+        import matplotlib  # noqa: F401  (only whether it is there)
+    except ImportError as problem:
+        raise Failure("no Python with matplotlib is there, which draws the charts",
+                      "install package python3-matplotlib, or name a Python in PMLAB_PYTHON", FAILURE) from problem
+
+
+def main(arguments):
+    """Exit status: 0; 1 the results cannot be reported; 2 wrong usage."""
+    given = _parser().parse_args(arguments)
+    folders = _checked(given)
+    _matplotlib()
+    from . import writing
+    if given.compare:
+        target = writing.compare(*folders, given.out)
+    else:
+        target = writing.report(folders[0], given.out, given.publish, given.headline)
+    print(f"report: {target}")
+    return SUCCESS

@@ -1,0 +1,78 @@
+// The results of a run as a table with commas.
+#include "tools/bench/results_csv.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::bench {
+namespace {
+
+// RFC 4180: what holds a comma, a quote or a line's end stands in quotes, quotes within doubled.
+std::string quoted(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string all = "\"";
+  for (const char c : text) all += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return all + '"';
+}
+
+using named_field = std::pair<std::string_view, std::string>;
+
+std::vector<named_field> fields_of(const phase_result& r) {
+  const auto number = [](const auto& value) { return fmt::format("{}", value); };
+  const auto per_operation = [&](std::uint64_t access_sums::*part) {
+    if (!r.accesses || r.operations == 0) return std::string();
+    return number(static_cast<double>((*r.accesses).*part) / static_cast<double>(r.operations));
+  };
+  const latency_summary& l = r.latency;
+  return {{"index", quoted(r.index)},
+          {"medium", quoted(r.medium)},
+          {"threads", number(r.threads)},
+          {"phase", quoted(r.phase)},
+          {"repeat", number(r.repeat)},
+          {"operations", number(r.operations)},
+          {"seconds", number(r.seconds)},
+          {"throughput_ops_per_s", number(r.throughput)},
+          {"latency_mean_ns", number(l.mean)},
+          {"latency_p50_ns", number(l.p50)},
+          {"latency_p90_ns", number(l.p90)},
+          {"latency_p99_ns", number(l.p99)},
+          {"latency_p99_9_ns", number(l.p99_9)},
+          {"latency_p99_99_ns", number(l.p99_99)},
+          {"latency_max_ns", number(l.max)},
+          {"latency_samples", number(l.samples)},
+          {"pm_lines_read", per_operation(&access_sums::pm_lines_read)},
+          {"device_lines_read", per_operation(&access_sums::device_lines_read)},
+          {"device_lines_written", per_operation(&access_sums::device_lines_written)},
+          {"flushes", per_operation(&access_sums::flushes)},
+          {"fences", per_operation(&access_sums::fences)},
+          {"pm_bytes_per_key", r.space ? number(r.space->pm) : ""},
+          {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},
+          {"entries", number(r.entries)},
+          {"wrong_answers", r.wrong ? number(*r.wrong) : ""},
+          {"invalid", quoted(r.invalid)}};
+}
+
+std::string line_of(const std::vector<named_field>& fields, bool names) {
+  std::string line;
+  for (const auto& [name, value] : fields) {
+    if (!line.empty()) line += ',';
+    line += names ? std::string(name) : value;
+  }
+  return line + '\n';
+}
+
+}  // namespace
+
+std::string results_to_csv(const bench_report& report) {
+  std::string text = line_of(fields_of({}), true);
+  for (const phase_result& r : report.results) text += line_of(fields_of(r), false);
+  return text;
+}
+
+}  // namespace pmlab::bench

@@ -1,0 +1,68 @@
+// Ticks from SIGALRM: in the program that has the simulated machine. The handler runs between two instructions of the
+// simulation, on a stack of its own, and so changes nothing that the machine sees.
+#include "tools/support/ticker.hpp"
+
+#include <array>
+#include <cerrno>
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+
+namespace pmlab::bench {
+namespace {
+
+void (*current_tick)(void*) = nullptr;
+void* current_context = nullptr;
+alignas(64) std::array<char, std::size_t{1} << 16> handler_stack;
+
+void on_alarm(int /*signal*/) {
+  const int before = errno;
+  if (current_tick != nullptr) current_tick(current_context);
+  errno = before;
+}
+
+void ring_every(suseconds_t microseconds) {
+  const itimerval period{{0, microseconds}, {0, microseconds}};
+  ::setitimer(ITIMER_REAL, &period, nullptr);
+}
+
+}  // namespace
+
+struct ticker::running {
+  struct sigaction action_before {};
+  stack_t stack_before{};
+};
+
+double real_seconds() noexcept {
+  constexpr double nanosecond = 1e-9;
+  timespec now{};
+  // The C library's function is the machine's here.
+  long result = SYS_clock_gettime;
+  asm volatile("syscall" : "+a"(result) : "D"(CLOCK_MONOTONIC), "S"(&now) : "rcx", "r11", "memory");
+  return static_cast<double>(now.tv_sec) + nanosecond * static_cast<double>(now.tv_nsec);
+}
+
+ticker::ticker(void (*tick)(void*), void* context) : running_(std::make_unique<running>()) {
+  current_context = context;
+  current_tick = tick;
+  stack_t stack{};
+  stack.ss_sp = handler_stack.data();
+  stack.ss_size = handler_stack.size();
+  ::sigaltstack(&stack, &running_->stack_before);
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
+  ::sigaction(SIGALRM, &action, &running_->action_before);
+  ring_every(200'000);
+}
+
+ticker::~ticker() {
+  ring_every(0);
+  ::sigaction(SIGALRM, &running_->action_before, nullptr);
+  ::sigaltstack(&running_->stack_before, nullptr);
+  current_tick = nullptr;
+}
+
+}  // namespace pmlab::bench
