@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 namespace pmlab::cli {
