@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace pmlab::cli {
 
@@ -26,20 +29,28 @@ struct command {
 using arguments = std::vector<std::string>;
 
 // Adds an option that takes any text: texts_of(app)("--name", target, "VALUE: its meaning").
-[[nodiscard]] inline auto texts_of(CLI::App& app) {
-  return [&app](const std::string& name, std::string& target, const std::string& what) {
-    app.add_option(name, target, what)->type_name("");
-  };
-}
+class text_options {
+ public:
+  explicit text_options(CLI::App& app) : app_(app) {}
+  void operator()(const std::string& name, std::string& target, const std::string& what) const;
+
+ private:
+  CLI::App& app_;
+};
+[[nodiscard]] inline text_options texts_of(CLI::App& app) { return text_options(app); }
 
 // Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "shown default",
 // "VALUE: its meaning", read). `read` throws pmlab::error for invalid text.
-[[nodiscard]] inline auto parsed_texts_of(CLI::App& app) {
-  return [&app](const std::string& name, const std::string& shown_default, const std::string& what,
-                const std::function<void(const std::string&)>& read) {
-    return app.add_option_function<std::string>(name, read, what)->type_name("")->default_str(shown_default);
-  };
-}
+class parsed_text_options {
+ public:
+  explicit parsed_text_options(CLI::App& app) : app_(app) {}
+  CLI::Option* operator()(const std::string& name, const std::string& shown_default, const std::string& what,
+                          const std::function<void(const std::string&)>& read) const;
+
+ private:
+  CLI::App& app_;
+};
+[[nodiscard]] inline parsed_text_options parsed_texts_of(CLI::App& app) { return parsed_text_options(app); }
 
 // Throws pmlab::error for any other word than these two.
 [[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);

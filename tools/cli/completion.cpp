@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 namespace pmlab::cli {
 namespace {
 

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 namespace pmlab::cli {
 namespace {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <CLI/CLI.hpp>
+
 namespace pmlab::cli {
 namespace {
 
