@@ -5,7 +5,7 @@
 #   NAME_simulated  for the program that has the simulated machine (PMLAB_SIMULATED, and the platform's header of the
 #                   library): its clock is virtual. Built only if needed.
 #
-# SOURCES are compiled once. DIFFERS are compiled for each of the two: what reads a clock, pins
+# SOURCES are compiled once. DIFFERS are compiled for each of the two: sources that read a clock, pin
 # threads or asks the CPU. Where a library of PUBLIC or PRIVATE comes for both, each of the two links its own.
 function(pmlab_add_tool_library name)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES;DIFFERS;PUBLIC;PRIVATE")

@@ -4,9 +4,9 @@
 #     NAME   pmlab::indexes::NAME in <pmlab/indexes/NAME.hpp>, whose layout_name is NAME
 #     WHAT   one line for `pmlab list`
 #     HEADER <pmlab/indexes/HEADER.hpp>, where it is not that of its name
-#     KEEPS_NOTHING   it loses what it is given, on purpose: nothing judges its answers
+#     KEEPS_NOTHING   it loses its entries, on purpose: its answers are not checked
 #
-# PMLAB_INDEXES lists them all, PMLAB_VERIFIED_INDEXES those that keep what they are given.
+# PMLAB_INDEXES lists them all, PMLAB_VERIFIED_INDEXES those that keep their entries.
 function(pmlab_index name what)
   cmake_parse_arguments(PARSE_ARGV 2 this "KEEPS_NOTHING" "HEADER" "")
   if(NOT this_HEADER)
@@ -25,7 +25,7 @@ function(pmlab_index name what)
   set(PMLAB_VERIFIED_INDEXES "${PMLAB_VERIFIED_INDEXES}" PARENT_SCOPE)
 endfunction()
 
-# Sets `result` to the path of a source that says of `index` what `template` says of @index@.
+# Sets `result` to the path of a source made from `template`, with `index` for @index@.
 function(pmlab_source_for index template result)
   set(what "${PMLAB_INDEX_${index}_WHAT}")
   set(keeps ${PMLAB_INDEX_${index}_KEEPS})

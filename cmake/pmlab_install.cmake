@@ -1,4 +1,4 @@
-# cmake --install: the headers, what find_package(pmlab) and pkg-config read, and the programs where they are built.
+# cmake --install: the headers, the files for find_package(pmlab) and pkg-config, and the programs where they are built.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -25,7 +25,7 @@ foreach(package pmlab pmlab-pmem pmlab-jemalloc)
           COMPONENT headers)
 endforeach()
 
-# What PiBench loads. docs/pibench.md
+# The libraries for PiBench. docs/pibench.md
 get_property(libraries GLOBAL PROPERTY PMLAB_PIBENCH_LIBRARIES)
 if(libraries)
   install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
@@ -34,7 +34,9 @@ endif()
 # The programs find the files that they read beside them: bin/../lib/pmlab, bin/../share/pmlab.
 if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
-  # `pmlab run`, `claims` and `report`, what they run, and the trace that an experiment reads: as in the source tree.
+  # Completion of bash, zsh and fish, and the manual page.
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION share COMPONENT programs)
+  # `pmlab run`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
   install(DIRECTORY experiments DESTINATION share/pmlab COMPONENT programs
           FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
   install(FILES tests/data/ycsb-a.load.txt tests/data/ycsb-a.run.txt DESTINATION share/pmlab/tests/data

@@ -63,7 +63,7 @@ endfunction()
 function(pmlab_hosts_simulated target)
   pmlab_instrument_flags(link link_flags)
   target_link_options(${target} PRIVATE ${link_flags})
-  # All of the machine, since nothing in the program may call what its libraries call; and exported to them.
+  # All of the machine, since its libraries call functions that the program itself does not; and exported to them.
   target_link_libraries(${target} PRIVATE "-Wl,--whole-archive,$<TARGET_FILE:pmlab_machine>,--no-whole-archive"
                                           pmlab_machine)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)

@@ -1,10 +1,10 @@
-// A cache in DRAM in front of a tree in a pool. Replays a log of accesses, as a key-value server might have kept it, and
+// A cache in DRAM in front of a tree in a pool. Replays a log of accesses, for example of a key-value server, and
 // prints the share of it that the cache answered.
 //
 //   cached_fast_fair POOL LOG [ENTRIES]
 //
 // LOG ("-": standard input) has a key a line, which is read, or a key and a value, which is written. ENTRIES: of the
-// cache; 1000 if not given.
+// cache; default: 1000.
 #include <pmlab/base/quantity.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -20,7 +20,7 @@
 namespace {
 
 using pmlab::media::pmem;
-// An index like the one that it stands in front of: whatever takes one takes the other.
+// The cache has the interface of its index, and can replace it.
 using cached_tree = pmlab::cache::async_cache<pmlab::indexes::fast_fair<pmem>>;
 
 void replay(std::istream& log, cached_tree& index) {
@@ -38,7 +38,7 @@ void replay(std::istream& log, cached_tree& index) {
       continue;
     }
     ++writes;
-    // Durable on return; a cached value of the key is the new one, or gone, from then on.
+    // Durable on return; a cached value of the key is updated or removed.
     const auto done = index.upsert(pmlab::parse_count(key, "key", 0), pmlab::parse_count(value, "value", 0));
     if (done == pmlab::indexes::outcome::full) throw pmlab::error("the pool is full", "make a larger one");
   }

@@ -1,5 +1,5 @@
-// Orders of a shop, in a pool of persistent memory: keys and values are types of this program. An order is there as a whole
-// or not at all, after a restart and after a crash.
+// Orders of a shop, in a pool of persistent memory: keys and values are types of this program. An order is present
+// completely or not at all, after a restart and after a crash.
 //
 //   orders POOL add NUMBER ARTICLE PIECES PRICE   "added", or "exists" if there is an order of that number
 //   orders POOL show NUMBER                       the order, or "none"
@@ -25,7 +25,7 @@ struct order_id {
   std::uint64_t number;
 };
 
-// What memcpy may copy: no std::string, and no pointers.
+// Only types that memcpy may copy: no std::string, and no pointers.
 struct order {
   std::uint64_t article;
   std::uint64_t pieces;

@@ -1,7 +1,7 @@
 // A medium of your own: a wrapper around any medium that counts how many fences an index waits for.
 //
-// An index is a template over its medium and asks nothing of it but the concept media::medium. So a medium takes one
-// header: here a class derived from media::wrapper, which passes on all that this one does not change.
+// An index is a template over its medium and requires only the concept media::medium. So a medium takes one header:
+// here a class derived from media::wrapper, which forwards all operations that this one does not change.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>

@@ -1,6 +1,6 @@
 // Articles by number and by price. The primary index, a hash table, leads from an article's number to its price; the
-// secondary one, a HybridIndex+, has all (price, number) in order: its tree in the pool answers ranges, its hash in DRAM
-// points. Both are in one pool and survive a crash.
+// secondary one, a HybridIndex+, has all (price, number) in order: its tree in the pool answers ranges, its hash in
+// DRAM points. Both are in one pool and survive a crash.
 //
 //   secondary_index POOL set NUMBER PRICE     a new article, or a new price
 //   secondary_index POOL price NUMBER         its price, or "none"

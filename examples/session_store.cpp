@@ -1,5 +1,5 @@
-// Sessions of a web site, in a pool of persistent memory: a hash table (CCEH) from a session's name to what is known of
-// it and until when. What was answered is there after a restart, and after a crash.
+// Sessions of a web site, in a pool of persistent memory: a hash table (CCEH) from a session's name to its data and
+// expiry. Every acknowledged change is present after a restart, and after a crash.
 //
 //   session_store POOL put NAME SECONDS DATA   keeps DATA for so long
 //   session_store POOL get NAME                the data, or "none" if there is no such session any more
@@ -58,7 +58,7 @@ class session_store {
  private:
   using index = strings::string_index<pmem, pmlab::indexes::cceh<pmem>, strings::blob_values>;
 
-  // Seconds since 1970: a clock that goes on while the program does not run.
+  // Seconds since 1970: a clock that runs while the program does not.
   static std::uint64_t now() {
     const auto since = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(since).count());

@@ -2,7 +2,7 @@
 # Usage: scripts/campaign.sh [--states N] [--schedules N] [--index NAME[,NAME...]] [--seed S] [--help]
 #
 # Verifies indexes for longer than the tests do: crash states of one thread until there are enough, then schedules of
-# four threads, then a hundredth as many with crashes, each of which takes as long as a hundred without. Wants a build
+# four threads, then a hundredth as many with crashes, each of which takes as long as a hundred without. Needs a build
 # (scripts/test.sh --only build). Prints a table; every figure is in build/campaign/.
 #
 #   --states N      crash states of each index; 1000000 if not given
@@ -18,12 +18,12 @@ states=1000000 schedules=10000 seed=1 indexes=
 while [ $# -gt 0 ]; do
   case $1 in
     --help) print_help; exit 0 ;;
-    --states | --schedules | --seed | --index) [ $# -gt 1 ] || die "$1 wants a value" ;;
+    --states | --schedules | --seed | --index) [ $# -gt 1 ] || die "$1 needs a value" ;;
     *) die "unknown option $1; see --help" ;;
   esac
   case $1 in
     --index) indexes=${2//,/ } ;;
-    *) [[ $2 =~ ^[0-9]+$ ]] || die "$1 wants a number, not '$2'"
+    *) [[ $2 =~ ^[0-9]+$ ]] || die "$1 needs a number, not '$2'"
        printf -v "${1#--}" %s "$2" ;;
   esac
   shift 2
@@ -45,7 +45,7 @@ seconds_of_part=10
 # The number before `$2` in the line of totals $1; 0 if there is none.
 figure() { sed -nE "s/.*[ :]([0-9]+) $2.*/\1/p" <<<"$1" | grep . || echo 0; }
 
-# verify_until FIGURE N INDEX FLAG...: rounds until FIGURE ("crash states", "schedules") has grown by N. Adds up what was
+# verify_until FIGURE N INDEX FLAG...: rounds until FIGURE ("crash states", "schedules") has grown by N. Adds up the work
 # done in total_*. False: a violation.
 verify_until() {
   local what=$1 wanted=$2 index=$3 done=0 totals

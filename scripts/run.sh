@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ ${#resume[@]} != 0 ] && [ -z "$out" ]; then die "--resume needs --out: the folder to go on in"; fi
+if [ ${#resume[@]} != 0 ] && [ -z "$out" ]; then die "--resume needs --out: the folder to continue in"; fi
 [ -n "$out" ] || out=$root/results/$scale-$(date -u +%Y%m%d-%H%M%S)
 if [ -e "$out/raw" ] && [ ${#resume[@]} = 0 ]; then die "$out holds results already; choose another folder, or --resume"; fi
 

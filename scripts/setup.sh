@@ -10,7 +10,7 @@
 # libpmemobj-cpp-dev is not part of Debian 12. There it comes from release 11 of the mirror that this machine's apt
 # uses, checked with Debian's archive keyring, through an apt state of its own: no source is added to this machine.
 #
-# Status: 0 all required packages are there; 1 one is missing (named, with what it is for); 2 wrong usage.
+# Status: 0 all required packages are there; 1 one is missing (named, with its purpose); 2 wrong usage.
 set -euo pipefail
 . "$(dirname "$0")/lib/common.sh"
 
@@ -25,7 +25,7 @@ for argument in "$@"; do
   esac
 done
 
-command -v dpkg-query >/dev/null || die "needs a Debian-like system; elsewhere install what scripts/packages.txt lists"
+command -v dpkg-query >/dev/null || die "needs a Debian-like system; elsewhere install the packages of scripts/packages.txt"
 
 # The release of Debian that still has libpmemobj-cpp-dev.
 older_release=bullseye

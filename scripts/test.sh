@@ -5,7 +5,7 @@
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
-#   --all         also what else takes its time: sanitizers, the second compiler, clang-tidy; half an hour more
+#   --all         also the long steps: sanitizers, the second compiler, clang-tidy; half an hour more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
@@ -35,7 +35,8 @@ step_build() { build_preset release -j "$jobs"; }
 
 step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs"); }
 
-# What a change of an index breaks first: answers, durability, crashes, its own scenarios, and its verification.
+# The tests that a change of an index breaks first: answers, durability, crashes, its own scenarios, and its
+# verification.
 step_index() {
   local tests=(point durable crash) own="" test
   for test in "$index" "${index%_pm}"; do
@@ -62,7 +63,7 @@ sanitized() {
   (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
     "${launcher[@]}")
   cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
-  # libpmemobj is not instrumented, and what it publishes is a race to ThreadSanitizer.
+  # libpmemobj is not instrumented, and its publications are races to ThreadSanitizer.
   [[ $sanitizers != *thread* ]] || export GTEST_FILTER='-*_on_pmem*'
   for name in "$@"; do programs+=("$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"); done
   printf '%s\n' "${programs[@]}" | xargs --max-procs="$jobs" --max-args=1 --delimiter='\n' env
@@ -157,7 +158,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#chosen[@]} != 0 ] || chosen=("${steps[@]}")
 for name in "${chosen[@]}"; do
-  # These read what the build leaves behind.
+  # These use the results of the build.
   if [[ " ctest clang tidy analyze " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
     chosen=(build "${chosen[@]}")
   fi

@@ -17,6 +17,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -160,6 +161,8 @@ void warm_up(round_runner& runner, round_options like) {
 }
 
 void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
+  // Rounds that are lost to their program would go on for the whole budget.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   watch_over_child();
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   const auto start = clock::now();

@@ -99,13 +99,13 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
     return wrong_.empty() ? "" : "after a crash of the recovery, " + wrong_;
   }
 
-  void after_store(const simulator::uncertain_line& /*line*/) override { look(); }
+  void after_store(const simulator::unpersisted_line& /*line*/) override { look(); }
   void after_fence() override { look(); }
 
  private:
   void look() {
     if (!wrong_.empty()) return;
-    const std::vector<std::uint32_t>& lines = memory_.uncertain();
+    const std::vector<std::uint32_t>& lines = memory_.unpersisted();
     for (unsigned kind = 0; kind < 3 && wrong_.empty(); ++kind) {
       std::vector<std::uint32_t> choice(lines.size());
       for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -148,7 +148,7 @@ void crash_explorer::begin(history_model* p, std::uint64_t seed, const crash_opt
 // Never left out: the states are the same, and a promise may have become false in them.
 void crash_explorer::promised() { point(nothing_fixed, options_.states_per_promise); }
 
-void crash_explorer::after_store(const simulator::uncertain_line& line) {
+void crash_explorer::after_store(const simulator::unpersisted_line& line) {
   if (options_.points_one_in > 1 && !random_.one_in(options_.points_one_in)) return;
   point(line.position, options_.states_per_point);
 }
@@ -159,11 +159,11 @@ void crash_explorer::after_fence() {
   point(nothing_fixed, options_.states_per_point);
 }
 
-// At most `states` (two at least) of the states of now, in which the uncertain line at place `fixed` has all of its
+// At most `states` (two at least) of the states of now, in which the unpersisted line at place `fixed` has all of its
 // stores.
 void crash_explorer::point(std::size_t fixed, std::size_t states) {
   ++counts_.points;
-  const std::vector<std::uint32_t>& lines = memory_.uncertain();
+  const std::vector<std::uint32_t>& lines = memory_.unpersisted();
   const auto most = [&](std::size_t i) { return static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size()); };
   std::size_t combinations = 1;
   for (std::size_t i = 0; i < lines.size() && combinations <= states; ++i)
@@ -231,7 +231,7 @@ void crash_explorer::visit(const std::vector<std::uint32_t>& choice) {
   if (options_.remember_images) {
     std::uint64_t hash = memory_.durable_hash();
     for (std::size_t i = 0; i < choice.size(); ++i)
-      if (choice[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.uncertain()[i]), choice[i]);
+      if (choice[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.unpersisted()[i]), choice[i]);
     hash ^= (history_->version() + 1) * golden_ratio ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
     if (!seen_.insert(hash)) return;
   }
@@ -419,7 +419,7 @@ std::string crash_explorer::judge_blocks(target& index, const image_medium* medi
 
 // Minimizes the loss, and reports it.
 void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what) {
-  const std::vector<std::uint32_t>& lines = memory_.uncertain();
+  const std::vector<std::uint32_t>& lines = memory_.unpersisted();
   for (std::size_t i = 0; i < choice.size(); ++i) {
     const auto most = static_cast<std::uint32_t>(memory_.log(lines[i]).stores.size());
     if (choice[i] == most) continue;
@@ -435,7 +435,7 @@ void crash_explorer::report(std::vector<std::uint32_t> choice, std::string what)
   text += under_way.empty() ? "between operations" : "during " + under_way;
   bool lost = false;
   for (std::size_t i = 0; i < choice.size(); ++i) {
-    const simulator::uncertain_line& l = memory_.log(lines[i]);
+    const simulator::unpersisted_line& l = memory_.log(lines[i]);
     if (choice[i] == l.stores.size()) continue;
     text += std::string("\n  lost: ") + (lost ? "and " : "") + std::to_string(l.stores.size() - choice[i]) +
             " store(s) to the line at offset " + std::to_string(std::size_t{l.number} * media::cache_line_bytes) +

@@ -71,7 +71,7 @@ class crash_explorer final : public simulator::persistence_observer {
   // The entries of the index that is opened on it.
   [[nodiscard]] std::vector<indexes::entry> entries_of_kept();
 
-  void after_store(const simulator::uncertain_line& line) override;
+  void after_store(const simulator::unpersisted_line& line) override;
   void after_fence() override;
 
  private:

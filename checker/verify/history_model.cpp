@@ -30,8 +30,8 @@ history_model::key_history& history_model::of(std::uint64_t key) {
 
 void history_model::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
 
-void history_model::add_operation(key_history& k, unsigned thread, const step& s) {
-  k.under_way.push_back({thread, s});
+void history_model::add_operation(key_history& k, unsigned thread, const step& s, const answer* coming) {
+  k.under_way.push_back({thread, s, coming == nullptr ? taken_effect{} : taken_effect::with(*coming)});
   k.reachable.clear();
 }
 
@@ -63,6 +63,7 @@ void history_model::let_happen(std::vector<course>& courses, const std::vector<o
       if (courses[i].effects[which]) continue;
       course next = courses[i];
       next.effects[which] = taken_effect::with(expect(under_way[which].what, next.state));
+      if (const taken_effect& coming = under_way[which].coming; coming && coming != next.effects[which]) continue;
       add_if_new(courses, under_way.size(), next);
     }
   }
@@ -83,11 +84,11 @@ void history_model::drop(key_history& k, std::size_t which) {
   if (is_settled(k)) k.told.clear();
 }
 
-void history_model::begin(key_history& k, unsigned thread, const step& s) {
+void history_model::begin(key_history& k, unsigned thread, const step& s, const answer* coming) {
   if (is_settled(k))
     for (const active_scan& scan : scans_)
       if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
-  add_operation(k, thread, s);
+  add_operation(k, thread, s, coming);
 }
 
 std::optional<std::size_t> history_model::place_of(const key_history& k, unsigned thread) {
@@ -140,9 +141,9 @@ void history_model::set_ended(unsigned thread) {
   ++clock_;
 }
 
-void history_model::called(unsigned thread, const step& s) {
+void history_model::called(unsigned thread, const step& s, const answer* coming) {
   set_running(thread, to_string(s));
-  begin(of(s.key), thread, s);
+  begin(of(s.key), thread, s, coming);
 }
 
 std::string history_model::returned(unsigned thread, const step& s, const answer& got) {

@@ -34,7 +34,9 @@ class history_model {
   // In the index before anything else happens.
   void there_before(const indexes::entry& e);
   // An operation of `thread` begins; and ends. `returned` gives "" or why the answer is wrong.
-  void called(unsigned thread, const step& s);
+  // `coming`: its answer where that is known, since the history is over. Courses that lead to another answer are then dropped
+  // at once: while one operation is under way, others may leave thousands of states.
+  void called(unsigned thread, const step& s, const answer* coming = nullptr);
   std::string returned(unsigned thread, const step& s, const answer& got);
 
   // A scan of [from, ...) that requested `wanted` entries: every key of its range counts as read in between.
@@ -63,10 +65,6 @@ class history_model {
   [[nodiscard]] std::string under_way() const;
 
  private:
-  struct operation {
-    unsigned thread;
-    step what;
-  };
   // The result of an operation under way, if it has taken effect. Courses are compared by the million: hence no
   // optionals.
   struct taken_effect {
@@ -76,6 +74,11 @@ class history_model {
     [[nodiscard]] static taken_effect with(const answer& a) noexcept;
     [[nodiscard]] explicit operator bool() const noexcept { return kind != none; }
     friend bool operator==(const taken_effect&, const taken_effect&) = default;
+  };
+  struct operation {
+    unsigned thread;
+    step what;
+    taken_effect coming{};  // the only one that it can have; empty: any
   };
   // One way in which it may have happened so far.
   struct course {
@@ -112,7 +115,7 @@ class history_model {
   [[nodiscard]] static bool is_settled(const key_history& k) noexcept {
     return k.under_way.empty() && k.courses.size() == 1;
   }
-  static void add_operation(key_history& k, unsigned thread, const step& s);
+  static void add_operation(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr);
   static void add_if_new(std::vector<course>& courses, std::size_t operations, const course& c);
   static void let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                          std::optional<std::size_t> last);
@@ -121,7 +124,7 @@ class history_model {
   [[nodiscard]] static std::optional<std::size_t> place_of(const key_history& k, unsigned thread);
   void set_running(unsigned thread, std::string words);
   void set_ended(unsigned thread);
-  void begin(key_history& k, unsigned thread, const step& s);
+  void begin(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr);
   static std::string end(key_history& k, std::size_t which, const answer& got);
   // "" or why no crash can leave so much of a load under way.
   std::string judge_load(const active_load& l, std::span<const indexes::entry> entries);

@@ -22,7 +22,7 @@ enum class action : std::uint8_t {
   upsert,
   erase,
   find,
-  load,  // the effect of a load on one of its keys: it is present afterwards, with its old value if it was present before
+  load,  // the effect of a load on one key: it is present, with its old value if it had one
 };
 
 [[nodiscard]] constexpr std::string_view to_string(action a) noexcept {

@@ -2,9 +2,9 @@
 //
 //   const bool registered = pmlab::verify::register_subject<pmlab::indexes::cceh>();
 //
-// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the
-// simulated machine, and as it is, into the program, whose index opens the images of crashes. Each compiles its own half
-// only, which `compiled` selects. Another shared object has both halves.
+// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on
+// the simulated machine, and as it is, into the program, whose index opens the images of crashes. Each compiles its own
+// half only, which `compiled` selects. Another shared object has both halves.
 #pragma once
 
 #include "checker/verify/image_medium.hpp"
@@ -24,8 +24,8 @@
 #endif
 
 extern "C" {
-// In the program. Adds what `part` knows to the subject of its name. A shared object that is loaded later goes before
-// what the program has.
+// In the program. Adds the parts of `part` to the subject of its name. A shared object that is loaded later takes
+// precedence over the program's.
 void pmlab_verify_register(const pmlab::verify::subject* part);
 // A combination that is loaded later goes before an earlier one of its name.
 void pmlab_verify_register_combination(const pmlab::verify::combination* made);
@@ -53,8 +53,8 @@ class machine_dram : public media::dram {
 };
 #endif
 
-// What a shared object compiles of an index besides its half on the machine's persistent memory. Each is another
-// instantiation of the whole index.
+// The parts of an index that a shared object compiles in addition to its half on the machine's persistent memory. Each
+// is another instantiation of the whole index.
 struct compiled_parts {
   bool image = true;    // opens images: false where the program has the same index
   bool in_dram = true;  // may be part of a combination, in DRAM

@@ -132,8 +132,8 @@ class planner {
     ascending_ = plan_.keys;
     std::sort(ascending_.begin(), ascending_.end());
     std::size_t next_fresh = 0;
-    // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so that
-    // nodes empty again; the others stay where they are.
+    // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so
+    // that nodes empty again; the others stay where they are.
     const bool adds = options_.grown || options_.full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
     // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.

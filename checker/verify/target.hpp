@@ -140,8 +140,8 @@ struct subject {
 // NAME(INDEX,...,KEY=VALUE,...) names them.
 struct combination {
   std::string name;
-  // The specifications of the indexes that it is made of; of the first one, all is that a crash leaves. Those that end in
-  // "@dram" are in DRAM. Throws pmlab::error if `given` cannot be understood.
+  // The specifications of the indexes that it is made of; of the first one, all is that a crash leaves. Those that end
+  // in "@dram" are in DRAM. Throws pmlab::error if `given` cannot be understood.
   std::vector<std::string> (*parts)(const spec& given) = nullptr;
   // Instrumented; `parts` are open, in that order.
   std::unique_ptr<target> (*combine)(const spec& given, std::vector<std::unique_ptr<target>> parts) = nullptr;

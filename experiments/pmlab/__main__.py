@@ -9,13 +9,18 @@ import signal
 import sys
 
 from . import errors, processes
+from .describe import describe
 from .spelling import nearest
 
 COMMANDS = ("run", "claims", "report")
 
 
 def _complain(problem):
-    print(f"pmlab: error: {problem}", file=sys.stderr)
+    label = "pmlab: error:"
+    # As the C++ commands: https://no-color.org.
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb"):
+        label = f"\033[1;31m{label}\033[0m"
+    print(f"{label} {problem}", file=sys.stderr)
 
 
 def _dispatch(arguments):
@@ -25,9 +30,17 @@ def _dispatch(arguments):
     if not arguments:
         raise errors.Failure("no command was given", f"give one of {', '.join(COMMANDS)}")
     command, *rest = arguments
+    if command == "describe":
+        return describe(COMMANDS)
     if command not in COMMANDS:
         raise errors.Failure(f"there is no command '{command}'", f"did you mean {nearest(command, COMMANDS)}?")
     return importlib.import_module(f"pmlab.{command}.command").main(rest)
+
+
+def _output_failed(problem):
+    # Otherwise Python tries again at its exit, and complains a second time.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _complain(f"cannot write to standard output: {problem.strerror}; give it a file, a pipe or a terminal with room")
 
 
 def _flush(status):
@@ -36,11 +49,19 @@ def _flush(status):
         sys.stdout.flush()
         return status
     except OSError as problem:
-        # Otherwise Python tries again at its exit, and complains a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"cannot write to standard output: {problem.strerror}; "
-                  "give it a file, a pipe or a terminal with room")
+        _output_failed(problem)
         return errors.FAILURE if status == errors.SUCCESS else status
+
+
+def _is_of_output(problem):
+    """True of an error of `print`. Errors of files have a name, or standard output still takes a byte."""
+    if problem.filename:
+        return False
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+        return False
+    except OSError:
+        return True
 
 
 def main():
@@ -53,7 +74,13 @@ def main():
     except errors.Failure as failure:
         _complain(failure)
         return _flush(failure.status)
+    except SystemExit as asked:
+        # --help, which argparse has printed.
+        return _flush(asked.code or errors.SUCCESS)
     except OSError as problem:
+        if _is_of_output(problem):
+            _output_failed(problem)
+            return errors.FAILURE
         name = f"{problem.filename}: " if problem.filename else ""
         _complain(f"{name}{problem.strerror or problem}; check the path and its permissions")
         return _flush(errors.FAILURE)

@@ -93,7 +93,7 @@ class Child:
         parent = os.getpid()
 
         def in_child():
-            # If the parent is killed, the child is told to end; it may have pools to remove.
+            # If the parent is killed, the child gets a signal to end; it may have pools to remove.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != parent:
                 os._exit(1)
@@ -188,7 +188,7 @@ def _pass_lines_on(child, on_line, deadline):
 
 
 def _end(child):
-    """How it ends, once it was told to, is of no interest."""
+    """Its status after a request to end is ignored."""
     child.stop()
     with contextlib.suppress(Failure):
         child.wait()

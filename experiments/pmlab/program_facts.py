@@ -14,5 +14,5 @@ def facts(indexes=()):
         words += ["--index", name]
     status, text = processes.capture(words)
     if status != 0:
-        raise Failure(f"{words[0]} does not tell its options", "build or install all of pmlab again", FAILURE)
+        raise Failure(f"{words[0]} does not list its options", "build or install all of pmlab again", FAILURE)
     return json.loads(text)

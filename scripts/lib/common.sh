@@ -12,7 +12,7 @@ print_help() { awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' 
 # The packages of one group ("required" or "dev"), one per line.
 packages_of() { awk -v group="$1" '$1 == group { print $2 }' "$scripts/packages.txt"; }
 
-# What package $1 is needed for.
+# The purpose of package $1.
 purpose_of() { awk -v name="$1" '$2 == name { $1 = $2 = ""; sub(/^ +/, ""); print }' "$scripts/packages.txt"; }
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
@@ -26,7 +26,7 @@ missing_packages() {
 }
 
 # Installs missing required packages; quick if there are none. Without dpkg it only prints a message:
-# the build then names what it cannot find.
+# the build then names missing ones.
 ensure_packages() {
   if ! command -v dpkg-query >/dev/null; then
     say "no dpkg here: install the packages of scripts/packages.txt by the system's own means"

@@ -68,7 +68,7 @@ class Estimate:
 
 
 class Display(threading.Thread):
-    """Shows what `text()` returns on `stream`, every `period` seconds, until `end`."""
+    """Shows the result of `text()` on `stream`, every `period` seconds, until `end`."""
 
     def __init__(self, stream, text, period):
         super().__init__(daemon=True)

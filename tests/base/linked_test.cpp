@@ -41,7 +41,7 @@ TEST(linked, items_enter_in_front_and_leave_from_anywhere) {
   EXPECT_EQ(numbers_of(first), (std::vector{3, 1, 0}));
   items::remove(first, all[0]);  // the last
   EXPECT_EQ(numbers_of(first), (std::vector{3, 1}));
-  items::push(first, all[2]);  // comes back, with links from before
+  items::push(first, all[2]);  // pushed again, with old links
   EXPECT_EQ(numbers_of(first), (std::vector{2, 3, 1}));
   for (const std::size_t i : {3U, 1U, 2U}) items::remove(first, all[i]);
   EXPECT_EQ(first, nullptr);

@@ -1,4 +1,4 @@
-// What mode an adaptive cache chooses, on a clock that the test moves.
+// The mode that an adaptive cache chooses, on a clock that the test moves.
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/media/dram.hpp>
 
@@ -73,7 +73,7 @@ TEST_F(adaptive, goes_round_a_cache_that_hardly_hits_and_comes_back) {
   EXPECT_EQ(in_mode(index, mode::serial), keys) << "hits pay";
 }
 
-// What lookups take is said outright here.
+// The tests set the times of lookups.
 TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
   cache::chooser chooser(options(), false, false);
   std::uint32_t tick_of_thread = 0;
@@ -106,7 +106,8 @@ TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
   EXPECT_LE(chooser.switches() - before, 8U) << "it swings";
 }
 
-// A popular key that the processor's own caches hold is found at once in the index, too: that is not typical of the others.
+// A popular key that the processor's own caches hold is found at once in the index, too: that is not typical of the
+// others.
 TEST_F(adaptive, compares_modes_on_the_same_keys) {
   cache::chooser chooser(options(), false, false);
   constexpr std::uint64_t popular =
@@ -131,7 +132,7 @@ TEST_F(adaptive, compares_modes_on_the_same_keys) {
   EXPECT_EQ(chooser.current(popular), mode::serial);
 }
 
-// What nearly all lookups are, once every shard bypasses: they are not even counted.
+// Nearly all lookups, once every shard bypasses: they are not even counted.
 TEST_F(adaptive, goes_round_with_all_but_the_leaders_once_every_shard_bypasses) {
   cache::chooser chooser(options(), false, false);
   std::uint32_t tick_of_thread = 0;

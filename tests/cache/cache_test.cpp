@@ -1,4 +1,4 @@
-// The cache itself: what is filled, refused, dropped and closed.
+// The cache itself: fills, refusals, drops and closing.
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/detail/fill.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
@@ -117,7 +117,7 @@ TEST(cache, a_full_queue_drops_and_counts) {
 
 // Q1 to Q3: so small that it is full most of the time.
 TEST(cache, its_queue_gives_every_fill_out_once_and_whole) {
-  const watchdog hang(std::chrono::seconds(60), "a fill was overwritten before it was taken out");
+  const watchdog hang(std::chrono::seconds(60), "a fill was overwritten before it was popped");
   constexpr std::uint64_t threads = 2;
   constexpr std::uint64_t fills = 20'000;
   cache::detail::fill_queue queue(8);

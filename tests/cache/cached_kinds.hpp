@@ -1,4 +1,4 @@
-// What the typed tests of tests/indexes run on when they are compiled for the cache.
+// The kinds of the typed tests of tests/indexes when they are compiled for the cache.
 #pragma once
 
 #include <pmlab/cache/async_cache.hpp>

@@ -1,4 +1,4 @@
-// How well the cache keeps what is read again.
+// Hit ratios of the eviction policies.
 #include "tools/workload/zipfian.hpp"
 #include <pmlab/base/random.hpp>
 #include <pmlab/cache/async_cache.hpp>
@@ -52,7 +52,7 @@ class exact_lru {
   std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> places_;
 };
 
-// Share of hits of what `next` reads, with every fill installed at once; the first tenth warms up.
+// Hit ratio of the keys of `next`, with every fill installed at once; the first tenth warms up.
 template <class Next>
 double hit_ratio(cache::eviction evict, std::size_t reads, Next&& next) {
   media::dram medium;
@@ -88,7 +88,7 @@ TEST(eviction, lru_hits_within_two_points_of_an_exact_one) {
   EXPECT_GT(ratio, 0.5);
 }
 
-// Every other read is of a scan that comes by once.
+// Every other read is of a one-time scan.
 TEST(eviction, s3_fifo_keeps_a_working_set_from_a_scan_better_than_lru) {
   const auto mixed = [](cache::eviction e) {
     zipfian_keys working_set(2);
@@ -99,7 +99,7 @@ TEST(eviction, s3_fifo_keeps_a_working_set_from_a_scan_better_than_lru) {
   EXPECT_GT(s3_fifo, lru + 0.02) << "lru " << lru;
 }
 
-// Why it is the policy where none is asked for.
+// The reason why it is the default policy.
 TEST(eviction, s3_fifo_hits_more_zipfian_reads_than_lru) {
   const auto ratio = [](cache::eviction e) {
     zipfian_keys read(4);

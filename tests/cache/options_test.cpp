@@ -8,17 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include "support/message_of.hpp"
+
 namespace pmlab::tests {
 namespace {
-
-std::string message_of(auto&& work) {
-  try {
-    work();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(spec, a_name_alone_is_a_specification) {
   const spec s = parse_spec("cceh");

@@ -1,7 +1,6 @@
 """`pmlab claims`: measures what is needed, judges it, judges old results again, and refuses what makes no sense."""
 import json
 import os
-import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
@@ -92,12 +91,19 @@ class Claims(ProgramTest):
 
     def test_a_folder_of_results(self):
         folder = self.file("set")
-        shutil.copytree(os.path.join(DOCS, "..", "results", "quick"), folder,
-                        ignore=shutil.ignore_patterns("claims", "*.html", "charts"))
-        table = self.assert_works("claims", "--from", folder, "I1", "I4").stdout
+        os.makedirs(os.path.join(folder, "raw", "hybrid"))
+        speeds = {("hybrid_index", 1): 4, ("hybrid_index_plus", 1): 6, ("hybrid_index", 16): 40, ("hybrid_index_plus", 16): 120}
+        self.write("set/raw/hybrid/all.json", json.dumps(
+            {"schema": 1, "machine": {"medium": "simulated:aep"}, "skipped": [], "results": [
+                {"index": index, "threads": threads, "phase": "read", "repeat": 1, "throughput_ops_per_s": speed}
+                for (index, threads), speed in speeds.items()]}).encode())
+        self.write("set/manifest.json", json.dumps({"schema": 1, "experiments": [], "runs": [
+            {"name": "hybrid/all", "experiment": "hybrid", "values": {"medium": "simulated:aep"}, "status": 0}]}).encode())
+        table = self.assert_works("claims", "--from", folder, "I1", "I3").stdout
         self.assertIn("I1   reproduced", table)
+        self.assertIn("2 verdicts on 2 claims: 2 reproduced", table)
         with open(os.path.join(folder, "claims", "simulated-aep.json"), encoding="utf-8") as f:
-            self.assertEqual([c["id"] for c in json.load(f)["claims"]], ["I1", "I4"])
+            self.assertEqual([c["id"] for c in json.load(f)["claims"]], ["I1", "I3"])
         self.assert_fails(2, ["leave --json"], "claims", "--from", folder, "--json", self.file("v.json"))
 
     def test_what_was_not_measured_is_said(self):

@@ -1,5 +1,6 @@
 """`pmlab doctor`, `pmlab list`, help and version."""
 import json
+import os
 
 from program import ProgramTest, main
 
@@ -13,6 +14,40 @@ class DoctorAndList(ProgramTest):
         self.assertRegex(said, "inner nodes of fp_tree: version locks .*\n")
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
         self.assertIn("--medium", command)
+
+    def facts_of(self, *arguments):
+        """The lines of `pmlab doctor PATH` by their subjects."""
+        facts, subject = {}, ""
+        for line in self.assert_works("doctor", *arguments).stdout.splitlines():
+            subject = line[:12].strip() or subject
+            facts[subject] = facts.get(subject, "") + line[12:].strip() + "\n"
+        return facts
+
+    def test_doctor_of_a_folder_and_of_what_is_not_there_yet(self):
+        facts = self.facts_of(self.folder)
+        self.assertEqual(facts["kind"], "folder\n")
+        self.assertIn("pmem:" + self.file("pmlab.pool"), facts["media"])
+        self.assertRegex(facts["space"], r"free of")
+        self.assertRegex(facts["is_pmem"], "^(yes|no): ")
+        if self.folder.startswith("/dev/shm"):
+            self.assertEqual(facts["memory"], "DRAM (tmpfs)\n")
+        facts = self.facts_of(self.file("new"))
+        self.assertIn("nothing yet", facts["kind"])
+        self.assertIn("emulated:PROFILE@" + self.file("new"), facts["media"])
+        self.assertEqual(os.listdir(self.folder), [], "it leaves nothing behind")
+
+    def test_doctor_of_a_pool(self):
+        self.assert_works("bench", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases", "read", "--medium",
+                          "pmem:" + self.file("p"), "--keep", "--quiet")
+        facts = self.facts_of(self.file("p"))
+        self.assertRegex(facts["pool"], r"^layout pmlab-pool-1\ncceh: cceh version \d+\n$")
+        self.assertIn("--reuse", facts["media"])
+
+    def test_doctor_of_other_files(self):
+        self.assertIn("none", self.facts_of(self.write("text", b"ten years of work"))["pool"])
+        os.mkfifo(self.file("fifo"))
+        self.assertIn("none: a pool is a file or a device", self.facts_of(self.file("fifo"))["media"])
+        self.assert_fails(2, [self.file("missing"), "make the folder"], "doctor", self.file("missing/pool"))
 
     def test_list(self):
         said = self.assert_works("list").stdout

@@ -1,4 +1,5 @@
 """Outputs: files are replaced whole; what is no file is written through; what could not be written is an error."""
+import csv
 import json
 import os
 import stat
@@ -6,7 +7,7 @@ import subprocess
 import threading
 import unittest
 
-from program import PMLAB, ProgramTest, main, pmlab
+from program import DOCS, PMLAB, ProgramTest, main, on_terminal, pmlab
 
 SMALL = ("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases", "read")
 
@@ -57,6 +58,34 @@ class Outputs(ProgramTest):
         self.assert_is_results(done.stdout)
         self.assertIn(" M/s ", done.stderr)
         self.assertFalse(os.path.exists("-"))
+
+    def test_a_table_with_commas(self):
+        done = self.assert_works(*SMALL, "--index", "cache(cceh,mode=serial)", "--repeat", "2", "--csv", "-", "--json",
+                                 self.file("r.json"))
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        with open(self.file("r.json"), encoding="utf-8") as f:
+            results = json.load(f)["results"]
+        self.assertEqual(len(rows), len(results))
+        for row, result in zip(rows, results):
+            self.assertEqual((row["index"], row["phase"], row["repeat"]),
+                             (result["index"], result["phase"], str(result["repeat"])))
+            self.assertEqual(float(row["throughput_ops_per_s"]), result["throughput_ops_per_s"])
+            self.assertEqual(float(row["latency_p99_9_ns"]), result["latency_ns"]["p99_9"])
+            self.assertEqual((row["flushes"], row["invalid"]), ("", ""))
+        self.assertIn(" M/s ", done.stderr)
+        with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
+            documented = f.read()
+        for column in rows[0]:
+            self.assertIn(f"`{column}`", documented)
+        self.assert_fails(2, ["--json -", "--csv -"], *SMALL, "--json", "-", "--csv", "-")
+
+    def test_colours_on_a_terminal_only(self):
+        wrong = ("bench", "--index", "ceh")
+        on = os.environ | {"TERM": "xterm"}
+        self.assertIn("\x1b[1;31mpmlab: error:\x1b[0m ", on_terminal(*wrong, env=on)[2])
+        self.assertNotIn("\x1b", on_terminal(*wrong, env=on | {"NO_COLOR": "1"})[2])
+        self.assertNotIn("\x1b", on_terminal(*wrong, env=on | {"TERM": "dumb"})[2])
+        self.assertNotIn("\x1b", pmlab(*wrong, env=on).stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
     def test_standard_output_on_a_full_device_is_an_error(self):

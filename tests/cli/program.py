@@ -1,9 +1,13 @@
 """What the tests of the program pmlab share: running it, and a folder for pools."""
+import fcntl
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 PMLAB = sys.argv[1] if len(sys.argv) > 1 else "pmlab"
@@ -14,6 +18,30 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 def pmlab(*arguments, **more):
     """Runs the program; returns what subprocess.run does, output as text."""
     return subprocess.run([PMLAB, *arguments], capture_output=True, text=True, timeout=240, check=False, **more)
+
+
+TERMINAL_WIDTH = 80
+
+
+def on_terminal(*arguments, **more):
+    """Status, standard output, and what a terminal of 80 columns got from stderr."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, TERMINAL_WIDTH, 0, 0))
+    with subprocess.Popen([PMLAB, *arguments], stdout=subprocess.PIPE, stderr=end, text=True, **more) as program:
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                part = os.read(terminal, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        output = program.stdout.read()
+        status = program.wait(240)
+    os.close(terminal)
+    return status, output, shown.decode()
 
 
 class ProgramTest(unittest.TestCase):

@@ -1,49 +1,22 @@
 """What is shown while a command works: a line that moves on a terminal, few plain ones elsewhere, none with --quiet."""
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import termios
 
-from program import PMLAB, ProgramTest, main
+from program import TERMINAL_WIDTH, ProgramTest, main, on_terminal
 
 ERASE = "\r\x1b[K"
 TIME_LEFT = r", about \d+ (s|min|h) left"
-WIDTH = 80
-
-
-def on_terminal(*arguments):
-    """Status, standard output, and the lines that a terminal of 80 columns was told to show on stderr."""
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
-    with subprocess.Popen([PMLAB, *arguments], stdout=subprocess.PIPE, stderr=end, text=True) as program:
-        os.close(end)
-        shown = b""
-        while True:
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            shown += part
-        output = program.stdout.read()
-        status = program.wait(240)
-    os.close(terminal)
-    return status, output, shown.decode().split(ERASE)
 
 
 class Progress(ProgramTest):
     def assert_moves(self, pattern, *arguments):
-        status, output, lines = on_terminal(*arguments)
+        status, output, shown = on_terminal(*arguments)
+        lines = shown.split(ERASE)
         self.assertEqual(status, 0, lines)
         self.assertEqual(lines[0], "", "each line replaces the one before")
         self.assertEqual(lines[-1], "", "nothing is left of it")
         self.assertGreater(len([line for line in lines if re.search(pattern, line)]), 2, lines)
         self.assertTrue(any(re.search(TIME_LEFT, line) for line in lines), lines)
-        self.assertLess(max(map(len, lines)), WIDTH, lines)
+        self.assertLess(max(map(len, lines)), TERMINAL_WIDTH, lines)
         self.assertNotIn("\x1b", output)
 
     SIMULATED = ("bench", "--index", "fast_fair", "--medium", "simulated:aep", "--records", "50k", "--operations", "20k",

@@ -103,11 +103,34 @@ class Results(ProgramTest):
         self.assertEqual(in_dram["medium"], "dram")
         self.assertEqual(in_dram["bytes_per_key"], {"pm": 0, "dram": 48})
 
-    def test_more_threads_than_cores_are_remarked_on(self):
-        document, table = self.results_of("--index", "cceh", "--threads", "64", "--phases", "read", "--medium",
-                                          "emulated:dram")
+    def test_more_threads_than_cores_make_an_emulation_invalid(self):
+        path = self.file("r.json")
+        done = self.assert_fails(3, ["2 of 3 measurements are INVALID", "fewer --threads"], "bench", "--quiet", "--index",
+                                 "cceh,std_map", "--threads", "64", "--phases", "read", "--medium", "emulated:dram",
+                                 "--records", "5k", "--operations", "5k", "--json", path)
+        with open(path, encoding="utf-8") as f:
+            document = json.load(f)
         self.assertIn("64 threads share", " ".join(document["remarks"]))
-        self.assertIn("NOTHING", table)
+        for result in document["results"]:
+            if result["index"] == "std_map":
+                self.assertIsNone(result["invalid"], "it lies in DRAM, and nothing of it is emulated")
+            else:
+                self.assertIn("64 threads share", result["invalid"])
+        rows = [line for line in done.stdout.splitlines() if re.match(r"64 +(load|read) +cceh ", line)]
+        self.assertEqual([row.split()[-1] for row in rows], ["INVALID", "INVALID"])
+        self.assertRegex(done.stdout, r"(?m)^INVALID: cceh load \(64\), cceh read \(64\): 64 threads share")
+
+    def test_latencies_that_the_clock_cannot_see_are_marked(self):
+        document, table = self.results_of("--index", "null_index", "--phases", "read")
+        clock = document["machine"]["clock"]
+        self.assertGreater(clock["floor_ns"], 0)
+        self.assertLessEqual(clock["cost_ns"], clock["floor_ns"])
+        self.assertIn(f"every latency includes {clock['cost_ns']:.0f} ns of reading the clock", table)
+        p50 = next(r for r in document["results"] if r["phase"] == "read")["latency_ns"]["p50"]
+        self.assertEqual(f"{p50:.0f} ns*" in table, p50 <= clock["floor_ns"])
+        simulated, table = self.results_of("--index", "null_index", "--phases", "read", "--medium", "simulated:aep")
+        self.assertIsNone(simulated["machine"]["clock"]["floor_ns"])
+        self.assertNotIn("*", table)
 
     def test_every_workload_is_right_on_every_index(self):
         workloads = [w for letter in "abcdef" for w in ("--workload", f"ycsb-{letter}")]

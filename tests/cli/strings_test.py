@@ -1,4 +1,4 @@
-"""String keys in `pmlab bench`: every answer is checked, over every kind of words; what is not understood is said."""
+"""String keys in `pmlab bench`: every answer is checked, over every kind of words; invalid options are refused."""
 import json
 import os
 import subprocess

@@ -1,8 +1,10 @@
 """Files of experiments: what is read, and what is refused with which remedy."""
+import os
+import subprocess
 import sys
 import unittest
 
-from package import HEAD, OPTIONS
+from package import HEAD, OPTIONS, ROOT
 from pmlab.errors import Failure
 from pmlab.run.experiment import load_experiment, parse_experiment
 
@@ -66,6 +68,11 @@ class ExperimentTest(unittest.TestCase):
         refused("scale = 1\n" + HEAD + BODY, "write [scale]")
         refused("chart = 1\n" + HEAD + BODY, "write [[chart]]")
         refused("title = 1.5e3\n" + BODY, "has no about")
+
+    def test_only_the_report_needs_matplotlib(self):
+        done = subprocess.run([sys.executable, "-B", "-c", "import sys, pmlab.run.command, pmlab.claims.command; "
+                               "sys.exit('matplotlib' in sys.modules)"], cwd=os.path.join(ROOT, "experiments"), check=False)
+        self.assertEqual(done.returncode, 0)
 
     def test_unknown_names_have_a_nearest_one(self):
         with self.assertRaisesRegex(Failure, "did you mean 'hybrid'"):

@@ -10,8 +10,11 @@ from pmlab.claims.index_cases import case_name
 from pmlab.errors import Failure
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
-from pmlab.run.time_left import guess
+from pmlab.run.time_left import count_of, guess
 from pmlab.spelling import shell_form
+
+
+DEVICE_CACHE_BYTES = 2 << 20  # cpu_cache_bytes of the device profiles
 
 
 def read(text):
@@ -38,6 +41,23 @@ class Plan(unittest.TestCase):
         self.assertEqual(command('[arguments]\nindex = "a"\n'), "pmlab bench --index a --verify")
         self.assertEqual(command('[arguments]\nindex = "a"\nverify = false\n'), "pmlab bench --index a")
         self.assertEqual(command('kind = "microbench"\n[arguments]\nsuite = "a b"\n'), "pmlab microbench --suite 'a b'")
+
+    def test_exact_media_are_not_repeated(self):
+        text = ('[arguments]\nindex = "a"\nrepeat = 5\n'
+                '[matrix]\nmedium = ["simulated:aep", "counted:dram", "emulated:aep", "pmem:{pool}"]\n')
+        self.assertEqual([c.value("--repeat") for c in plan(read(text), "quick")], ["", "", "5", "5"])
+
+    def test_quick_cells_do_not_fit_into_caches(self):
+        """And those of a real clock are repeated. Not those that count answers, or have sizes as their axis."""
+        bytes_of_entry = 27  # at least, of any index here
+        least = {"simulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry, "emulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry,
+                 "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}
+        for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory"}:
+            for c in plan(load_experiment(name, OPTIONS), "quick"):
+                with self.subTest(cell=c.name):
+                    self.assertGreaterEqual(count_of(c.value("--records"), "--records"), least[c.medium.split(":")[0]])
+                    if c.has_real_clock:
+                        self.assertGreaterEqual(int(c.value("--repeat", "1")), 5)
 
     def test_cells_of_one_name_are_refused(self):
         with self.assertRaises(Failure):

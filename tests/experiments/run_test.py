@@ -1,4 +1,4 @@
-"""`pmlab run`: runs, resumes after it was killed, goes on after a cell that fails, refuses what makes no sense."""
+"""`pmlab run`: runs, resumes after it was killed, continues after a cell that fails, refuses what makes no sense."""
 import json
 import os
 import signal
@@ -126,7 +126,7 @@ class Run(ProgramTest):
             self.raw(name)
         self.experiment(slow.replace('"1000"', '"2"'))
         done = self.run_it(path, "--resume")
-        self.assertIn("are there already", done.stderr)
+        self.assertIn("have results", done.stderr)
         after = {r["name"]: r for r in self.manifest()["runs"]}
         for name, run in before.items():
             if "1000" not in name:
@@ -187,7 +187,7 @@ class Run(ProgramTest):
                     _, said = running.communicate(timeout=60)
                 self.assertEqual(running.returncode, 128 + number, said)
                 self.assertIn("--resume", said)
-                self.assertEqual(self.cells_of(self.folder), [], "a cell goes on")
+                self.assertEqual(self.cells_of(self.folder), [], "a cell continues")
                 self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
                 noted = self.manifest(out)
                 self.assertEqual([r["status"] for r in noted["runs"]], [0, 0])
@@ -197,7 +197,7 @@ class Run(ProgramTest):
                 self.assertIn("2 cells ran, 2 were there", done.stdout)
 
     def test_a_manifest_that_cannot_be_written_ends_the_run_with_an_error(self):
-        # Cells on simulated media run side by side; one of them goes on for seconds after the other has ended.
+        # Cells on simulated media run side by side; one of them runs for seconds after the other has ended.
         slow = SMALL.format(operations="20k").replace(', "dram", "pmem:{pool}"', "").replace(
             'operations = "20k"', "").replace("[matrix]", '[matrix]\noperations = ["1k", "200k"]').replace(
             ', "simulated:classic"', "")
@@ -250,6 +250,13 @@ class Run(ProgramTest):
         planned = self.assert_works("run", self.experiment(), "--dry-run").stdout
         self.assertIn("small/simulated-aep: pmlab bench --medium simulated:aep --index cceh,fast_fair", planned)
         self.assertFalse(os.path.exists(self.file("out")))
+
+    def test_a_full_standard_output_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            for arguments in (["--list"], ["--dry-run"], ["--help"]):
+                done = subprocess.run([PMLAB, "run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, "^pmlab: error: cannot write to standard output: No space left on device; .*\n$")
 
     def test_every_experiment_has_options_that_exist(self):
         for scale in ("smoke", "quick", "full"):

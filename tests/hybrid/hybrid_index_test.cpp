@@ -1,4 +1,4 @@
-// The hybrid index on real threads: opening, space, queues, and what its options promise.
+// The hybrid index on real threads: opening, space, queues, and the guarantees of its options.
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -104,7 +104,7 @@ TYPED_TEST(hybrid_index, makes_its_replica_anew) {
     hash h = hash::open(of_hash);
     tree t = tree::open(of_tree);
     for (const auto& [key, value] : expected) hash_is_primary ? h.insert(key, value) : t.insert(key, value);
-    // What a replica that outlived a crash may be: behind, ahead, and another value.
+    // A replica that outlived a crash may be behind, ahead, or have another value.
     const auto in_replica = [&](std::uint64_t key, std::uint64_t value) {
       hash_is_primary ? t.insert(key, value) : h.insert(key, value);
     };
@@ -123,7 +123,7 @@ TYPED_TEST(hybrid_index, makes_its_replica_anew) {
   }
 }
 
-// However keys are spread: the order is made by their upper bits where these tell, and by bounds elsewhere.
+// For any spread of keys: their upper bits give the order if they differ, otherwise bounds.
 TEST(hybrid_index_tree, is_made_anew_in_order_of_any_keys) {
   constexpr std::uint64_t top = ~std::uint64_t{0};
   const auto in_order = [](const std::vector<std::uint64_t>& keys) {
@@ -170,7 +170,7 @@ TEST(hybrid_index_plus, serves_while_its_hash_is_made_anew) {
     std::vector<std::thread> writers;
     for (unsigned t = 0; t < 2; ++t)
       writers.emplace_back([&, t] {
-        // Each has keys of its own, so it knows what it must find.
+        // Each has keys of its own, so it knows the expected values.
         for (std::uint64_t round = 1; !done; ++round)
           for (std::uint64_t i = t; i < 1000; i += 2) {
             index.upsert(key_of(i), round);
@@ -219,7 +219,7 @@ TEST(hybrid_index_space, a_tree_without_space_refuses_new_keys_and_loses_none) {
     EXPECT_EQ(index.update(key_of(next - 1), 7), outcome::updated);
     expected[key_of(next - 1)] = 7;
     expect_holds(index, expected);
-    // It goes on when there is space again.
+    // It continues when there is space again.
     for (std::uint64_t i = 0; i < next; i += 2) {
       EXPECT_EQ(index.erase(key_of(i)), outcome::erased);
       expected.erase(key_of(i));

@@ -1,4 +1,4 @@
-// What hybrid(...) means.
+// Parsing of hybrid(...).
 #include <pmlab/hybrid/specification.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Memory that runs out, at each allocation of each operation: nothing that was answered is lost, nothing that failed has
-// changed anything, no lock stays held, and everything works again when there is memory.
+// Memory that runs out, at each allocation of each operation: nothing that was answered is lost, nothing that failed
+// has changed anything, no lock stays held, and everything works again when there is memory.
 //
 // This program has an operator new of its own. An operation is repeated with its first, second, third, ... allocation
 // failing, until it makes fewer.
@@ -40,7 +40,7 @@ namespace {
 // Allocations of this thread until the one that fails; negative: none does.
 thread_local std::int64_t until_failure = -1;
 thread_local bool one_has_failed = false;
-// Of all other threads than those that say no, one allocation in so many fails; 0: none.
+// In background threads, one allocation in so many fails; 0: none.
 std::atomic<std::uint64_t> one_in_background{0};
 std::atomic<std::uint64_t> background_allocations{0};
 std::atomic<std::uint64_t> background_failures{0};
@@ -60,7 +60,7 @@ bool fails_now() noexcept {
 void* take(std::size_t bytes, std::size_t alignment) noexcept {
   if (fails_now()) return nullptr;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes == 0 ? 1 : bytes);
-  // Zeros, as in a new pool: what an index of before has left at the same address is not to look like this one's.
+  // Zeros, as in a new pool: the content of a previous index at the same address must not look like this one's.
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* const block = std::aligned_alloc(alignment, rounded);
   return block == nullptr ? nullptr : std::memset(block, 0, rounded);
@@ -111,7 +111,7 @@ using dram = media::basic_dram<media::standard_blocks>;
 
 constexpr std::chrono::seconds time_limit{300};
 
-// What became of a call with a failing allocation.
+// The result of a call with a failing allocation.
 struct attempt {
   bool failed = false;  // an allocation did
   bool threw = false;   // and so did the call
@@ -279,7 +279,7 @@ class allocation_failure : public testing::Test {
         if (!a.failed && loaded != entries.size()) return "load() fails with memory";
         if (a.failed)
           for (std::size_t i = 0; i < loaded; ++i)
-            if (!index.find(entries[i].key)) return "load() says more than it has done";
+            if (!index.find(entries[i].key)) return "load() returns more than it has loaded";
         if (!a.failed) break;
       }
       for (const indexes::entry& e : entries) model_.emplace(e.key, e.value);

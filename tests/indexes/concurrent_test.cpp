@@ -38,7 +38,8 @@ class concurrent : public testing::Test {
 
 TYPED_TEST_SUITE(concurrent, concurrent_settings, setting_name);
 
-// F11: with whatever optimisation the preset asks for. A few keys under all threads, among others that come and go around them, so that they are shifted and moved.
+// F11: with the preset's optimisation. A few keys under all threads, among others that are inserted and erased around
+// them, so that they are shifted and moved.
 TYPED_TEST(concurrent, F11_C16_F19_every_key_is_linearizable) {
   for (const std::uint64_t seed : seeds(6)) {
     medium_under_test<typename TypeParam::medium> under;
@@ -55,7 +56,7 @@ TYPED_TEST(concurrent, F11_C16_F19_every_key_is_linearizable) {
   }
 }
 
-// F16, F5, C6, C8, C11: threads insert, all of their keys are there, and the structure is sound: no separator went to
+// F16, F5, C6, C8, C11: threads insert, all of their keys are there, and the structure is sound: no separator is in
 // the wrong node, no key into a segment that was split meanwhile, no directory doubled twice.
 TYPED_TEST(concurrent, F16_F5_C6_C8_C11_no_insert_is_lost_while_nodes_split) {
   for (const key_set kind : {key_set::anywhere, key_set::dense, key_set::sequential, key_set::clustered}) {
@@ -98,7 +99,7 @@ TYPED_TEST(concurrent, C15_one_of_many_inserts_of_a_key_succeeds) {
   EXPECT_EQ(compare_all(index, model), "");
 }
 
-// F19, F16: what a thread did to keys of its own, it finds, whatever others do next to them.
+// F19, F16: a thread finds the results of its own operations on its own keys, whatever others do next to them.
 TYPED_TEST(concurrent, F19_every_thread_finds_what_it_just_did) {
   auto index = this->open();
   constexpr unsigned threads = 4;
@@ -200,7 +201,7 @@ TYPED_TEST(concurrent, A5_values_are_never_torn_or_swapped) {
   EXPECT_EQ(wrong, 0U);
 }
 
-// C16: threads that insert and erase the same keys all come to an end, and leave a sound index.
+// C16: threads that insert and erase the same keys all terminate, and leave a sound index.
 TYPED_TEST(concurrent, C16_inserts_and_deletes_of_the_same_keys_do_not_hang) {
   auto index = this->open();
   run_threads(8, [&](unsigned t) {

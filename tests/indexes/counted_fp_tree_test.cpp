@@ -1,4 +1,4 @@
-// What an operation of an FP-tree reads, flushes and fences, counted: at the floor of its design.
+// Reads, flushes and fences of an FP-tree's operations, counted: at the floor of its design.
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
@@ -125,7 +125,8 @@ TEST_F(counted_fp_tree, update_and_erase_flush_one_line_and_fence_once) {
     ASSERT_EQ(writes_of([&](fp_tree& i) { i.insert(key, 3); }), none);
   }
   for (const std::uint64_t key : absent_) ASSERT_EQ(writes_of([&](fp_tree& i) { i.erase(key); }), none);
-  // Now and then a leaf goes: it is joined with a neighbour, and at most two others move so that their group can go.
+  // Sometimes a leaf is removed: it is joined with a neighbour, and at most two others move so that their group can be
+  // freed.
   std::size_t more = 0;
   std::uint64_t flushed = 0;
   std::uint64_t fences = 0;

@@ -1,4 +1,4 @@
-// What an operation of Level hashing reads, flushes and fences, counted.
+// Reads, flushes and fences of Level hashing's operations, counted.
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/counted.hpp>
 
@@ -55,7 +55,7 @@ TEST_F(counted_level_hashing, works_on_it) {
   EXPECT_EQ(run_differential(table_, model, {}), "");
 }
 
-// An entry beside the token word: 1/1; on the bucket's other line: 2/2. Updates, erases: 1/1. What changes nothing: 0/0.
+// An entry beside the token word: 1/1; on the bucket's other line: 2/2. Updates, erases: 1/1. No change: 0/0.
 TEST_F(counted_level_hashing, changes_flush_and_fence_once_or_twice) {
   const std::vector<std::uint64_t> keys = random_keys(300'000);
   costs inserts = measure(keys, [](table& t, std::uint64_t key) { t.insert(key, key); });

@@ -1,4 +1,4 @@
-// What operations of the skip lists read, flush and fence, counted: at the floor of the design.
+// Reads, flushes and fences of the skip lists' operations, counted: at the floor of the design.
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/counted.hpp>

@@ -1,4 +1,4 @@
-// What an operation reads, flushes and fences, counted: at the floor of each index's design, whatever the machine.
+// Reads, flushes and fences of operations, counted: at the floor of each index's design, on any machine.
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -55,7 +55,7 @@ TEST(counted, cceh_changes_flush_one_line_and_fence_once) {
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
 }
 
-// On the mean over a big table, and with the share of those that need more, for keys that are there and that are not.
+// On the mean over a big table, and with the share of those that need more, for present and absent keys.
 TEST(counted, cceh_find_reads_one_device_line) {
   counted_index<cceh> counted;
   const std::vector<std::uint64_t> keys = random_keys(300'000);
@@ -102,7 +102,8 @@ TEST(counted, fast_fair_insert_flushes_and_fences_each_line_that_is_shifted) {
   }
 }
 
-// A node that a split made has a hole before each entry, and an insert shifts to the hole with the fewest lines between.
+// A node that a split made has a hole before each entry, and an insert shifts to the hole with the fewest lines
+// between.
 TEST(counted, fast_fair_insert_of_random_keys_flushes_few_lines) {
   counted_index<fast_fair> counted;
   const std::vector<std::uint64_t> keys = random_keys(50'000);

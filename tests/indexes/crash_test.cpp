@@ -40,7 +40,7 @@ class crash : public testing::Test {
     }
   }
 
-  // Enough entries that nodes split, segments split and directories double in the part that is looked at.
+  // Enough entries that nodes split, segments split and directories double in the part that is examined.
   static crash_options around_changes_of_shape(key_set keys) {
     crash_options options;
     options.keys = keys;
@@ -57,7 +57,7 @@ TYPED_TEST_SUITE(crash, all_kinds, setting_name);
 
 // A1, A6, F9, C4: the first crash points lie in the making of the index; new blocks hold garbage, so that a field that
 // is never flushed is noticed. A2, C10: recoveries crash, too. A3, C5, F14: the writer's locks are held at every crash.
-// A7, A8, C3: the image is opened at another address, and the memory that it came from faults.
+// A7, A8, C3: the image is opened at another address, and its original memory is unmapped.
 TYPED_TEST(crash, A1_A2_A3_A6_A7_A8_F9_C3_C4_C5_C10_F14_first_operations_on_a_new_index) {
   crash_options options;
   options.operations = 12;
@@ -93,7 +93,7 @@ TYPED_TEST(crash, F8_ascending_and_descending_keys) {
   }
 }
 
-// F10, C9: what a reader was answered in the middle of a change survives the crash that cuts the change off.
+// F10, C9: the result of a read in the middle of a change survives the crash that interrupts the change.
 TYPED_TEST(crash, F10_C9_reads_that_were_answered_stay_true) {
   crash_options options;
   options.operations = 60;

@@ -1,4 +1,4 @@
-// Compiled, and looked at by dram_code_test.py: on DRAM, flush and fence are no instructions at all.
+// Compiled, and examined by dram_code_test.py: on DRAM, flush and fence are no instructions at all.
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/lines.hpp>
@@ -38,7 +38,7 @@ extern "C" void stores_alone(pmlab::media::dram& /*medium*/, two_lines& entry, s
   entry.words[key].store(new_key, std::memory_order_release);
 }
 
-// What the test must be able to see.
+// Code that the test must detect.
 extern "C" void stores_persisted_on_pm(pmlab::media::dram& /*medium*/, two_lines& entry, std::uint64_t new_key,
                                        std::uint64_t new_value) {
   entry.words[value].store(new_value, std::memory_order_release);

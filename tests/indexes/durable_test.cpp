@@ -30,8 +30,8 @@ class durable : public testing::Test {
 
 TYPED_TEST_SUITE(durable, durable_settings, setting_name);
 
-// F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped again) everything is there and
-// works, the first search first.
+// F18, F14, C5, A3, A8: after a clean close (locks in DRAM are gone, the pool is mapped again) everything is present
+// and works, the first search first.
 TYPED_TEST(durable, F18_F14_C5_A3_A8_reopening_gives_everything_back_and_works_on) {
   contents model;
   for (std::uint64_t round = 1; round <= 6; ++round) {
@@ -74,7 +74,7 @@ TYPED_TEST(durable, several_indexes_live_in_one_medium) {
   }
 }
 
-// Reopening holds what it held: no block is lost by a close, and none is made by an open.
+// Reopening preserves the content: no block is lost by a close, and none is allocated by an open.
 TYPED_TEST(durable, A4_reopening_allocates_nothing) {
   {
     auto index = TypeParam::index::open(*this->under_.medium);
@@ -142,7 +142,7 @@ class reopened_in_one_process : public testing::Test {
 };
 TYPED_TEST_SUITE(reopened_in_one_process, all_settings, setting_name);
 
-// The index object goes, the medium stays: DRAM keeps what it has, too.
+// The index object is destroyed, the medium stays: DRAM keeps its content, too.
 TYPED_TEST(reopened_in_one_process, the_medium_keeps_the_index) {
   contents model;
   for (std::uint64_t round = 1; round <= 4; ++round) {

@@ -1,4 +1,4 @@
-// Compiled as a consumer would, run, and looked at by every_cpu_code_test.py: one binary for every x86-64.
+// Compiled as a consumer would, run, and examined by every_cpu_code_test.py: one binary for every x86-64.
 #include <pmlab/base/simd.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>

@@ -1,4 +1,4 @@
-"""One binary for every x86-64, with vectors: shown from the generated code, and from what the program reports.
+"""One binary for every x86-64, with vectors: shown from the generated code, and from the program's report.
 
 usage: every_cpu_code_test.py OBJDUMP OBJECT-FILE PROGRAM BUILD-FOLDER
 (both compiled from every_cpu_code.cpp as a consumer would, with -O2 and no -march)
@@ -17,7 +17,7 @@ NOT_EVERYWHERE = re.compile(r"^(v[a-z]\w*|k(mov|and|or|unpck|test|ortest|shift)\
 SSE2 = re.compile(r"^(pcmpeqd|pcmpeqb|movmskps|pmovmskb)$")
 # Functions for one kind of CPU, which simd_of_this_cpu() guards.
 GUARDED = re.compile(r"by_avx(2|512)")
-# Their tests for it have "rep" before what older CPUs take for bsf.
+# Their tests for it have "rep" before an instruction that older CPUs decode as bsf.
 HARMLESS = re.compile(r"^tzcnt$")
 
 

@@ -1,4 +1,5 @@
-// What is special to an FP-tree: leaves that come and go, and a recovery that rebuilds everything but the leaves.
+// The FP-tree's own behaviour: leaves that are freed and reused, and a recovery that rebuilds everything but the
+// leaves.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -195,7 +196,7 @@ TYPED_TEST(fp_tree, P6_groups_of_leaves_follow_each_other) {
   EXPECT_EQ(sizes, (std::vector<std::uint64_t>{oldest, oldest + other, oldest + 2 * other, oldest + 3 * other}));
 }
 
-// P7: what a reader holds is given away and used for other keys while it reads.
+// P7: a leaf that a reader holds is freed and reused for other keys while it reads.
 TYPED_TEST(fp_tree, P7_leaves_change_hands_under_readers) {
   if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
@@ -366,7 +367,7 @@ class fp_tree_halfway : public testing::Test {
     return seals;
   }
 
-  // What opening says; empty: it opens.
+  // The error of opening; empty: it opens.
   std::string refusal() {
     try {
       auto index = index_type::open(*under_.medium);
@@ -376,7 +377,7 @@ class fp_tree_halfway : public testing::Test {
     }
   }
 
-  // What a salvage gives.
+  // The entries of a salvage.
   contents salvaged() {
     contents found;
     try {
@@ -400,7 +401,7 @@ class fp_tree_halfway : public testing::Test {
   contents model_;
 };
 
-// P2, P3: the new leaf is linked, the old one's bitmap still names what has moved. Recovery clears just that.
+// P2, P3: the new leaf is linked, the old one's bitmap still has the moved entries. Recovery clears just those.
 TEST_F(fp_tree_halfway, P2_P3_a_split_that_was_cut_off_is_completed) {
   fill(3);
   parts::leaf& left = *leaf_at(0);
@@ -408,7 +409,7 @@ TEST_F(fp_tree_halfway, P2_P3_a_split_that_was_cut_off_is_completed) {
   {
     auto index = index_type::open(*under_.medium);
     constexpr std::uint64_t between = 2 * parts::capacity - 1;
-    ASSERT_EQ(index.insert(between, 0), outcome::inserted);  // splits the first leaf, and goes to the new one
+    ASSERT_EQ(index.insert(between, 0), outcome::inserted);  // splits the first leaf, and is inserted into the new one
     ASSERT_EQ(index.erase(between), outcome::erased);
     ASSERT_EQ(compare_all(index, model_), "");
   }
@@ -466,8 +467,8 @@ TEST_F(fp_tree_halfway, corrupt_lists_are_errors) {
   expect_sound();
 }
 
-// A crash between the two stores of a line: the link is new, and the seal is of the one before. Each store that links or
-// unlinks, and recovery's own.
+// A crash between the two stores of a line: the link is new, and the seal is of the one before. Each store that links
+// or unlinks, and recovery's own.
 TEST_F(fp_tree_halfway, a_seal_of_the_link_before_is_mended) {
   fill(8);
   parts::leaf& left = *leaf_at(2);
@@ -556,8 +557,8 @@ TEST_F(fp_tree_halfway, a_lost_group_is_refused_and_a_salvage_brings_everything_
   expect_sound();
 }
 
-// A join between its stores: all entries are in both leaves and the link is the one before (L3), the link is new and the
-// seal is not (L4), or the right leaf has not given up its entries. With seals and without.
+// A join between its stores: all entries are in both leaves and the link is the one before (L3), the link is new and
+// the seal is not (L4), or the right leaf has not given up its entries. With seals and without.
 TEST_F(fp_tree_halfway, a_join_that_was_cut_off_is_taken_back_or_completed) {
   fill(5);
   parts::leaf& left = *leaf_at(1);
@@ -627,8 +628,8 @@ TEST_F(fp_tree_halfway, a_join_that_was_cut_off_is_taken_back_or_completed) {
   }
 }
 
-// A move between its stores: the link leads to the copy and the seal is of the leaf that moved (L4), or that leaf has not
-// given up its entries. With seals and without.
+// A move between its stores: the link leads to the copy and the seal is of the leaf that moved (L4), or that leaf has
+// not given up its entries. With seals and without.
 TEST_F(fp_tree_halfway, a_move_that_was_cut_off_is_completed) {
   fill(2 * parts::leaves_per_group);
   {
@@ -700,8 +701,8 @@ TEST_F(fp_tree_halfway, a_move_that_was_cut_off_is_completed) {
   }
 }
 
-// What a crash leaves of a split that did not get to its link, or of a row: whole leaves that nothing leads to. They are
-// emptied, so that they are never taken for lost ones. A chain that is longer than a row is no crash's.
+// Leaves of a split that crashed before its link, or of a row: complete, unreachable leaves. They are emptied, so that
+// they are never mistaken for lost ones. A chain that is longer than a row cannot be left by a crash.
 TEST_F(fp_tree_halfway, leaves_of_a_crash_outside_the_list_are_emptied_and_others_are_refused) {
   fill(40);
   const auto cut_off = [&](std::size_t count) {
@@ -737,7 +738,7 @@ TEST_F(fp_tree_halfway, leaves_of_a_crash_outside_the_list_are_emptied_and_other
       [](parts::leaf_group&) {});
 }
 
-// A tree of an earlier release has no seals, works, and gets none; what it can say of lost links is said.
+// A tree of an earlier release has no seals, works, and gets none; lost links are reported as far as possible.
 TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
   fill(100);
   take_seals_away();
@@ -758,7 +759,7 @@ TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
   expect_sound();
 }
 
-// A crash at every event of joins and moves and of the end of a group, and work on what is recovered.
+// A crash at every event of joins and moves and of the end of a group, and operations after the recovery.
 TEST(fp_tree_crash, of_leaves_that_are_joined_and_groups_that_go) {
   for (const std::uint64_t seed : seeds(1)) {
     crash_options options;
@@ -780,7 +781,7 @@ TEST(fp_tree_crash, of_leaves_that_are_joined_and_groups_that_go) {
         [&] {
           crash_medium medium;
           const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
-          if (result.changes_of_shape == 0) return std::string("no group went");
+          if (result.changes_of_shape == 0) return std::string("no group was freed");
           return result.violation.empty() ? "clean: " + result.describe() : result.violation;
         },
         std::chrono::minutes(5));

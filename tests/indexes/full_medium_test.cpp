@@ -74,7 +74,7 @@ TYPED_TEST(full_medium, C13_full_loses_nothing_and_the_index_keeps_serving) {
     ASSERT_GT(this->model_.size(), 1000U);
     ASSERT_EQ(compare_all(index, this->model_), "");
 
-    // What needs no space goes on.
+    // Operations that need no space continue.
     for (auto& [key, value] : this->model_) {
       const outcome updated = index.update(key, value + 1);
 #if defined(PMLAB_TESTS_OF_STRINGS)
@@ -92,7 +92,7 @@ TYPED_TEST(full_medium, C13_full_loses_nothing_and_the_index_keeps_serving) {
     }
     ASSERT_EQ(compare_all(index, this->model_), "");
 
-    // What was erased left room.
+    // Erased entries left room.
     std::size_t inserted = 0;
     for (const std::uint64_t key : erased) {
       const outcome o = index.insert(key, key);
@@ -105,7 +105,7 @@ TYPED_TEST(full_medium, C13_full_loses_nothing_and_the_index_keeps_serving) {
   }
 }
 
-// No operation that answers `full` keeps a part of what it tried to allocate.
+// An operation that returns `full` frees everything that it allocated.
 TYPED_TEST(full_medium, C14_failed_inserts_leak_nothing) {
   auto index = TypeParam::index::open(*this->under_.medium);
   ASSERT_TRUE(this->fill(index, key_set::anywhere));
@@ -121,7 +121,7 @@ TYPED_TEST(full_medium, C14_failed_inserts_leak_nothing) {
 }
 
 #if !defined(PMLAB_TESTS_OF_STRINGS)
-// What another thread erased is space at once, though that thread never comes back: whether it has ended or is idle.
+// Entries that another thread erased are free space at once, even if that thread has ended or stays idle.
 TYPED_TEST(full_medium, what_an_idle_thread_erased_makes_room_at_once) {
   auto index = TypeParam::index::open(*this->under_.medium);
   ASSERT_TRUE(this->fill(index, key_set::anywhere));

@@ -16,7 +16,7 @@ namespace {
 template <class Setting>
 class fuzz : public testing::Test {
  protected:
-  // One index through several kinds of keys, one after the other: later ones find what earlier ones left.
+  // One index through several kinds of keys, one after the other: later ones run on the entries of earlier ones.
   void run(std::size_t operations, std::size_t key_count, const step_mix& mix, std::uint64_t rounds_in_a_plain_run) {
     for (const std::uint64_t seed : seeds(rounds_in_a_plain_run)) {
       medium_under_test<typename Setting::medium> under;

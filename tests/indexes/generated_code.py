@@ -2,7 +2,7 @@
 import re
 import subprocess
 
-# What fills up to the next multiple of 16 bytes.
+# Padding up to the next multiple of 16 bytes.
 FILLING = re.compile(r"(nop|data16|cs nop|xchg %ax,%ax)")
 
 

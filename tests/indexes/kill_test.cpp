@@ -140,7 +140,7 @@ class killed : public testing::Test {
     ASSERT_TRUE(reason.signal != 0 || said_->finished) << "the child ended by itself, with " << reason.text();
   }
 
-  // Brings `model_` to what the child was answered. Returns, by thread, the step that may be under way.
+  // Applies the child's results to `model_`. Returns, by thread, the step that may be under way.
   std::vector<step> follow_report() {
     std::vector<step> under_way;
     for (auto& t : said_->of) {
@@ -180,7 +180,7 @@ class killed : public testing::Test {
 TYPED_TEST_SUITE(killed, all_kinds, setting_name);
 
 // A3, C5, C16, F14: two threads are killed with locks held, in the middle of splits, again and again in one pool; each
-// time the pool opens, holds what was answered, and works on.
+// time the pool opens, holds the results that were returned, and remains usable.
 TYPED_TEST(killed, A3_C5_C16_F14_at_work_loses_nothing_that_was_answered) {
   const watchdog hang(std::chrono::seconds(300), replay_command(1));
   for (const std::uint64_t seed : seeds(2)) {

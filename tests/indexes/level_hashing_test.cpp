@@ -1,4 +1,4 @@
-// What is special to Level hashing: shards that grow one after the other, chosen keys, levels that wait for readers.
+// Level hashing's own behaviour: shards that grow one after the other, chosen keys, levels that wait for readers.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/dram.hpp>
@@ -60,7 +60,7 @@ TEST(level_hashing, bytes_per_key_do_not_depend_on_the_number_of_keys) {
   EXPECT_LE(most / least, 1.08);
 }
 
-// A pool of few shards, whose levels soon are larger than what libpmemobj has classes for.
+// A pool of few shards, whose levels soon are larger than libpmemobj's classes.
 using pool_of_few_shards = of_shards<media::pmem, 2>;
 
 TEST(level_hashing, L12_large_levels_are_there_after_reopening) {
@@ -161,7 +161,7 @@ TEST(level_hashing, C7_chosen_keys_are_refused_before_they_fill_the_memory) {
   std::vector<std::uint64_t> chosen;
   random source(3);
   while (chosen.size() < 60) {
-    // The first candidate's bits are those of 0; the second one's come by chance.
+    // The first candidate's bits are those of 0; the second one's are random.
     const std::uint64_t hash = (source.next() & ~std::uint64_t{0xffffffff} & (~std::uint64_t{0} >> 2)) |
                                (source.next() & (0xffffffff >> chosen_bits));
     if (candidates(hash).number(1, chosen_bits) == model.number(1, chosen_bits)) chosen.push_back(hash);

@@ -1,5 +1,5 @@
-// Crashes in the middle of a load: a first part of it is there, whole, nothing leaks, and it can be loaded again. And the
-// test notices: on a medium that forgets something, it fails.
+// Crashes in the middle of a load: a prefix of it is present, each entry complete, nothing leaks, and it can be loaded
+// again. The test also proves itself: it fails on a medium with a planted defect.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 
@@ -33,8 +33,8 @@ class load_crash : public testing::Test {
  protected:
   using recovered = typename Kind::template index<crash_medium>;
 
-  // Loads `entries` into `medium` in two calls, over the previous entries; examines images at every event of it. Returns
-  // the first violation, or how many images there were.
+  // Loads `entries` into `medium` in two calls, over the previous entries; examines images at every event of it.
+  // Returns the first violation, or how many images there were.
   template <class Medium>
   std::string run(Medium& medium, const std::vector<entry>& before, const std::vector<entry>& entries) {
     crash_medium& machine = detail::machine_of(medium);
@@ -53,7 +53,7 @@ class load_crash : public testing::Test {
     return images.verdict();
   }
 
-  // `answered`: so many entries are certain.
+  // `answered`: so many entries are persisted.
   std::string judge(crash_medium& image, const std::vector<entry>& entries, std::size_t answered) {
     auto index = recovered::open(image);
     std::size_t there = 0;
@@ -68,7 +68,7 @@ class load_crash : public testing::Test {
     return compare_all(index, model);
   }
 
-  // In a child: what a recovery that faults has found is a violation.
+  // In a child: a recovery that crashes is a violation.
   template <class Medium, class... Arguments>
   std::string verdict(const std::vector<entry>& before, const std::vector<entry>& entries, Arguments... arguments) {
     const child_end end = run_in_child(

@@ -79,7 +79,7 @@ TYPED_TEST(load, between_what_is_there) {
   }
 }
 
-// A row comes before what the last leaf knows of it.
+// A row before entries that the last leaf holds.
 TYPED_TEST(load, below_the_greatest_key) {
   medium_under_test<typename TypeParam::medium> under;
   auto index = TypeParam::index::open(*under.medium);
@@ -106,7 +106,7 @@ TYPED_TEST(load, works_on_like_any_other_index) {
   ASSERT_EQ(compare_all(index, model), "");
 }
 
-// What did not go in any more is missing from some entry on, and only that.
+// From some entry on all are missing, and only these.
 TYPED_TEST(load, without_space_the_first_part_is_there) {
   constexpr bool on_pmem = std::is_same_v<typename TypeParam::medium, media::pmem>;
   medium_under_test<typename TypeParam::medium> under(on_pmem ? media::pmem::least_pool_bytes : 512 << 10);
@@ -143,7 +143,7 @@ TYPED_TEST(load_concurrent, parts_from_many_threads_beside_readers_and_writers) 
         for (std::size_t part = next++; part < parts; part = next++) {
           const auto own = std::span(entries).subspan(part * entries_per_part, entries_per_part);
           if (index.load(own) != own.size()) ++wrong;
-          // What was loaded is there.
+          // Loaded entries are present.
           for (const entry& e : own)
             if (index.find(e.key) != e.value) ++wrong;
         }

@@ -1,5 +1,5 @@
-// The crash scenario notices what it is there to notice: with a medium that forgets a flush, a fence or a part of a
-// publication, it must fail. An index's source is never touched.
+// Tests of the crash scenario: with a medium that forgets a flush, a fence or a part of a publication, it must fail. An
+// index's source is never changed.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -77,8 +77,9 @@ class mutation_of : public testing::Test {
 TYPED_TEST_SUITE(mutation_of, all_kinds, setting_name);
 
 // One flush, or one fence, of a whole run forgotten, each in turn of those in splits, doublings and new roots. Nearly
-// each one is noticed by itself. A few cannot be, since nothing depends on them alone: a line that the next flush of the
-// same change writes back as well, a separator that recovery does without (FAST-FAIR finds the sibling by its link).
+// each one is noticed by itself. A few cannot be, since nothing depends on them alone: a line that the next flush of
+// the same change writes back as well, a separator that recovery does without (FAST-FAIR finds the sibling by its
+// link).
 template <class Kind>
 class single_mutation_of : public testing::Test {
  protected:
@@ -131,7 +132,8 @@ class single_mutation_of : public testing::Test {
     // A list has no split: to change its shape it allocates a slab, which is one publication.
     if (tried.empty()) GTEST_SKIP() << "no change of shape flushes anything";
     EXPECT_GE(tried.size(), 3U);
-    // FAST-FAIR: a split fences once for the new node, and once or twice for its separator, which recovery does without.
+    // FAST-FAIR: a split fences once for the new node, and once or twice for its separator, which recovery does
+    // without.
     EXPECT_GE(2 * found, tried.size()) << Kind::name << " does without " << to_string(what) << " at" << survivors;
     std::printf("  %zu of %zu found; not noticed:%s\n", found, tried.size(), survivors.c_str());
   }
@@ -155,7 +157,7 @@ TYPED_TEST(mutation_of, a_flush_in_37_dropped) { this->expect_found({mutation::f
 TYPED_TEST(mutation_of, every_fence_dropped) { this->expect_found({mutation::fence_dropped, 1}); }
 TYPED_TEST(mutation_of, a_fifth_of_the_fences_dropped) { this->expect_found({mutation::fence_dropped, 5}); }
 TYPED_TEST(mutation_of, a_fence_in_37_dropped) { this->expect_found({mutation::fence_dropped, 37}); }
-// A9, C3: what is flushed is not what was stored to.
+// A9, C3: the flushed line is not the stored one.
 TYPED_TEST(mutation_of, A9_C3_the_wrong_line_flushed) { this->expect_found({mutation::flush_of_wrong_line, 1}); }
 TYPED_TEST(mutation_of, A9_C3_the_wrong_line_flushed_at_times) {
   this->expect_found({mutation::flush_of_wrong_line, 11});

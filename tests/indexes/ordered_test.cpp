@@ -1,4 +1,4 @@
-// Scans, one thread: lengths, bounds, order, and what deletes leave.
+// Scans, one thread: lengths, bounds, order, and scans after deletes.
 #include <pmlab/indexes/index.hpp>
 
 #include <cstddef>
@@ -79,7 +79,8 @@ TYPED_TEST(ordered, scans_cross_the_sign_bit_and_end_at_the_last_key) {
   EXPECT_EQ(compare_scans(index, model), "");
 }
 
-// F17, F12: after a delete in a node (its direction counter is odd, then even again) scans return the remaining entries.
+// F17, F12: after a delete in a node (its direction counter is odd, then even again) scans return the remaining
+// entries.
 TYPED_TEST(ordered, F17_F12_scans_after_every_delete) {
   auto index = this->open();
   contents model;

@@ -1,4 +1,4 @@
-// What an index persists with: objects, not pointers to them, and whole ranges.
+// Persisting: objects, not pointers to them, and whole ranges.
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
@@ -72,9 +72,9 @@ TEST(persist, C12_an_object_across_lines_is_durable_whole) {
     auto& object = *reinterpret_cast<node*>(block + start);
     for (std::uint64_t& word : object.words) ++word;
     medium.event();
-    EXPECT_FALSE(medium.uncertain_lines().empty());
+    EXPECT_FALSE(medium.unpersisted_lines().empty());
     media::persist(medium, object);
-    EXPECT_TRUE(medium.uncertain_lines().empty()) << start;
+    EXPECT_TRUE(medium.unpersisted_lines().empty()) << start;
   }
 }
 

@@ -119,7 +119,7 @@ TYPED_TEST(point, C7_inserting_one_key_a_million_times_does_not_grow_the_index) 
   EXPECT_EQ(compare_all(index, {{42, 1}}), "");
 }
 
-// A key that comes and goes, or changes its value, takes no new space.
+// Inserting, erasing or changing one key repeatedly needs no new space.
 TYPED_TEST(point, C7_one_key_in_and_out_does_not_grow_the_index) {
   auto index = this->open();
   ASSERT_EQ(index.insert(1, 1), outcome::inserted);
@@ -131,7 +131,7 @@ TYPED_TEST(point, C7_one_key_in_and_out_does_not_grow_the_index) {
     ASSERT_EQ(index.upsert(42, i + 1), outcome::updated);
   }
 #if defined(PMLAB_TESTS_OF_STRINGS)
-  // Keys and values that were taken out wait for readers, two batches of them.
+  // Erased keys and values wait for readers, two batches of them.
   EXPECT_LT(index.stats().medium_bytes, bytes + (std::uint64_t{128} << 10));
 #else
   EXPECT_EQ(index.stats().medium_bytes, bytes);

@@ -86,7 +86,7 @@ class pool_files : public testing::Test {
     sound_ = read_file(path_);
   }
 
-  // Opens what is at the path, as a program would, in a child. "sound", "error: <what>", or the failure.
+  // Opens the file at the path, as a program would, in a child. "sound", "error: <what>", or the failure.
   // `contents_may_differ`: bytes of entries may have been hit, which no index can notice.
   std::string open(bool contents_may_differ = true) {
     const shared_flag libpmemobj_has_opened;
@@ -108,7 +108,8 @@ class pool_files : public testing::Test {
     return (libpmemobj_has_opened.is_raised() ? "" : "within libpmemobj: ") + end.describe();
   }
 
-  // Flips one to eight bits of bytes in [from, to) that are in use, and opens the pool. What `open` says, and where.
+  // Flips one to eight bits of bytes in [from, to) that are in use, and opens the pool. Returns the result of `open`,
+  // and the places.
   std::pair<std::string, std::string> open_with_flips(std::uint64_t seed, std::size_t from, std::size_t to) {
     random source(seed);
     file_content content = sound_;

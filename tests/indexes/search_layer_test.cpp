@@ -39,7 +39,7 @@ std::uint64_t floor_in(const model& m, std::uint64_t key) {
   return after == m.begin() ? first_word : std::prev(after)->second;
 }
 
-// What differs between the layer and `m`; empty: nothing.
+// The difference between the layer and `m`; empty: none.
 std::string compare(const layer& l, const model& m) {
   indexes::check_report report;
   model found;
@@ -59,7 +59,7 @@ std::string compare(const layer& l, const model& m) {
   return "";
 }
 
-// What is counted by one set of instructions, against the words one by one.
+// Counts of one instruction set, against the words one by one.
 template <class Words>
 void expect_same_counts(std::uint64_t seed) {
   using one_by_one = indexes::detail::words_one_by_one;
@@ -170,7 +170,7 @@ TEST(search_layer, threads_do_not_disturb_each_other) {
       for (int i = 0; i < 300'000; ++i) {
         const std::uint64_t at = source.below(keys / 50) * 500;
         if (l.floor(at) != at) ++wrong;
-        // What is found between two of them is at or above the left one.
+        // The result between two of them is at or above the left one.
         const std::uint64_t between = l.floor(at + 499);
         if (between < at || between > at + 499) ++wrong;
       }

@@ -63,8 +63,8 @@ class skip_lists : public testing::Test {
 using placements = testing::Types<in_dram, in_the_medium>;
 TYPED_TEST_SUITE(skip_lists, placements);
 
-// S1, S3: crashes between the mark of a deletion and its unlinking, and within the recovery that completes it: nothing
-// comes back, nothing is taken out or given back twice (which would show as a leak, or as a key that is lost).
+// S1, S3: crashes between the mark of a deletion and its unlinking, and within the recovery that completes it: no entry
+// reappears, none is unlinked or freed twice (which would show as a leak, or as a lost key).
 TYPED_TEST(skip_lists, S1_S3_a_deletion_that_a_crash_cuts_off_is_completed_once) {
   crash_options options;
   options.key_count = 6;
@@ -84,7 +84,7 @@ TYPED_TEST(skip_lists, S4_S5_the_list_alone_is_the_truth_after_a_crash) {
   this->crash_everywhere(options);
 }
 
-// S2: a walk stands on a node while it, and what is around it, is deleted and inserted again.
+// S2: a walk is at a node while it, and its neighbours, are deleted and inserted again.
 TYPED_TEST(skip_lists, S2_a_scan_finds_its_way_over_nodes_that_are_deleted_meanwhile) {
   media::dram medium;
   auto list = TestFixture::template index<media::dram>::open(medium);
@@ -168,7 +168,7 @@ TYPED_TEST(skip_lists, A7_nodes_of_erased_keys_are_used_again) {
   }
 }
 
-// The words of a list in a medium, for what damages them.
+// The words of a list in a medium, for damaging them.
 template <class Towers>
 class nodes_of {
   static constexpr std::size_t levels = std::is_same_v<Towers, in_dram> ? 1 : 13;
@@ -219,14 +219,14 @@ class nodes_of {
     }
   }
 
-  // Takes a node out of the list, whose own link then leads to what is no slab of the list: as if that slab had gone.
+  // Removes a node from the list and makes its link point outside of the list's slabs, as if that slab had been freed.
   void lose(std::size_t number) const {
     const std::vector<node*> nodes = in_order();
     nodes[number - 1]->next = nodes[number]->next.load();
     nodes[number]->next = medium_.locate(root_).word();
   }
 
-  // As a list is that was made before nodes said who wrote them.
+  // Makes the list look like one of a release without origins in nodes.
   void make_old() const {
     for (std::uint64_t at = root_->slabs; at != 0;) {
       slab_type& s = *medium_.resolve(media::pointer<slab_type>(at));
@@ -243,7 +243,7 @@ class nodes_of {
   root_type* root_;
 };
 
-// What `Index` says of its list: "" if it opens and its check finds nothing.
+// The error of `Index` for its list: "" if it opens and its check finds nothing.
 template <class Index>
 std::string problem_of(crash_medium& medium) {
   try {
@@ -257,7 +257,7 @@ std::string problem_of(crash_medium& medium) {
 
 constexpr std::uint64_t scattered(std::uint64_t i) { return i * 0x9e3779b97f4a7c15U; }
 
-// K5: a link that is lost is noticed, wherever it was; no writer destroys what it cut off; and salvage reads all of it.
+// K5: a lost link is detected, anywhere; no writer destroys the entries behind it; and salvage reads all of them.
 TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brought_back) {
   using list_type = typename TestFixture::template index<crash_medium>;
   constexpr std::uint64_t keys = 600;
@@ -408,7 +408,7 @@ std::uint64_t fresh_bytes(std::uint64_t entries) {
 
 constexpr std::uint64_t slab_of_pools = std::uint64_t{64} << 10;
 
-// What is erased after an open gives slabs back, too, and so do several runs of it.
+// Erases after an open release slabs, too, and so do several runs.
 TYPED_TEST(skip_lists, space_comes_back_in_runs_that_find_the_entries_there) {
   using list_type = typename TestFixture::template index<crash_medium>;
   constexpr std::uint64_t keys = 40'000;
@@ -439,8 +439,8 @@ TYPED_TEST(skip_lists, space_comes_back_in_runs_that_find_the_entries_there) {
   EXPECT_LE(bytes, 2 * fresh + slab_of_pools);
 }
 
-// Entries are moved while other threads read and change them: no value is lost or old, no entry is missed, and the space
-// comes back.
+// Entries are moved while other threads read and change them: no value is lost or old, no entry is missed, and the
+// space is reclaimed.
 TYPED_TEST(skip_lists, space_comes_back_while_others_read_and_update) {
   using list_type = typename TestFixture::template index<media::dram>;
   constexpr std::uint64_t keys = 60'000;
@@ -459,7 +459,7 @@ TYPED_TEST(skip_lists, space_comes_back_while_others_read_and_update) {
         if (const std::uint64_t i = n * 7919 % keys; i % stay != 0) list.erase(i);
       erasing = false;
     } else if (t == 1) {
-      // The only one that updates: what it has written it reads.
+      // It is the only one that updates: it reads its own values.
       std::vector<std::uint64_t> last(left);
       for (std::uint64_t value = 1; erasing; ++value) {
         const std::uint64_t i = source.below(left);
@@ -485,7 +485,7 @@ TYPED_TEST(skip_lists, space_comes_back_while_others_read_and_update) {
   });
   EXPECT_EQ(wrong, "");
   EXPECT_EQ(wrong_read, "");
-  // Nodes that readers have held back come back with those that are erased next.
+  // Nodes that readers have held back are freed with the next erased ones.
   for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_EQ(list.insert(keys + i, 0), outcome::inserted);
   for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_EQ(list.erase(keys + i), outcome::erased);
   const indexes::check_report report = list.check();
@@ -499,7 +499,7 @@ TYPED_TEST(skip_lists, space_comes_back_while_others_read_and_update) {
   EXPECT_LE(bytes, 2 * fresh + 2 * slab_of_pools);
 }
 
-// A full list takes what has room in slabs that are being emptied.
+// A full list uses the free nodes of slabs that are being emptied.
 TYPED_TEST(skip_lists, a_full_medium_has_room_for_as_many_as_were_erased) {
   using list_type = typename TestFixture::template index<media::dram>;
   medium_under_test<media::dram> under(std::uint64_t{1} << 20);

@@ -50,7 +50,7 @@ class history {
     --entries_;
   }
 
-  // The keys that are there, in the order in which they were inserted last.
+  // The present keys, in the order of their last insertion.
   [[nodiscard]] std::vector<std::uint64_t> left() const {
     std::vector<std::uint64_t> keys;
     for (const std::uint64_t key : inserted_)

@@ -15,7 +15,7 @@ namespace {
 static_assert(medium<counted<dram>>);
 static_assert(medium<counted<counted<dram>>>);
 
-// What a class does not say of itself it is not asked for: so it must say all of it, and nothing else.
+// Optional operations that a class does not declare are not called: so it must declare exactly those that it has.
 struct silent_about_its_operations : dram {
   void begin_operation() {}
   void end_operation() {}
@@ -78,7 +78,7 @@ TEST(Counted, CombinesDeviceLinesBetweenTwoFences) {
   EXPECT_EQ(m.total(), (counts{.lines_flushed = 3, .device_lines_written = 1, .fences = 1}));
   m.flush(p.at(0), 1);                  // after the fence the device line is written once more
   m.copy(p.at(64), source.at(0), 256);  // combined with it, and reaches into the next
-  m.begin_operation();                  // does not end what is open between fences
+  m.begin_operation();                  // does not end the line set between fences
   m.flush(p.at(320), 1);
   m.fence();
   EXPECT_EQ(m.total(),

@@ -1,6 +1,6 @@
 // The device model on a virtual clock against published measurements of an Optane DIMM of generation 100.
 //
-// The figures come out of the model, which knows none of them as such: latencies within 10 %, bandwidths within 15 %.
+// The figures are results of the model, not parameters: latencies within 10 %, bandwidths within 15 %.
 // The table of all cells is printed; cells that the model misses are in it too, and are not asserted.
 #include "virtual_clock.hpp"
 
@@ -187,7 +187,7 @@ void expect_row(const std::string& what, access kind, std::uint64_t bytes, patte
   }
 }
 
-// What the model misses is marked.
+// Cells that the model misses are marked.
 TEST(DeviceModel, BandwidthsOfAep) {
   using enum pattern;
   constexpr bool missed = false;

@@ -98,7 +98,7 @@ TYPED_TEST(dram_medium, roots_are_found_by_name_and_guarded_by_layout_and_versio
   EXPECT_THROW((void)medium.named_root("one too many", "tree", 1), error);
 }
 
-// Blocks of many sizes, on small and on large mappings, given back by other threads than those that took them.
+// Blocks of many sizes, on small and on large mappings, freed by other threads than those that allocated them.
 TEST(mapped_blocks, blocks_do_not_overlap_whichever_threads_take_and_give_back) {
   media::mapped_blocks blocks(media::dram_options{});
   struct taken {

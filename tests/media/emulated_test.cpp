@@ -1,4 +1,4 @@
-// emulated: time passes as the profile says. Ratios within one run and wide tolerances, so that other work on the
+// emulated: delays follow the profile. Ratios within one run and wide tolerances, so that other work on the
 // machine cannot fail a test, and a medium that charges nothing cannot pass one.
 #include "tools/devices/calibration.hpp"
 #include "tools/devices/profile_file.hpp"
@@ -292,7 +292,7 @@ TEST(Calibration, MeasuresTheMachineAndReachesASlowDevice) {
   EXPECT_GT(c.rows[0].target_ns, 8 * 300);
   EXPECT_GT(c.rows[0].error_percent(), -20);
   EXPECT_LT(c.rows[0].error_percent(), 60);
-  EXPECT_FALSE(c.notes.empty()) << "a scaled device is said to be one";
+  EXPECT_FALSE(c.notes.empty()) << "a scaled device has a note";
 }
 
 TEST(Calibration, ScalesByTheMachinesDramAndNeverMakesADeviceFaster) {

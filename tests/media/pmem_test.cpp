@@ -1,4 +1,4 @@
-// Pools of persistent memory: made, opened, refused; what a publication keeps; and that tmpfs needs no msync.
+// Pools of persistent memory: made, opened, refused; the atomicity of publications; and that tmpfs needs no msync.
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "support/child_process.hpp"
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -48,6 +49,7 @@ extern "C" int msync(void* start, std::size_t bytes, int flags) {
 namespace {
 
 using namespace pmlab;
+using tests::message_of;
 using pool = media::pmem;
 
 constexpr std::uint64_t pool_bytes = 32 << 20;
@@ -55,15 +57,6 @@ constexpr std::uint64_t pool_bytes = 32 << 20;
 class pmem_pool : public testing::Test {
  protected:
   [[nodiscard]] std::string path(const char* name = "pool") const { return folder_.file(name); }
-
-  static std::string message_of(const auto& call) {
-    try {
-      call();
-    } catch (const error& e) {
-      return e.what();
-    }
-    return "";
-  }
 
   tests::temporary_folder folder_;
 };
@@ -161,7 +154,7 @@ TEST_F(pmem_pool, C14_what_is_not_published_leaks_nothing_when_the_process_dies)
   ASSERT_TRUE(child.wait().is_success());
   pool medium(path());
   EXPECT_EQ(medium.used().allocated_bytes, before);
-  // All of the space is there: what the dead process reserved can be had again, to the same total.
+  // All of the space is there: reservations of the dead process are free again, to the same total.
   std::uint64_t blocks = 0;
   const media::root root = medium.named_root("a", "tree", 1);
   for (;; ++blocks) {
@@ -245,8 +238,8 @@ class pmem_msync : public pmem_pool {
     if (media::backing_of(folder.get()) != media::backing::tmpfs) GTEST_SKIP() << "no tmpfs here";
   }
 
-  // Publishes some blocks in a pool that is opened with these options. Returns how often msync was called meanwhile; opening
-  // and closing sync the pool's header in any case.
+  // Publishes some blocks in a pool that is opened with these options. Returns how often msync was called meanwhile;
+  // opening and closing sync the pool's header in any case.
   static int publish_some(const std::string& path, const media::pmem_options& options) {
     pool medium(path, options);
     const media::root root = medium.named_root("a", "tree", 1);
@@ -266,7 +259,7 @@ TEST_F(pmem_msync, is_bypassed_if_the_user_says_so) {
   EXPECT_EXIT(
       {
         const int calls = publish_some(path(), {.create_bytes = pool_bytes, .bypass_msync = true});
-        // What this process starts must not inherit the choice.
+        // Child processes must not inherit the choice.
         std::exit(calls == 0 && std::getenv("PMEM_IS_PMEM_FORCE") == nullptr ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -1,9 +1,9 @@
 // Files that are made, cut by a power failure at every system call: the calls are recorded, and every content of the
 // folder is replayed that a file system may show after the failure.
 //
-// The model: a name that was made, renamed or removed may be lost, alone or with others, until its folder is synced; the
-// size of a file may be lost until the file is synced. Bytes that were stored through a mapping are durable at once, as
-// on fsdax, where the size says that there are any.
+// The model: a name that was made, renamed or removed may be lost, alone or with others, until its folder is synced;
+// the size of a file may be lost until the file is synced. Bytes that were stored through a mapping are durable at
+// once, as on fsdax, within the size.
 #include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
@@ -75,7 +75,7 @@ struct event {
   call what;
   std::string name, new_name;  // in the folder
   inode file = 0;
-  std::map<inode, image> before;  // what the files had when it was called
+  std::map<inode, image> before;  // the files at the time of the call
 };
 
 // The history of one folder, and the states that a power failure may leave.
@@ -177,7 +177,7 @@ class recorder {
   recorder& operator=(const recorder&) = delete;
   ~recorder() { active = nullptr; }
 
-  // A caller was told that one more step is durable.
+  // One more step was reported as durable.
   void acknowledge() { add(call::acknowledged, "", "", 0); }
   // Ends the recording.
   [[nodiscard]] history end() {
@@ -286,7 +286,7 @@ class power_failure : public testing::Test {
   [[nodiscard]] std::string path() const { return folder() + "/pool"; }
   [[nodiscard]] std::string shown() const { return scratch_.file("shown"); }
 
-  // Publishes a number in the pool, and says that it is durable.
+  // Publishes a number in the pool, and reports it as durable.
   static void publish(media::pmem& medium, std::uint64_t number, recorder& calls) {
     const media::root root = medium.named_root("a", "tree", 1);
     media::pmem::publication change(medium);
@@ -312,7 +312,8 @@ class power_failure : public testing::Test {
     return loss;
   }
 
-  // The first state in which the file has neither the old text nor the new one, or the old one after the acknowledgement.
+  // The first state in which the file has neither the old text nor the new one, or the old one after the
+  // acknowledgement.
   [[nodiscard]] std::string loss_of_text(const history& happened) const {
     std::string loss;
     happened.replay(shown(), [&](std::size_t acknowledged, const std::string& state) {
@@ -336,7 +337,7 @@ TEST_F(power_failure, A1_at_any_call_takes_nothing_of_a_new_pool) {
   }
   const history happened = calls.end();
   EXPECT_EQ(loss_of_pool(happened), "");
-  // That the replay sees what a forgotten sync costs.
+  // The replay detects the loss of a forgotten sync.
   EXPECT_NE(loss_of_pool(happened.without(call::file_synced)), "");
   EXPECT_NE(loss_of_pool(happened.without(call::folder_synced)), "");
 }

@@ -22,7 +22,7 @@ struct virtual_thread {
   std::uint64_t number;
   picoseconds now = 0;
   std::uint64_t steps = 0;
-  std::uint64_t base = 0;  // where a step of several accesses goes on
+  std::uint64_t base = 0;  // where a step of several accesses continues
   splitmix64 numbers{0x1234567 + number * 977};
 };
 

@@ -31,7 +31,7 @@ class Calibrate(unittest.TestCase):
         return Path(self.folder.name, name)
 
     def round_trip(self, profile: str, *options: str) -> tuple[int, int]:
-        """How many cells of the suite come back, of how many."""
+        """How many cells of the suite are reproduced, of how many."""
         fitted, first, second = self.path("fitted.toml"), self.path("first.json"), self.path("second.json")
         done = pmlab("calibrate", "--medium", f"simulated:{profile}", "--out", fitted, "--json", first, *options)
         self.assertEqual(done.returncode, 0, done.stderr)

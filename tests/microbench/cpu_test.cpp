@@ -1,4 +1,4 @@
-// What the CPU lacks is said, with its name.
+// Missing features of the CPU are reported by name.
 #include "tools/microbench/cpu_features.hpp"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ class Verify(OwnIndexTest):
         output = self.expect_found(self.build("table", TABLE), "--crashes")
         lost = next(line for line in output.splitlines() if line.startswith("  lost: "))
         self.assertIn(f"table.cpp:{line_of(TABLE, 'key.store(removed)')} (remove)", lost)
-        replay = shlex.split(output.split("to see it again:\n", 1)[1].splitlines()[0])
+        replay = shlex.split(output.split("to reproduce it:\n", 1)[1].splitlines()[0])
         self.assertEqual(replay[:2], ["pmlab", "verify"])
         again, _ = self.pmlab(*replay[1:], status=1)
         self.assertIn(lost.rsplit(",", 1)[1], again)

@@ -1,5 +1,7 @@
-// A process that inserts through a library for PiBench is killed with SIGKILL: whatever was answered is in the pool that
+// A process that inserts through a library for PiBench is killed with SIGKILL: every answered insert is in the pool that
 // the library opens next.
+#include <pmlab/base/child_process.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -18,7 +20,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <pmlab/base/child_process.hpp>
 #include "pibench/loaded.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -138,7 +139,7 @@ TEST_P(killed, keep_what_was_answered) {
       std::atomic<std::uint64_t>& count = (*counts_)[thread];
       for (std::uint64_t i = 0; i < count; ++i)
         ASSERT_EQ(t.find(key_of(i, thread, options)), value_of(i, options)) << "round " << round;
-      // The one that was under way is there or not; the next child goes on behind it.
+      // The one that was under way is present or absent; the next child continues behind it.
       const auto found = t.find(key_of(count, thread, options));
       if (!found) continue;
       ASSERT_EQ(*found, value_of(count, options)) << "round " << round;

@@ -1,5 +1,5 @@
-// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; its messages for bad
-// options.
+// Each library for PiBench: every operation, in DRAM and in a pool, by many threads, after a restart; its messages for
+// bad options.
 #include <pmlab/pibench/library.hpp>
 #include <pmlab/pibench/tree_api.hpp>
 

@@ -1,4 +1,5 @@
-// The libraries that pmlab makes for PiBench, loaded as PiBench loads them and driven through its binary interface alone.
+// The libraries that pmlab makes for PiBench, loaded as PiBench loads them and driven through its binary interface
+// alone.
 #pragma once
 
 #include <pmlab/pibench/library.hpp>

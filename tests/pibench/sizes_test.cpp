@@ -1,4 +1,5 @@
-// The libraries for PiBench with keys and values of other sizes than 8 bytes: their results, their contents, their order.
+// The libraries for PiBench with keys and values of other sizes than 8 bytes: their results, their contents, their
+// order.
 #include <pmlab/pibench/tree_api.hpp>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Entries as text: what is written is read again, and what cannot be a dump is refused with file and line.
+// Entries as text: written text is read again, and an invalid text is refused with file and line.
 #include "tools/pool/dump_text.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>

@@ -1,5 +1,5 @@
-// Pools with a few damaged bytes in an index: opened with all their entries, or refused; never a fault, a hang, or a part
-// of the entries that is called sound. What was not overwritten comes back by a repair.
+// Pools with a few damaged bytes in an index: opened with all their entries, or refused; never a fault, a hang, or a
+// part of the entries that is reported as sound. Entries that were not overwritten are repaired.
 #include "tools/pool/entries.hpp"
 #include "tools/pool/inspect.hpp"
 #include <pmlab/base/child_process.hpp>
@@ -49,7 +49,8 @@ using model = std::map<std::uint64_t, std::uint64_t>;
 
 struct subject {
   const char* index;
-  // Entries that one damaged place may cost unseen: those of a hash table whose words are not told from its links here.
+  // Entries that one damaged place may cost unseen: those of a hash table whose words and links are not distinguished
+  // here.
   std::size_t unseen;
   // Entries beyond the overwritten ones that one damaged place may cost a repair, and those that it may bring up though
   // they were erased.
@@ -71,7 +72,7 @@ class mutated_pools : public testing::TestWithParam<subject> {
         const std::uint64_t key = key_of(n * step % inserted);
         static_cast<void>(index->insert(key, is_tree ? key : ~key));
       }
-      // What a tree's nodes keep of entries that they gave away is older.
+      // Old words of entries that a tree's nodes gave away.
       if (is_tree)
         for (std::uint64_t i = 0; i < inserted; ++i) static_cast<void>(index->update(key_of(i), ~key_of(i)));
       for (std::uint64_t i = 0; i < inserted; ++i)
@@ -155,7 +156,7 @@ class mutated_pools : public testing::TestWithParam<subject> {
     return keys;
   }
 
-  // Opens, checks and walks the index, in a process of its own. "all": every entry that was not hit is there, and no
+  // Opens, checks and walks the index, in a process of its own. "all": every entry that was not hit is present, and no
   // other; "wrong: ..."; or "refused: ...".
   [[nodiscard]] std::string opened(const std::set<std::uint64_t>& hit) const {
     try {
@@ -176,7 +177,7 @@ class mutated_pools : public testing::TestWithParam<subject> {
         for (const auto& [key, value] : found) unknown += patterns_.contains(key) && !model_.contains(key) ? 1 : 0;
         if (missing <= GetParam().unseen && unknown == 0) return "all";
         return "wrong: sound, and " + std::to_string(missing) + " entries are missing, " + std::to_string(unknown) +
-               " that were erased are there";
+               " that were erased are present";
       });
     } catch (const error& e) {
       return std::string("wrong: ") + e.what();
@@ -224,7 +225,7 @@ TEST_P(mutated_pools, are_whole_or_refused_and_a_repair_brings_back_the_rest) {
         EXPECT_LE(brought_up, GetParam().brought_up + hit.size() + done.bytes.size() / word_bytes) << said << "\n"
                                                                                                    << read.problem;
         EXPECT_EQ(read.problem.find("was killed by"), std::string::npos) << read.problem;
-        EXPECT_EQ(read.problem.find("no end after"), std::string::npos) << read.problem;
+        EXPECT_EQ(read.problem.find("timed out after"), std::string::npos) << read.problem;
       }
     }
     put(done.at, sound_.substr(done.at, done.bytes.size()));

@@ -85,7 +85,7 @@ std::string word(std::uint64_t value) {
 
 class Pools : public testing::Test {
  protected:
-  // What a process left: it is forked, and ends without closing anything.
+  // The pool of a process that is forked, and ends without closing anything.
   void in_another_process(const std::function<void()>& work) const {
     child_process process = child_process::forked(work);
     const exit_reason reason = process.wait();
@@ -268,7 +268,7 @@ TEST_F(Pools, ALinkThatIsLostLosesNoEntry) {
   expect_part(salvaged.problem, "a link leads to no entry");
   const contents copied = contents_of(copy_);
   const read_entries saved = entries_of(copied, copied.roots[0], reading::opened);
-  // The node that lost its link cannot be told from one that never was in the list; but it was reached before.
+  // The node that lost its link cannot be distinguished from one that never was in the list; but it was reached before.
   ASSERT_EQ(saved.entries.size(), entries - entries / 10);
   for (const entry& e : saved.entries) EXPECT_TRUE(e.key == key_of(e.value) && e.value % 10 != 0) << e.value;
 }
@@ -367,7 +367,7 @@ TEST_F(Pools, ANewPoolIsThereWholeOrNotAtAll) {
 
 TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
-  // What a killed process left of an earlier attempt has entries that do not belong here.
+  // The file of a killed earlier attempt has entries that do not belong here.
   make_pool(folder_.file("pool.filling.unfinished"), pool_bytes, {{"a", &bench::find_index("cceh"), {{{9, 9}}}}});
   std::vector<std::string> calls;
   recorded_calls = &calls;
@@ -380,7 +380,7 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   EXPECT_EQ(shapes_of(contents_of(path_))[0].shape->entries, some.size());
 }
 
-// One pool of each index, and what chance makes of it: it is refused, or opens and answers. libpmemobj alone faults on
+// One pool of each index, with random damage: it is refused, or opens and answers. libpmemobj alone faults on
 // many of these, in the child process.
 template <class Index>
 class DamagedPools : public Pools {};

@@ -72,7 +72,7 @@ class Pool(ProgramTest):
                 self.write("text", text.encode())
                 self.assert_works("pool", "load", self.file("text"), self.file("loaded"))
                 self.assertEqual(self.assert_works("pool", "dump", self.file("loaded")).stdout, text)
-                # Over another index, the keys stay what they are.
+                # Over another index, the keys are unchanged.
                 self.assert_works("pool", "load", self.file("text"), self.file("other"), "--index", "fast_fair")
                 self.assertEqual(self.assert_works("pool", "dump", self.file("other")).stdout.split("\n")[1:], text.split("\n")[1:])
                 self.assertIn("2000 entries copied, which are all",

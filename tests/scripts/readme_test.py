@@ -24,6 +24,44 @@ class Documents(unittest.TestCase):
                 with self.subTest(document=document.name, target=target):
                     self.assertTrue((document.parent / target).exists())
 
+    def test_first_screen(self):
+        """The thesis with its two charts of the published results, three commands, and the claims' number."""
+        screen = (REPOSITORY / "README.md").read_text().split("\n## ")[0]
+        self.assertEqual(re.findall(r'src="([^"]+)"', screen),
+                         [f"results/quick/charts/thesis-{device}.svg" for device in ("aep", "classic")])
+        block = re.search(r"```sh\n(.*?)```", screen, re.S)[1]
+        self.assertEqual(len(block.strip().splitlines()), 3)
+        declared = "".join(p.read_text() for p in REPOSITORY.glob("docs/claims.md"))
+        claims = set(re.findall(r"^\| ([MI]\d+) \|", declared, re.M))
+        self.assertIn(f"each of {len(claims)} claims", screen)
+
+    def test_traces_and_keys_are_there_or_made_before(self):
+        """Each file of a trace, or of keys, is in the repository, or an earlier line of the same block makes it."""
+        used = 0
+        for document in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")]:
+            for block in re.findall(r"```sh\n(.*?)```", document.read_text(), re.S):
+                made = set()
+                for line in block.replace("\\\n", " ").splitlines():
+                    for path in re.findall(r"--trace (\S+)", line) + re.findall(r"keys=([\w./-]+\.txt)", line):
+                        used += 1
+                        with self.subTest(document=document.name, path=path):
+                            self.assertTrue(path in made or (REPOSITORY / path).is_file())
+                    made |= made_by(line)
+        self.assertGreater(used, 4)
+
+
+def made_by(line):
+    """The files that a line of a shell makes, as far as documents have such lines."""
+    files = set(re.findall(r"> (\S+)", line))
+    if "make_traces.sh" in line:
+        def given(option, otherwise):
+            found = re.search(rf"--{option} (\S+)", line)
+            return found[1] if found else otherwise
+        end = ".txt.gz" if "--gzip" in line else ".txt"
+        start = f"{given('out', 'traces')}/{given('generator', 'ycsb')}-{given('workload', 'a')}"
+        files |= {f"{start}.{part}{end}" for part in ("load", "run")}
+    return files
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,7 +5,7 @@ import unittest
 
 import sample_memory
 import sample_results
-from report_test import ReportCase, make_report
+from report_test import ReportCase, make_report, setUpModule  # noqa: F401  (it is called)
 
 
 def figures_of(text):

@@ -22,6 +22,11 @@ from pmlab.report import charts, names, style  # noqa: E402
 from pmlab.report.results import load  # noqa: E402
 
 
+def setUpModule():
+    # Subsets of TrueType fonts take a second for each page; tests/experiments/report_test.py has them.
+    style.matplotlib.rcParams["pdf.fonttype"] = 3
+
+
 def make_report(*arguments):
     """What the program does with `pmlab report`, in this process: starting a Python for each page takes longer than the page."""
     out, err = io.StringIO(), io.StringIO()
@@ -329,11 +334,12 @@ class FirstScreen(ReportCase):
     def test_undecided_claims_and_their_quantity(self):
         document = sample_memory.claims()
         document["claims"][0] |= {"id": "I1", "verdict": "undecided", "reason": "64 B: 1.40x to 2.60x of 5 repeats"}
-        document["claims"][0]["conditions"][0]["holds"] = None
+        document["claims"][0]["conditions"][0] |= {"holds": None, "spread": [1.4, 2.6], "n": 5}
         text = self.page({"claims": document})
         verdicts = text[text.index("<h2 id=verdicts>"):text.index("<h2 id=ran>")]
         self.assertIn("On indexes: 1 undecided.", verdicts)
-        self.assertRegex(verdicts, r"\?\xa0undecided</td>.*64 B: random over sequential: 2\.50x; must be at least 1\.50x")
+        self.assertRegex(verdicts, r"\?\xa0undecided</td>.*64 B: random over sequential: 2\.50x \(1\.40x to 2\.60x, n = 5\); must be at "
+                         r"least 1\.50x")
 
     def test_load_of_the_machine_is_warned_of(self):
         documents = {"run": sample_results.document([sample_results.result("cceh", "read")])}
@@ -389,7 +395,7 @@ class Published(ReportCase):
 
 
 class Results(unittest.TestCase):
-    """What the repository keeps."""
+    """The published results in the repository."""
 
     FOLDER = REPOSITORY / "results"
     BLOCK = 4096  # as du counts on the usual file systems
@@ -400,7 +406,7 @@ class Results(unittest.TestCase):
         self.assertLess(size, 1_000_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
 
     def kept(self, path):
-        """Not of a run that somebody made here."""
+        """Not of a local run."""
         return path.parent == self.FOLDER or path.relative_to(self.FOLDER).parts[0] == "quick"
 
     def test_it_is_complete(self):

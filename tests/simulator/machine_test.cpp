@@ -1,5 +1,5 @@
-// The simulated machine runs what programs are made of: threads, locks, waits, thread-local storage, other people's
-// containers; it replays; and it notices what must not happen. This program is simulated itself.
+// The simulated machine runs the parts of programs: threads, locks, waits, thread-local storage, third-party
+// containers; it replays; and it detects errors. This program is simulated itself.
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/verify/schedules.hpp"
@@ -54,7 +54,7 @@ void in_threads(unsigned count, Work&& work) {
   for (std::thread& t : threads) t.join();
 }
 
-// A clock that stands still and notes prefetches. The machine calls it, and must not see what it does.
+// A clock that stands still and records prefetches. The machine calls it, and must not observe its accesses.
 class prefetch_notes final : public timing {
  public:
   bool is_private(unsigned, std::uintptr_t, std::size_t, access_kind) override { return true; }
@@ -320,7 +320,7 @@ TEST(machine, the_same_seed_makes_the_same_accesses) {
   EXPECT_GT(different.size(), 1U);
 }
 
-// What ends the process runs in one of its own.
+// Tests that end the process run in a child process.
 TEST(machine_death, a_deadlock_is_reported_with_the_place_of_each_thread) {
   const auto deadlock = [] {
     for (std::uint64_t seed = 1; seed < 200; ++seed)
@@ -403,8 +403,8 @@ TEST(persistence, stores_are_durable_when_flushed_and_fenced) {
     EXPECT_EQ(durable[0], 3U);
     EXPECT_EQ(durable[1], 2U);
     EXPECT_EQ(durable[2], 0U) << "stored after the flush";
-    ASSERT_EQ(memory.uncertain().size(), 1U);
-    EXPECT_EQ(memory.log(memory.uncertain()[0]).stores.size(), 1U);
+    ASSERT_EQ(memory.unpersisted().size(), 1U);
+    EXPECT_EQ(memory.log(memory.unpersisted()[0]).stores.size(), 1U);
     EXPECT_EQ(memory.audit(), "");
   });
 }
@@ -427,7 +427,7 @@ TEST(persistence, plain_stores_and_copies_are_seen) {
     the_machine().settle();
     EXPECT_EQ(memory.audit(), "");
   });
-  EXPECT_EQ(memory.uncertain().size(), 3 + 3 + 1 + 1U);
+  EXPECT_EQ(memory.unpersisted().size(), 3 + 3 + 1 + 1U);
 }
 
 TEST(persistence, the_audit_finds_a_store_that_went_around_the_instrument) {
@@ -495,7 +495,7 @@ TEST(persistence, an_image_is_any_prefix_of_each_line) {
     words[0].store(1);
     words[1].store(2);
     words[8].store(3);  // the next line
-    ASSERT_EQ(memory.uncertain().size(), 2U);
+    ASSERT_EQ(memory.unpersisted().size(), 2U);
     std::set<std::string> images;
     for (std::uint32_t first = 0; first <= 2; ++first)
       for (std::uint32_t second = 0; second <= 1; ++second) {

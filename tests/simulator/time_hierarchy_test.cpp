@@ -1,4 +1,4 @@
-// The memory of a simulated machine against what its profiles say: latencies, coherence, bandwidth, repeatability.
+// The memory of a simulated machine against its profiles: latencies, coherence, bandwidth, repeatability.
 #include "checker/simulator/time/memory_hierarchy.hpp"
 #include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
@@ -33,7 +33,7 @@ void expect_within(double percent, const std::string& what, double expected, dou
 
 double ns(picoseconds time) { return static_cast<double>(time) / 1000; }
 
-// A core's clock, its random numbers and what it does.
+// A core's clock, its random numbers and its accesses.
 struct runner {
   unsigned core;
   picoseconds now = 0;
@@ -173,7 +173,7 @@ TEST(MemoryHierarchy, NonTemporalStores) {
   EXPECT_FALSE(memory.is_private(0, start, 64, false));
   for (std::uintptr_t word = 0; word < 64; word += 8) now = memory.write_around(0, start + word, 8, persistent, now);
   expect_within(10, "ntstore + fence", 90, ns(memory.fence(0, now) - 1'000'000));
-  EXPECT_FALSE(memory.is_private(0, start, 64, false)) << "it went around the caches";
+  EXPECT_FALSE(memory.is_private(0, start, 64, false)) << "it bypassed the caches";
 }
 
 TEST(MemoryHierarchy, ALinePassedBetweenTwoCoresCostsTwoTransfersARound) {
@@ -318,7 +318,7 @@ std::uint64_t course(std::uintptr_t base, unsigned cores, std::vector<picosecond
   std::uint64_t sum = 0;
   run(all, steps, [&](runner& r) {
     const bool kind = r.random.below(2) == 0;
-    // Some lines that all want, some pages, and a large range.
+    // Some lines that all access, some pages, and a large range.
     const std::uint64_t sizes[] = {1024, 1 << 18, 1 << 25};
     const std::uintptr_t at =
         base + (kind ? std::uintptr_t{1} << 36 : 0) + r.random.below(sizes[r.random.below(3)]) / 8 * 8;

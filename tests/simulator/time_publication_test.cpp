@@ -1,4 +1,4 @@
-// What a publication writes, against what libpmemobj was seen to write.
+// The stores of a publication, against a trace of libpmemobj.
 //
 // Traced at the calls of libpmem, of a pool with blocks of 64 B to 16 KiB; `N around` is a memcpy of N lines around the
 // caches. "allocate 1, store 1":

@@ -1,4 +1,4 @@
-// What the simulated machine cannot see.
+// Accesses that the simulated machine cannot see.
 #include "simulator/uninstrumented.hpp"
 
 namespace pmlab::tests {

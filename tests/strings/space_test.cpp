@@ -1,4 +1,5 @@
-// Space of string indexes: after any history at most twice as much as the same entries take when they are loaded freshly.
+// Space of string indexes: after any history at most twice as much as the same entries take when they are loaded
+// freshly.
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
@@ -182,7 +183,7 @@ TYPED_TEST(string_space, of_the_ledger_comes_back_after_a_burst) {
   }
 }
 
-// Threads share layers that come and go with their keys.
+// Threads share layers that are made and removed with their keys.
 TYPED_TEST(string_space, threads_find_their_keys_while_layers_come_and_go) {
   const watchdog limit(std::chrono::seconds(120), "threads hang");
   for (const std::uint64_t seed : seeds(2)) {
@@ -227,7 +228,7 @@ TYPED_TEST(string_space, threads_find_their_keys_while_layers_come_and_go) {
   }
 }
 
-// What idle threads erased is room, too.
+// Keys that idle threads erased are free space, too.
 TYPED_TEST(string_space, of_erased_keys_takes_as_many_others_when_the_medium_is_full) {
   for (const bool by_another_thread : {false, true}) {
     media::dram_options options;

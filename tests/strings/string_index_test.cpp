@@ -206,7 +206,7 @@ TYPED_TEST(string_indexes, give_back_what_is_erased_or_replaced) {
   for (int i = 0; i < 50; ++i) work();
   const std::uint64_t after_a_while = medium.used().allocated_bytes;
   for (int i = 0; i < 500; ++i) work();
-  // What readers may still see is bounded, whatever is done.
+  // Retired blocks are bounded, under any load.
   EXPECT_LT(medium.used().allocated_bytes, after_a_while + 200'000);
   EXPECT_EQ(index.size(), 0U);
 }
@@ -331,7 +331,7 @@ TYPED_TEST(string_indexes, readers_see_whole_entries_while_others_write) {
   EXPECT_EQ(index.stats().medium_bytes, medium.used().allocated_bytes);
 }
 
-// ---- what it costs ----
+// ---- cost ----
 
 // The 64-bit hash in the word keeps searches off all keys but one.
 TEST(string_index, a_find_in_a_hash_table_reads_one_record) {
@@ -414,7 +414,7 @@ TEST(string_index, comes_back_from_its_pool_and_refuses_another_layout) {
   }
 }
 
-// Not even what a search skips leads it outside: a broken record is said, not followed.
+// A search never follows a broken record outside: it is reported.
 TEST(string_index, check_finds_a_key_that_does_not_lead_to_its_record) {
   media::dram medium;
   auto tree = over<media::dram, indexes::fast_fair, word_values>::open(medium, "tree");

@@ -1,5 +1,5 @@
-// What the typed tests of tests/indexes run on when they are compiled for string keys: over a hash table, a cache in front of a
-// tree, and a hybrid index; with both kinds of values.
+// The kinds of the typed tests of tests/indexes when they are compiled for string keys: over a hash table, a cache in
+// front of a tree, and a hybrid index; with both kinds of values.
 #pragma once
 
 #include <pmlab/cache/async_cache.hpp>

@@ -1,4 +1,4 @@
-// Keys and values of a program's own types: their order, and what an index of them answers, also after a crash.
+// Keys and values of a program's own types: their order, and results of an index of them, also after a crash.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -245,8 +245,8 @@ TEST(typed_index, a_full_medium_changes_nothing_and_can_be_erased_from) {
 template <class Medium>
 using crashing = typed_index<std::int32_t, order, Medium, indexes::fast_fair<Medium>>;
 
-// Runs a few operations on values of 24 bytes, and opens what a crash at each flush, fence and publication may leave. The
-// first violation, or "clean: ...".
+// Runs a few operations on values of 24 bytes, and opens the images of crashes at each flush, fence and publication.
+// The first violation, or "clean: ...".
 template <class Medium>
 std::string run_with_crashes(Medium& medium, std::uint64_t seed) {
   crash_medium& machine = detail::machine_of(medium);

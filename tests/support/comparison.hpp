@@ -68,7 +68,7 @@ std::string compare_all(Index& index, const contents& model) {
   if (report.entries != model.size())
     return "check() counts " + std::to_string(report.entries) + " entries, not " + std::to_string(model.size());
   if (index.size() != model.size())
-    return "size() says " + std::to_string(index.size()) + ", not " + std::to_string(model.size());
+    return "size() returns " + std::to_string(index.size()) + ", not " + std::to_string(model.size());
   if (std::string wrong = difference(entries_of(index), model, "for_each"); !wrong.empty()) return wrong;
   for (const auto& [key, value] : model)
     if (const auto found = index.find(key); found != value)

@@ -1,5 +1,5 @@
-// The indexes on the media of the tests, compiled once for all tests (compiled_indexes.cpp), and optimised: with each test
-// they would be most of what is compiled. An index that is not here is compiled with each test that uses it.
+// The indexes on the media of the tests, compiled once for all tests (compiled_indexes.cpp), and optimised: with each
+// test they would be most of the compilation. An index that is not here is compiled with each test that uses it.
 #pragma once
 
 #include <pmlab/media/dram.hpp>

@@ -1,4 +1,4 @@
-// An index on a counted medium, and what its operations cost there.
+// An index on a counted medium, and the cost of its operations there.
 #pragma once
 
 #include <pmlab/media/counted.hpp>
@@ -20,7 +20,7 @@ using counted_medium = media::counted<media::dram>;
 template <class Index>
 class counted_index {
  public:
-  // What one call of `operation(index)` costs.
+  // The cost of one call of `operation(index)`.
   template <class Operation>
   media::counts cost_of(Operation&& operation) {
     medium_.reset();
@@ -45,7 +45,7 @@ inline std::vector<std::uint64_t> random_keys(std::size_t count) {
 
 using flushes_and_fences = std::pair<std::uint64_t, std::uint64_t>;
 
-// How often each (flushed lines, fences) came; [(1, 1)] = 1 means always one of each.
+// How often each (flushed lines, fences) occurred; [(1, 1)] = 1 means always one of each.
 using shares = std::map<flushes_and_fences, double>;
 
 inline std::string to_string(const shares& all) {

@@ -1,18 +1,17 @@
-// Memory that can crash: a medium that knows what is durable, and from which every image that a power failure may
-// leave behind can be taken.
+// Crash-injecting medium: it tracks which stores are durable, and can produce every image that a power failure may
+// leave.
 //
-// The area is flat and position-independent; an image is opened in another crash_medium, at another address. What is
-// known of a line is its content at every event (flush, fence, commit), in the order in which it had them: since
-// stores to one line become durable in their order, each of these contents, from the last one that is certain to the
-// newest, is a possible one, independently of every other line. States between two events are not seen: the simulated
-// machine sees every store.
+// The area is flat and position-independent; an image is opened in another crash_medium, at another address. For each
+// line it records the content at every event (flush, fence, commit), in order: since stores to one line become durable
+// in their order, each of these contents, from the last persisted one to the newest, is possible, independently of
+// every other line. States between two events are not seen: the simulated machine sees every store.
 //
-//   4096 bytes that fault      offset 0 is null, and a null that is followed is noticed at once
+//   4096 unmapped bytes        offset 0 is null, and following a null crashes at once
 //   root_table
 //   blocks                     64 bytes apart at least, so that no block's flush saves its neighbour's line
 //
-// A block that was never used before holds garbage, durably: an index that forgets to write or to flush a field of a
-// new object reads that garbage after the crash.
+// A block that was never used before holds garbage, durably: if an index forgets to write or to flush a field of a new
+// object, recovery reads that garbage after the crash.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -69,8 +68,8 @@ class mapping {
 
 }  // namespace detail
 
-// A line whose content after a crash is not certain.
-struct uncertain_line {
+// A line whose content after a crash is not determined.
+struct unpersisted_line {
   std::size_t offset;    // of the line in the area
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
 };
@@ -141,7 +140,7 @@ class crash_medium {
     std::vector<pending_store> stores_;
   };
 
-  // Few: each run is short, and each image is looked at whole.
+  // Few: each run is short, and each image is checked completely.
   [[nodiscard]] std::size_t shards(std::size_t /*usual*/) const noexcept { return 4; }
 
   [[nodiscard]] std::string name() const { return "crash"; }
@@ -189,7 +188,7 @@ class crash_medium {
                              [this](const media::root_entry& entry) { media::persist(*this, entry); });
   }
 
-  // What blocks were asked for, without rounding and gaps: comparable with an index's own count to the byte.
+  // The requested bytes of blocks, without rounding and gaps: comparable with an index's own count to the byte.
   [[nodiscard]] media::usage used() const {
     std::uint64_t bytes = 0;
     for (const auto& [offset, size] : *blocks_) bytes += size;
@@ -211,7 +210,7 @@ class crash_medium {
     at_crash_point_ = nullptr;
   }
 
-  // A crash point between two operations: what was answered so far must survive from here.
+  // A crash point between two operations: results returned so far must survive from here.
   void event() noexcept {
     if (!tracking_) return;
     {
@@ -226,17 +225,17 @@ class crash_medium {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
   // In ascending order of address.
-  [[nodiscard]] std::vector<uncertain_line> uncertain_lines() const {
-    std::vector<uncertain_line> lines;
+  [[nodiscard]] std::vector<unpersisted_line> unpersisted_lines() const {
+    std::vector<unpersisted_line> lines;
     for (const auto& [offset, history] : histories_)
       if (history.contents.size() > 1) lines.push_back({offset, history.contents.size()});
     return lines;
   }
 
-  // Changes when what is certain changes: two images with one number and equal choices are equal.
-  [[nodiscard]] std::uint64_t certain_version() const noexcept { return certain_version_; }
+  // Changes when the persisted content changes: two images with one number and equal choices are equal.
+  [[nodiscard]] std::uint64_t persisted_version() const noexcept { return persisted_version_; }
 
-  // Makes this medium what a crash of `crashed` may leave: `choice[i]` is the content of the i-th uncertain line.
+  // Replaces the content by an image of a crash of `crashed`: `choice[i]` is the content of the i-th unpersisted line.
   void restore(const crash_medium& crashed, std::span<const std::size_t> choice) {
     stop_tracking();
     histories_.clear();
@@ -245,7 +244,7 @@ class crash_medium {
     misuse_.clear();
     blocks_ = crashed.blocks_;
     lowest_places_.clear();
-    // What this medium held above the image is no more part of it: blocks there count as never used again.
+    // Content of this medium above the image is dropped: blocks there count as never used again.
     end_ = crashed.end_;
     std::memcpy(working_.at(null_bytes), crashed.durable_.at(null_bytes), end_ - null_bytes);
     std::size_t line = 0;
@@ -260,7 +259,7 @@ class crash_medium {
   void hide() const noexcept { ::mprotect(working_.at(null_bytes), end_page() - null_bytes, PROT_NONE); }
   void show() const noexcept { ::mprotect(working_.at(null_bytes), end_page() - null_bytes, PROT_READ | PROT_WRITE); }
 
-  // What the allocator was asked for and should not have been: blocks released twice, with a wrong size, ...
+  // Invalid calls of the allocator: blocks released twice, with a wrong size, ...
   [[nodiscard]] const std::vector<std::string>& misuses() const noexcept { return misuse_; }
 
  private:
@@ -289,7 +288,7 @@ class crash_medium {
   // The lowest place for `bytes` between live and reserved blocks; 0: none.
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     alignment = std::max(alignment, media::cache_line_bytes);
-    // No place below the last one of this kind, unless something was given back since.
+    // No place below the last one of this kind, unless a block was freed since.
     std::size_t& lowest = lowest_places_.try_emplace({bytes, alignment}, first_block).first->second;
     std::size_t offset = round_up(lowest, alignment);
     auto live = first_that_ends_above(*blocks_, lowest);
@@ -334,7 +333,7 @@ class crash_medium {
   void keep(const publication::extent& e) {
     reserved_.erase(e.offset);
     own_blocks().emplace(e.offset, e.bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void give_back(const publication::extent& e) {
@@ -344,7 +343,7 @@ class crash_medium {
                     (found == blocks_->end() ? ": no such block" : ": the block has another size"));
     own_blocks().erase(e.offset);
     lowest_places_.clear();
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Images share the table of the medium that they were taken from, until one of them changes it.
@@ -353,7 +352,7 @@ class crash_medium {
     return *blocks_;
   }
 
-  // The store comes after all others of this thread to its line, so that a line that has it has them too.
+  // This store is ordered after all others of this thread to its line, so a line that has it has them too.
   void store_durably(std::atomic<std::uint64_t>& word, std::uint64_t value) {
     word.store(value, std::memory_order_release);
     if (!tracking_) return;
@@ -368,7 +367,7 @@ class crash_medium {
     h.contents.erase(h.contents.begin(), h.contents.begin() + static_cast<std::ptrdiff_t>(content - h.dropped));
     h.dropped = content;
     std::memcpy(durable_.at(offset), h.contents.front().data(), media::cache_line_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   // Finds the lines that changed since the last event.
@@ -398,28 +397,28 @@ class crash_medium {
     flushed_.clear();
     std::memcpy(durable_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
     std::memcpy(observed_.at(null_bytes), working_.at(null_bytes), end_ - null_bytes);
-    ++certain_version_;
+    ++persisted_version_;
   }
 
   void misuse(std::string what) { misuse_.push_back(std::move(what)); }
 
   std::size_t area_bytes_;
-  detail::mapping working_;   // what loads and stores see
+  detail::mapping working_;   // the content seen by loads and stores
   detail::mapping durable_;   // the oldest content that each line may have after a crash
   detail::mapping observed_;  // the working memory at the last event
   std::size_t end_ = 0;       // blocks were never above
   std::shared_ptr<block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> lowest_places_;  // of blocks of so many bytes, so aligned
-  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last certain
+  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last persisted
   std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;
   std::function<void()> at_crash_point_;
   bool tracking_ = false;
   std::thread::id tracked_;  // the thread whose events are crash points
-  std::mutex mutex_;         // what flush, fence and event keep
+  std::mutex mutex_;         // state of flush, fence and event
   std::uint64_t events_ = 0;
-  std::uint64_t certain_version_ = 0;
+  std::uint64_t persisted_version_ = 0;
 };
 
 static_assert(media::medium<crash_medium>);

@@ -3,7 +3,7 @@
 // A seeded sequence of operations runs on an index in a tracked medium. At each of its crash points, images are made
 // (all of them where there are few, otherwise the telling ones and some at random), opened at another address, and
 // judged: check() passes; every answered operation is there; the one under way wholly or not at all; every way of
-// reading agrees; every allocated block belongs to the index; and the index goes on working.
+// reading agrees; every allocated block belongs to the index; and the index remains usable.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -53,7 +53,7 @@ struct crash_options {
   std::size_t crash_recovery_one_in = 8;  // of the images: crash points inside `open`, too
   std::size_t images_in_all = 0;          // about so many, spread over the run; 0: no limit
   std::size_t read_one_in = 0;            // of the crash points: another thread asks for the key under way; 0: never
-  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not looked at
+  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not examined
 };
 
 struct crash_result {
@@ -77,10 +77,10 @@ struct crash_result {
 
 // Calls `visit(choice)` for contents of `lines` that a crash may leave: every combination if there are at most
 // `limit`, otherwise `limit` of them: all old, all new, one line behind, one line ahead, and mixes at random.
-inline void for_each_image(const std::vector<uncertain_line>& lines, std::size_t limit, random& source,
+inline void for_each_image(const std::vector<unpersisted_line>& lines, std::size_t limit, random& source,
                            const std::function<void(const std::vector<std::size_t>&)>& visit) {
   std::size_t combinations = 1;
-  for (const uncertain_line& line : lines) {
+  for (const unpersisted_line& line : lines) {
     combinations *= line.contents;
     if (combinations > limit) break;
   }
@@ -120,11 +120,11 @@ inline std::uint64_t strikes_of(const mutant_medium& medium) noexcept { return m
 inline std::uint64_t chances_of(const crash_medium& /*medium*/) noexcept { return 0; }
 inline std::uint64_t chances_of(const mutant_medium& medium) noexcept { return medium.chances(); }
 
-// What was promised when the crash came.
+// The results returned before the crash.
 struct promise {
   const contents& answered;
   std::optional<step> under_way;
-  std::optional<key_state> read;  // what a reader was answered about the key under way
+  std::optional<key_state> read;  // a reader's result for the key under way
 };
 
 }  // namespace detail
@@ -191,7 +191,7 @@ class crash_scenario {
     return steps;
   }
 
-  // A run without crashes, which tells the steps that allocate or release; and so at which steps to look.
+  // A run without crashes, which finds the steps that allocate or release; and so the steps to examine.
   void find_changes_of_shape(const std::vector<step>& steps) {
     changes_shape_.assign(steps.size(), false);
     wanted_.assign(steps.size(), !options_.only_around_changes_of_shape);
@@ -219,7 +219,7 @@ class crash_scenario {
                           (under_way_ ? ", during " + to_string(*under_way_) : "") + ": " + what;
   }
 
-  // As many images as the run's progress allows: the last operations are looked at as closely as the first.
+  // As many images as the run's progress allows: the last operations are examined as closely as the first.
   [[nodiscard]] bool ahead_of_budget() const {
     if (options_.images_in_all == 0) return false;
     const std::size_t done = operation_ + 1 - std::min(operation_ + 1, options_.preload);
@@ -239,14 +239,14 @@ class crash_scenario {
       if (!promised.read) return;
     }
     if (!waiting_readers_.empty()) return;
-    for_each_image(machine_->uncertain_lines(), options_.images_per_point, images_,
+    for_each_image(machine_->unpersisted_lines(), options_.images_per_point, images_,
                    [&](const std::vector<std::size_t>& choice) {
                      if (result_.violation.empty() && (promised.read || is_new(choice)))
                        examine(*machine_, choice, promised);
                    });
   }
 
-  // What another thread is answered about the key under way; nothing if it has to wait for the operation's end.
+  // The result of another thread for the key under way; nothing if it must wait for the operation's end.
   std::optional<key_state> read_under_way() {
     struct shared {
       std::atomic<bool> answered{false};
@@ -268,9 +268,9 @@ class crash_scenario {
     return box->found;
   }
 
-  // The same image again, with the same promises, has nothing new to say.
+  // The same image again, with the same history, needs no second check.
   bool is_new(const std::vector<std::size_t>& choice) {
-    std::uint64_t hash = machine_->certain_version() * golden_ratio + model_changes();
+    std::uint64_t hash = machine_->persisted_version() * golden_ratio + model_changes();
     for (const std::size_t c : choice) hash = (hash ^ c) * 0x100000001b3U + (hash >> 29);
     return seen_.insert(hash).second;
   }
@@ -284,7 +284,7 @@ class crash_scenario {
     if (crash_the_recovery)
       recovered_.track([&] {
         if (!result_.violation.empty()) return;
-        for_each_image(recovered_.uncertain_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
+        for_each_image(recovered_.unpersisted_lines(), 6, images_, [&](const std::vector<std::size_t>& again) {
           if (!result_.violation.empty()) return;
           ++result_.images;
           ++result_.images_of_recoveries;
@@ -298,7 +298,7 @@ class crash_scenario {
     crashed.show();
   }
 
-  // Opens what is in `medium` and holds it against `promised`.
+  // Opens the image in `medium` and checks it against `promised`.
   void judge(crash_medium& medium, const detail::promise& promised, const std::string& when) {
     try {
       auto index = Recovered::open(medium);
@@ -357,7 +357,7 @@ class crash_scenario {
 
   crash_options options_;
   random source_;  // of the run
-  random images_;  // of everything else: the run is the same whatever is looked at
+  random images_;  // of everything else: the run does not depend on the examined images
   std::vector<std::uint64_t> keys_;
   crash_result result_;
   contents model_;
@@ -365,7 +365,7 @@ class crash_scenario {
   std::size_t operation_ = 0;
   std::size_t steps_ = 0;
   std::vector<bool> changes_shape_;  // by operation
-  std::vector<bool> wanted_;         // by operation: its crash points are looked at
+  std::vector<bool> wanted_;         // by operation: its crash points are examined
   RecordedMedium* medium_ = nullptr;
   crash_medium* machine_ = nullptr;
   std::function<key_state(std::uint64_t)> find_;  // in the index that is recorded

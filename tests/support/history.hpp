@@ -1,4 +1,4 @@
-// Runs threads on one index and keeps what each was answered, and when.
+// Runs threads on one index and records their results and times.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

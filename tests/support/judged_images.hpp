@@ -16,7 +16,7 @@
 
 namespace pmlab::tests {
 
-// From construction until `verdict`, what crashes may leave of `machine` is judged at each of its events.
+// From construction until `verdict`, the crash images of `machine` are checked at each of its events.
 class judged_images {
  public:
   // `judge(image)` opens a medium that holds an image, and returns the violation; "": none. An error that leaves
@@ -25,7 +25,7 @@ class judged_images {
   judged_images(crash_medium& machine, std::uint64_t seed, Judge judge) : machine_(machine), source_(seed) {
     machine_.track([this, judge = std::move(judge)] {
       constexpr std::size_t at_each_event = 6;
-      for_each_image(machine_.uncertain_lines(), at_each_event, source_, [&](const std::vector<std::size_t>& choice) {
+      for_each_image(machine_.unpersisted_lines(), at_each_event, source_, [&](const std::vector<std::size_t>& choice) {
         if (!violation_.empty()) return;
         ++images_;
         image_.restore(machine_, choice);

@@ -63,7 +63,7 @@ struct event {
       thread = static_cast<unsigned>(std::find(is_busy.begin(), is_busy.end(), false) - is_busy.begin());
     if (thread == is_busy.size()) return "too many operations overlap to be judged";
     is_busy[thread] = true;
-    model.called(thread, e.what);
+    model.called(thread, e.what, &e.got);
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// What tests of loading share: the indexes that offer it, and what they are given.
+// Shared by tests of loading: the loadable indexes, and their entries.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

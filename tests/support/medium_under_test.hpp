@@ -15,7 +15,7 @@
 
 namespace pmlab::tests {
 
-// What a medium is made with: options for `Medium(Arguments...)`.
+// The arguments of a medium: options for `Medium(Arguments...)`.
 template <class Medium>
 struct medium_under_test {
   // `capacity_bytes`: 0: enough for any test.
@@ -36,7 +36,7 @@ struct medium_under_test<crash_medium> {
   explicit medium_under_test(std::uint64_t capacity_bytes = 0)
       : medium(std::make_unique<crash_medium>(capacity_bytes == 0 ? std::size_t{256} << 20 : capacity_bytes)) {}
 
-  // What a crash leaves when everything was written back, at another address.
+  // The crash image when everything was written back, at another address.
   void reopen() {
     auto next = std::make_unique<crash_medium>(medium->used().capacity_bytes);
     medium->stop_tracking();

@@ -18,8 +18,8 @@
 namespace pmlab::tests {
 
 // One unsorted doubly-ended list of one-line nodes in the medium, and a std::map over it in DRAM, under one mutex.
-// Every change is one publication or one 8-byte store, persisted before the mutex is given back: what a reader is
-// answered is durable.
+// Every change is one publication or one 8-byte store, persisted before the mutex is released: the result of a reader
+// is answered is durable.
 template <media::medium Medium>
 class reference_index {
  public:

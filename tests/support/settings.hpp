@@ -58,7 +58,7 @@ using offered_kinds = testing::Types<  //
 
 #endif
 
-// Tests the tests: what fails on it is wrong about the test.
+// Tests the tests: a failure on it is a defect of the test.
 struct reference_kind {
   static constexpr const char* name = "reference";
   template <class Medium>
@@ -152,14 +152,14 @@ using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 using concurrent_settings = all_kinds_on<media::dram>;
 using ordered_concurrent_settings = ordered_kinds_on<media::dram>;
 #elif defined(PMLAB_SANITIZED)
-// What sanitizers judge is the same on every medium, and only in DRAM all of it is theirs to see.
+// Sanitizers find the same on every medium, and only in DRAM they see all of it.
 using all_settings = all_kinds_on<media::dram>;
 using ordered_settings = ordered_kinds_on<media::dram>;
 using durable_settings = all_kinds_on<media::pmem, crash_medium>;
 using concurrent_settings = all_settings;
 using ordered_concurrent_settings = ordered_settings;
 #else
-// A defect of a test shows on any medium; jemalloc_dram differs from dram in where blocks come from, so one index on
+// A defect of a test shows on any medium; jemalloc_dram differs from dram in its allocator, so one index on
 // it is enough.
 using offered_on = detail::on_media<offered_kinds, media::dram, media::pmem, crash_medium>;
 using reference_setting = testing::Types<setting<reference_kind, media::dram>>;

@@ -12,7 +12,7 @@
 
 namespace pmlab::tests {
 
-// While it lives, the process has `limit` left; then it says `message` on stderr and aborts.
+// While it lives, the process has `limit` left; then it prints `message` to stderr and aborts.
 class watchdog {
  public:
   watchdog(std::chrono::seconds limit, std::string message)

@@ -172,7 +172,8 @@ TEST(epochs, few_functions_wait_if_guards_are_short) {
   EXPECT_LE(domain.waiting(), 4 * epochs::usual_batch);
 }
 
-// A thread that retires `count` functions, each of which adds one to `runs`, and then stays idle until it is told to end.
+// A thread that retires `count` functions, each of which adds one to `runs`, and then stays idle until it is asked to
+// end.
 class idle_thread {
  public:
   idle_thread(epochs& domain, std::atomic<int>& runs, int count)
@@ -258,7 +259,7 @@ TEST(epochs, threads_that_retire_and_reclaim_at_once_run_each_function_once) {
   for (const auto& r : runs) ASSERT_EQ(r, 2);
 }
 
-// Cells that are replaced and reused at once when their time has come: a reader must never see one change under its
+// Cells that are replaced and reused as soon as possible: a reader must never see one change under its
 // guard. Under ThreadSanitizer the plain words are the test.
 TEST(epochs, no_reader_sees_memory_that_is_used_again) {
   struct cell {

@@ -1,4 +1,4 @@
-// What promises allow, and what they do not: histories with known verdicts.
+// The history model: histories with known verdicts.
 #include "checker/verify/history_model.hpp"
 
 #include <cstdint>
@@ -48,7 +48,7 @@ TEST(history_model, overlapping_operations_may_have_any_order) {
   history_model p({7});
   p.called(0, insert_1);
   p.called(1, insert_2);
-  EXPECT_EQ(p.returned(1, insert_2, exists), "") << "the other one came first";
+  EXPECT_EQ(p.returned(1, insert_2, exists), "") << "the other one was first";
   EXPECT_TRUE(allowed(p, {{7, 1}}));
   EXPECT_FALSE(allowed(p, {})) << "its answer depended on the other one, which must be durable by then";
   EXPECT_EQ(p.returned(0, insert_1, inserted), "");
@@ -109,7 +109,7 @@ TEST(history_model, an_erase_under_way_may_leave_either) {
   EXPECT_FALSE(allowed(p, {{7, 5}}));
   EXPECT_EQ(p.returned(0, erase_it, erased), "");
   EXPECT_TRUE(allowed(p, {}));
-  EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update came first, or it would have answered absent";
+  EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update was first, or it would have answered absent";
 }
 
 TEST(history_model, a_scan_reads_every_key_of_its_range) {

@@ -1,4 +1,4 @@
-"""What the tests in this folder share: running `pmlab-simulated verify`."""
+"""Shared by the tests in this folder: running `pmlab-simulated verify`."""
 import os
 import shlex
 import subprocess
@@ -45,8 +45,8 @@ class Verifier:
         self.test.assertEqual(status, 1, output)
         print(f"found in {seconds:.2f} s\n{output}")
         self.test.assertLess(seconds, LONGEST_SEARCH)
-        self.test.assertIn("to see it again:\n", output)
-        replay = shlex.split(output.split("to see it again:\n", 1)[1].splitlines()[0])
+        self.test.assertIn("to reproduce it:\n", output)
+        replay = shlex.split(output.split("to reproduce it:\n", 1)[1].splitlines()[0])
         self.test.assertEqual(replay[:2], ["pmlab", "verify"])
         status, again, _ = self.run(*replay[2:], "--shrink", "0")
         self.test.assertEqual(status, 1, f"the replay command does not show it again\n{output}\n{again}")

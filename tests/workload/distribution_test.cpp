@@ -1,5 +1,5 @@
 // Draws against exact probabilities, with fixed seeds: a test either always passes or always fails.
-#include "workload/message_of.hpp"
+#include "support/message_of.hpp"
 
 #include "tools/workload/distribution.hpp"
 
@@ -19,7 +19,7 @@ using pmlab::tests::message_of;
 
 constexpr std::uint64_t draws = 2'000'000;
 
-// How often each of `records` records came up.
+// How often each of `records` records was drawn.
 std::vector<std::uint64_t> histogram_of(sampler& draw, std::uint64_t records, std::uint64_t seed) {
   random_source random(seed);
   std::vector<std::uint64_t> counts(records);

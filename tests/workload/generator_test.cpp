@@ -1,4 +1,4 @@
-#include "workload/message_of.hpp"
+#include "support/message_of.hpp"
 
 #include "tools/workload/generator.hpp"
 #include "tools/workload/keys.hpp"
@@ -60,7 +60,7 @@ TEST(generator, fields_are_those_of_the_kind) {
   for (const operation& made : generate(options_of("read=.2,insert=.1,update=.1,erase=.1,scan=.4,rmw=.1"))) {
     if (made.kind == insert || made.kind == update || made.kind == read_modify_write) {
       EXPECT_TRUE(is_value_of(made.value, made.key));
-      EXPECT_TRUE(written.insert(sequence_of(made.value)).second) << "a sequence came twice";
+      EXPECT_TRUE(written.insert(sequence_of(made.value)).second) << "a sequence occurred twice";
     } else {
       EXPECT_EQ(made.value, 0U);
     }

@@ -1,4 +1,4 @@
-#include "workload/message_of.hpp"
+#include "support/message_of.hpp"
 
 #include "tools/workload/mix.hpp"
 

@@ -1,6 +1,6 @@
 // Reading traces: real ones (tests/data), every form of a line, and every way in which a file can be bad.
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
-#include "workload/message_of.hpp"
 
 #include "tools/workload/keys.hpp"
 #include "tools/workload/trace.hpp"

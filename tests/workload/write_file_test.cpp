@@ -1,5 +1,6 @@
 // Files that a program writes: whole or not at all, and written through where they cannot be replaced.
 #include "tools/support/write_file.hpp"
+#include <pmlab/base/child_process.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -15,13 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <pmlab/base/child_process.hpp>
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace pmlab {
 namespace {
 
 namespace fs = std::filesystem;
+using tests::message_of;
 
 class written_file : public testing::Test {
  protected:
@@ -30,14 +32,6 @@ class written_file : public testing::Test {
   static std::string content(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
-  }
-  static std::string message_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const error& e) {
-      return e.what();
-    }
-    return "";
   }
   // Names in the folder: a failure must leave none behind.
   [[nodiscard]] std::size_t files() const {

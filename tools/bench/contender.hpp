@@ -14,7 +14,7 @@ namespace pmlab::bench {
 
 struct contender {
   const index_description* description = nullptr;
-  std::optional<pool_file> pool;  // declared first: the file goes after the subject has closed it
+  std::optional<pool_file> pool;  // declared first: the file is removed after the subject has closed it
   std::unique_ptr<subject> index;
   key_space keys;
   std::unique_ptr<model> expected;  // null: answers are not checked

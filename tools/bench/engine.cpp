@@ -48,7 +48,7 @@ std::string refusal(const index_description& index, const phase& p, unsigned thr
   return lasts ? std::string() : "medium " + medium.text() + " keeps nothing across a restart";
 }
 
-// A run that can measure nothing that was asked for is a mistake, not a result.
+// A run in which nothing can be measured is an error, not a result.
 void refuse_to_measure_nothing(const bench_options& options, const std::vector<const index_description*>& indexes) {
   std::string reasons;
   for (const index_description* d : indexes)
@@ -62,11 +62,11 @@ void refuse_to_measure_nothing(const bench_options& options, const std::vector<c
       }
     }
   if (!reasons.empty())
-    throw error("nothing of what was asked for can be measured: " + reasons,
+    throw error("none of the requested phases can be measured: " + reasons,
                 "give other --phases, or an index that has them");
 }
 
-// Every entry has a key and a value, and half of what a pool would be made for is really taken.
+// Every entry has a key and a value, and half of a new pool's size is really used.
 std::uint64_t least_bytes(const index_description& d, std::uint64_t records) {
   constexpr std::uint64_t entry_bytes = 16;
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -81,13 +81,13 @@ void refuse_more_than_the_memory(const bench_options& options, const std::vector
   const std::uint64_t available = available_memory();
   std::uint64_t needed = 0;
   for (const index_description* d : indexes) {
-    // Who makes a pool looks for space where it is to be.
+    // The code that makes a pool checks the space in its folder.
     if (options.medium.in_pool() && d->place != placement::own_dram) continue;
     const std::uint64_t bytes = least_bytes(*d, records);
     needed = bytes > std::numeric_limits<std::uint64_t>::max() - needed ? bytes : needed + bytes;
   }
   if (needed <= available) return;
-  throw error(fmt::format("{} records take {} of DRAM at least, and this machine has {} to give", records,
+  throw error(fmt::format("{} records take {} of DRAM at least, and this machine has {} available", records,
                           readable_bytes(needed), readable_bytes(available)),
               "give fewer --records or fewer indexes");
 }
@@ -125,7 +125,7 @@ class pass {
     }
   }
 
-  // What the indexes themselves leave in the report: the wrong answers in words, and how far the emulation held.
+  // The indexes' part of the report: the wrong answers as text, and the accuracy of the emulation.
   ~pass() {
     for (const auto& c : contenders_) {
       if (c->expected)
@@ -201,7 +201,7 @@ class pass {
     }
   }
 
-  // A pool that an earlier run kept: its entries stand for those that this run would have loaded.
+  // A pool of an earlier run: its entries replace those that this run would have loaded.
   void take_over(contender& c) {
     const std::uint64_t wanted = options_.trace ? options_.trace->load.size() : options_.records;
     if (c.space.entries != wanted)
@@ -233,7 +233,7 @@ class pass {
       if (repeat == 1) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
       return;
     }
-    // An erase phase takes away what insert phases added; where there was none, it is prepared here.
+    // An erase phase removes the entries of insert phases; without any, it is prepared here.
     if (p.kind == phase_kind::erase && c.keys.added.empty())
       static_cast<void>(runner_.measure(c, make_phase(phase_kind::insert), position + options_.phases.size(), repeat));
     report_.results.push_back(runner_.measure(c, p, position, repeat));
@@ -283,7 +283,7 @@ void remark_on(const bench_options& options, bench_report& report) {
     report.remarks.push_back(
         options.medium.emulated()
             ? fmt::format("{} threads share {} CPUs: the delays of an emulated medium are waited for on the CPU, so "
-                          "these figures say NOTHING about the device",
+                          "these figures are NOT those of the device",
                           t, cpus)
             : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
   }
@@ -322,7 +322,7 @@ void check(const bench_options& options, const std::vector<const index_descripti
 std::uint64_t pool_bytes_for(const index_description& index, const bench_options& options) {
   if (options.pool_bytes != 0) return options.pool_bytes;
   const std::uint64_t loaded = options.trace ? options.trace->load.size() + options.trace->run.size() : options.records;
-  // By time, nobody knows how many operations a workload comes to: as many as a fast index makes.
+  // By time, the number of operations is unknown: as many as a fast index makes.
   constexpr double operations_per_second = 2e6;
   const bool by_time = options.seconds > 0;
   const std::uint64_t per_mix =
@@ -346,7 +346,7 @@ std::uint64_t pool_bytes_for(const index_description& index, const bench_options
 bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
                        progress& shown) {
   check(options, indexes);
-  // The first use calibrates it, for 20 ms: not inside somebody's figure.
+  // The first use calibrates it, for 20 ms: not inside a measurement.
   static_cast<void>(media::fast_clock::instance());
   bench_report report;
   if (!options.medium.simulated) report.clock = limits_of_clock();

@@ -10,15 +10,15 @@
 
 namespace pmlab::bench {
 
-// Throws pmlab::error for options that do not go together, before anything is touched. `run_bench` asks it first.
+// Throws pmlab::error for inconsistent options, before anything is changed. `run_bench` calls it first.
 void check(const bench_options& options, const std::vector<const index_description*>& indexes);
 
 // For every number of threads: opens and loads all indexes, then, repeat by repeat and phase by phase, measures them
-// one after the other; in repeat r the r-th index begins, so that none is always the first. What an insert phase adds
-// the next erase phase takes away, so that every repeat meets the same entries.
+// one after the other; in repeat r the r-th index begins, so that none is always the first. An erase phase removes the
+// entries of the insert phase before, so that every repeat runs on the same entries.
 //
-// Throws pmlab::error for everything that can be found out before work begins (bad options, paths, space); what goes
-// wrong later ends the run and stands in the report's `failure`, beside all that was measured until then.
+// Throws pmlab::error for every error that can be detected before work begins (bad options, paths, space); a later
+// error ends the run and is in the report's `failure`, beside the results until then.
 [[nodiscard]] bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
                                      progress& shown);
 

@@ -1,4 +1,4 @@
-// A JSON document that is passed on without nlohmann/json.hpp, which takes seconds to compile.
+// A JSON document that is passed without nlohmann/json.hpp, which takes seconds to compile.
 #pragma once
 
 #include <memory>

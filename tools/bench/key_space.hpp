@@ -9,8 +9,8 @@ namespace pmlab::bench {
 // Record i has the key key_of(i), of the whole 64-bit space of i:
 //
 //   [0, records)                loaded, then grown by workloads that insert
-//   [2^62, 2^62 + fresh)        added by insert phases, taken away by erase phases
-//   [2^63, ...)                 never inserted: what absent phases ask for
+//   [2^62, 2^62 + fresh)        added by insert phases, removed by erase phases
+//   [2^63, ...)                 never inserted: the keys of absent phases
 struct key_space {
   static constexpr std::uint64_t first_fresh = std::uint64_t{1} << 62;
   static constexpr std::uint64_t first_absent = std::uint64_t{1} << 63;

@@ -1,4 +1,4 @@
-// What every key must answer, for --verify.
+// The expected answer of every key, for --verify.
 #include "tools/bench/model.hpp"
 #include "tools/bench/ownership.hpp"
 #include "tools/workload/keys.hpp"
@@ -91,7 +91,7 @@ void model::prepare(std::vector<std::vector<operation>>& operations) {
     }
   }
   if (longest >= std::numeric_limits<std::uint32_t>::max() - sequence_)
-    throw error("--verify cannot tell more than 2^32 writes of a run apart", "give fewer --operations or --repeat");
+    throw error("--verify cannot distinguish more than 2^32 writes of a run", "give fewer --operations or --repeat");
   sequence_ += static_cast<std::uint32_t>(longest);
   if (scans) sort_keys();
 }
@@ -122,7 +122,7 @@ model::expectation model::expect(unsigned thread, const slot* s) const noexcept 
 
 std::string model::wrong_value(const expectation& e, std::uint64_t key, bool found, std::uint64_t value) {
   if (!found) return e.must_be_there ? fmt::format("answered absent, but write {} put it there", e.first_sequence) : "";
-  if (!e.may_be_there) return fmt::format("answered {:#x}, but the key is not there", value);
+  if (!e.may_be_there) return fmt::format("answered {:#x}, but the key is absent", value);
   if (!workload::is_value_of(value, key)) return fmt::format("answered {:#x}, which was never written to it", value);
   const std::uint64_t sequence = workload::sequence_of(value);
   if (sequence >= e.first_sequence && sequence <= e.last_sequence) return "";

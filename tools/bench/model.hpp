@@ -1,4 +1,4 @@
-// What every key must answer: the benchmark's own simple picture of the index, for --verify.
+// The expected answer of every key: the benchmark's model of the index, for --verify.
 #pragma once
 
 #include "tools/catalogue/subject.hpp"
@@ -15,27 +15,27 @@
 
 namespace pmlab::bench {
 
-// Every key has one thread that writes it, its owner, so that the owner knows exactly what the key must answer, and
-// the others know between which two of its values. Every value written carries the number of its write (value_of in
-// tools/workload/keys.hpp), so that a value tells when it was written.
+// Every key has one thread that writes it, its owner, so that the owner knows the expected answer exactly, and the
+// others know between which two of its values. Every value contains the number of its write (value_of in
+// tools/workload/keys.hpp), so that the time of a value's write is known.
 //
-// A run goes in rounds: `prepare` sees all operations of a round before it starts (nothing else may run meanwhile);
-// then each thread gives its answers to `check`, in the order of its operations. What a round did not execute any
-// more (time was up) may be left out at the end of a thread's operations.
+// A run has rounds: `prepare` sees all operations of a round before it starts (REQUIRES: nothing else runs); then each
+// thread passes its answers to `check`, in the order of its operations. Operations that a round did not execute any
+// more (time was up) may be missing at the end of a thread's operations.
 class model {
  public:
   explicit model(unsigned threads) : threads_(threads) {}
 
-  // Gives every write its value, and notes what the round may change. `operations[t]` are those of thread t; every write
-  // must stand with the thread that owns its key (ownership.hpp).
+  // Gives every write its value, and records the changes of the round. `operations[t]` are those of thread t; every
+  // write must belong to the thread that owns its key (ownership.hpp).
   void prepare(std::vector<std::vector<workload::operation>>& operations);
 
-  // Compares the answers of `thread` with what must be there. `scanned`: the entries of its scans, one after the
-  // other. Returns how many answers were wrong. Threads may call it at the same time.
+  // Compares the answers of `thread` with the expected ones. `scanned`: the entries of its scans, one after the other.
+  // Returns the number of wrong answers. Threads may call it concurrently.
   std::uint64_t check(unsigned thread, std::span<const workload::operation> operations, std::span<const answer> answers,
                       std::span<const indexes::entry> scanned);
 
-  // Takes over a key that was there before the run. Returns false if `value` is none that a run of pmlab wrote.
+  // Adds a key that was present before the run. Returns false if `value` was not written by a run of pmlab.
   bool adopt(indexes::key_type key, indexes::value_type value);
 
   // Keys that must be there now.
@@ -59,7 +59,7 @@ class model {
     bool comes_or_goes = false;  // the round may insert or erase it
   };
 
-  // What one thread may be answered about a key.
+  // The possible answers of one thread for a key.
   struct expectation {
     bool may_be_there = false;
     bool must_be_there = false;

@@ -26,7 +26,7 @@ operation insert_of(std::uint64_t key) {
   return {.key = key, .value = workload::value_of(key, 0), .length = 0, .kind = operation_kind::insert};
 }
 
-// A permutation of [0, size): neighbours land far apart, so that keys are not erased in the order in which they came.
+// A permutation of [0, size): neighbours land far apart, so that keys are not erased in the order of their insertion.
 class scattered_order {
  public:
   explicit scattered_order(std::uint64_t size) : size_(size) {

@@ -31,7 +31,7 @@ class operation_maker {
   [[nodiscard]] std::vector<workload::operation> make(const phase& p, const key_space& keys, const round_place& place,
                                                       unsigned thread) const;
 
-  // Notes what a round that was made will leave behind, before it is executed.
+  // Records the effect of a round on the keys, before it is executed.
   void advance(const phase& p, key_space& keys, const std::vector<std::vector<workload::operation>>& made) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a benchmark run is to do.
+// Options of a benchmark run.
 #pragma once
 
 #include "tools/bench/phase.hpp"
@@ -24,9 +24,9 @@ struct bench_options {
       emulation;  // of an emulated medium: the profile as this machine can play it
   std::uint64_t records = 1'000'000;
   std::uint64_t operations = 1'000'000;  // per phase, over all threads
-  double seconds = 0;                    // > 0: every phase but load runs this long, whatever `operations` says
+  double seconds = 0;                    // > 0: every phase but load runs this long; `operations` is ignored
   std::vector<unsigned> threads = {1};
-  std::vector<phase> phases;                     // in their order; `load` always comes first, asked for or not
+  std::vector<phase> phases;                     // in their order; `load` is always first, requested or not
   std::optional<workload::distribution> keys;    // nothing: uniform, and workloads their own
   std::shared_ptr<const workload::trace> trace;  // load and run come from it instead; null: no trace
   bool verify = false;

@@ -26,8 +26,8 @@ namespace pmlab::bench {
 
 enum class moved : std::uint8_t { writes, everything };
 
-// Gives the operations (or only those that write) to the owners of their keys; each thread keeps the order in which
-// they stand, thread by thread.
+// Moves the operations (or only those that write) to the owners of their keys; each thread keeps their order, thread by
+// thread.
 inline void move_to_owners(std::vector<std::vector<workload::operation>>& operations, moved what) {
   const auto threads = static_cast<unsigned>(operations.size());
   if (threads == 1) return;

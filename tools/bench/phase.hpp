@@ -14,14 +14,14 @@ namespace pmlab::bench {
 
 enum class phase_kind : std::uint8_t {
   load,    // every record, once
-  read,    // records that are there
+  read,    // present records
   absent,  // reads of keys that never were there
-  update,  // records that are there
+  update,  // present records
   insert,  // fresh keys
-  scan,    // from records that are there
+  scan,    // from present records
   erase,   // the keys that insert phases added since the last erase phase
   mix,     // a workload: operations by shares
-  trace,   // what a trace file says
+  trace,   // the operations of a trace file
   reopen,  // close index and medium, and open them again
 };
 
@@ -32,14 +32,14 @@ struct phase {
 
   // Operations of this kind that the phase may contain.
   [[nodiscard]] bool has(workload::operation_kind operation) const noexcept;
-  // Adds entries, or takes some away.
+  // Adds or removes entries.
   [[nodiscard]] bool changes_entries() const noexcept;
   // About how long an operation takes, if a point find takes 1; scans read `scan_length` entries. Of phase reopen: for
   // each record.
   [[nodiscard]] double relative_cost(std::uint32_t scan_length) const noexcept;
 };
 
-// Names of the phases that --phases takes.
+// Names of the phases for --phases.
 [[nodiscard]] std::span<const std::string_view> phase_names() noexcept;
 
 // "load,read,erase". Throws pmlab::error with the nearest name.

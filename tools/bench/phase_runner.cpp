@@ -35,7 +35,7 @@ double seconds_between(clock::time_point start, clock::time_point end) {
 // and stop the core from overlapping this operation with its neighbours.
 constexpr std::uint64_t latency_period = 16;
 
-// Operations between two looks at the deadline or at the progress, or two checks of answers.
+// Operations between two checks of the deadline or of the progress, or two checks of answers.
 constexpr std::size_t timed_chunk = 256;
 constexpr std::uint64_t first_timed_round = 4096;
 constexpr std::size_t untimed_chunk = std::size_t{1} << 16;
@@ -52,7 +52,7 @@ std::uint32_t longest_scan(std::span<const operation> operations) {
   return longest;
 }
 
-// How much one thread did in one round. On lines of its own: its neighbour's is written at the same time.
+// Work of one thread in one round. On lines of its own: its neighbour's is written at the same time.
 struct alignas(128) share {
   std::uint64_t executed = 0;
   std::uint64_t positive = 0;
@@ -98,7 +98,7 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
   return result;
 }
 
-// Why the figures of the phase say nothing about the device that is emulated; empty: they do.
+// Why the figures of the phase are not valid for the emulated device; empty: they are.
 std::string phase_runner::doubt_about_emulation(const contender& c, const std::optional<emulation_sums>& before) const {
   const bool by_clock = options_.medium.emulated() && !options_.medium.counted;
   if (!by_clock || c.description->place == placement::own_dram) return {};
@@ -140,7 +140,7 @@ phase_result phase_runner::measure_rounds(contender& c, const phase& p, std::uin
   return summarize(c, p, repeat, sums);
 }
 
-// By time: as many operations as the time that is left will take at the speed seen so far, and some more.
+// By time: as many operations as fit into the remaining time at the speed so far, and some more.
 std::uint64_t phase_runner::operations_for(const totals& sums) const {
   constexpr double some_more = 1.1;
   const std::uint64_t most = round_operations * team_.size();
@@ -163,7 +163,7 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
   const unsigned threads = team_.size();
   std::vector<std::vector<operation>> made(threads);
   team_.run([&](unsigned t) { made[t] = maker_.make(p, c.keys, place, t); });
-  // A trace says in which order things happen to a key: its operations stay with one thread.
+  // A trace defines the order of operations on a key: they stay with one thread.
   if (p.kind == phase_kind::trace) move_to_owners(made, moved::everything);
   if (c.expected) {
     move_to_owners(made, moved::writes);
@@ -265,7 +265,7 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
     if (all_positive && whole_records && !options_.trace && sums.positive < sums.executed)
       result.wrong = sums.executed - sums.positive;
   }
-  // A walk over the index: only after what may have changed it.
+  // A walk over the index: only after phases that may have changed it.
   if (p.changes_entries() || p.kind == phase_kind::reopen || c.space.entries == 0) c.space = c.index->space();
   result.layer = counts_since(c.index->layer(), sums.layer_before);
   result.entries = c.space.entries;
@@ -277,7 +277,7 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
 
 namespace {
 
-// Some indexes answer finds while a part of them, which scans need, is still being made anew.
+// Some indexes answer finds while a part of them, which scans need, is still being rebuilt.
 restart_times first_answers(contender& c, clock::time_point start) {
   constexpr double ns_per_second = 1e9;
   constexpr std::uint32_t entries = 10;

@@ -14,7 +14,7 @@
 namespace pmlab::bench {
 
 // A phase runs in rounds of at most round_operations per thread: the operations of a round are made first, then all
-// threads execute theirs from a common start, then what they left is looked at. Only the execution is timed.
+// threads execute theirs from a common start, then the state is checked. Only the execution is timed.
 class phase_runner {
  public:
   static constexpr std::uint64_t round_operations = std::uint64_t{1} << 20;

@@ -1,4 +1,4 @@
-// What a run found out.
+// The result of a run.
 #pragma once
 
 #include "tools/catalogue/subject.hpp"
@@ -43,7 +43,7 @@ struct phase_result {
   std::optional<restart_times> restart;  // of phase reopen
   layer_statistics layer;                // its counts are the phase's
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
-  std::string invalid;                   // why an emulated figure says nothing about the device; empty: it does
+  std::string invalid;                   // why an emulated figure is not valid for the device; empty: it is
 };
 
 struct skipped_phase {
@@ -53,19 +53,19 @@ struct skipped_phase {
   std::string reason;
 };
 
-// What every latency of a run has in it, and cannot be told from.
+// The part of every latency that is due to the clock.
 struct clock_limits {
   double cost_ns = 0;   // between two readings of the clock with nothing between them: the median
-  double floor_ns = 0;  // what 99 % of such pairs do not exceed: no latency up to here says anything but "less"
+  double floor_ns = 0;  // the 99th percentile of such pairs: a latency up to here means only "less"
 };
 
 struct bench_report {
   std::vector<phase_result> results;  // in the order in which they were measured
   std::vector<skipped_phase> skipped;
   clock_limits clock;                    // of real clocks
-  std::vector<std::string> remarks;      // what a reader of the figures must know
+  std::vector<std::string> remarks;      // warnings about the figures
   std::vector<std::string> first_wrong;  // wrong answers in words, the first of each index
-  std::optional<std::string> failure;    // why the run ended early; what was measured before stands
+  std::optional<std::string> failure;    // why the run ended early; earlier results stand
 
   [[nodiscard]] std::uint64_t wrong_answers() const noexcept {
     std::uint64_t sum = 0;

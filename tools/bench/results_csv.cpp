@@ -13,7 +13,7 @@
 namespace pmlab::bench {
 namespace {
 
-// RFC 4180: what holds a comma, a quote or a line's end stands in quotes, quotes within doubled.
+// RFC 4180: a field with a comma, a quote or a line's end is quoted, with inner quotes doubled.
 std::string quoted(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string all = "\"";

@@ -1,4 +1,4 @@
-// The results of a run as JSON; docs/results-schema.md says what every field means.
+// The results of a run as JSON; docs/results-schema.md defines every field.
 #pragma once
 
 #include "tools/bench/json_document.hpp"
@@ -14,7 +14,7 @@
 
 namespace pmlab::bench {
 
-// Machine and build, as every result has them. `huge_pages_asked_for`: of a run that may ask.
+// Machine and build, as every result has them. `huge_pages_asked_for`: of a run that may request them.
 [[nodiscard]] nlohmann::ordered_json facts_to_json(const machine_facts& machine,
                                                    std::optional<bool> huge_pages_asked_for = {});
 
@@ -28,7 +28,7 @@ void write_json(const std::string& path, const json_document& document);
 // Checks, before the work, that a file can be written there. Throws pmlab::error.
 void check_writable(const std::string& path);
 
-// Where a table goes when the document goes to `document`: to stderr, if that is standard output.
+// The stream of a table when the document is written to `document`: stderr, if that is standard output.
 [[nodiscard]] std::FILE* table_beside(const std::string& document);
 
 }  // namespace pmlab::bench

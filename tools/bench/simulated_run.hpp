@@ -14,8 +14,9 @@ class simulated_run {
   static constexpr unsigned most_threads = 127;
   static constexpr std::string_view dram_profile = "dram";  // beside the device
 
-  // `threads` besides the caller, each on a core of its own; so are `background` more, as far as there are cores. Every machine begins with empty caches, at time 0. Throws
-  // pmlab::error for a profile that cannot be read, and in a program that was built without the machine.
+  // `threads` besides the caller, each on a core of its own; so are `background` more, as far as there are cores. Every
+  // machine begins with empty caches, at time 0. Throws pmlab::error for a profile that cannot be read, and in a
+  // program that was built without the machine.
   simulated_run(const medium_spec& medium, unsigned threads, unsigned background = 0);
   simulated_run(const simulated_run&) = delete;
   simulated_run& operator=(const simulated_run&) = delete;

@@ -26,7 +26,7 @@ struct summary_row {
   std::optional<double> ratio;          // throughput / that of the baseline in the same phase with as many threads
   latency_summary latency;              // medians over the repeats
   std::optional<access_sums> accesses;  // of all repeats together
-  std::optional<bytes_per_key> space;   // after the first repeat: later ones meet what erase phases left behind
+  std::optional<bytes_per_key> space;   // after the first repeat: later ones run on the remains of erase phases
   std::optional<std::uint64_t> wrong;   // of all repeats together
   std::string invalid;                  // of the first repeat that was; empty: none was
 };

@@ -43,13 +43,13 @@ std::string nanoseconds(double ns) {
 
 constexpr std::string_view invalid_mark = "INVALID";
 
-// Marked where the clock cannot see it.
+// Marked if it is below the clock's resolution.
 std::string latency(double ns, const clock_limits& clock) {
   const bool unseen = ns > 0 && ns <= clock.floor_ns;
   return nanoseconds(ns) + (unseen ? "*" : clock.floor_ns > 0 ? " " : "");
 }
 
-// What a reader must know of the latencies of `rows`.
+// Warnings about the latencies of `rows`.
 std::string clock_note(const std::vector<summary_row>& rows, const clock_limits& clock) {
   bool unseen = false;
   bool short_ones = false;

@@ -8,7 +8,7 @@
 
 namespace pmlab::bench {
 
-// With what must be known to read it: medium, records, remarks, phases left out and why.
+// With its context: medium, records, remarks, phases left out with the reason.
 [[nodiscard]] std::string results_table(const bench_options& options, const bench_report& report);
 
 }  // namespace pmlab::bench

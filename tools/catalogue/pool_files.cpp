@@ -6,11 +6,8 @@
 #include <pmlab/media/pool_name.hpp>
 
 #include <array>
-#include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <csignal>
-#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -27,45 +24,6 @@ namespace pmlab::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Paths that an interrupt must remove. A signal handler may neither allocate nor lock: hence plain characters.
-constexpr std::size_t path_limit = 4096;
-struct doomed_path {
-  std::atomic<bool> used{false};
-  std::array<char, path_limit> text{};
-};
-std::array<doomed_path, 64>& doomed_paths() {
-  static std::array<doomed_path, 64> paths;
-  return paths;
-}
-
-extern "C" void remove_pools_and_die(int signal) {
-  for (doomed_path& p : doomed_paths())
-    if (p.used.load(std::memory_order_acquire)) ::unlink(p.text.data());
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
-}
-
-void remove_on_interrupt(const std::string& path) {
-  static const bool installed = [] {
-    doomed_paths();
-    for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, remove_pools_and_die);
-    return true;
-  }();
-  static_cast<void>(installed);
-  if (path.size() >= path_limit) return;
-  for (doomed_path& p : doomed_paths()) {
-    if (p.used.load(std::memory_order_relaxed)) continue;
-    std::memcpy(p.text.data(), path.c_str(), path.size() + 1);
-    p.used.store(true, std::memory_order_release);
-    return;
-  }
-}
-
-void forget_on_interrupt(const std::string& path) {
-  for (doomed_path& p : doomed_paths())
-    if (p.used.load(std::memory_order_relaxed) && path == p.text.data()) p.used.store(false, std::memory_order_release);
-}
 
 // Every pool of libpmemobj begins so.
 bool looks_like_a_pool(const std::string& path) {
@@ -174,18 +132,15 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (fs::exists(status) && !fs::remove(path_, failure))
     throw error(fmt::format("cannot remove {}: {}", path_, failure.message()), "check its permissions");
   remove_ = !keep;
-  if (remove_) {
-    remove_on_interrupt(path_);
-    remove_on_interrupt(path_ + ".unfinished");
-  }
+  if (!remove_) return;
+  doomed_.emplace(path_);
+  doomed_unfinished_.emplace(path_ + ".unfinished");
 }
 
 pool_file::~pool_file() {
   if (!remove_) return;
   std::error_code ignored;
   fs::remove(path_, ignored);
-  forget_on_interrupt(path_);
-  forget_on_interrupt(path_ + ".unfinished");
 }
 
 }  // namespace pmlab::bench

@@ -1,9 +1,11 @@
 // The pool files of a run: named, made, and removed again, without ever touching a file that the run did not make.
 #pragma once
 
+#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/media/root_table.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,8 @@ class pool_file {
   std::string path_;
   std::uint64_t bytes_;
   bool remove_ = false;
+  std::optional<removed_on_interrupt> doomed_;
+  std::optional<removed_on_interrupt> doomed_unfinished_;
 };
 
 }  // namespace pmlab::bench

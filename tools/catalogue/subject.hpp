@@ -41,7 +41,7 @@ struct work {
 
 struct work_done {
   std::uint64_t executed = 0;
-  std::uint64_t positive = 0;  // answers other than "not there", "was there already" and "no space"
+  std::uint64_t positive = 0;  // answers other than "absent", "exists" and "no space"
   bool full = false;           // stopped before operation `executed`: the medium has no space
 };
 

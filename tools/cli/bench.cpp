@@ -1,4 +1,4 @@
-// `pmlab bench`: reads what to measure, has it measured, shows the figures.
+// `pmlab bench`: reads the options, runs the measurement, prints the figures.
 #include "tools/bench/engine.hpp"
 #include "tools/bench/results_csv.hpp"
 #include "tools/bench/results_json.hpp"
@@ -25,7 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -43,8 +42,8 @@ struct request {
 };
 
 constexpr std::uint64_t real_operations = 1'000'000;
-// One to eighteen seconds for all phases of an index after 100k records: measured, 1 to 2.5 million operations a second,
-// and 6 to 50 thousand scans of 100 entries.
+// One to eighteen seconds for all phases of an index after 100k records: measured, 1 to 2.5 million operations a
+// second, and 6 to 50 thousand scans of 100 entries.
 constexpr std::uint64_t simulated_operations = 100'000;
 
 std::vector<std::string> split(const std::vector<std::string>& lists) {
@@ -83,7 +82,7 @@ std::vector<bench::phase> phases_of(const request& asked, const workload::trace*
   if (trace != nullptr) phases = {bench::make_trace_phase(trace->run)};
   if (phases.empty()) phases = bench::parse_phases("read,absent,update,insert,scan,erase");
   if (asked.reopen) phases.push_back(bench::make_phase(bench::phase_kind::reopen));
-  // Loading comes first and once, asked for or not.
+  // Loading is first and once, requested or not.
   std::erase_if(phases, [](const bench::phase& p) { return p.kind == bench::phase_kind::load; });
   phases.insert(phases.begin(), bench::make_phase(bench::phase_kind::load));
   bench::make_names_unique(phases);
@@ -127,7 +126,7 @@ int run(const request& asked, const arguments& command_line) {
         media::calibrate(media::load_profile(options.medium.profile), {.scale = asked.emulation_scale}));
   }
   if (options.medium.simulated) {
-    // What is wrong is said by the program that knows all indexes.
+    // Errors are reported by the program that knows all indexes.
     bench::check(options, indexes);
     hand_over(command_line);
   }
@@ -153,16 +152,17 @@ int run(const request& asked, const arguments& command_line) {
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
   if (report.wrong_answers() > 0)
     fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", report.wrong_answers(),
-               options.verify ? "do not believe these figures" : "run again with --verify to see which");
+               options.verify ? "do not trust these figures" : "run again with --verify to see which");
   if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
   if (report.failure || report.wrong_answers() > 0) return failure;
   const auto invalid = std::count_if(report.results.begin(), report.results.end(),
                                      [](const bench::phase_result& r) { return !r.invalid.empty(); });
   if (invalid == 0) return success;
-  fmt::print(stderr,
-             "pmlab: error: {} of {} measurements are INVALID: this machine could not play the device (the table says "
-             "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
-             invalid, report.results.size());
+  fmt::print(
+      stderr,
+      "pmlab: error: {} of {} measurements are INVALID: this machine could not emulate the device (the table has "
+      "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
+      invalid, report.results.size());
   return invalid_figures;
 }
 
@@ -173,12 +173,12 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   const auto asked = std::make_shared<request>();
   bench::bench_options& o = asked->options;
   const auto text = parsed_texts_of(*app);
-  // One value each time the option is given, so that what follows is never taken for a second one.
+  // One value each time the option is given, so that the next word is never mistaken for a second one.
   const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
     return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();
   };
   texts("--index", asked->indexes,
-        "NAME[,NAME...]: what to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"");
+        "NAME[,NAME...]: the indexes to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"");
   CLI::Option* const library =
       texts("--library", asked->libraries,
             "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
@@ -212,13 +212,13 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--distribution", "",
        "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given",
        [&o](const std::string& name) { o.keys = workload::parse_distribution(name); });
-  texts("--trace", asked->traces, "FILE: load and run what YCSB or go-ycsb printed, plain or gzip; may be repeated")
+  texts("--trace", asked->traces, "FILE: load and run the output of YCSB or go-ycsb, plain or gzip; may be repeated")
       ->excludes(records)
       ->excludes(operations)
       ->excludes(seconds)
       ->excludes(workloads)
       ->excludes(phases);
-  app->add_flag("--verify", o.verify, "Check every answer against what must be there");
+  app->add_flag("--verify", o.verify, "Check every answer against the expected one");
   constexpr std::uint64_t most_repeats = 1000;
   text("--repeat", "1", "R: measure each phase R times; the table shows medians",
        [&o](const std::string& r) { o.repeats = small_count(r, "--repeat", most_repeats); });
@@ -229,13 +229,13 @@ command add_bench(CLI::App& program, const arguments& command_line) {
        [&o](const std::string& n) { o.scan_length = small_count(n, "--scan-length", longest_scan); });
   text("--seed", "1", "N: of the operations",
        [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
-  app->add_flag("--reopen", asked->reopen, "At last close and open the index again, and take the time");
+  app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");
   text("--huge-pages", "on", "on | off",
        [&o](const std::string& word) { o.huge_pages = on_or_off(word, "--huge-pages"); });
   text("--pool-size", "", "SIZE of each pool, such as 4G; from the number of records if not given",
        [&o](const std::string& size) { o.pool_bytes = bench::parse_bytes(size, "--pool-size"); });
-  CLI::Option* const overwrite = app->add_flag("--overwrite", asked->overwrite, "Replace an existing pool");
-  app->add_flag("--reuse", asked->reuse, "Measure what an existing pool holds, after its check")
+  CLI::Option* const overwrite = app->add_flag("--overwrite", asked->overwrite, "Overwrite an existing pool");
+  app->add_flag("--reuse", asked->reuse, "Measure the contents of an existing pool, after its check")
       ->excludes(overwrite)
       ->excludes(library);
   app->add_flag("--keep", o.keep, "Keep the pool files");
@@ -246,7 +246,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       ->type_name("");
   app->add_flag("--quiet", asked->quiet, "No progress on stderr");
   app->footer(
-      "Several indexes are measured in turns. Each then has a pool of its own beside the one that is named:\n"
+      "Several indexes are measured in turns. Each then has its own pool beside the given one:\n"
       "PATH.NAME. A pool that the run made is removed again.\n"
       "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input; 3 measured, but some rows are "
       "INVALID.\n\n"

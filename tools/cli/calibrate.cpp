@@ -20,7 +20,6 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -41,7 +40,7 @@ std::string provenance(const microbench::run_options& options, const std::string
   else
     text +=
         fmt::format("# Machine: {}, {} CPUs; {}; prefetchers {}.\n", facts.cpu, facts.cores, facts.kernel, prefetchers);
-  return text + fmt::format("# pmlab {}, commit {}. Where it says so, a figure is that of profile {}.\n", facts.version,
+  return text + fmt::format("# pmlab {}, commit {}. Figures marked so are those of profile {}.\n", facts.version,
                             facts.commit, base);
 }
 
@@ -61,7 +60,7 @@ int run(const given_options& given, const arguments& command_line) {
   const microbench::suite suite = microbench::load_suite(given.suite);
   bench::progress shown(bench::progress::style_of_stderr(given.memory.quiet));
   microbench::suite_report report = microbench::run_suite(options, suite, shown);
-  if (report.failure) throw error(*report.failure, "run `pmlab microbench` with the same suite to see more");
+  if (report.failure) throw error(*report.failure, "run `pmlab microbench` with the same suite for details");
   report.prefetchers = options.medium.simulated ? "none" : microbench::prefetchers(bench::usable_cpus()).state();
   const bench::machine_facts facts = bench::facts_of_this_machine();
   if (!given.json.empty()) {
@@ -96,7 +95,7 @@ command add_calibrate(CLI::App& program, const arguments& command_line) {
   add_options_of_memory(*app, given->memory);
   text("--out", given->out, "FILE.toml: the profile");
   text("--base", given->base,
-       "PROFILE: what cannot be measured is taken from it; aep where there are granules, else dram, if not given");
+       "PROFILE: source of figures that cannot be measured; default: aep if there are granules, else dram");
   text("--suite", given->suite, "FILE: an edited copy of tools/microbench/suites/calibrate.toml");
   text("--json", given->json, "FILE: write the measurements there (docs/microbench.md)");
   app->footer(

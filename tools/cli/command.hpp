@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include <CLI/CLI.hpp>
 
 namespace pmlab::cli {
 
@@ -17,7 +14,7 @@ namespace pmlab::cli {
 inline constexpr int success = 0;
 inline constexpr int failure = 1;          // found while working: wrong answers, a pool that is full
 inline constexpr int bad_input = 2;        // nothing was done: the options do not make sense, a path is missing
-inline constexpr int invalid_figures = 3;  // measured, but some figures do not mean what they should
+inline constexpr int invalid_figures = 3;  // measured, but some figures are not valid
 
 struct command {
   CLI::App* options = nullptr;
@@ -28,42 +25,33 @@ struct command {
 // The command line as the user wrote it, for the record.
 using arguments = std::vector<std::string>;
 
-// Adds an option that takes any text: texts_of(app)("--name", target, "VALUE: what it is for").
-class text_options {
- public:
-  explicit text_options(CLI::App& app) : app_(app) {}
-  void operator()(const std::string& name, std::string& target, const std::string& what) const;
-
- private:
-  CLI::App& app_;
-};
-[[nodiscard]] inline text_options texts_of(CLI::App& app) { return text_options(app); }
+// Adds an option that takes any text: texts_of(app)("--name", target, "VALUE: its meaning").
+[[nodiscard]] inline auto texts_of(CLI::App& app) {
+  return [&app](const std::string& name, std::string& target, const std::string& what) {
+    app.add_option(name, target, what)->type_name("");
+  };
+}
 
 // Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "shown default",
-// "VALUE: what it is for", read). `read` throws pmlab::error for text that it does not understand.
-class parsed_text_options {
- public:
-  explicit parsed_text_options(CLI::App& app) : app_(app) {}
-  CLI::Option* operator()(const std::string& name, const std::string& shown_default, const std::string& what,
-                          const std::function<void(const std::string&)>& read) const;
-
- private:
-  CLI::App& app_;
-};
-[[nodiscard]] inline parsed_text_options parsed_texts_of(CLI::App& app) { return parsed_text_options(app); }
+// "VALUE: its meaning", read). `read` throws pmlab::error for invalid text.
+[[nodiscard]] inline auto parsed_texts_of(CLI::App& app) {
+  return [&app](const std::string& name, const std::string& shown_default, const std::string& what,
+                const std::function<void(const std::string&)>& read) {
+    return app.add_option_function<std::string>(name, read, what)->type_name("")->default_str(shown_default);
+  };
+}
 
 // Throws pmlab::error for any other word than these two.
 [[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);
 
-// What --index names: "cceh,cache(cceh,mode=adaptive)" are two, because commas within brackets separate nothing. Throws
-// pmlab::error: a bracket has no partner.
+// The names of --index: "cceh,cache(cceh,mode=adaptive)" are two, because commas within brackets separate nothing.
+// Throws pmlab::error: a bracket has no partner.
 [[nodiscard]] std::vector<std::string> index_names(const std::vector<std::string>& lists);
 
-// What --threads names: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that ends before it
-// begins, more than 1024.
+// The numbers of --threads: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that ends before
+// it begins, more than 1024.
 [[nodiscard]] std::vector<unsigned> thread_numbers(const std::string& list);
 
-[[nodiscard]] command add_doctor(CLI::App& program);
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);

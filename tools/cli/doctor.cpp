@@ -1,5 +1,5 @@
-// `pmlab doctor`: what this machine really offers, tried out and not only read off.
-#include "tools/cli/command.hpp"
+// `pmlab doctor`: the capabilities of this machine, tested and not only read from the system.
+#include "tools/cli/doctor.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/support/htm_probe.hpp"
 #include "tools/support/huge_page_probe.hpp"
@@ -15,11 +15,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <jemalloc/jemalloc.h>
 #include <libpmem.h>
@@ -54,7 +54,7 @@ void show_cpu() {
   const bench::machine_facts facts = bench::facts_of_this_machine();
   line("cpu", fmt::format("{}; {} for this process", facts.cpu, plural(facts.cores, "core")));
   line("kernel", facts.kernel);
-  line("simd", fmt::format("{}: chosen by this CPU at run time, whatever flags pmlab was built with", facts.simd));
+  line("simd", fmt::format("{}: chosen at run time for this CPU, for any compiler flags", facts.simd));
   const media::flush_instruction flush = media::best_flush_instruction();
   if (flush == media::flush_instruction::clwb)
     line("flush", "clwb: written-back lines stay in the cache");
@@ -69,9 +69,9 @@ void show_eadr(const bench::pm_devices& devices) {
   if (automatic == 1)
     line("eADR", "yes: the platform flushes the caches at power failure; pmlab flushes nothing on pmem media");
   else if (!devices.any())
-    line("eADR", "not known: the kernel tells only where there is persistent memory");
+    line("eADR", "unknown: the kernel reports it only with persistent memory");
   else
-    line("eADR", automatic == 0 ? "no: lines must be flushed" : "not known: the kernel did not tell");
+    line("eADR", automatic == 0 ? "no: lines must be flushed" : "unknown: the kernel did not report it");
 }
 
 void show_htm() {
@@ -83,7 +83,7 @@ void show_htm() {
   else if (!htm.works())
     found = fmt::format("does not work: all of {} transactions were aborted", htm.tried);
   line("HTM", fmt::format("{}, {} {}", advertised, htm.advertised == htm.works() ? "and" : "but", found));
-  line("", "inner nodes of fp_tree: version locks (transactions only where a program asks for them: never run yet)");
+  line("", "inner nodes of fp_tree: version locks (transactions only if a program requests them: never run yet)");
 }
 
 void show_numa() {
@@ -102,10 +102,10 @@ void show_numa() {
 void show_huge_pages() {
   const bench::huge_page_probe found = bench::probe_huge_pages();
   line("huge pages", fmt::format("DRAM: {} (the kernel's setting is {})",
-                                 found.anonymous ? "given when asked for" : "NOT given when asked for",
+                                 found.anonymous ? "granted on request" : "NOT granted on request",
                                  found.anonymous_setting.empty() ? "not known" : found.anonymous_setting));
   more(fmt::format("/dev/shm: {} (the kernel's setting is {})",
-                   found.tmpfs_collapse ? "given by MADV_COLLAPSE" : "NOT given: " + found.tmpfs_problem,
+                   found.tmpfs_collapse ? "granted by MADV_COLLAPSE" : "NOT granted:  " + found.tmpfs_problem,
                    found.shmem_setting.empty() ? "not known" : found.shmem_setting));
 }
 
@@ -121,7 +121,7 @@ void show_clock() {
                               1e9 / clock.tsc_hz(), cost));
   else
     line("clock", fmt::format("no invariant time-stamp counter: the kernel's clock is used, a reading costs {:.1f} ns, "
-                              "and short latencies are not to be trusted",
+                              "and short latencies are not reliable",
                               cost));
 }
 
@@ -129,7 +129,7 @@ void show_jemalloc() {
   const char* version = nullptr;
   std::size_t size = sizeof version;
   const bool there = mallctl("version", static_cast<void*>(&version), &size, nullptr, 0) == 0 && version != nullptr;
-  line("jemalloc", there ? version : "not there: DRAM media do not work");
+  line("jemalloc", there ? version : "not installed: DRAM media do not work");
 }
 
 void show_devices(const bench::pm_devices& devices) {
@@ -156,7 +156,7 @@ bool dram_works() {
   }
 }
 
-// What the figures of this machine should be taken on, and the command to begin with.
+// The recommended medium of this machine, and the command to begin with.
 bool show_advice(const bench::pm_devices& devices, const folder_space& shared_memory) {
   constexpr std::uint64_t least_pool = std::uint64_t{256} << 20;
   constexpr const char* command = "pmlab bench --index cceh,fast_fair --medium {} --records 1M --repeat 3";
@@ -204,8 +204,13 @@ int examine() {
 }  // namespace
 
 command add_doctor(CLI::App& program) {
-  return {program.add_subcommand("doctor", "Says what this machine offers, and where to begin"),
-          [] { return examine(); }};
+  CLI::App* const app =
+      program.add_subcommand("doctor", "Tests this machine, or a path for pools, and advises where to begin");
+  const auto path = std::make_shared<std::string>();
+  app->add_option("path", *path, "PATH of a pool, or of a folder or a device for pools: which media it can hold")
+      ->type_name("");
+  app->footer("  pmlab doctor\n  pmlab doctor /mnt/pmem/my.pool");
+  return {app, [path, app] { return app->count("path") == 0 ? examine() : examine_path(*path); }};
 }
 
 }  // namespace pmlab::cli

@@ -1,4 +1,6 @@
 // The program pmlab: hands simulated runs over to pmlab-simulated, which lies beside it.
+#include "tools/cli/completion.hpp"
+#include "tools/cli/doctor.hpp"
 #include "tools/cli/facts.hpp"
 #include "tools/cli/python.hpp"
 #include "tools/cli/simulated_program.hpp"
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/personality.h>
@@ -30,7 +33,7 @@ bool is_there() {
 
 constexpr unsigned long current_personality = 0xffffffff;
 
-// The kernel keeps it for the program that is run next. False: not allowed here.
+// The kernel keeps it for the program that is run next. False: not permitted.
 bool switch_randomisation_off() {
   const int now = ::personality(current_personality);
   return now != -1 && ::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) != -1;
@@ -41,9 +44,12 @@ bool switch_randomisation_off() {
 void start_program(char** /*values*/) {}
 
 std::vector<command> own_commands(CLI::App& program, const arguments& given) {
-  std::vector<command> commands = add_python_commands(program, given);
+  std::vector<command> commands = {add_doctor(program)};
+  for (command& c : add_python_commands(program, given)) commands.push_back(std::move(c));
   commands.push_back(add_pool(program));
   commands.push_back(add_facts(program));
+  commands.push_back(add_completion(program));
+  commands.push_back(add_manual(program));
   return commands;
 }
 
@@ -70,7 +76,7 @@ void refuse_damaged_pool(const std::string& path) {
 }
 
 std::string state_of_simulation() {
-  if (!is_there()) return "not there: no pmlab-simulated beside this program";
+  if (!is_there()) return "not installed: no pmlab-simulated beside this program";
   const int now = ::personality(current_personality);
   const bool allowed = switch_randomisation_off();
   if (allowed) ::personality(static_cast<unsigned long>(now));

@@ -1,4 +1,4 @@
-// `pmlab list`: what can be named on the other commands' lines.
+// `pmlab list`: the names for the other commands' options.
 #include "tools/bench/phase.hpp"
 #include "tools/catalogue/medium_spec.hpp"
 #include "tools/catalogue/registry.hpp"
@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +42,7 @@ std::string operations_of(const bench::index_description& d) {
   return text;
 }
 
-// One-line description of a profile; a profile that cannot be read is the business of whoever names it.
+// One-line description of a profile; a profile that cannot be read is reported by the command that uses it.
 std::string describe(std::string_view profile) { return media::load_profile(profile).description; }
 
 json everything() {

@@ -2,6 +2,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/support/build_info.hpp"
+#include "tools/support/colour.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 
@@ -23,7 +24,8 @@ namespace pmlab::cli {
 namespace {
 
 int complain(std::string_view problem, int status) {
-  fmt::print(stderr, "pmlab: error: {}\n", problem);
+  const std::string who = "pmlab: error:";
+  fmt::print(stderr, "{} {}\n", shows_colours(stderr) ? reddened(who, who) : who, problem);
   return status;
 }
 
@@ -74,7 +76,7 @@ void reject_unknown_names(const arguments& given, const CLI::App& program) {
     for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : o->get_snames()) names.push_back("-" + name);
   }
-  // Of a command, what has one dash may be a value.
+  // A word with one dash may be a value of a command.
   const std::string_view dashes = named.app == &program ? "-" : "--";
   for (auto word = named.rest; word != given.end(); ++word) {
     if (!word->starts_with(dashes)) continue;
@@ -99,13 +101,12 @@ int run(const arguments& typed) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  std::vector<command> commands = {add_doctor(program),           add_list(program),
-                                   add_bench(program, given),     add_microbench(program, given),
+  std::vector<command> commands = {add_list(program), add_bench(program, given), add_microbench(program, given),
                                    add_calibrate(program, given), add_verify(program, given)};
   for (command& more : own_commands(program, given)) commands.push_back(std::move(more));
   try {
     reject_unknown_names(given, program);
-    // CLI11 takes its arguments from the back.
+    // CLI11 expects its arguments in reverse order.
     program.parse(arguments(given.rbegin(), given.rend()));
     for (const command& c : commands)
       if (c.options->parsed()) return c.run();
@@ -119,7 +120,7 @@ int run(const arguments& typed) {
   }
 }
 
-// What was printed may still lie in a buffer: a full device shows here at the latest.
+// Output may still be in a buffer: a full device is detected here at the latest.
 int end(int status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;

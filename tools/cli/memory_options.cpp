@@ -2,7 +2,6 @@
 #include "tools/cli/command.hpp"
 #include <pmlab/base/error.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -18,7 +17,8 @@ void add_options_of_memory(CLI::App& app, memory_options& given) {
 void read_memory(const memory_options& given, microbench::run_options& options) {
   options.medium = bench::parse_medium(given.medium.empty() ? "dram" : given.medium);
   if (options.medium.counted)
-    throw error(fmt::format("medium {} counts, and this takes times", options.medium.text()), "leave counted: out");
+    throw error(fmt::format("medium {} counts, and this command measures times", options.medium.text()),
+                "leave counted: out");
   if (given.reuse && given.overwrite)
     throw error("--reuse and --overwrite exclude each other: an old pool is used or replaced", "give one of them");
   options.reuse = given.reuse;

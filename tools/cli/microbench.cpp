@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -94,7 +93,7 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   const auto given = std::make_shared<given_options>();
   const auto text = texts_of(*app);
   add_options_of_memory(*app, given->memory);
-  text("--suite", given->suite, "quick | paper | full | FILE.toml: what to measure; quick if not given");
+  text("--suite", given->suite, "quick | paper | full | FILE.toml: the cases to measure; default: quick");
   text("--filter", given->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", given->list, "Show the cases and measure nothing");
   text("--threads", given->threads, "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)");

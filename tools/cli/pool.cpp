@@ -1,5 +1,5 @@
-// `pmlab pool`: what a pool file holds, whether it is sound, its entries as text and back, and a copy of what is left of
-// a damaged one.
+// `pmlab pool`: inspects and checks pool files, dumps and loads their entries as text, and copies the readable entries
+// of a damaged one.
 #include "tools/cli/command.hpp"
 #include "tools/pool/child.hpp"
 #include "tools/pool/dump_text.hpp"
@@ -11,6 +11,7 @@
 #include "tools/support/output_file.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/read_file.hpp"
+#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <cmath>
@@ -23,7 +24,6 @@
 #include <system_error>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -44,7 +44,7 @@ pool::patience patience_of(const given_options& given) {
   return pool::patience(static_cast<std::int64_t>(std::ceil(seconds)));
 }
 
-// For the end of a command whose pool is not as it should be.
+// For the end of a command whose pool is damaged or incomplete.
 int complain(const std::string& problem, const std::string& remedy = {}) {
   std::fflush(stdout);
   fmt::print(stderr, "pmlab: error: {}\n", error(problem, remedy).what());
@@ -55,7 +55,7 @@ int info(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
   const std::vector<pool::root_report> reports = pool::shapes_of(all, patience_of(given));
   fmt::print("{}", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
-  // A root of somebody else's is no failure: nobody tried to open it.
+  // A root of another program is no failure: this build does not open it.
   for (const pool::root_report& r : reports)
     if (r.of.is_readable() && !r.problem.empty()) return complain(r.problem);
   return success;
@@ -81,7 +81,8 @@ int check(const given_options& given) {
   return success;
 }
 
-// Where a dump goes: standard output if no name was given. No file is overwritten; a device or a FIFO is written to.
+// Where a dump is written: standard output if no name was given. No file is overwritten; a device or a FIFO is written
+// to.
 std::string output_of(const given_options& given) {
   if (given.output.empty() || given.output == "-") return "-";
   std::error_code ignored;
@@ -92,9 +93,10 @@ std::string output_of(const given_options& given) {
 
 int dump(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
-  // As private as a pool.
+  // With the permissions of a pool.
   constexpr mode_t mode = 0600;
   output_file output(output_of(given), mode);
+  const removed_on_interrupt doomed(output.unfinished());
   for (const pool::root& r : pool::chosen_roots(all, given.roots)) {
     const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
     if (!read.problem.empty()) throw error(read.problem, {});
@@ -144,14 +146,14 @@ int repair(const given_options& given) {
   if (damaged == 0) return success;
   return complain(
       fmt::format("{} of {} roots were damaged, and entries of theirs may be missing", damaged, salvaged.size()),
-      fmt::format("{} is sound and has what could be read; keep {} until you know that nothing is missing",
+      fmt::format("{} is sound and has the readable entries; keep {} until you know that nothing is missing",
                   given.output, given.file));
 }
 
 }  // namespace
 
 command add_pool(CLI::App& program) {
-  CLI::App* const app = program.add_subcommand("pool", "Looks into pool files: info, check, dump, load, repair");
+  CLI::App* const app = program.add_subcommand("pool", "Inspects pool files: info, check, dump, load, repair");
   app->require_subcommand(1);
   const auto given = std::make_shared<given_options>();
   const auto run = std::make_shared<std::function<int()>>();
@@ -165,16 +167,16 @@ command add_pool(CLI::App& program) {
   };
   const auto looks = [&](CLI::App* sub) {
     texts_of (*sub)("--timeout", given->timeout,
-                    "SECONDS: give up on a root, or on the pool, that takes longer; 600 if not given");
+                    "SECONDS: give up on a root, or on the pool, that takes longer; default: 600");
   };
   const auto chooses = [&](CLI::App* sub) {
-    sub->add_option("--root", given->roots, "NAME: this root of the pool; may be repeated; all if not given")
+    sub->add_option("--root", given->roots, "NAME: this root of the pool; may be repeated; default: all")
         ->type_name("")
         ->expected(1)
         ->take_all();
   };
 
-  CLI::App* const of_info = add("info", "What a pool holds: each root, its index, version, entries and shape", info);
+  CLI::App* const of_info = add("info", "Lists the roots of a pool: index, version, entries and shape", info);
   CLI::App* const of_check = add("check", "Checks the invariants of every index in a pool", check);
   for (CLI::App* const sub : {of_info, of_check}) {
     names_file(sub, "FILE of the pool");
@@ -186,30 +188,28 @@ command add_pool(CLI::App& program) {
   CLI::App* const of_dump = add("dump", "Writes the entries of a pool as text", dump);
   names_file(of_dump, "FILE of the pool");
   chooses(of_dump);
-  texts_of (*of_dump)("--output", given->output, "TEXT: write there, to stdout if it is - or not given");
+  texts_of (*of_dump)("--output", given->output, "TEXT: write to this file; default, and -: stdout");
   looks(of_dump);
 
-  CLI::App* const of_load = add("load", "Makes a pool from what `pmlab pool dump` wrote", load);
+  CLI::App* const of_load = add("load", "Makes a pool from the output of `pmlab pool dump`", load);
   of_load->add_option("text", given->text, "TEXT that was dumped, or - for stdin")->type_name("")->required();
   names_file(of_load, "FILE of the new pool");
-  texts_of (*of_load)("--size", given->size, "SIZE of the pool, such as 1G; from the number of entries if not given");
-  texts_of (*of_load)("--index", given->index, "NAME of the index to put them into; that of the text if not given");
+  texts_of (*of_load)("--size", given->size, "SIZE of the pool, such as 1G; default: from the number of entries");
+  texts_of (*of_load)("--index", given->index, "NAME of the index to put them into; default: that of the text");
 
-  CLI::App* const of_repair = add("repair", "Copies what can be read of a damaged pool into a new one", repair);
+  CLI::App* const of_repair = add("repair", "Copies the readable entries of a damaged pool into a new one", repair);
   names_file(of_repair, "FILE of the damaged pool; it is only read");
   texts_of (*of_repair)("--output", given->output, "NEW: the pool to make");
-  texts_of (*of_repair)("--size", given->size, "SIZE of the new pool; that of FILE if not given");
+  texts_of (*of_repair)("--size", given->size, "SIZE of the new pool; default: that of FILE");
   chooses(of_repair);
   looks(of_repair);
   of_repair->footer(
-      "A pool is never repaired in its place: whatever a tool writes there may be what another one could still have "
-      "read,\n"
+      "A pool is never repaired in place: a write to it may destroy bytes that another tool could still have read,\n"
       "and a copy loses nothing. NEW is checked before it gets its name; put it in FILE's place yourself.\n"
-      "Status: 0 every entry is in NEW; 1 NEW has what could be read; 2 nothing was done.");
+      "Status: 0 every entry is in NEW; 1 NEW has the readable entries; 2 nothing was done.");
   app->footer(
-      "FILE is mapped privately: nothing of this writes to it, and what opening recovers stays in memory. Each index "
-      "is\n"
-      "looked at in a process of its own, so that a damaged one ends in an error. docs/pools.md\n\n"
+      "FILE is mapped privately: these commands do not write to it, and recovery changes memory only. Each index is\n"
+      "opened in a child process, so that a damaged one ends in an error. docs/pools.md\n\n"
       "  pmlab pool info /dev/shm/my.pool\n"
       "  pmlab pool check /dev/shm/my.pool\n"
       "  pmlab pool dump /dev/shm/my.pool --output entries.txt && pmlab pool load entries.txt /dev/shm/new.pool\n"

@@ -1,17 +1,22 @@
 // Hands `pmlab run`, `claims` and `report` over to Python.
 #include "tools/cli/python.hpp"
+#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 namespace pmlab::cli {
@@ -21,8 +26,8 @@ namespace fs = std::filesystem;
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
-// The folder of the Python package: PREFIX/share/pmlab/experiments for PREFIX/bin/pmlab, or that of the source tree that
-// this program was built from.
+// The folder of the Python package: PREFIX/share/pmlab/experiments for PREFIX/bin/pmlab, or that of the source tree
+// that this program was built from.
 fs::path package_folder() {
   const fs::path prefix = this_program().parent_path().parent_path();
   for (const fs::path& folder : {prefix / "share/pmlab/experiments", fs::path(PMLAB_SOURCE_TREE) / "experiments"}) {
@@ -39,22 +44,26 @@ std::vector<std::string> pythons() {
   return {"/usr/bin/python3", "python3"};
 }
 
-// In front of what the user has there.
+// In front of the user's own path.
 void add_to_python_path(const fs::path& folder) {
   const char* const before = std::getenv("PYTHONPATH");
   const std::string more = before == nullptr || *before == '\0' ? std::string() : ":" + std::string(before);
   ::setenv("PYTHONPATH", (folder.string() + more).c_str(), 1);
 }
 
-[[noreturn]] void become_python(const arguments& given) {
+void set_environment() {
   add_to_python_path(package_folder());
   ::setenv("PMLAB_PROGRAM", this_program().c_str(), 1);
-  // Otherwise a file of the current folder, such as a json.py, would be taken for a module.
+  // Otherwise a file of the current folder, such as a json.py, would be imported as a module.
   ::setenv("PYTHONSAFEPATH", "1", 1);
+}
+
+[[noreturn]] void become_python(const arguments& given) {
+  set_environment();
   int number = ENOENT;
   std::string missing;
   for (const std::string& python : pythons()) {
-    // -B: the package may lie where nothing is to be written.
+    // -B: the package may be in a read-only folder.
     std::vector<std::string> words = {python, "-B", "-m", "pmlab"};
     words.insert(words.end(), given.begin(), given.end());
     std::vector<char*> pointers;
@@ -69,12 +78,30 @@ void add_to_python_path(const fs::path& folder) {
               "install package python3, or name a Python in PMLAB_PYTHON");
 }
 
+// "COMMAND NAME KIND TEXT", with tabs between them (experiments/pmlab/describe.py). False: it has another form.
+bool add_described(CLI::App& program, const std::string& line) {
+  std::istringstream parts(line);
+  std::string command, name, kind, text;
+  std::getline(parts, command, '\t');
+  std::getline(parts, name, '\t');
+  std::getline(parts, kind, '\t');
+  if (!std::getline(parts, text)) return false;
+  CLI::App* const app = program.get_subcommand(command);
+  if (kind == "flag")
+    app->add_flag(name, std::as_const(text));
+  else
+    app->add_option_function<std::string>(
+           name, [](const std::string&) {}, text)
+        ->type_name("");
+  return true;
+}
+
 }  // namespace
 
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
-  for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and judges the claims from what they show"},
-                                   std::pair{"claims", "Measures and judges what is claimed of persistent memory"},
+  for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and decides the claims from their results"},
+                                   std::pair{"claims", "Measures and decides published claims about persistent memory"},
                                    std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();
@@ -82,6 +109,20 @@ std::vector<command> add_python_commands(CLI::App& program, const arguments& giv
     commands.push_back({app, [given]() -> int { become_python(given); }});
   }
   return commands;
+}
+
+void describe_python_commands(CLI::App& program) {
+  set_environment();
+  for (const std::string& python : pythons()) {
+    const std::string call = shell_form(std::string_view{python}) + " -B -m pmlab describe 2>/dev/null";
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> lines(::popen(call.c_str(), "r"), ::pclose);
+    if (lines == nullptr) continue;
+    bool any = false;
+    std::array<char, 1024> line{};
+    while (std::fgets(line.data(), line.size(), lines.get()) != nullptr)
+      any = add_described(program, line.data()) || any;
+    if (any) return;
+  }
 }
 
 }  // namespace pmlab::cli

@@ -12,4 +12,8 @@ namespace pmlab::cli {
 // left between the shell and it. All options and their help belong to Python.
 [[nodiscard]] std::vector<command> add_python_commands(CLI::App& program, const arguments& given);
 
+// Adds the options of these commands to `program`, with their texts and without effect: for completion and the manual
+// page. Asks Python for them; adds none where there is no Python.
+void describe_python_commands(CLI::App& program);
+
 }  // namespace pmlab::cli

@@ -63,6 +63,4 @@ std::string doubt_about_simulation() {
                       : "";
 }
 
-std::string state_of_simulation() { return "this program"; }
-
 }  // namespace pmlab::cli

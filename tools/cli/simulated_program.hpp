@@ -1,8 +1,8 @@
 // The program pmlab and the one that has the simulated machine, pmlab-simulated: two programs for one command line.
 //
-// In pmlab-simulated, threads, locks and clocks are the machine's, and indexes are built to report each access. That
-// makes it no place for anything else, so pmlab keeps everything else and hands over what is to be simulated. Each of
-// the two has its own definition of these functions: tools/cli/hand_over.cpp and tools/cli/simulated_program.cpp.
+// In pmlab-simulated, threads, locks and clocks are the machine's, and indexes are built to report each access. No
+// other code can run in its process, so pmlab does everything else and hands over simulated work. Each of the two has
+// its own definition of these functions: tools/cli/hand_over.cpp and tools/cli/simulated_program.cpp.
 #pragma once
 
 #include "tools/cli/command.hpp"
@@ -12,7 +12,7 @@
 
 namespace pmlab::cli {
 
-// Called first of all, with what main was given.
+// Called first of all, with the arguments of main.
 void start_program(char** values);
 
 // pmlab: runs pmlab-simulated in the place of this process; throws pmlab::error if it cannot. pmlab-simulated: returns.
@@ -28,7 +28,7 @@ void hand_over(const arguments& given);
 // pool::refuse_damaged does. pmlab-simulated opens no pool, and this does nothing there.
 void refuse_damaged_pool(const std::string& path);
 
-// Whether pmlab-simulated is there and can do its work, in words. For `pmlab doctor`.
+// Whether pmlab-simulated is installed and works, as text. For `pmlab doctor`.
 [[nodiscard]] std::string state_of_simulation();
 
 }  // namespace pmlab::cli

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
@@ -36,13 +35,14 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   const auto r = std::make_shared<verify_request>();
   const auto given = std::make_shared<std::vector<std::string>>();
   CLI::App* const app =
-      program.add_subcommand("verify", "Look for crashes and schedules that an index does not survive");
-  app->add_option("--index", *given, "NAME[,NAME...]: what to verify (`pmlab list`), such as cache(cceh,mode=parallel)")
+      program.add_subcommand("verify", "Searches for crashes and schedules that an index does not survive");
+  app->add_option("--index", *given,
+                  "NAME[,NAME...]: the indexes to verify (`pmlab list`), such as cache(cceh,mode=parallel)")
       ->type_name("")
       ->expected(1)
       ->take_all();
   app->add_option("--subject", r->subject,
-                  "FILE.so: a shared object that registers an index for verification, or what --index is made with");
+                  "FILE.so: a shared object that registers an index for verification, or a combination for --index");
   app->add_option("--library", r->library, "FILE.so: a library with PiBench's interface, built by scripts/pmlab-c++");
   app->add_flag("--scans", r->scans, "scan the library too: it orders keys as unsigned integers of this machine");
   app->add_flag("--crashes", r->crashes, "crash at every store, flush and fence");

@@ -56,7 +56,7 @@ campaign_options options_of(const verify_request& r) {
   o.round.steps = parse_steps(r.steps);
   o.budget_seconds = r.budget;
   o.rounds = r.rounds;
-  // A single round is somebody looking at it again.
+  // A single round is a replay.
   o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
   return o;
 }
@@ -95,7 +95,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
   return text + " --rounds 1";
 }
 
-// As many as the command line takes.
+// As many as the command line accepts.
 static_assert(verify::history_model::most_threads >= 16);
 
 // Of this index and of the `others` after it. By rounds, the first ones tell.
@@ -130,7 +130,7 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
   fmt::print("\n  {}\n", verify::with_source_lines(v.what));
   fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
   for (const std::string& step : v.history) fmt::print("    {}\n", step);
-  fmt::print("  to see it again:\n    {}\n", replay_command(request, name, v.round));
+  fmt::print("  to reproduce it:\n    {}\n", replay_command(request, name, v.round));
   std::fflush(stdout);
   return false;
 }
@@ -143,7 +143,7 @@ int verify(const verify_request& request, const arguments& /*command_line*/) {
   if (!request.subject.empty()) {
     const std::string loaded = verify::load_subject(request.subject);
     if (loaded.empty() && request.indexes.empty())
-      throw error(request.subject + " registers no index of its own", "say by --index what it is to be made of");
+      throw error(request.subject + " registers no index of its own", "name its parts by --index");
     if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));

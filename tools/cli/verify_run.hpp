@@ -1,4 +1,4 @@
-// What `pmlab verify` was asked for, and who does it.
+// The request of `pmlab verify`, and the function that runs it.
 #pragma once
 
 #include "tools/cli/command.hpp"
@@ -12,7 +12,7 @@ namespace pmlab::cli {
 struct verify_request {
   std::vector<std::string> indexes;
   std::string subject;  // a shared object that registers one
-  std::string library;  // somebody's, with PiBench's interface
+  std::string library;  // a third-party one, with PiBench's interface
   bool scans = false;
   bool crashes = false;
   bool schedules = false;

@@ -298,7 +298,7 @@ suite_report run_suite(const run_options& options, const suite& s, bench::progre
     shown.begin({}, c.name, weight_of(c, options.medium.simulated), what, 0);
     try {
       report.results.push_back(measuring.measure(c));
-      // What is left out says nothing about the others.
+      // Skipped cases do not affect the others.
       if (!report.results.back().skipped) shown.end();
     } catch (const error& e) {
       report.failure = fmt::format("{}: {}", c.name, e.what());

@@ -1,4 +1,5 @@
-// pmlab-microbench: the cases of a suite as Google Benchmarks, with its flags and its JSON, so that its compare.py works.
+// pmlab-microbench: the cases of a suite as Google Benchmarks, with its flags and its JSON, so that its compare.py
+// works.
 //
 //   pmlab-microbench --medium=dram --suite=quick --benchmark_filter=read-latency --benchmark_out=a.json
 //

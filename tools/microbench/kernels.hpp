@@ -1,8 +1,8 @@
 // The measured loops of one thread. One implementation for each way of charging an access:
 //
 //   native      the CPU's own instructions                        dram, pmem              native_kernels.cpp
-//   charged     the same, and the medium is told of each access   emulated, counted       charged_kernels.hpp
-//   announced   the machine is told of each instruction           simulated               announced_kernels.cpp
+//   charged     the same, and the medium sees each access         emulated, counted       charged_kernels.hpp
+//   announced   each instruction is announced to the machine      simulated               announced_kernels.cpp
 #pragma once
 
 #include "tools/microbench/case.hpp"

@@ -11,7 +11,8 @@ namespace pmlab::microbench {
 // The loads under way, across calls. Not thread-safe.
 class overlap_window {
  public:
-  // ask(start, bytes) for the next piece of the access, then wait(start, bytes) for the pieces that are far enough back.
+  // ask(start, bytes) for the next piece of the access, then wait(start, bytes) for the pieces that are far enough
+  // back.
   template <class Ask, class Wait>
   void load(std::byte* place, std::uint64_t bytes, Ask&& ask, Wait&& wait) {
     for (std::uint64_t done = 0; done < bytes;) {

@@ -1,7 +1,7 @@
 // The CPU's prefetchers: reads their state, and switches them off during a run.
 //
-// Intel keeps four switches in model-specific register 0x1a4 of each core: 1 = off. The kernel shows registers as files,
-// /dev/cpu/N/msr (module msr, root only).
+// Intel keeps four switches in model-specific register 0x1a4 of each core: 1 = off. The kernel shows registers as
+// files, /dev/cpu/N/msr (module msr, root only).
 #pragma once
 
 #include <cstdint>

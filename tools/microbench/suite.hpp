@@ -7,7 +7,7 @@
 //   [[case]]
 //   name = "read-latency"            # a group of cases
 //   about = "..."
-//   claims = ["M1", "M2"]            # what they are evidence for
+//   claims = ["M1", "M2"]            # the claims that they are evidence for
 //   operation = "load"               # fields of the case, as case.hpp names them
 //   access_bytes = [64, 256]         # a list: one case for each value, and for each combination of lists. The order is
 //   threads = [1, 2, 4]              # that of the file; the last list changes fastest
@@ -40,7 +40,8 @@ struct suite_options {
 };
 
 // The suite `name_or_path`: a built-in one, or a TOML file if it ends in .toml or has a slash. Throws pmlab::error that
-// names file, line and key: unknown name, file or key, a value that a field cannot have, fields that exclude each other.
+// names file, line and key: unknown name, file or key, a value that a field cannot have, fields that exclude each
+// other.
 [[nodiscard]] suite load_suite(std::string_view name_or_path, const suite_options& options = {});
 
 // As `load_suite`, from text; `file` names it in errors.

@@ -20,13 +20,13 @@ std::string in_child(const std::string& doing, std::chrono::seconds patience,
     case child_end::how::returned: return ended.text;
     case child_end::how::threw: throw error(ended.text, {});
     case child_end::how::late:
-      throw damage(fmt::format("{}: no end after {} s (`pmlab pool check --timeout SECONDS` waits longer)", doing,
+      throw damage(fmt::format("{}: timed out after {} s (raise with `pmlab pool check --timeout SECONDS`)", doing,
                                patience.count()));
     case child_end::how::signalled:
-      throw damage(fmt::format("{}: the process that tried was killed by '{}'", doing, ::strsignal(ended.signal)));
+      throw damage(fmt::format("{}: the child process was killed by '{}'", doing, ::strsignal(ended.signal)));
     case child_end::how::vanished: break;
   }
-  throw damage(doing + ": the process that tried ended by itself");
+  throw damage(doing + ": the child process exited");
 }
 
 }  // namespace pmlab::pool

@@ -72,7 +72,7 @@ std::string reading_of(const contents& all, const root& from) {
   return fmt::format("reading root '{}' of pool {}", printable(from.facts.name), all.path);
 }
 
-// Has `reads` fill `kept` in a child process. Why it did not come to an end; empty: it did.
+// Has `reads` fill `kept` in a child process. Returns why it did not terminate; empty: it did.
 std::string problem_of(const contents& all, const root& from, patience each, shared_entries& kept, const walk& reads) {
   const std::string doing = reading_of(all, from);
   try {

@@ -194,10 +194,9 @@ std::vector<root> chosen_roots(const contents& all, const std::vector<std::strin
           fmt::format("say --root {}, which is those keys", printable(r.strings)));
   for (const root& r : chosen)
     if (!r.is_readable())
-      throw error(
-          fmt::format("root '{}' of pool {} cannot be read: {}", printable(r.facts.name), all.path, r.problem),
-          "use the release of pmlab that wrote it; or say by --root NAME which others you want, if none of them "
-          "holds words that lead into this one");
+      throw error(fmt::format("root '{}' of pool {} cannot be read: {}", printable(r.facts.name), all.path, r.problem),
+                  "use the release of pmlab that wrote it; or select the others by --root NAME, if none of them "
+                  "holds words that lead into this one");
   return chosen;
 }
 

@@ -32,7 +32,7 @@ struct contents {
   std::string path;
   std::uint64_t file_bytes = 0;
   std::uint64_t allocated_bytes = 0;
-  std::string survives;  // what: in words
+  std::string survives;  // as text
   bool is_device = false;
   std::vector<root> roots;
 };

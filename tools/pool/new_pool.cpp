@@ -2,6 +2,7 @@
 #include "tools/pool/new_pool.hpp"
 #include "tools/pool/inspect.hpp"
 #include "tools/support/quantity.hpp"
+#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
@@ -48,6 +49,8 @@ class unfinished_pool {
   }
 
   std::string name_, path_;
+  removed_on_interrupt doomed_{path_};
+  removed_on_interrupt doomed_unfinished_{media::unfinished_name(path_)};
 };
 
 std::shared_ptr<erased::any_index> open(media::pmem& pool, const new_root& r) {

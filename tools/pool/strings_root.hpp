@@ -25,8 +25,8 @@ struct string_root {
   std::string_view values;  // "words" or "blobs"
 };
 
-// "words" or "blobs", from a layout like strings_hashed_blobs. Throws pmlab::error if it is none of this build's, or the
-// words are in an index of another kind.
+// "words" or "blobs", from a layout like strings_hashed_blobs. Throws pmlab::error if it is none of this build's, or
+// the words are in an index of another kind.
 [[nodiscard]] std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name);
 
 // These throw pmlab::error: no such values, the exceptions of string_index::open.

@@ -9,8 +9,8 @@
 
 namespace pmlab::pool {
 
-// Letters, digits and most signs as they are; blanks, control characters, '%', '#' and bytes beyond ASCII as %XX; no bytes
-// at all as "%".
+// Letters, digits and most signs as they are; blanks, control characters, '%', '#' and bytes beyond ASCII as %XX; no
+// bytes at all as "%".
 [[nodiscard]] std::string percent_encoded(std::string_view bytes);
 // Nothing: it is none.
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);

@@ -55,6 +55,8 @@ class output_file {
 
   // Where to write, until finish(), which sees failures of all that was written.
   [[nodiscard]] std::FILE* stream() const noexcept { return file_; }
+  // The path of the new file until it has its name; empty: there is none.
+  [[nodiscard]] const std::string& unfinished() const noexcept { return unfinished_; }
   // How messages name it.
   [[nodiscard]] std::string name() const { return to_stdout_ ? "standard output" : path_; }
 

@@ -1,4 +1,4 @@
-// What the user sees while a run goes on: where it is, and how long it will still take.
+// The progress line of a run: its position, and the time left.
 #include "tools/support/progress.hpp"
 #include <pmlab/sync/relax.hpp>
 
@@ -31,7 +31,7 @@ std::size_t width_of_terminal() noexcept {
   return known ? std::min<std::size_t>(size.ws_col - 1U, longest_line) : longest_line;
 }
 
-// Text that grows without an allocation; what does not fit is cut off.
+// Text that grows without an allocation; longer text is cut off.
 class short_text {
  public:
   short_text& add(std::string_view more) noexcept {
@@ -159,11 +159,11 @@ void progress::write_line(std::string_view what, std::optional<double> share, st
   if (seconds) end.add(", ").add_time_left(*seconds);
   short_text line;
   line.add(terminal ? erase_line : "pmlab: ");
-  // Of "2 threads, repeat 1 of 3: read, insert" the beginning: the step says where in the rest the run is.
+  // Only the beginning of "2 threads, repeat 1 of 3: read, insert": the step gives the position in the rest.
   const std::string_view pass = what.empty() ? pass_ : std::string_view(pass_).substr(0, pass_.find(": "));
   const std::size_t room = terminal ? width_of_terminal() : longest_line;
   const std::size_t others = end.text().size() + what.size() + 2;
-  // What does not fit is left out of the beginning: the end has the news.
+  // Text that does not fit is cut at the beginning: the end has the news.
   line.add(pass.substr(0, room - std::min(room, others)));
   if (!pass.empty() && !what.empty()) line.add(": ");
   line.add(what.substr(0, room - std::min(room, others - what.size()))).add(end.text()).add(terminal ? "" : "\n");

@@ -1,4 +1,4 @@
-// What the user sees while a run goes on: where it is, and how long it will still take.
+// The progress line of a run: its position, and the time left.
 #pragma once
 
 #include "tools/support/ticker.hpp"

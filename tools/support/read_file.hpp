@@ -9,7 +9,8 @@
 
 namespace pmlab {
 
-// The bytes of the file at `path`; `what` names it in the error: "suite file". Throws pmlab::error if it cannot be read.
+// The bytes of the file at `path`; `what` names it in the error: "suite file". Throws pmlab::error if it cannot be
+// read.
 [[nodiscard]] inline std::string read_file(const std::string& path, const std::string& what) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -9,7 +9,7 @@ namespace pmlab::bench {
 // Seconds of a monotonic clock that is always real.
 [[nodiscard]] double real_seconds() noexcept;
 
-// While it lives, calls `tick(context)` five times a second beside whatever else goes on: `tick` may neither allocate,
+// While it lives, calls `tick(context)` five times a second beside any other work: `tick` may neither allocate,
 // nor throw, nor wait for a lock. At most one at a time.
 class ticker {
  public:

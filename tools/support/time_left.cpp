@@ -9,7 +9,7 @@
 namespace pmlab::bench {
 namespace {
 
-// A step that has just begun says nothing yet.
+// A step that has just begun gives no estimate yet.
 constexpr double least_share = 0.02;
 constexpr double least_seconds = 0.2;
 

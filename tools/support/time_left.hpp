@@ -1,4 +1,4 @@
-// How long a run will still take, judged by how long its steps took so far.
+// How long a run will still take, estimated from its steps so far.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace pmlab::bench {
 
-// A step belongs to a part (an index) and is of a kind (a phase). Its weight is its expected cost in any unit. A kind
-// that was seen tells how long its next step takes; for the others the part's mean cost of a weight stands in, and for
-// parts that were not seen the run's. Times are in seconds of any clock.
+// A step belongs to a part (an index) and is of a kind (a phase). Its weight is its expected cost in any unit. The
+// duration of a kind seen before predicts its next step; for other kinds the part's mean cost per weight is used, and
+// for parts not seen before the run's. Times are in seconds of any clock.
 //
 // expect() allocates, the other functions do not: on the simulated machine an allocation shows in the figures. Not
 // thread-safe.

@@ -32,7 +32,7 @@ struct generator_options {
 // operations; another seed, or another thread, gives others.
 //
 //  * read, update, erase, read-modify-write and the start of a scan take a key that `keys` draws among the loaded
-//    records and those that this very thread inserted before (what other threads insert meanwhile is theirs alone, so
+//    records and those that this very thread inserted before (keys that other threads insert are used by these only, so
 //    that the answer to every operation can be known beforehand). With "latest", the thread's own youngest record is
 //    the most popular one. Erased records stay in the draw, as an index must answer for absent keys too.
 //  * insert takes a fresh record. The n-th one of a thread is record `records + n * threads + thread`: no two threads

@@ -4,7 +4,7 @@
 // change, flags, integer registers, x87 and all vector state that the CPU has, calls the machine and restores it.
 // On entry: %rdi an address, %esi or %rsi a number, and on the stack
 //     0 the return to the piece that called, which has pushed   8 %rsi   16 %rdi
-//    24 the return to the simulated code, which the machine is told as its `caller`
+//    24 the return to the simulated code, the `caller` for the machine
 
 // Parts of the state: x87, SSE, AVX, the three of AVX-512. xsave takes those of them that the CPU has.
 #define STATE_PARTS 0xe7

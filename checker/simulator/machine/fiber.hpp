@@ -32,7 +32,7 @@ class lent_storage {
 
   pthread_t lender_{};
   std::uint64_t thread_pointer_ = 0;
-  std::uint32_t state_ = 0;  // a futex: 0 starting, 1 lent, 2 given back
+  std::uint32_t state_ = 0;  // a futex: 0 starting, 1 lent, 2 returned
 };
 
 enum class fiber_state : std::uint8_t { runnable, blocked, finished };

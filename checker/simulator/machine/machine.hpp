@@ -147,7 +147,7 @@ class machine {
   // In picoseconds. If accesses take no time, each read of the clock does, and the current time is the latest that any
   // thread has read.
   std::uint64_t read_clock() noexcept;
-  // The caller is a fiber of this machine, and not a kernel thread that lends or gives back.
+  // The caller is a fiber of this machine, and not a kernel thread that lends or returns.
   [[nodiscard]] bool on_a_fiber() const noexcept {
     return running_ && reinterpret_cast<std::uint64_t>(__builtin_thread_pointer()) == current_->thread_pointer;
   }

@@ -45,13 +45,13 @@ persistent_memory::persistent_memory(std::size_t bytes)
 
 void persistent_memory::keep_log(bool on) {
   if (!on)
-    for (const uncertain_line& l : logs_)
+    for (const unpersisted_line& l : logs_)
       if (!l.stores.empty()) make_durable(l.number, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
   if (on && !logging_) std::memcpy(durable_.start(), memory_.start(), used_);
   logging_ = on;
 }
 
-uncertain_line& persistent_memory::open_log(std::uint32_t line) {
+unpersisted_line& persistent_memory::open_log(std::uint32_t line) {
   if (id_of_line_[line] != 0) return logs_[id_of_line_[line] - 1];
   std::uint32_t id;
   if (free_logs_.empty()) {
@@ -62,15 +62,15 @@ uncertain_line& persistent_memory::open_log(std::uint32_t line) {
     free_logs_.pop_back();
   }
   id_of_line_[line] = id + 1;
-  uncertain_line& l = logs_[id];
+  unpersisted_line& l = logs_[id];
   l.number = line;
   l.dropped = 0;
   l.last_flush = 0;
   l.position = nowhere;
   std::memcpy(l.newest.data(), durable_words(line), media::cache_line_bytes);
   if (state_of(line) != line_state::reserved) {
-    l.position = static_cast<std::uint32_t>(uncertain_.size());
-    uncertain_.push_back(id);
+    l.position = static_cast<std::uint32_t>(unpersisted_.size());
+    unpersisted_.push_back(id);
   }
   return l;
 }
@@ -82,7 +82,7 @@ void persistent_memory::store_word(std::uint32_t line, std::uint32_t word, const
   const std::uint64_t known =
       id_of_line_[line] != 0 ? logs_[id_of_line_[line] - 1].newest[word] : durable_words(line)[word];
   if (known == value) return;
-  uncertain_line& l = open_log(line);
+  unpersisted_line& l = open_log(line);
   l.newest[word] = value;
   const bool hot =
       l.stores.size() >= longest_log && l.stores.back().word == word && l.last_flush < l.dropped + l.stores.size();
@@ -127,7 +127,7 @@ void persistent_memory::flushed(std::uintptr_t address, flush_list& by) {
   const auto line =
       static_cast<std::uint32_t>((address - reinterpret_cast<std::uintptr_t>(start())) / media::cache_line_bytes);
   if (id_of_line_[line] == 0) return;
-  uncertain_line& l = logs_[id_of_line_[line] - 1];
+  unpersisted_line& l = logs_[id_of_line_[line] - 1];
   l.last_flush = l.dropped + static_cast<std::uint32_t>(l.stores.size());
   by.push_back({line, l.last_flush});
 }
@@ -171,8 +171,8 @@ void persistent_memory::set_state(std::size_t offset, std::size_t bytes, line_st
     if (id_of_line_[line] == 0) continue;
     const std::uint32_t id = id_of_line_[line] - 1;
     if (logs_[id].position != nowhere) continue;
-    logs_[id].position = static_cast<std::uint32_t>(uncertain_.size());
-    uncertain_.push_back(id);
+    logs_[id].position = static_cast<std::uint32_t>(unpersisted_.size());
+    unpersisted_.push_back(id);
   }
 }
 
@@ -194,7 +194,7 @@ void persistent_memory::publish_store(std::uint64_t* word, std::uint64_t value, 
   const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(word) - start());
   const auto line = static_cast<std::uint32_t>(offset / media::cache_line_bytes);
   const auto index = static_cast<std::uint32_t>(offset / sizeof(std::uint64_t) % words_per_line);
-  uncertain_line& l = open_log(line);
+  unpersisted_line& l = open_log(line);
   l.newest[index] = value;
   l.stores.push_back({value, caller, index});
   make_durable(line, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
@@ -209,7 +209,7 @@ void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, st
 void persistent_memory::make_durable(std::uint32_t line, std::uint32_t stores) {
   if (id_of_line_[line] == 0) return;
   const std::uint32_t id = id_of_line_[line] - 1;
-  uncertain_line& l = logs_[id];
+  unpersisted_line& l = logs_[id];
   if (stores <= l.dropped) return;
   const std::size_t count = std::min<std::size_t>(stores - l.dropped, l.stores.size());
   for (std::size_t i = 0; i < count; ++i) store_durably(line, l.stores[i].word, l.stores[i].value);
@@ -218,15 +218,15 @@ void persistent_memory::make_durable(std::uint32_t line, std::uint32_t stores) {
   ++durable_version_;
   if (!l.stores.empty()) return;
   if (l.position != nowhere) {
-    uncertain_[l.position] = uncertain_.back();
-    logs_[uncertain_[l.position]].position = l.position;
-    uncertain_.pop_back();
+    unpersisted_[l.position] = unpersisted_.back();
+    logs_[unpersisted_[l.position]].position = l.position;
+    unpersisted_.pop_back();
   }
   id_of_line_[line] = 0;
   free_logs_.push_back(id);
 }
 
-std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const uncertain_line& line,
+std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const unpersisted_line& line,
                                            std::size_t stores) const noexcept {
   std::array<std::uint64_t, words_per_line> content;
   std::memcpy(content.data(), durable_words(line.number), sizeof content);
@@ -241,14 +241,14 @@ std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const uncertain_l
 void persistent_memory::write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept {
   std::memcpy(target, durable_.start(), used_);
   for (std::size_t i = 0; i < choice.size(); ++i) {
-    const uncertain_line& l = logs_[uncertain_[i]];
+    const unpersisted_line& l = logs_[unpersisted_[i]];
     auto* const words = reinterpret_cast<std::uint64_t*>(target) + std::size_t{l.number} * words_per_line;
     for (std::size_t s = 0; s < choice[i]; ++s) words[l.stores[s].word] = l.stores[s].value;
   }
 }
 
 void persistent_memory::crash(std::span<const std::uint32_t> choice) {
-  for (const uncertain_line& l : logs_) {
+  for (const unpersisted_line& l : logs_) {
     if (l.stores.empty()) continue;
     std::uint64_t* const words = memory_words(l.number);
     std::memcpy(words, durable_words(l.number), media::cache_line_bytes);
@@ -264,7 +264,7 @@ void persistent_memory::restore(const std::byte* image, std::size_t used) {
     logs_[id].stores.clear();
     free_logs_.push_back(id);
   }
-  uncertain_.clear();
+  unpersisted_.clear();
   std::memset(states_.start(), 0, used_ / media::cache_line_bytes);
   const std::size_t dirty = std::max(used, used_);
   if (used < dirty) {

@@ -34,12 +34,12 @@ struct logged_store {
   std::uint32_t word;  // in its line
 };
 
-// A line with stores that are not certain to be durable.
-struct uncertain_line {
+// A line with stores that may not be durable.
+struct unpersisted_line {
   std::uint32_t number = 0;      // in its memory
   std::uint32_t dropped = 0;     // stores that are durable by now, and no more in `stores`
   std::uint32_t last_flush = 0;  // stores that a thread has flushed, durable ones included
-  std::uint32_t position = 0;    // in the list of uncertain lines; nowhere: in a block that nothing leads to yet
+  std::uint32_t position = 0;    // in the list of unpersisted lines; nowhere: in a block that nothing leads to yet
   std::array<std::uint64_t, words_per_line> newest{};
   std::vector<logged_store> stores;  // in program order
 };
@@ -56,8 +56,8 @@ using flush_list = std::vector<flushed_line>;
 class persistence_observer {
  public:
   virtual ~persistence_observer() = default;
-  virtual void after_store(const uncertain_line& line) = 0;  // its last store is new
-  virtual void after_fence() = 0;                            // or a publication: something became durable
+  virtual void after_store(const unpersisted_line& line) = 0;  // its last store is new
+  virtual void after_fence() = 0;                              // or a publication: something became durable
 };
 
 // Thread safety: none; fibers share one kernel thread.
@@ -96,10 +96,10 @@ class persistent_memory {
 
   // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
   // free space.
-  [[nodiscard]] const std::vector<std::uint32_t>& uncertain() const noexcept { return uncertain_; }
-  [[nodiscard]] const uncertain_line& log(std::uint32_t id) const noexcept { return logs_[id]; }
+  [[nodiscard]] const std::vector<std::uint32_t>& unpersisted() const noexcept { return unpersisted_; }
+  [[nodiscard]] const unpersisted_line& log(std::uint32_t id) const noexcept { return logs_[id]; }
   // Log of a line (by its number), or nullptr if all of it is durable.
-  [[nodiscard]] const uncertain_line* log_of(std::uint32_t line) const noexcept {
+  [[nodiscard]] const unpersisted_line* log_of(std::uint32_t line) const noexcept {
     return id_of_line_[line] == 0 ? nullptr : &logs_[id_of_line_[line] - 1];
   }
 
@@ -107,13 +107,13 @@ class persistent_memory {
   [[nodiscard]] std::uint64_t durable_version() const noexcept { return durable_version_; }
   // A hash of the durable content: equal contents, equal hashes.
   [[nodiscard]] std::uint64_t durable_hash() const noexcept { return durable_hash_; }
-  // The hash after the first `stores` uncertain stores of a line are durable as well.
-  [[nodiscard]] std::uint64_t hash_with(std::uint64_t hash, const uncertain_line& line,
+  // The hash after the first `stores` unpersisted stores of a line are durable as well.
+  [[nodiscard]] std::uint64_t hash_with(std::uint64_t hash, const unpersisted_line& line,
                                         std::size_t stores) const noexcept;
 
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }
   [[nodiscard]] const std::byte* durable() const noexcept { return durable_.start(); }
-  // Writes the content after a crash to `target` (used_bytes() long): of the i-th uncertain line, choice[i] stores.
+  // Writes the content after a crash to `target` (used_bytes() long): of the i-th unpersisted line, choice[i] stores.
   void write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept;
 
   // Replaces the content of this memory by a crash image: of the i-th unpersisted line, choice[i] stores.
@@ -162,7 +162,7 @@ class persistent_memory {
   [[nodiscard]] std::uint64_t* durable_words(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint64_t*>(durable_.start()) + std::size_t{line} * words_per_line;
   }
-  uncertain_line& open_log(std::uint32_t line);
+  unpersisted_line& open_log(std::uint32_t line);
   void store_word(std::uint32_t line, std::uint32_t word, const void* caller);
   void make_durable(std::uint32_t line, std::uint32_t stores);
   void store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept;
@@ -178,9 +178,9 @@ class persistent_memory {
   mapping table_;
   mapping states_;             // a line_state for each line
   std::uint32_t* id_of_line_;  // 0: no log; otherwise its place in logs_, plus 1
-  std::vector<uncertain_line> logs_;
+  std::vector<unpersisted_line> logs_;
   std::vector<std::uint32_t> free_logs_;
-  std::vector<std::uint32_t> uncertain_;  // places in logs_
+  std::vector<std::uint32_t> unpersisted_;  // places in logs_
   block_table blocks_;
   std::size_t small_blocks_at_ = 0;
   space_limit limit_;

@@ -47,7 +47,7 @@ table found() {
 
 }  // namespace
 
-// Not a function's static: its guard would come back here while the table is being made.
+// Not a function's static: its guard would call this again while the table is being made.
 const table& functions() {
   static bool ready = false;
   alignas(table) static char place[sizeof(table)];

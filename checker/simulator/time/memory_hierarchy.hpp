@@ -4,8 +4,8 @@
 // results to the picosecond, on any machine and wherever the kernel placed the memory (time/page_frames.hpp).
 //
 //   core: first level (32 KiB), second level (1 MiB), loads and stores under way      time/first_level_cache.hpp
-//   all:  last level: what the profile's cpu_cache_bytes says beyond the second,      time/cache_tags.hpp
-//         as often as there are cores; takes what leaves the second levels
+//   all:  last level: the profile's cpu_cache_bytes beyond the second level,          time/cache_tags.hpp
+//         as often as there are cores; receives lines evicted from the second levels
 //   line: who holds it, who may store to it, when it is free to move on               time/line_directory.hpp
 //   DRAM and device: media/device/model.hpp, without the cache that it would have of its own
 //
@@ -75,8 +75,8 @@ class memory_hierarchy {
   [[nodiscard]] picoseconds read_modify_write(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                               picoseconds now);
 
-  // clwb, clflushopt: begins to write the line back, if it is newer than memory. `evicts`: clflushopt and clflush, which
-  // empty the caches of it where clwb would not.
+  // clwb, clflushopt: begins to write the line back, if it is newer than memory. `evicts`: clflushopt and clflush,
+  // which empty the caches of it where clwb would not.
   [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts = false);
 
   // Non-temporal stores; those to one line, one after the other, go to memory together.

@@ -1,4 +1,4 @@
-"""`pmlab claims`: what is claimed of persistent memory and of indexes on it, as rules that measurements decide.
+"""`pmlab claims`: published claims about persistent memory and indexes on it, as rules that measurements decide.
 docs/claims.md."""
 
 from .catalogue import every_claim

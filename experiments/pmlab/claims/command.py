@@ -14,7 +14,7 @@ from .judging import NOT_MEASURED, judge
 from .tables import rules_markdown, rules_table, verdicts_table, verdicts_to_json
 from .verdicts import judge_result_set
 
-_DESCRIPTION = "Measures and judges what is claimed of persistent memory"
+_DESCRIPTION = "Measures and decides published claims about persistent memory"
 _EXAMPLES = """\
 examples:
   pmlab claims --medium simulated:aep
@@ -23,7 +23,8 @@ examples:
   pmlab claims --from results/quick I1 I2"""
 
 
-def _parser():
+def command_line():
+    """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = arguments.Parser(prog="pmlab claims", description=_DESCRIPTION, epilog=_EXAMPLES)
     add = parser.add_argument
     add("claims", nargs="*", metavar="CLAIM", help="only these: M1 M8 ...; all if not given")
@@ -64,7 +65,7 @@ def _memory_claims(chosen, ids):
 
 def _check_options(given):
     if given.results_of and (given.medium or given.suite):
-        raise Failure("--from judges results that are there, so --medium and --suite have no effect", "leave them out")
+        raise Failure("--from decides from existing results, so --medium and --suite have no effect", "leave them out")
     if not given.results_of and given.ssd and not os.path.isdir(given.ssd):
         raise Failure(f"no folder {given.ssd}", "give --ssd a folder on the drive to write in")
     if given.markdown and not given.list:
@@ -168,7 +169,7 @@ def _judge_memory(given, chosen, command):
 
 def main(words):
     """Runs `pmlab claims WORDS`; its exit status."""
-    given = _parser().parse_args(words)
+    given = command_line().parse_args(words)
     command = shell_form(["claims", *words])
     chosen = _chosen_claims(given.claims)
     _check_options(given)

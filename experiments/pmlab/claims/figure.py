@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-# A single repeat on a real clock has no spread. It is assumed to lie within this part of the figure: 10 %, the
+# A single repeat on a real clock does not show its spread. It is assumed to lie within this part of the figure: 10 %, the
 # distance that seven of ten repeats of a cell keep from their median (results of scale quick, a quiet machine of two CPUs).
 MARGIN_OF_ONE = 0.1
 

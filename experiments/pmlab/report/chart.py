@@ -69,7 +69,7 @@ class Chart:
     def caption(self):
         text = f"{self.sentence} {self.meaning}"
         if any(p.invalid for p in self.points):
-            text += " INVALID: the emulation did not hold there; the figure says nothing about the device."
+            text += " INVALID: the emulation did not hold there; the figure is not valid for the device."
         return text
 
     def csv_rows(self):

@@ -19,8 +19,16 @@ def _figure(value, unit):
     return f"{names.number(value)}{NO_BREAK}{unit}"
 
 
+def _spread(condition):
+    """Of the repeats; nothing where the figures repeat to the digit."""
+    if not condition.get("spread"):
+        return ""
+    low, high = (_figure(value, condition["unit"]) for value in condition["spread"])
+    return f" ({low} to {high}, n = {condition['n']})"
+
+
 def _condition(condition):
-    text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}, must be {condition['rule']}"
+    text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}{_spread(condition)}, must be {condition['rule']}"
     if condition["holds"] is False:
         text += " – it is not"
     elif condition["holds"] is None and condition["measured"] is not None:
@@ -109,13 +117,6 @@ def overview(results):
                      Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
     sentence = " ".join(summary(v) for v in results.verdicts) + _flips(ordered, media)
     return Table(rows, "", sentence, prose=True)
-
-
-def _spread(condition):
-    low, high = condition.get("lowest"), condition.get("highest")
-    if low is None or high is None or low == high:
-        return ""
-    return f" ({_figure(low, condition['unit'])} to {_figure(high, condition['unit'])})"
 
 
 def verdict_lines(results, of_memory):

@@ -10,7 +10,8 @@ EPILOG = """  pmlab report results/mine
   pmlab report --compare results/before results/after --out compare.html"""
 
 
-def _parser():
+def command_line():
+    """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = Parser(prog="pmlab report", epilog=EPILOG, description="Makes a page of results: claims, charts, comparisons")
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --out` wrote; the page is its index.html")
@@ -53,7 +54,7 @@ def _matplotlib():
 
 def main(arguments):
     """Exit status: 0; 1 the results cannot be reported; 2 wrong usage."""
-    given = _parser().parse_args(arguments)
+    given = command_line().parse_args(arguments)
     folders = _checked(given)
     _matplotlib()
     from . import writing

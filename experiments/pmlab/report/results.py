@@ -14,7 +14,7 @@ PUBLISHED = "results.csv"  # what a folder has instead of raw/ that was publishe
 
 
 class BadResults(Failure):
-    """Results that cannot be reported; the message names the file, what is wrong, and what helps."""
+    """Results that cannot be reported; the message names the file, the problem, and the remedy."""
 
     def __init__(self, problem, remedy="run it again, or take it out of raw/"):
         super().__init__(problem, remedy, FAILURE)
@@ -53,7 +53,7 @@ class Measurement:
 
     @property
     def invalid(self):
-        """Whether the emulation did not hold in any repeat: the figure says nothing about the device."""
+        """Whether the emulation did not hold in any repeat: the figure is not valid for the device."""
         return any(r.get("invalid") or r.get("valid") is False for r in self.repeats)
 
     def alone(self):

@@ -132,7 +132,7 @@ def _memory_section(memory):
 
 
 def _of_runs(runs, memories):
-    """Sections of runs that no experiment describes: what each is for is told by what it has."""
+    """Sections of runs that no experiment describes: their content determines their kind."""
     verified = [r for r in runs if r.options.get("verify")]
     counted = [r for r in runs if r.medium.startswith("counted")]
     emulated = [r for r in runs if r.medium.startswith("emulated")]

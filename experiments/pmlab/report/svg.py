@@ -60,7 +60,7 @@ def _name(number):
 
 
 def _without_plain_groups(text):
-    """Groups that say nothing about what they hold are taken away from around it."""
+    """Removes groups without attributes, and keeps their content."""
     kept, out = [], []
     for piece in re.split(r"(<g/>|<g\b[^>]*>|</g>|<defs></defs>)", text):
         if piece in ("<g/>", "<defs></defs>"):

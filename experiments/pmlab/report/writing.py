@@ -48,21 +48,27 @@ def _write_charts(folder, charts, as_svg):
     return {chart.name: number for number, chart in enumerate(charts, 1)}
 
 
+def _digits(value):
+    return "" if value is None else f"{value:.6g}"
+
+
 def _claims_csv(results):
     rows = []
     for verdicts in results.verdicts:
         for claim in verdicts.claims:
             for c in claim["conditions"]:
+                low, high = c.get("spread") or (None, None)
                 rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], c["what"],
-                             "" if c["measured"] is None else f"{c['measured']:.6g}", c["unit"], c["rule"],
-                             "" if c["published"] is None else f"{c['published']:.6g}"])
+                             *map(_digits, (c["measured"], low, high)), c.get("n") or "", c["unit"], c["rule"],
+                             _digits(c["published"])])
             if not claim["conditions"]:
-                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "", "", "", "", ""])
-    return _csv(["medium", "claim", "verdict", "text", "quantity", "measured", "unit", "must be", "published"], rows)
+                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "", *7 * [""]])
+    return _csv(["medium", "claim", "verdict", "text", "quantity", "measured", "lowest", "highest", "n", "unit", "must be",
+                 "published"], rows)
 
 
 def _make_room(folder):
-    """Empties a folder of what an earlier report left there; anything else in it is somebody's work."""
+    """Empties a folder of what an earlier report left there; any other file in it may be a user's."""
     folder.mkdir(parents=True, exist_ok=True)
     others = sorted(p.name for p in folder.iterdir() if p.name not in MAY_BE_REPLACED)
     if others:

@@ -1,4 +1,4 @@
-"""`pmlab run`: reads the command line, runs the experiments, and judges the claims from what they left."""
+"""`pmlab run`: reads the command line, runs the experiments, and decides the claims from their results."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from .experiment import SCALES, experiment_names, load_experiment
 from .plan import plan
 from .runner import Runner, RunSettings
 
-_DESCRIPTION = "Runs experiments, and judges the claims from what they show"
+_DESCRIPTION = "Runs experiments, and decides the claims from their results"
 _EXAMPLES = """\
 examples:
   pmlab run --scale quick --out results/mine && pmlab report results/mine
@@ -21,16 +21,17 @@ examples:
   pmlab run my-experiment.toml --out results/my --resume"""
 
 
-def _parser():
+def command_line():
+    """The command line, for the command itself and for its description (pmlab.describe)."""
     parser = arguments.Parser(prog="pmlab run", description=_DESCRIPTION, epilog=_EXAMPLES)
-    parser.add_argument("experiment", nargs="*", metavar="EXPERIMENT",
-                        help="NAME | FILE.toml; all that come with pmlab if not given")
+    parser.add_argument("experiment", nargs="*", metavar="NAME | FILE.toml",
+                        help="experiments; all that come with pmlab if not given")
     parser.add_argument("--scale", default="quick",
                         help="smoke | quick | full: seconds, minutes, hours; quick if not given")
     parser.add_argument("--out", metavar="FOLDER", help="folder for the results")
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
-                        help="go on in a folder: keep what this build measured with the same arguments")
+                        help="continue in a folder: keep the results of this build with the same arguments")
     parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
     parser.add_argument("--dry-run", action="store_true", help="show each cell's command, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -104,7 +105,7 @@ def _tell(summary, folder):
 
 def main(words):
     """Runs `pmlab run WORDS`; its exit status."""
-    given = _parser().parse_args(words)
+    given = command_line().parse_args(words)
     _check_scale(given.scale)
     told = facts()
     experiments = _chosen_experiments(given.experiment, told["options"])
@@ -119,7 +120,7 @@ def main(words):
             print(f"{cell.name}: {shell_form(cell.words)}")
         return errors.SUCCESS
     if not given.out:
-        raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to see what would be run")
+        raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to list the commands")
     folder, pools = Path(given.out), _pools_folder(given.pools)
     _check_pools(pools, cells)
     machine, command = told["machine"], shell_form(["run", *words])

@@ -35,7 +35,7 @@ class Manifest:
         """Of a new run. `load`: of the machine before it."""
         return cls(folder, {
             "schema": _SCHEMA, "kind": "results", "title": f"{scale} results",
-            "about": f"What `pmlab run --scale {scale}` measured.", "scale": scale, "command": command,
+            "about": f"The results of `pmlab run --scale {scale}`.", "scale": scale, "command": command,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "",
             "machine": machine, "load": load, "experiments": [], "runs": []})
 

@@ -30,14 +30,14 @@ def warning_before(now, cpus):
     if now is None or now <= cpus / 2:
         return None
     return (f"this machine has {cpus} CPUs and a load of {now:.1f} before the run; stop other programs, or do not "
-            "believe figures of media that are not simulated")
+            "trust figures of media that are not simulated")
 
 
 def warning_after(name, other_cpus, cpus):
     """Of a cell that has ended; None: other programs left it more than half of the CPUs."""
     if other_cpus is None or other_cpus <= cpus / 2:
         return None
-    return f"{name}: other programs used {other_cpus:.1f} of {cpus} CPUs while it ran; do not believe its figures"
+    return f"{name}: other programs used {other_cpus:.1f} of {cpus} CPUs while it ran; do not trust its figures"
 
 
 class OtherPrograms:

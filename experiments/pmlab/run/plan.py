@@ -64,5 +64,13 @@ def plan(experiment, scale):
                           "let the values of its matrix differ in letters or digits")
         names.add(name)
         varied = [word for key, value in values.items() for word in _words(Argument(key, (value,)))]
-        cells.append(Cell(experiment.name, name, values, [experiment.kind, *varied, *fixed]))
+        cells.append(_once_if_exact(Cell(experiment.name, name, values, [experiment.kind, *varied, *fixed])))
     return cells
+
+
+def _once_if_exact(cell):
+    """Figures of a cell without a real clock repeat to the digit: one repeat has all that there is to know."""
+    if not cell.has_real_clock and "--repeat" in cell.words:
+        at = cell.words.index("--repeat")
+        del cell.words[at:at + 2]
+    return cell

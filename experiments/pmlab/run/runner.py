@@ -105,12 +105,12 @@ class Runner:
         self._running = []
 
     def run(self):
-        """Runs all cells and goes on after one that fails. Simulated and counted cells come first, `jobs` of them at a
+        """Runs all cells and continues after one that fails. Simulated and counted cells come first, `jobs` of them at a
         time, since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted:
         SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
         manifest cannot be written."""
         if self._summary.kept:
-            self._progress.say(f"{self._summary.kept} cells are there already, by the same build and arguments")
+            self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
             return self._summary
         if self._alone:
@@ -131,7 +131,7 @@ class Runner:
             if processes.stopped():
                 raise Interrupted(processes.stopped(),
                                   f"interrupted; the finished cells are in {self._settings.folder}",
-                                  "give --resume to go on")
+                                  "give --resume to continue")
         return self._summary
 
     def _warn(self, warning):

@@ -42,12 +42,13 @@ struct exit_reason {
   }
 };
 
-// A child of this process. Destroyed while it runs, it is killed. Thread safety: none; several threads may each have one.
+// A child of this process. Destroyed while it runs, it is killed. Thread safety: none; several threads may each have
+// one.
 class child_process {
  public:
-  // Makes one by fork: a copy of this process that calls work(), and ends with status 0 when that returns. No exit handler
-  // runs, and an exception that leaves `work` aborts it. REQUIRES: as for in_child_process. Throws pmlab::error: no process
-  // can be made.
+  // Makes one by fork: a copy of this process that calls work(), and ends with status 0 when that returns. No exit
+  // handler runs, and an exception that leaves `work` aborts it. REQUIRES: as for in_child_process. Throws
+  // pmlab::error: no process can be made.
   template <class Work>
   [[nodiscard]] static child_process forked(Work&& work) {
     const pid_t id = ::fork();
@@ -136,7 +137,7 @@ struct child_end {
   }
 };
 
-// Where the stderr of work in a child process goes: libraries print there before they abort.
+// The stderr of work in a child process: libraries print there before they abort.
 enum class child_stderr : std::uint8_t { lost, kept };
 
 namespace detail {
@@ -186,10 +187,10 @@ inline bool read_from_child(int from, std::chrono::steady_clock::time_point dead
 
 }  // namespace detail
 
-// Runs `work` in a child process made by fork, and kills it if it takes longer than `limit`. Every change that it makes to
-// memory is lost. REQUIRES: no other thread of this process holds a lock that `work` needs; for locks of libc and libpmemobj
-// this holds only in a process of one thread (with more, the child may wait for a lock for ever, and ends late). Throws
-// pmlab::error if no process can be made.
+// Runs `work` in a child process made by fork, and kills it if it takes longer than `limit`. Every change that it makes
+// to memory is lost. REQUIRES: no other thread of this process holds a lock that `work` needs; for locks of libc and
+// libpmemobj this holds only in a process of one thread (with more, the child may wait for a lock for ever, and ends
+// late). Throws pmlab::error if no process can be made.
 [[nodiscard]] inline child_end in_child_process(std::chrono::milliseconds limit,
                                                 const std::function<std::string()>& work,
                                                 child_stderr complaints = child_stderr::lost) {

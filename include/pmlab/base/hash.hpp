@@ -5,12 +5,12 @@
 
 namespace pmlab {
 
-// 2^64 divided by the golden ratio, odd. The upper bits of a product with it are spread evenly over consecutive words, and
-// over words at equal distances (Fibonacci hashing).
+// 2^64 divided by the golden ratio, odd. The upper bits of a product with it are spread evenly over consecutive words,
+// and over words at equal distances (Fibonacci hashing).
 inline constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
 
-// A bijection of the 64-bit words whose output bits each depend on all input bits: the finaliser of SplitMix64. 0 is its
-// fixed point.
+// A bijection of the 64-bit words whose output bits each depend on all input bits: the finaliser of SplitMix64. 0 is
+// its fixed point.
 [[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t word) noexcept {
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27)) * 0x94d049bb133111eb;

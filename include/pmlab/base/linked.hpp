@@ -1,11 +1,12 @@
-// A list whose links are members of its items: an item enters and leaves it in constant time, and no memory is allocated.
+// A list whose links are members of its items: an item enters and leaves it in constant time, and no memory is
+// allocated.
 #pragma once
 
 namespace pmlab {
 
-// The operations of such a list, whose first item is where the caller keeps it (`Item* first`, nullptr: the list is empty).
-// An item is in at most one list of the same two members. Links of an item that is in no list have no meaning. Thread
-// safety: none.
+// The operations of such a list, whose first item is where the caller keeps it (`Item* first`, nullptr: the list is
+// empty). An item is in at most one list of the same two members. Links of an item that is in no list have no meaning.
+// Thread safety: none.
 template <auto Previous, auto Next>
 struct linked;
 

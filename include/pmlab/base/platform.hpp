@@ -1,7 +1,7 @@
-// Facts of the machine that a program is built for. Headers of the library that depend on one ask here.
+// Facts of the target platform, for headers of the library that depend on one.
 //
-// A build for another machine defines PMLAB_PLATFORM_HEADER: the name of a header that states all of these facts of that
-// machine, and takes the place of the statements below.
+// A build for another machine defines PMLAB_PLATFORM_HEADER: the name of a header that states all of these facts of
+// that machine, and takes the place of the statements below.
 #pragma once
 
 #if defined(PMLAB_PLATFORM_HEADER)
@@ -21,8 +21,8 @@ inline constexpr bool binds_threads = true;
 // The kernel backs memory with huge pages on request.
 inline constexpr bool has_huge_pages = true;
 
-// An instrument watches the heap: each block of DRAM is an allocation of its own, so that it notices an access to a freed
-// one.
+// An instrument watches the heap: each block of DRAM is an allocation of its own, so that it notices an access to a
+// freed one.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define PMLAB_HEAP_IS_WATCHED

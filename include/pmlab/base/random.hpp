@@ -1,4 +1,5 @@
-// Random numbers whose sequence is the same for a seed on every machine, compiler and standard library. Not for secrets.
+// Random numbers whose sequence is the same for a seed on every machine, compiler and standard library. Not for
+// secrets.
 //
 // Thread safety of all of them: one generator per thread.
 #pragma once
@@ -33,7 +34,7 @@ class splitmix64 {
 // A xoshiro256** generator (Blackman and Vigna): period 2^256 - 1, about a nanosecond a number. For workloads.
 class random_source {
  public:
-  // `stream` tells apart the generators of one seed, such as those of several threads.
+  // `stream` distinguishes generators of one seed, for example those of several threads.
   explicit random_source(std::uint64_t seed, std::uint64_t stream = 0) noexcept {
     std::uint64_t position = mix_bits(seed) + stream * 0xd1342543de82ef95;
     for (std::uint64_t& word : state_) word = mix_bits(position += golden_ratio);
@@ -55,7 +56,7 @@ class random_source {
   // Uniform over the multiples of 2^-53 in [0, 1).
   double unit() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
-  // Uniform over [0, limit), exactly: what would favour some results is drawn again. `limit` is at least 1.
+  // Uniform over [0, limit), exactly: biased draws are repeated. `limit` is at least 1.
   std::uint64_t below(std::uint64_t limit) noexcept {
     __extension__ using wide = unsigned __int128;
     wide product = static_cast<wide>(next()) * limit;
@@ -70,7 +71,8 @@ class random_source {
   std::array<std::uint64_t, 4> state_;
 };
 
-// The xorshift64 sequence (Marsaglia): three shifts a number, never 0. For models of devices, which draw at every access.
+// The xorshift64 sequence (Marsaglia): three shifts a number, never 0. For models of devices, which draw at every
+// access.
 class xorshift64 {
  public:
   // From 1 to 2^64 - 1.

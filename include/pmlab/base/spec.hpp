@@ -110,7 +110,7 @@ namespace detail {
   // Every bracket has a partner, so the last one has.
   static_cast<void>(split_list(whole));
   if (open == std::string_view::npos) return result;
-  if (whole.back() != ')') throw refuse("goes on after its last bracket");
+  if (whole.back() != ')') throw refuse("continues after its last bracket");
   for (const std::string& part : split_list(whole.substr(open + 1, whole.size() - open - 2))) {
     if (part.empty()) throw refuse("has an empty part");
     // An equals sign within brackets belongs to the specification in them.

@@ -24,7 +24,7 @@ class thread_blocks {
   thread_blocks() : shared_(std::make_shared<shared_state>()) {}
   thread_blocks(const thread_blocks&) = delete;
   thread_blocks& operator=(const thread_blocks&) = delete;
-  // A thread that outlives this forgets it, so that nothing depends on numbers that never come again.
+  // A thread that outlives this removes its registration, so that nothing accumulates.
   ~thread_blocks() { mine_of_this_thread().forget(shared_->id); }
 
   // This thread's block. `make(number)` builds a new one, as a std::unique_ptr<Block>, if none is free; numbers count

@@ -302,7 +302,8 @@ class async_cache {
         [this](std::size_t number) { return std::make_unique<lane>(number, fillers_.entrance_of(number)); });
   }
 
-  // A writer has to wait for the line of its set before it may call the index: let the index's first lines come too.
+  // A writer must wait for the line of its set before it may call the index: the index's first lines are prefetched,
+  // too.
   void prefetch_to_write(key_type key) {
     store_.prefetch_to_write(key);
     if constexpr (has_prefetch)

@@ -143,7 +143,7 @@ class attached_index {
   }
   // Whether prefetch_find does anything.
   [[nodiscard]] bool offers_prefetch() const { return index_->offers_prefetch(); }
-  // Asks for the lines that a find of `key` reads first.
+  // Prefetches the lines that a find of `key` reads first.
   void prefetch_find(indexes::key_type key) { index_->prefetch_find(key); }
   std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) { return index_->scan(from, out); }
   std::size_t load(std::span<const indexes::entry> ascending) { return index_->load(ascending); }

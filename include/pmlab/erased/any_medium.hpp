@@ -115,8 +115,8 @@ class erased_medium final : public any_medium {
 };
 
 // The same as a medium by itself. Always `durable`: superfluous flushes cost nothing in DRAM. The small numbers of
-// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use virtual
-// calls.
+// locks and shards of a medium for verification (`sizes`, `shards`) are not forwarded: verification does not use
+// virtual calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;
@@ -124,7 +124,7 @@ class attached_medium {
 
   // Operations of `behind`, which outlives this.
   explicit attached_medium(any_medium& behind) : behind_(behind) {}
-  // The medium that this one stands for.
+  // The medium that this one forwards to.
   [[nodiscard]] any_medium& behind() const noexcept { return behind_; }
 
   class publication {

@@ -88,9 +88,9 @@ class cceh {
   static constexpr std::string_view layout_name = "cceh";
   static constexpr std::uint64_t layout_version = 1;
 
-  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash interrupted.
-  // Time: proportional to the directory (8 bytes per 600 entries or so). Throws pmlab::error: the name belongs to
-  // another layout, the directory is corrupt, no space for an empty table. `medium` must outlive the index.
+  // Opens the table `name` in `medium`, or makes an empty one of two segments. Completes a split that a crash
+  // interrupted. Time: proportional to the directory (8 bytes per 600 entries or so). Throws pmlab::error: the name
+  // belongs to another layout, the directory is corrupt, no space for an empty table. `medium` must outlive the index.
   static cceh open(Medium& medium, std::string_view name = layout_name) { return cceh(medium, name); }
 
   // Calls function(key, value) for the readable entries of a table that does not open, or is damaged. Changes nothing.
@@ -128,7 +128,7 @@ class cceh {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The slot is free for another key;
-  // segments are never given back.
+  // segments are never freed.
   outcome erase(key_type key) {
     return change(key, [&](const location&, slot found) {
       if (!found) return step::done(outcome::absent);

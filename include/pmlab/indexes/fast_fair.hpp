@@ -555,7 +555,7 @@ class fast_fair {
     const std::size_t middle = appending ? last : detail::fast_fair::capacity / 2;
     const key_type separator = n.key_at(middle);
 
-    // Filled here, and then copied around the caches: the lines of the new node need not come from the medium first.
+    // Filled here, and then copied around the caches: the lines of the new node need not be read from the medium first.
     node filled;
     filled.level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
     take_place_after(filled, n);

@@ -342,8 +342,8 @@ class fp_tree {
   [[nodiscard]] static place place_named(std::uint64_t word) noexcept { return place(*leaf_name(word).descriptor()); }
 
   // The leaf that is in charge of `key`, if the place is still current after the caller's reads. Before it waits for
-  // the descriptor it calls `foresee(name)` with what is nearly always that leaf: lines that it prefetches there arrive
-  // together with the descriptor.
+  // the descriptor it calls `foresee(name)` with the name of what is nearly always that leaf: lines that it prefetches
+  // there arrive together with the descriptor.
   template <class Foresee>
   [[nodiscard]] place place_of(key_type key, Foresee&& foresee) const {
     for (sync::backoff wait;; wait.pause()) {
@@ -652,7 +652,7 @@ class fp_tree {
       home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (X2)
       media::persist(medium_, home.next);                                          // (X3)
       // (X1) < (X2): one line. A seal that is of the link before tells of a crash between the two (L4).
-      // (X2) < (X3) < the leaf is given back: nothing is written to a leaf that the medium still leads to.
+      // (X2) < (X3) < the leaf is freed: nothing is written to a leaf that the medium still leads to.
       (*left).next.store(empty->next.load(std::memory_order_relaxed), std::memory_order_release);
       (*left).last.store(empty->last.load(std::memory_order_relaxed), std::memory_order_release);
       empty->set_linked(false);

@@ -318,7 +318,7 @@ class skip_list {
     }
     if (const reading r = read(*n); !is_marked(r.link)) [[likely]]
       return r.value;
-    // It was moved, or another node of this key has come before this one.
+    // It was moved, or another node of this key was linked before this one.
     return value_at(body_.list.first_from(before(key), key), key);
   }
 
@@ -447,7 +447,7 @@ class skip_list {
 
   node* allocate() { return body_.nodes.allocate(slab_recovery()); }
 
-  // ---- moving: `n` is a node of a slab that is to be emptied ----
+  // ---- moving: `n` is a node of a slab that is being emptied ----
 
   void compact() noexcept {
     const auto shrink = [this] {

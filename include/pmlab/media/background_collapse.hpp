@@ -17,7 +17,7 @@ namespace pmlab::media {
 // once the thread has passed.
 //
 // Thread safety: construction and destruction by one thread. Destruction waits for one step at most (some milliseconds)
-// and must come before the range is unmapped.
+// and must end before the range is unmapped.
 class background_collapse {
  public:
   // Begins at once. Where no thread can be made the range stays on small pages.

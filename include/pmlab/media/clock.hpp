@@ -30,9 +30,9 @@ class virtual_time_clock {
   [[nodiscard]] double tsc_hz() const noexcept { return 0; }
 };
 
-// The clock of every other platform: picoseconds since the first use in this process. Reads the CPU's time-stamp counter if
-// that runs at a constant rate in every power state ("invariant"), calibrated against std::chrono::steady_clock; otherwise
-// reads steady_clock. Thread-safe. The first use takes 20 ms.
+// The clock of every other platform: picoseconds since the first use in this process. Reads the CPU's time-stamp
+// counter if that runs at a constant rate in every power state ("invariant"), calibrated against
+// std::chrono::steady_clock; otherwise reads steady_clock. Thread-safe. The first use takes 20 ms.
 class real_time_clock {
  public:
   [[nodiscard]] static const real_time_clock& instance() {
@@ -40,7 +40,7 @@ class real_time_clock {
     return clock;
   }
 
-  // May be taken before the loads that come before it are done.
+  // May be read before earlier loads have completed.
   [[nodiscard]] std::uint64_t now() const noexcept {
 #if defined(__x86_64__)
     if (uses_tsc_) return to_picoseconds(__rdtsc());
@@ -48,7 +48,7 @@ class real_time_clock {
     return since_start();
   }
 
-  // Taken after all loads that come before it.
+  // Read after all earlier loads have completed.
   [[nodiscard]] std::uint64_t now_after_loads() const noexcept {
 #if defined(__x86_64__)
     _mm_lfence();
@@ -56,7 +56,7 @@ class real_time_clock {
     return now();
   }
 
-  // True: the time-stamp counter; false: steady_clock, whose cost limits what can be emulated.
+  // True: the time-stamp counter; false: steady_clock, whose cost limits the emulation.
   [[nodiscard]] bool uses_tsc() const noexcept { return uses_tsc_; }
 
   // Ticks of the time-stamp counter per second; 0 where it is not used.

@@ -26,7 +26,7 @@
 
 namespace pmlab::media {
 
-// "Device line": 256 B, what an Optane device moves at a time. Distinct lines are distinct addresses.
+// "Device line": 256 B, the unit of an Optane device's media. Distinct lines are distinct addresses.
 struct counts {
   std::uint64_t operations = 0;            // calls of begin_operation
   std::uint64_t lines_read = 0;            // 64 B lines visited, each once per operation: later visits hit the cache

@@ -142,8 +142,8 @@ class basic_dram {
   root_table roots_;
 };
 
-// Blocks from the standard library's aligned operator new, each an allocation of its own. An instrument that watches the
-// heap detects an access to a freed block; it could not for blocks in chunks.
+// Blocks from the standard library's aligned operator new, each an allocation of its own. An instrument that watches
+// the heap detects an access to a freed block; it could not for blocks in chunks.
 class standard_blocks {
  public:
   // No option matters here.

@@ -114,7 +114,7 @@ class emulated : public wrapper<Inner> {
     if (charges_reads_) charge_read(model_, block(), start, bytes);
   }
 
-  // Independent reads begin now: the caller goes on, and the next annotated read of these bytes waits only for the
+  // Independent reads begin now: the caller continues, and the next annotated read of these bytes waits only for the
   // rest. The caller prefetches the real bytes itself.
   void prefetch(const void* start, std::size_t bytes) noexcept {
     this->inner_prefetch(start, bytes);

@@ -87,14 +87,14 @@ struct index_sizes {
   bool small_slabs = false;
   // A retired block is reused as soon as no reader can hold it, not when a batch of them is full.
   bool reclaims_at_once = false;
-  // Free leaves are kept in reserve, so that a group of them is not given back and made again.
+  // Free leaves are kept in reserve, so that a group of them is not freed and allocated again.
   bool keeps_reserve = true;
   // Recovery uses all threads of `sync::recovery_threads`; else the calling thread alone.
   bool recovers_in_parallel = true;
 };
 
-// For media on which an index is opened thousands of times, each for a history of a few operations. These must meet: in a
-// lock, and in memory that is used again.
+// For media on which an index is opened thousands of times, each for a history of a few operations. These must meet: in
+// a lock, and in memory that is used again.
 [[nodiscard]] constexpr index_sizes sizes_for_short_histories(std::size_t lock_stripes) noexcept {
   return {lock_stripes, true, true, false, false};
 }

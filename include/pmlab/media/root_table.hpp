@@ -30,7 +30,7 @@ struct alignas(cache_line_bytes) root_entry {
 };
 static_assert(sizeof(root_entry) == cache_line_bytes);
 
-// What a table says of one root.
+// A root in the table.
 struct root_facts {
   std::string name;           // any bytes, if the medium is corrupted
   std::string layout;         // of its index: "cceh"
@@ -40,7 +40,7 @@ struct root_facts {
 
 // Lives in the medium. Calls must be serialized by the medium.
 struct root_table {
-  std::array<root_entry, root_limit> entries{};  // those in use come first
+  std::array<root_entry, root_limit> entries{};  // those in use are the first ones
 
   // Finds or adds `name`; `persist_entry(entry)` makes an added one durable. Errors: see medium::named_root.
   template <class Persist>

@@ -52,7 +52,7 @@ class library {
   // none, and every exception of the library.
   [[nodiscard]] std::unique_ptr<tree_api> create(const tree_options_t& options) const {
     tree_api* const tree = create_tree_(options);
-    if (tree == nullptr) throw error(path_ + " created no tree", "read what the library printed about its pool");
+    if (tree == nullptr) throw error(path_ + " created no tree", "read the library's message about its pool");
     return std::unique_ptr<tree_api>(tree);
   }
 

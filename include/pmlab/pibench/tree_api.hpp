@@ -22,11 +22,11 @@ class tree_api {
   virtual ~tree_api() = default;
   // True, with the value in `value_out`, if the key is there.
   virtual bool find(const char* key, std::size_t key_size, char* value_out) = 0;
-  // False: the key was there already.
+  // False: the key was present already.
   virtual bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
-  // False: the key was not there.
+  // False: the key was absent.
   virtual bool update(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
-  // False: the key was not there.
+  // False: the key was absent.
   virtual bool remove(const char* key, std::size_t key_size) = 0;
   // Points `values_out` at key-value records in ascending order of keys, from the first one at or after `key` on, and
   // returns how many there are, at most `scan_size`. They are the library's, and safe from other threads.

@@ -38,7 +38,7 @@ class background_threads {
   // How many have started.
   [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
 
-  // Waits until all of them have ended. REQUIRES: they were told to.
+  // Waits until all of them have ended. REQUIRES: they were asked to end.
   void join() {
     for (std::thread& t : threads_) t.join();
     threads_.clear();

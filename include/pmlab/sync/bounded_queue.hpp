@@ -1,18 +1,20 @@
-// A bounded queue: any number of threads put in, one at a time takes out. After Vyukov's array queue [VYUKOV].
+// A bounded queue: any number of threads push, one at a time pops. After Vyukov's array queue [VYUKOV].
 //
-// A thread puts in by either of two ways. `push` gives up where the queue is full: for items that may be dropped. `reserve`
-// takes a position in any case, which `publish` fills in once it has room: for items whose order is decided before they
-// are known.
+// A thread puts in by either of two ways. `push` gives up where the queue is full: for items that may be dropped.
+// `reserve` takes a position in any case, which `publish` fills in once it has room: for items whose order is decided
+// before they are known.
 //
-// Progress: `push` is lock-free, `reserve` and `publish` are wait-free. The taking thread finds nothing behind a position
-// that is taken and not filled in yet.
+// Progress: `push` is lock-free, `reserve` and `publish` are wait-free. The taking thread finds nothing behind a
+// position that is taken and not filled in yet.
 //
 // Order:
-//   Q1  A place's turn is `position + 1` from when it is filled for that position; before, it is that of an earlier round.
-//   Q2  The turn is stored (release) after the item's words; who takes out loads it (acquire) before it touches them.
-//   Q3  The head is stored (release) after the words are read. A place is filled only by a thread that knows (acquire) the
-//       head to have passed the same place's position of the round before. So taking out writes to no place: a thread that
-//       pushes does not wait for a line from the taking thread's core.
+//   Q1  A place's turn is `position + 1` from when it is filled for that position; before, it is that of an earlier
+//       round.
+//   Q2  The turn is stored (release) after the item's words; the popping thread loads it (acquire) before it reads
+//       them.
+//   Q3  The head is stored (release) after the words are read. A place is filled only by a thread that knows (acquire)
+//       the head to have passed the same place's position of the round before. So taking out writes to no place: a
+//       thread that pushes does not wait for a line from the taking thread's core.
 #pragma once
 
 #include <atomic>
@@ -103,7 +105,7 @@ class bounded_queue {
 
   // Positions that `push` and `reserve` ever gave out.
   [[nodiscard]] std::uint64_t reserved() const noexcept { return tail_.load(std::memory_order_acquire); }
-  // Items that were ever taken out.
+  // Items popped so far.
   [[nodiscard]] std::uint64_t taken() const noexcept { return head_.load(std::memory_order_acquire); }
 
   // The most items that wait at a time.

@@ -67,7 +67,7 @@ class epochs {
   // Only when no guard exists.
   ~epochs() { drain(); }
 
-  // Ends what `pin` began; on the thread that began it.
+  // Ends the guard of `pin`; on the thread that began it.
   class [[nodiscard]] guard {
    public:
     guard(const guard&) = delete;

@@ -1,4 +1,4 @@
-// A way in which code can write to memory, or write memory back, and what the instrument must make of it.
+// A form in which code can write to memory, or write memory back, and the report that the instrument must make of it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct store_form {
   const char* needs = "";  // of the CPU
 };
 
-// What a flush form must have reported: `kind` and, of a flush, the offset from `target`.
+// The expected report of a flush form: `kind` and, of a flush, the offset from `target`.
 struct event {
   enum class what { clwb, clflushopt, clflush, sfence, mfence };
   what kind;

@@ -1,4 +1,4 @@
-// Takes the place of the machine: keeps what the instrument reported.
+// Replaces the machine: records the reports of the instrument.
 #pragma once
 
 #include "simulator/store_forms/form.hpp"
@@ -16,7 +16,7 @@ struct record {
   const char* address;  // null for a fence
   std::size_t bytes;    // of a flush or fence: which instruction
   const void* caller;
-  std::size_t frames_beyond_caller;  // 0: unwinding did not come past it
+  std::size_t frames_beyond_caller;  // 0: unwinding did not reach its caller
   bool may_be_a_copy;
   std::array<char, area_bytes> target_then;
 };

@@ -1,5 +1,5 @@
 // What only assembly can say: flushes while every register is in use, and operands relative to %rsp and %fs.
-// Goes through the assembler wrapper, as all simulated code does.
+// Assembled by the wrapper, as all simulated code.
 #define GENERAL rax, rbx, rcx, rdx, rsi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
 #define UPTO15 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 #define FROM16 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31

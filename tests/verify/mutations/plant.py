@@ -34,7 +34,7 @@ def mutations_in(path):
 
 
 def clean_flags(path):
-    """What `pmlab verify` is given besides the subject to find nothing; empty unless the data says `clean`."""
+    """Further options of `pmlab verify` for sound subjects; empty unless the data has `clean`."""
     with open(path, "rb") as f:
         return tomllib.load(f).get("clean", [])
 

@@ -1,4 +1,4 @@
-// Which mutation this run has: what PMLAB_MUTATION says while the shared object is loaded; 0 is none.
+// The mutation of this run: PMLAB_MUTATION when the shared object is loaded; 0 is none.
 #include <cstdlib>
 
 // Constant: the instrument leaves loads of it alone, so that a planted choice is no access.

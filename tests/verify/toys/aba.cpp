@@ -8,7 +8,7 @@
 namespace pmlab::toys {
 namespace {
 
-// Values lie in cells of the map; which cells are free, a stack in DRAM says.
+// Values lie in cells of the map; a stack in DRAM holds the free cells.
 template <media::medium Medium>
 class rules : public plain_rules<Medium> {
  public:

@@ -1,6 +1,6 @@
 // The map that the toys are: a fixed number of slots, found by linear probing. A slot, once taken, stays its key's.
 //
-// It is correct. A toy derives its rules from `plain_rules` and replaces what its defect is in.
+// It is correct. A toy derives its rules from `plain_rules` and replaces the function with its defect.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -44,7 +44,7 @@ struct alignas(media::cache_line_bytes) table {
   std::array<word, slots> cells{};
 };
 
-// What may be done to a slot. Each function but `lock`, `unlock` and `find` is called with the slot locked.
+// Operations on a slot. Each function but `lock`, `unlock` and `find` is called with the slot locked.
 template <media::medium Medium>
 class plain_rules {
  public:

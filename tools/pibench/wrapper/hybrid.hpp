@@ -1,5 +1,5 @@
-// Recipe of a library: a hybrid index, whose primary is in the medium and whose replica is in DRAM. The pool is the primary's
-// own, and its library opens it too.
+// Recipe of a library: a hybrid index, whose primary is in the medium and whose replica is in DRAM. The pool is the
+// primary's own, and its library opens it too.
 #pragma once
 
 #include "tools/pibench/wrapper/environment.hpp"

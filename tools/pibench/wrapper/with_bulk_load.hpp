@@ -44,8 +44,8 @@ class with_bulk_load {
   std::unique_ptr<tree_api> tree_;
 };
 
-// `tree`, with the interface that the environment variable PMLAB_PIBENCH names: bulk_load, or if it is not set the first
-// one. Throws pmlab::error: it names another.
+// `tree`, with the interface that the environment variable PMLAB_PIBENCH names: bulk_load, or if it is not set the
+// first one. Throws pmlab::error: it names another.
 [[nodiscard]] inline tree_api* with_chosen_interface(std::unique_ptr<tree_api> tree) {
   const bool later = from_environment("PMLAB_PIBENCH", "", [](const std::string& text) {
     if (!text.empty() && text != "bulk_load")

@@ -1,1 +1,1 @@
-"""The claims, a file for each subject. A file here is a list CLAIMS; See docs/claims.md to add one."""
+"""The claims, a file for each subject. Each file has a list CLAIMS. docs/claims.md describes how to add one."""

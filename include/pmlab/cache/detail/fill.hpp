@@ -1,4 +1,4 @@
-// What readers put into the queues of the fillers.
+// A fill of the cache, and the queue in which readers pass fills to the fillers.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>
@@ -10,7 +10,7 @@
 
 namespace pmlab::cache::detail {
 
-// What a reader found, and the gate of the key's set from before it asked the index.
+// A reader's result, and the gate of the key's set from before the search in the index.
 struct fill {
   indexes::key_type key;
   indexes::value_type value;

@@ -73,7 +73,7 @@ class helpers {
     // False: there is no helper for it.
     [[nodiscard]] bool is_asked() const noexcept { return mailbox_ != nullptr; }
 
-    // Waits for the answer. False: it does not come, and `value` is as it was.
+    // Waits for the result. False: there is none, and `value` is unchanged.
     bool wait(std::optional<indexes::value_type>& value) const noexcept {
       for (sync::backoff wait;; wait.pause()) {
         const bool gone = mailbox_->gone.load(std::memory_order_acquire);     // H3

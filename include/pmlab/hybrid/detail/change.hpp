@@ -16,8 +16,9 @@ struct change {
   indexes::value_type value = 0;
 };
 
-// A writer reserves its position before it changes the primary, and publishes the change afterwards. So a thread that has
-// seen a change in the primary finds its position already reserved: `reserved` is then the position that the replica must reach.
+// A writer reserves its position before it changes the primary, and publishes the change afterwards. So a thread that
+// has seen a change in the primary finds its position already reserved: `reserved` is then the position that the
+// replica must reach.
 using change_queue = sync::bounded_queue<change>;
 
 }  // namespace pmlab::hybrid::detail

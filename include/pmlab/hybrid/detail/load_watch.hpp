@@ -56,7 +56,7 @@ class load_watch {
     if (reads_of(sum) + writes_of(sum) >= window_) decide();
   }
 
-  // Threads that come here at once find nothing counted, but for the first.
+  // If several threads get here at the same time, only the first finds counts.
   void decide() noexcept {
     const std::uint64_t counted = counted_.exchange(0, std::memory_order_relaxed);
     const std::uint64_t all = reads_of(counted) + writes_of(counted);

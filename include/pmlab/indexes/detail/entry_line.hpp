@@ -13,7 +13,7 @@ namespace pmlab::indexes::detail {
 inline constexpr std::size_t entries_per_line = 4;
 
 // A key and its value always share a line, so that the order of their stores is the order in which they become
-// durable; and the four keys stand together, so that a search reads half of the line.
+// durable; and the four keys are adjacent, so that a search reads half of the line.
 //
 //   0       8       16      24      32        40        48        56        64
 //   | key 0 | key 1 | key 2 | key 3 | value 0 | value 1 | value 2 | value 3 |

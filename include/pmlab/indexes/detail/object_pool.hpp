@@ -64,7 +64,7 @@ class object_pool {
     free_.push_back(object);  // never beyond what add_chunk reserved
   }
 
-  // Takes back an object that no reader can hold any more. Its memory, which is whole pages, is returned to the kernel
+  // Frees an object that no reader can hold any more. Its memory, which is whole pages, is returned to the kernel
   // until it is allocated and constructed again.
   void give_up(T* object) noexcept {
     static_assert(can_give_up);

@@ -31,7 +31,7 @@ struct alignas(media::cache_line_bytes) search_block {
   enum class states : std::uint8_t {
     unannounced,  // linked, and the level above does not know it
     announced,    // linked, and the level above leads to it
-    dead,         // taken out; its range belongs to the block on its left
+    dead,         // removed; its range belongs to the block on its left
   };
 
   // The state that a search reads first, in one word.

@@ -113,7 +113,7 @@ class search_layer {
       if (!at_the_bottom) return move(d, reinterpret_cast<block*>(word));
       look(word);
     } else if (const key_type low = b.low.load(std::memory_order_acquire); low != 0) {
-      // What is below `low` belongs to blocks further left. At the bottom that is also where the entry is; above it,
+      // Keys below `low` belong to blocks further left. At the bottom that is also where the entry is; above it,
       // the block there is in charge of `key_`, too (S3).
       if (!b.lock.read_validate(d.version_)) return restart(d);
       d.route_ = low - 1;
@@ -127,7 +127,7 @@ class search_layer {
     return start_again(d);
   }
 
-  // Asks for the lines that the next step reads.
+  // Prefetches the lines that the next step reads.
   static void prefetch(const descent& d) noexcept { d.at_->prefetch(); }
 
   // Calls `look` as `step` does, until the search is over.
@@ -181,7 +181,7 @@ class search_layer {
   void check(check_report& report, Visit&& visit) const;
 
  private:
-  // Of a block that `build` makes: room for entries that come later.
+  // Of a block that `build` makes: room for later entries.
   static constexpr std::size_t built_entries = block::capacity - block::capacity / 7;
 
   // Two neighbours become one if they have so many entries together at most, and one of them, which an entry was just
@@ -208,15 +208,15 @@ class search_layer {
     return false;
   }
 
-  // After what was read turned out to be out of date.
+  // After the data read was found to be out of date.
   bool start_again(descent& d) const noexcept {
     d.route_ = d.key_;
     return restart(d);
   }
 
   bool move(descent& d, block* to) const noexcept {
-    // The root is never taken out, nor is the last block's `last` below any key: what was read of a block that is
-    // changing may be anything.
+    // The root is never removed, nor is the last block's `last` below any key: data read from a block that is changing
+    // may be anything.
     if (to == nullptr) return restart(d);
     const std::uint64_t version = to->lock.read_begin();
     if (!d.at_->lock.read_validate(d.version_)) [[unlikely]]
@@ -271,7 +271,7 @@ class search_layer {
         return b->lock.read_validate(version);
       }
       const auto* const child = reinterpret_cast<const block*>(word);
-      // The bottom does not stay in the caches: let its entries come together with its header.
+      // The bottom does not stay in the caches: its entries are prefetched together with its header.
       if (shape.level == 1) child->prefetch_entries();
       const std::uint64_t childs_version = child->lock.read_begin();
       if (!b->lock.read_validate(version)) [[unlikely]]
@@ -379,15 +379,15 @@ class search_layer {
     }
   }
 
-  // Moves the upper entries of a full, locked block to a new one on its right, which is returned. `wanted_at`: where
-  // the entry that has no room would stand.
+  // Moves the upper entries of a full, locked block to a new one on its right, which is returned. `wanted_at`: the slot
+  // for the entry that has no room.
   block* split(block& b, std::size_t wanted_at) {
     block* const right = pool_.take();
     if (right == nullptr) return nullptr;
     // Ascending keys fill the last block: the left block then stays full.
     const bool appending = wanted_at == block::capacity && b.next.load(std::memory_order_relaxed) == nullptr;
     const std::size_t middle = appending ? block::capacity - 1 : block::capacity / 2;
-    // Late readers may look at a block that was in use before.
+    // Late readers may still read a block that was in use before.
     right->lock.lock();
     right->begin(b.level(), b.key_at(middle), b.last.load(std::memory_order_relaxed),
                  b.next.load(std::memory_order_relaxed));
@@ -400,8 +400,7 @@ class search_layer {
     return right;
   }
 
-  // Tells the level above of a block that was split off. Without memory it stays as it is: its left neighbour leads to
-  // it.
+  // Adds a block that was split off to the level above. Without memory it is not added: its left neighbour leads to it.
   void announce(block& made) {
     const key_type low = made.low.load(std::memory_order_acquire);
     const std::uint64_t above = made.level() + 1;

@@ -1,7 +1,7 @@
 // How many words of a line are <= a bound: the step of a search in sorted keys.
 //
 // A search in DRAM is a few dozen instructions between two cache misses, and the processor begins the next search while
-// this one waits, as far as its window of instructions goes. So the number of instructions counts, and there is one
+// this one waits, as far as its instruction window reaches. So the number of instructions counts, and there is one
 // version for each kind of CPU. They are chosen for a whole descent (search_layer.hpp), since code for one kind is not
 // inlined into code for another. Each has
 //
@@ -20,7 +20,7 @@ namespace pmlab::indexes::detail {
 template <std::size_t Count>
 using atomic_words = std::array<std::atomic<std::uint64_t>, Count>;
 
-// A comparison and an addition of its carry for each word. No loop, whatever the compiler's flags say of loops. (SSE2
+// A comparison and an addition of its carry for each word. No loop, with any compiler flags. (SSE2
 // cannot compare words of 8 bytes, and is no faster.)
 struct words_one_by_one {
   template <std::size_t Count>

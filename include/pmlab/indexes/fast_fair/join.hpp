@@ -1,4 +1,4 @@
-// Two neighbours of a FAST-FAIR tree become one: which ones do, and how the entries of both come into one node.
+// Joins two neighbours of a FAST-FAIR tree: selects them, and moves the entries of both into one node.
 #pragma once
 
 #include <pmlab/indexes/fast_fair/node.hpp>
@@ -96,7 +96,7 @@ template <media::medium Medium>
 void copy_behind(Medium& medium, node& left, std::size_t end, node& right) noexcept {
   slot_writer writer(left, end);
   writer.put_right(left, right);  // (G1)
-  writer.leave_the_rest_free();   // (G2) what a split left there would be entries under the new high key
+  writer.leave_the_rest_free();   // (G2) entries that a split left there would be visible under the new high key
   for (std::size_t line = end / entries_per_line; line < lines_per_node; ++line)
     media::flush(medium, left.lines[line]);  // (G3)
   medium.fence();                            // (G4)
@@ -139,8 +139,8 @@ struct family {
   media::pointer<node> right{};
 };
 
-// The children of `parent` around the one that has `key`; null: there is none under this parent. Without a lock what it
-// returns means nothing before it was validated.
+// The children of `parent` around the one that has `key`; null: there is none under this parent. REQUIRES: a lock, or
+// validation of the result before it is used.
 [[nodiscard]] inline family family_of(node& parent, std::uint64_t key) noexcept {
   family result;
   result.own = parent.first_child.load(std::memory_order_acquire);

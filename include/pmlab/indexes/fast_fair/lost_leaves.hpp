@@ -24,10 +24,9 @@ struct gap {
   place next;  // the leaf behind them; null: it is not known, or there is none
 };
 
-// Leaves that belong into a gap have keys that do, and their links lead, over each other, to the leaf behind it. Blocks
-// that are free again look like that, too, if they are what a crash left of a split; then the links of the true ones
-// lead over more entries. Of leaves whose links do not lead there, those that do not overlap are taken, and may be
-// wrong.
+// Leaves that belong into a gap have keys in its range, and their links lead, through each other, to the leaf behind
+// it. Freed blocks may look the same, if a crash left them during a split; then the links of the true ones reach more
+// entries. Of leaves whose links do not lead there, those that do not overlap are used, and may be wrong.
 template <class Medium>
 class lost_leaves {
  public:
@@ -144,7 +143,7 @@ class lost_leaves {
     }
   }
 
-  // High keys ascend along the links, so that it comes to an end.
+  // High keys ascend along the links, so that it terminates.
   [[nodiscard]] static chain chain_from(const gap& g, const facts& candidates, place first) {
     chain result;
     for (place at = first;;) {

@@ -1,6 +1,6 @@
-// The nodes that a FAST-FAIR tree has taken out, and that readers may still be in.
+// The retired nodes of a FAST-FAIR tree, which readers may still be in.
 //
-// A queue in the medium: the leftmost leaf, which is never taken out, leads to the oldest one, `next_retired` to the
+// A queue in the medium: the leftmost leaf, which is never retired, leads to the oldest one, `next_retired` to the
 // next. A node enters it in the publication that unlinks it, and leaves it in the one that releases its block.
 //
 // Invariants:

@@ -13,7 +13,7 @@
 
 namespace pmlab::indexes::detail::fast_fair {
 
-// Entries of a leaf that is loaded: six sevenths of its slots, so that a few more come before it splits.
+// Entries of a leaf that is loaded: six sevenths of its slots, so that a few more fit before it splits.
 inline constexpr std::size_t loaded_entries = capacity * 6 / 7;
 
 struct leaf_row {

@@ -97,7 +97,7 @@ class salvager {
       add("no way leads to the first nodes of level " + std::to_string(level));
       add_gap(level, 0, known.front().low, known.front().at);
     }
-    auto after = known.cbegin();  // of the known ones, the first that may come next
+    auto after = known.cbegin();  // of the known ones, the first that may be next
     for (child at = known.front();;) {
       seen_.insert(at.at.word());
       while (after != known.cend() && (after->low <= at.low || seen_.contains(after->at.word()))) ++after;

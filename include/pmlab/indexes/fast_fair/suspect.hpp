@@ -96,7 +96,7 @@ class suspect_nodes {
       const std::uint64_t key = n.key_at(i);
       if (key >= end) ++beyond;
       if (key >= end || key == (i + 1 < capacity ? n.key_at(i + 1) : end)) continue;
-      found.wrong += std::exchange(beyond, 0);  // N1: these come last
+      found.wrong += std::exchange(beyond, 0);  // N1: these are the last ones
       if (key >= low)
         used.push_back(i);
       else

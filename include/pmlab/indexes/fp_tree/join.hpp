@@ -1,4 +1,4 @@
-// Two neighbours of an FP-tree become one leaf: which ones do, and how the entries of both come into the left one.
+// Joins two neighbours of an FP-tree into one leaf: selects them, and moves the entries of both to the left one.
 #pragma once
 
 #include <pmlab/indexes/fp_tree/descriptor.hpp>

@@ -295,8 +295,8 @@ class leaf_store {
     media::flush(medium_, group.next_again);  // (G5)
   }
 
-  // Takes a waiting group out of the list in the medium, and frees it. Throws if there is no memory for that; nothing has
-  // changed then.
+  // Takes a waiting group out of the list in the medium, and frees it. Throws if there is no memory for that; nothing
+  // has changed then.
   void unlink_group(descriptor_page& page) {
     leaf_group& group = group_of(page);
     typename Medium::publication change(medium_);
@@ -308,7 +308,7 @@ class leaf_store {
     change.release(&group, group_bytes(false));  // (D2)
     change.commit();
     // (D1), (D2) < return: one publication, so that no crash leaves a group in the list that is not allocated, or one
-    // allocated that is not in the list. No link of the list of leaves led there when its leaves were given back.
+    // allocated that is not in the list. No link of the list of leaves led there when its leaves were freed.
   }
 
   // A group of free leaves that waits for its readers is in a list of its own, with a fresh ticket. Its leaves can be

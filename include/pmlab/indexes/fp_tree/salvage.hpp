@@ -203,8 +203,8 @@ class salvager {
 };
 
 // Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, those of its list first; an
-// entry that a split was moving comes twice (L3). Changes nothing. Throws corruption afterwards if there was anything
-// wrong.
+// entry that a split was moving is passed twice (L3). Changes nothing. Throws corruption afterwards if there was any
+// damage.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);

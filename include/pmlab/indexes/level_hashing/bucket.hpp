@@ -35,7 +35,7 @@ class tokens {
     return (valid() * 0x00204081U & 0x01111111U) * 0x11111111U >> 28;
   }
   [[nodiscard]] constexpr bool full() const noexcept { return valid() == all; }
-  // The first slot without an entry: those that share the line of the token word come first.
+  // The first slot without an entry: those that share the line of the token word are first.
   [[nodiscard]] constexpr unsigned free_slot() const noexcept {
     return static_cast<unsigned>(std::countr_one(valid()));
   }

@@ -14,10 +14,10 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A slab that is to go is closed: its free nodes are not handed out. A pass looks at each of its nodes that is in use,
-// and moves what it finds in a list. Then the slab waits until all its nodes have come back: those that were moved or
-// erased when no guard is left that may lead there, those that an insert had in its hands when it gives up. What such
-// an insert has linked meanwhile is moved by another pass.
+// A slab to be released is closed: its free nodes are not allocated. A pass visits each of its nodes that is in use,
+// and moves those that are in a list. Then the slab waits until all its nodes are free: moved or erased ones when no
+// guard may reach them, those of an insert under way when it gives up. Nodes that such an insert has linked since are
+// moved by another pass.
 //
 // Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds
 // nothing that one waits for but the locks of single nodes.
@@ -59,7 +59,7 @@ class compaction {
     std::size_t steps = 0;  // since the last pass
   };
 
-  // Slabs that have waited: those whose nodes have all come back go.
+  // Releases slabs all of whose nodes are free.
   void finish(Slabs& nodes, sync::epochs& epochs) {
     nodes.release_all_snipped();
     release(nodes);

@@ -27,7 +27,7 @@ inline constexpr const char* remedy_of_corrupt = "`pmlab pool repair` copies the
 using link_word = std::uint64_t;
 inline constexpr link_word mark = 1;   // the node that holds this link is deleted, or another one of its key has taken
                                        // its place, to which the link leads; the link never changes again
-inline constexpr link_word dirty = 2;  // it is not certain yet that this word is durable
+inline constexpr link_word dirty = 2;  // this word may not be durable yet
 inline constexpr link_word flag_bits = 31;
 
 [[nodiscard]] constexpr bool is_marked(link_word link) noexcept { return (link & mark) != 0; }

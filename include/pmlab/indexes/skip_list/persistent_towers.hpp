@@ -228,7 +228,8 @@ class persistent_towers {
   }
 
   [[nodiscard]] std::size_t height_of(key_type key, const node& n) const noexcept {
-    // In DRAM a node's word is an address, another one in each run, and figures must be reproducible: only the key decides.
+    // In DRAM a node's word is an address, another one in each run, and figures must be reproducible: only the key
+    // decides.
     const std::uint64_t of_place = media::is_durable(body_.medium) ? body_.list.word_of(&n) : 0;
     std::uint64_t mix = (key ^ of_place) * golden_ratio;
     mix = (mix ^ mix >> 32) * 0xd6e8feb86659fd93U;

@@ -26,7 +26,7 @@ struct slab_record {
   std::size_t free = 0;   // bits of `free_nodes` that are set
   bool recovered = true;  // false: an earlier run left it, and its free nodes are not all known
   bool closed = false;    // its free nodes are not handed out: it is being emptied
-  bool stays = false;     // some nodes of it do not come back: it is not worth emptying
+  bool stays = false;     // some nodes of it are lost: it is not worth emptying
   std::array<std::uint64_t, (Slab::capacity + word_bits - 1) / word_bits> free_nodes{};
 
   [[nodiscard]] bool is_empty() const noexcept { return free == Slab::capacity; }

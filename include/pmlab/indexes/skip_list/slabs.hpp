@@ -1,4 +1,4 @@
-// Where the nodes of a skip list come from, and where they go.
+// The allocator of a skip list's nodes.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -190,7 +190,7 @@ class slabs {
     if (record* const left = next_unrecovered(); left != nullptr) learn(*left, recover);
   }
 
-  // True once after nodes have come back: then it may be time to empty a slab.
+  // True once after nodes were freed: then a slab may be sparse.
   [[nodiscard]] bool may_be_sparse() noexcept {
     return may_be_sparse_.load(std::memory_order_relaxed) && may_be_sparse_.exchange(false, std::memory_order_relaxed);
   }
@@ -442,8 +442,8 @@ class slabs {
       }
     }
     medium_.fence();  // (Q2)
-    // (Q1) < (Q2) < reuse. If the link has been overwritten since, it or what replaced it was made durable then:
-    // links are overwritten by inserts and marks, which flush them, and by snipping, which leaves them to the same end.
+    // (Q1) < (Q2) < reuse. If the link has been overwritten since, it or its replacement was made durable then: links
+    // are overwritten by inserts and marks, which flush them, and by snipping, which flushes them here.
     for (const snipped_node& s : mine.snipped) keep_free(mine, *s.n);
     mine.snipped.clear();
   }

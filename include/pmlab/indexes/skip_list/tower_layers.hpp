@@ -18,9 +18,9 @@
 
 namespace pmlab::indexes::detail::skip_list {
 
-// A search layer never gets smaller (its readers need its blocks to stay what they are). So entries are copied to
-// another one, a few at a time, in ascending order, and the old layer goes as a whole when no reader is left in it.
-// Entries are hints: one may be missing in a layer, or be in both.
+// A search layer never shrinks (its readers need its blocks to stay blocks). So entries are copied to another one, a
+// few at a time, in ascending order, and the old layer is freed as a whole when no reader is left in it. Entries are
+// hints: one may be missing in a layer, or be in both.
 //
 //   L1  Keys below `border_` are looked up in the new layer, others in the old one.
 //   L2  A word is put into a layer, by any thread, with its node's lock held and when the node is not marked. An erase,
@@ -32,7 +32,7 @@ class tower_layers {
   using layer = search_layer<>;
 
  public:
-  // `head`: what is found below the least key. `least_bytes`: below which nothing is shrunk. Throws std::bad_alloc.
+  // `head`: the result below the least key. `least_bytes`: smaller layers are not shrunk. Throws std::bad_alloc.
   tower_layers(std::uint64_t head, std::uint64_t least_bytes)
       : head_(head), least_bytes_(least_bytes), now_(new layer(head)) {}
   tower_layers(const tower_layers&) = delete;
@@ -67,7 +67,7 @@ class tower_layers {
     d.key_ = key;
     return d;
   }
-  // 0: the search goes on.
+  // 0: the search continues.
   [[nodiscard]] std::uint64_t step(descent& d) const {
     std::uint64_t word = 0;
     if (!d.layer_->step(d.at_, [&](std::uint64_t found) { word = found; })) {

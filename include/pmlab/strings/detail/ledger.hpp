@@ -127,7 +127,7 @@ class ledger {
     return {};
   }
 
-  // A step of its own: this record is in the index, and about to be taken out of it.
+  // A step of its own: this record is in the index, and will be removed from it.
   void enter_record(const place& on, std::uint64_t record) noexcept {
     on->record.store(record, std::memory_order_release);          // (G1)
     on->what.store(waits_for::words, std::memory_order_release);  // (G2)
@@ -135,7 +135,7 @@ class ledger {
     // (G1) < (G2): one line.
   }
 
-  // A step of its own, of an item that waits for words: its record goes, and about to go with it is a layer.
+  // A step of its own, for an item that waits for words: its record is freed, and a layer is removed with it.
   void enter_removal(const place& on, std::uint64_t word, std::uint64_t number, std::uint64_t prefix) noexcept {
     on->prefix.store(prefix, std::memory_order_release);            // (G8)
     on->word.store(word, std::memory_order_release);                // (G9)
@@ -144,14 +144,14 @@ class ledger {
     media::persist(medium_, *on.where);                             // (G12) before the words' index is changed
     // (G8), (G9), (G10) < (G11): one line.
   }
-  // A step of its own: the layer stays, or is gone with its bytes; the record waits as before.
+  // A step of its own: the layer stays, or is removed with its bytes; the record waits as before.
   void leave_removal(const place& on) noexcept {
     on->what.store(waits_for::words, std::memory_order_release);  // (G13)
     media::persist(medium_, on->what);                            // (G14) before the layer's number is given again
     // (G13) < (G14): then the item names no layer.
   }
 
-  // A step of its own: these skipped bytes are in the index, and about to be taken out of it.
+  // A step of its own: these skipped bytes are in the index, and will be removed from it.
   void enter_skipped(const place& on, std::uint64_t word, std::uint64_t prefix) noexcept {
     on->prefix.store(prefix, std::memory_order_release);            // (G15)
     on->word.store(word, std::memory_order_release);                // (G16)
@@ -160,7 +160,7 @@ class ledger {
     // (G15), (G16) < (G17): one line.
   }
 
-  // A step of its own: nothing waits any more.
+  // A step of its own: the item is done.
   void clear(const place& done) noexcept {
     done->what.store(waits_for::nothing, std::memory_order_release);  // (G4)
     media::persist(medium_, done->what);                              // (G5) before the word's lock is released

@@ -73,7 +73,7 @@ struct parts {
 enum class linked : std::uint8_t {
   yes,
   no,         // no space; the words are as they were
-  in_pieces,  // no space, not even to take back what was begun: the ledger's item stays, and the next open ends it
+  in_pieces,  // no space, not even to undo the operation: the ledger's item stays, and the next open completes it
 };
 
 }  // namespace pmlab::strings::detail

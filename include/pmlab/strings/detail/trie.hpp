@@ -80,20 +80,20 @@ class trie : private parts<Medium, Index> {
     std::unique_lock<sync::version_lock> lock;
     layer in;  // where the word is
     std::uint64_t word = 0;
-    std::uint64_t link = 0;   // what the word leads to; 0: it is free
+    std::uint64_t link = 0;   // the target of the word; 0: it is free
     std::size_t after = 0;    // bytes of the key up to the end of the word's slice
-    std::size_t same = 0;     // and how many more it shares with what the word leads to
+    std::size_t same = 0;     // and how many more it shares with the target's key
     record* found = nullptr;  // if that is the key itself
-    layer made{};             // prepared, to stand between
+    layer made{};             // prepared, for insertion in between
     bytes_block* prefix = nullptr;
   };
 
-  // There is nothing to ask for beforehand.
+  // There is nothing to prefetch.
   struct search {};
   [[nodiscard]] static search begin(std::string_view /*key*/) noexcept { return {}; }
 
-  // Calls read(record) with the record of `key`, if there is one, and returns whether. No word needs a look at its
-  // lock: what it leads to was durable when the words' index answered.
+  // Calls read(record) with the record of `key`, if there is one, and returns whether. Locks of words are not checked:
+  // the target of a word was durable when the words' index returned it.
   template <class Read>
   bool find(std::string_view key, const search& /*s*/, Read&& read) const {
     for (descent at; at.begin <= key.size();) {
@@ -110,7 +110,7 @@ class trie : private parts<Medium, Index> {
     return false;
   }
 
-  // Brings what `find` of these keys reads into the cache, all at once.
+  // Prefetches the lines that `find` of these keys reads, all at once.
   void prefetch(std::span<const std::string_view> keys) const {
     struct walk {
       std::size_t key;
@@ -140,9 +140,9 @@ class trie : private parts<Medium, Index> {
   }
   static constexpr std::size_t batch_width = 16;
 
-  // For a key that may be new: what layers skip is compared.
+  // For a key that may be new: skipped bytes are compared.
   [[nodiscard]] place seek(std::string_view key) const { return seek(key, true, true); }
-  // For a key that is to be there.
+  // For a key that should be present.
   [[nodiscard]] place seek_present(std::string_view key) const { return seek(key, false, true); }
 
   [[nodiscard]] static std::uint64_t next_of_new(const place& /*p*/) noexcept { return 0; }
@@ -193,7 +193,7 @@ class trie : private parts<Medium, Index> {
     if (p.made.number != 0) numbers_.give_back(p.made.number);
   }
 
-  // Takes the record that was found out of the words, durably. False: no space for that.
+  // Removes the found record from the words, durably. False: no space for that.
   [[nodiscard]] bool unlink(place& p) const {
     return change_of_words([&] { return words.erase(p.word); }) != outcome::full;
   }
@@ -220,7 +220,7 @@ class trie : private parts<Medium, Index> {
   [[nodiscard]] bool leads_to_skipped(const item& of) const {
     return words.find(of.word.load(std::memory_order_acquire)).value_or(0) == of.prefix.load(std::memory_order_acquire);
   }
-  // Numbers of layers that earlier runs gave back, if they are needed.
+  // Numbers of layers that earlier runs freed, if they are needed.
   void find_free_numbers() {
     if (!numbers_.are_short()) return;
     std::vector<std::uint64_t> used;
@@ -231,12 +231,12 @@ class trie : private parts<Medium, Index> {
     numbers_.find_free(std::move(used));
   }
 
-  // ---- layers that go ----
+  // ---- removal of layers ----
 
   static constexpr bool has_layers = true;
 
-  // After `unlink`: with less than two entries in its layer, that may go. Not `nothing`: `tidy` is to be called with
-  // what was returned when all operations have ended that there are now.
+  // After `unlink`: if its layer has fewer than two entries, it may be removed. Unless `nothing` is returned, `tidy`
+  // must be called with the ticket when all current operations have ended.
   [[nodiscard]] layer_gates::ticket leave(const place& p) const {
     if (p.in.is_root() || entries_of(p.in).count > 1) return layer_gates::nothing;
     return gates_.arm(p.in.number);
@@ -248,16 +248,16 @@ class trie : private parts<Medium, Index> {
   // The next step for an erased record.
   struct tidied {
     enum class state : std::uint8_t {
-      done,      // nothing: it may go
-      again,     // `tidy` with this ticket, when all operations have ended that there are now
-      in_pieces  // no space, not even to take words out: the item stays, and the next open goes on
+      done,      // nothing: the record may be freed
+      again,     // `tidy` with this ticket, when all current operations have ended
+      in_pieces  // no space, not even to erase words: the item stays, and the next open continues
     } now;
     layer_gates::ticket ticket = layer_gates::nothing;
   };
 
-  // D5, D8: takes the layer that the path of `key` ends in out of the trie, if it is to go, and those above it.
-  // `key` was erased, and `on` names its record. retire(item): the old skipped bytes that it names go when no reader
-  // can have them. With a guard.
+  // D5, D8: removes the layer at the end of the path of `key` from the trie, if it is empty enough, and those above it.
+  // `key` was erased, and `on` names its record. retire(item): the old skipped bytes that it names are freed when no
+  // reader can use them. REQUIRES: a guard.
   template <class Retire>
   [[nodiscard]] tidied tidy(std::string_view key, const typename book::place& on, layer_gates::ticket t, book& items,
                             Retire&& retire) {
@@ -386,14 +386,14 @@ class trie : private parts<Medium, Index> {
 
   struct cursor {
     layer in;
-    std::uint64_t next;  // its first word that was not looked at yet
+    std::uint64_t next;  // its first word that was not processed yet
   };
 
   // A step from one layer to the next.
   struct branch {
     layer above;
     std::uint64_t word;  // of the layer above
-    std::uint64_t link;  // what it leads to: the layer below
+    std::uint64_t link;  // its target: the layer below
     layer below;
   };
 
@@ -449,7 +449,7 @@ class trie : private parts<Medium, Index> {
     return false;
   }
 
-  // D7: makes the layer that is the only entry of `above` ready to skip what leads to it, too. False: no space.
+  // D7: prepares the layer that is the only entry of `above` to skip the bytes of its path, too. False: no space.
   template <class Retire>
   [[nodiscard]] bool skip_more(const layer& above, const indexes::entry& only, book& items, Retire&& retire) {
     const layer lower = layer_of(only.value);
@@ -496,7 +496,7 @@ class trie : private parts<Medium, Index> {
     return true;
   }
 
-  // D6: the end of a layer that no reader can be in. False: no space, not even to take words out.
+  // D6: frees a layer that no reader can be in. False: no space, not even to erase words.
   [[nodiscard]] bool give_back_layer(const typename book::place& on, book& items) {
     const std::uint64_t number = on->number.load(std::memory_order_relaxed);
     const bool taken_back = take_back(number) != linked::in_pieces;
@@ -505,7 +505,7 @@ class trie : private parts<Medium, Index> {
         publication change(medium);
         release_block(change, prefix_at(prefix));
         media::publish_store(change, on->what, waits_for::words);  // (K4)
-        // (K4) < commit: no item names what others may have (G2).
+        // (K4) < commit: no item names a block that may be reused (G2).
         change.commit();
       } else {
         items.leave_removal(on);
@@ -540,7 +540,7 @@ class trie : private parts<Medium, Index> {
     return text.substr(text.size() - l.skip);
   }
 
-  // `writes`: what is found may be changed.
+  // `writes`: the result may be changed.
   [[nodiscard]] place seek(std::string_view key, bool may_be_new, bool writes) const {
     for (sync::backoff wait;;) {
       place p;
@@ -582,7 +582,7 @@ class trie : private parts<Medium, Index> {
     }
   }
 
-  // What the word led to, as an entry of the new layer: a record as it is; a layer skips less.
+  // The old target of the word, as an entry of the new layer: a record is unchanged; a layer skips less.
   [[nodiscard]] std::uint64_t old_link(const place& p) const noexcept {
     if (!is_layer(p.link)) return p.link;
     layer below = layer_of(p.link);
@@ -625,7 +625,7 @@ class trie : private parts<Medium, Index> {
     }
   }
 
-  // D1, D4: goes through the layers, and asks for each record whether its key leads to it.
+  // D1, D4: walks the layers, and checks for each record that its key leads to it.
   void check_layers(indexes::check_report& report, std::uint64_t& reached) const {
     std::vector<cursor> path{{layer{}, 0}};
     std::array<indexes::entry, 16> some;

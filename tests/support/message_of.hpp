@@ -1,4 +1,4 @@
-// What an error says.
+// The message of an error.
 #pragma once
 
 #include <pmlab/base/error.hpp>
