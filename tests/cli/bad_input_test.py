@@ -55,9 +55,9 @@ class BadInput(ProgramTest):
                          self.assert_works("pool", "check", "--help").stdout)
 
     def test_what_measures_nothing(self):
-        self.bad(["nothing", "no order to scan"], "--index", "cceh", "--phases", "scan")
-        self.bad(["nothing", "no order to scan"], "--index", "cceh,level_hashing", "--phases", "load,scan")
-        self.bad(["nothing", "keeps nothing"], "--index", "cceh", "--phases", "reopen")
+        self.bad(["can be measured", "no order to scan"], "--index", "cceh", "--phases", "scan")
+        self.bad(["can be measured", "no order to scan"], "--index", "cceh,level_hashing", "--phases", "load,scan")
+        self.bad(["can be measured", "keeps nothing"], "--index", "cceh", "--phases", "reopen")
         # One of two can.
         self.assert_works("bench", "--quiet", "--index", "cceh,fast_fair", "--records", "1k", "--operations", "1k",
                           "--phases", "scan")

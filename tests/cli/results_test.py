@@ -105,7 +105,7 @@ class Results(ProgramTest):
 
     def test_more_threads_than_cores_make_an_emulation_invalid(self):
         path = self.file("r.json")
-        done = self.assert_fails(3, ["2 of 3 measurements are INVALID", "fewer --threads"], "bench", "--quiet", "--index",
+        done = self.assert_fails(3, ["2 of 4 measurements are INVALID", "fewer --threads"], "bench", "--quiet", "--index",
                                  "cceh,std_map", "--threads", "64", "--phases", "read", "--medium", "emulated:dram",
                                  "--records", "5k", "--operations", "5k", "--json", path)
         with open(path, encoding="utf-8") as f:

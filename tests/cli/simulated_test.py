@@ -64,7 +64,7 @@ class Simulated(ProgramTest):
         self.assertGreater(machine["simulation"]["core_to_core_ns"], machine["simulation"]["last_level_ns"])
 
     def test_a_profile_of_ones_own(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "profiles", "aep.toml"), "rb") as f:
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "tools", "devices", "profiles", "aep.toml"), "rb") as f:
             path = self.write("mine.toml", f.read())
         self.results_of("--index", "cceh", "--records", "1000", "--operations", "1000", medium="simulated:" + path)
 

@@ -1,4 +1,4 @@
-"""`pmlab run`: runs, resumes after it was killed, continues after a cell that fails, refuses what makes no sense."""
+"""`pmlab run`: runs, resumes after it was killed, continues after a cell that fails, refuses invalid options."""
 import json
 import os
 import signal

@@ -86,7 +86,7 @@ def _open_folder(settings):
 
 class Runner:
     """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt,
-    what they printed; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
+    their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
     it cannot be written to."""
 
     def __init__(self, experiments, cells, settings):
