@@ -1,8 +1,9 @@
 // A medium that counts or delays accesses, behind virtual calls: an index is compiled once for all of them.
 //
 // Its cost: a virtual call for each annotated read, flush, fence and copy, and for each change of a publication. Counts
-// are not affected; an emulated device, which takes hundreds of nanoseconds for an access, is late by one or two.
-// Pointers are resolved without a call. The media that are measured directly, dram and pmem, are never behind this.
+// are not affected. On an emulated device, whose reads take hundreds of nanoseconds each, reads of an index took 3 to
+// 6 % longer than without the calls, and changes about as long. Pointers are resolved without a call. The media that
+// are measured directly, dram and pmem, are never behind this.
 #pragma once
 
 #include "tools/catalogue/subject.hpp"

@@ -5,9 +5,7 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include <CLI/CLI.hpp>
 
 namespace pmlab::cli {
 

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 namespace pmlab::cli {
