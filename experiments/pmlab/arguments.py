@@ -8,7 +8,7 @@ from .spelling import nearest
 
 class Parser(argparse.ArgumentParser):
     """As argparse has it, but: mistakes are errors.Failure, a misspelt option gets the nearest one, and nothing is
-    abbreviated (an option that is added later would change what `--re` means)."""
+    abbreviated (an option that is added later would change the meaning of `--re`)."""
 
     def __init__(self, **settings):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)

@@ -1,4 +1,4 @@
-"""`pmlab claims`: measures what is needed, judges it, judges old results again, and refuses what makes no sense."""
+"""`pmlab claims`: measures the necessary cases, decides the claims, also from old results, and refuses invalid options."""
 import json
 import os
 import sys
@@ -131,7 +131,7 @@ class Claims(ProgramTest):
         with open(os.path.join(DOCS, "claims.md"), encoding="utf-8") as f:
             text = f.read()
         self.assertIn(self.assert_works("claims", "--list", "--markdown").stdout, text,
-                      "put what `pmlab claims --list --markdown` prints into docs/claims.md")
+                      "put the output of `pmlab claims --list --markdown` into docs/claims.md")
 
     def test_every_field_is_documented(self):
         path = self.file("v.json")

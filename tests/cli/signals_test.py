@@ -25,7 +25,7 @@ def processes_in_group(group):
 
 
 def until(condition, seconds=60):
-    """Waits for the condition; returns its last value."""
+    """Waits for it; returns its last result."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(.02)

@@ -11,7 +11,7 @@ from document import ROOT, commands_of
 
 PMLAB = os.path.abspath(sys.argv[1])
 
-# What a reader waits for is shortened.
+# Long runs are shortened.
 SHORTER = [(re.compile(r"--records \S+"), "--records 2k"), (re.compile(r"--operations \S+"), "--operations 2k"),
            (re.compile(r"--budget \d+"), "--budget 2"), (re.compile(r"--scale quick"), "--scale smoke"),
            (re.compile(r"--suite quick"), "--suite quick --filter 'read-latency'")]

@@ -220,7 +220,7 @@ class CachedFastFair(Example):
         head, hits = said.removesuffix(" in the cache\n").rsplit(", ", 1)
         self.assertEqual(head, f"10000 writes, 50000 reads, {found} found")
         self.assertGreater(int(hits), 25_000)
-        # The tree is still there, the cache is empty again: what was read once is read in it.
+        # The tree is still there, the cache is empty again: the first read of a key uses the tree.
         self.assertRegex(self.answer(self.pool, "-", given="\n".join(map(str, range(1000)))),
                          r"^0 writes, 1000 reads, 1000 found, 0 in the cache\n$")
 

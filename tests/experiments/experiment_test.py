@@ -1,4 +1,4 @@
-"""Files of experiments: what is read, and what is refused with which remedy."""
+"""Files of experiments: valid ones, and refused ones with their remedies."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What other programs do: told apart from our own cells, and warned of."""
+"""Load of other programs: distinguished from our own cells, with a warning."""
 import itertools
 import sys
 import unittest

@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(ROOT, "experiments"))
 if len(sys.argv) > 1:
     os.environ["PMLAB_PROGRAM"] = os.path.abspath(sys.argv[1])
 
-# As a program tells them; enough for what the tests read.
+# As a program reports them; enough for the tests.
 OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution", "verify",
                      "repeat", "batch", "trace", "huge-pages", "seconds"],
            "microbench": ["suite", "medium"]}

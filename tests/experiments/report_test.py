@@ -77,7 +77,7 @@ class Report(ProgramTest):
         pictures = {p.name: p.read_bytes() for p in (self.out / "charts").iterdir()}
         self.assertEqual(set(pictures), {f"{name}.{kind}" for name in ("thesis-aep", "thesis-classic", "hybrid-throughput")
                                          for kind in ("svg", "csv")})
-        self.assertIn(b"/FontFile2", (self.out / "charts.pdf").read_bytes(), "publishers want TrueType fonts in it")
+        self.assertIn(b"/FontFile2", (self.out / "charts.pdf").read_bytes(), "publishers require TrueType fonts")
         moved = pathlib.Path(self.file("moved"))
         shutil.copytree(self.out, moved)
         shutil.rmtree(moved / "charts")

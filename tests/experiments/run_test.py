@@ -1,4 +1,4 @@
-"""`pmlab run`: runs, resumes after it was killed, continues after a cell that fails, refuses what makes no sense."""
+"""`pmlab run`: runs, resumes after it was killed, continues after a cell that fails, refuses invalid options."""
 import json
 import os
 import signal
@@ -144,6 +144,13 @@ class Run(ProgramTest):
         failed = endings["small/counted-simulated-aep"]
         self.assertTrue(failed["message"])
         self.assertIn(failed["message"], done.stderr)
+
+    def test_a_cell_with_invalid_rows_counts_and_is_told(self):
+        text = SMALL.format(operations="1k").replace('"simulated:aep", "simulated:classic", "dram", "pmem:{pool}"', '"emulated:dram"')
+        done = self.run_it(self.experiment(text.replace("[matrix]", "threads = 64\n[matrix]")))
+        self.assertIn("small/emulated-dram: some rows are INVALID", done.stderr)
+        self.assertEqual([run["status"] for run in self.manifest()["runs"]], [0])
+        self.assertTrue(all(r["invalid"] for r in self.raw("small/emulated-dram")["results"]))
 
     def test_an_interrupt_stops_and_says_how_to_go_on(self):
         text = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "60"').replace(

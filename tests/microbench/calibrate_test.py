@@ -1,4 +1,4 @@
-"""pmlab calibrate: finds the figures of a device that is simulated, and its profile does what the device did."""
+"""pmlab calibrate: finds the figures of a device that is simulated, and its profile reproduces the device."""
 
 import json
 import re

@@ -41,7 +41,7 @@ struct lines {
   std::byte* start;
 };
 
-// What the bytes of [start, start + bytes) should be: every place of `way` in `places` stored to.
+// The expected bytes of [start, start + bytes): every place of `way` in `places` stored to.
 void expect_stored(const lines& m, std::uint64_t region, const std::vector<std::uint64_t>& starts, std::uint64_t bytes,
                    const std::string& what) {
   std::vector<std::byte> expected(region, untouched);

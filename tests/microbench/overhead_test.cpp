@@ -52,7 +52,7 @@ struct memory {
   std::size_t bytes;
 };
 
-// In a cache, where nothing hides what the loop costs.
+// In a cache, where nothing hides the cost of the loop.
 TEST(Overhead, OfRandomLoadsIsBelowTwoNanoseconds) {
   constexpr std::uint64_t places = 128;
   constexpr std::uint64_t accesses = 200'000;
@@ -125,7 +125,7 @@ TEST(Overhead, ChaseIsWithinFivePercentOfAPlainPointerChase) {
   EXPECT_GT(ratio, 0.95);
 }
 
-// Loads and nothing else: what is done with the data costs memory bandwidth in the last-level cache.
+// Loads and nothing else: work on the data costs memory bandwidth in the last-level cache.
 [[gnu::target("avx512f")]] void load_by_hand(const memory& m) {
   for (const std::byte* at = m.start; at != m.start + m.bytes; at += 256)
     asm volatile(

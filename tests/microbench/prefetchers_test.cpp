@@ -1,4 +1,4 @@
-// Prefetcher switches, on files that stand for the registers: what was changed is put back, whatever ends the run.
+// Prefetcher switches, on files that stand for the registers: changes are undone, however the run ends.
 #include "tools/microbench/prefetchers.hpp"
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>

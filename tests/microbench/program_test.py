@@ -1,4 +1,4 @@
-"""`pmlab microbench` and pmlab-microbench: results, what is skipped, and what is refused."""
+"""`pmlab microbench` and pmlab-microbench: results, skipped cases, and refused options."""
 import json
 import os
 import re

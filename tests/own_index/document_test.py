@@ -10,7 +10,7 @@ from own_index import INCLUDE, PMLAB, ROOT, TABLE, OwnIndexTest, line_of, main
 sys.path.append(os.path.join(ROOT, "tests", "documents"))
 from document import commands_of, text_of
 
-# What a reader waits for is shortened.
+# Long runs are shortened.
 BUDGET = re.compile(r"--budget \d+")
 
 

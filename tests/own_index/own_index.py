@@ -1,6 +1,6 @@
-"""What the tests in this folder share: building libraries, and running the program.
+"""Shared by the tests in this folder: building libraries, and running the program.
 
-Arguments of each: the program, the include folder of the build, the folder of what pmlab_simulate built.
+Arguments of each: the program, the include folder of the build, the output folder of pmlab_simulate.
 """
 import os
 import subprocess

@@ -17,7 +17,7 @@
 
 namespace pmlab::tests {
 
-// Names of all that keep what they are given: fast_fair, ..., cache_fast_fair, ..., hybrid_index, ...
+// Names of all that keep their entries: fast_fair, ..., cache_fast_fair, ..., hybrid_index, ...
 [[nodiscard]] inline std::vector<std::string> library_names() {
   std::vector<std::string> names;
   std::istringstream all(PIBENCH_LIBRARIES);
@@ -33,7 +33,7 @@ namespace pmlab::tests {
   return pibench::library(std::string(PIBENCH_FOLDER) + "/libpmlab_" + name + ".so");
 }
 
-// What later versions of PiBench call: one function more, in front. Not in an anonymous namespace, where the compiler
+// The interface of later versions of PiBench: one function more, in front. Not in an anonymous namespace, where the compiler
 // would know that it has no implementation.
 class later_api {
  public:
@@ -102,7 +102,7 @@ class tree_of_bytes {
   }
   [[nodiscard]] bool remove(const std::string& key) { return api_->remove(key.data(), key.size()); }
   [[nodiscard]] std::optional<std::string> find(const std::string& key) {
-    // PiBench gives room for one value: what is behind it is not to be touched.
+    // PiBench gives room for one value: the bytes behind it must not change.
     constexpr char untouched = '#';
     std::string value(value_size_ + 1, untouched);
     if (!api_->find(key.data(), key.size(), value.data())) return std::nullopt;

@@ -1,4 +1,4 @@
-// What a library throws, and says.
+// The exception and the message of a library.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace pmlab::tests {
 
-// What `call` throws, which it must have said on stderr too.
+// The message of the exception of `call`, which it must also print to stderr.
 [[nodiscard]] inline std::string message_of(const std::function<void()>& call) {
   testing::internal::CaptureStderr();
   std::string thrown;

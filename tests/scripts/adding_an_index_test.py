@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-an-index.md").read_text()
 NAME = "null_index"
-# What a source tree has besides: not what is built, made or recorded.
+# Files in a source tree that are built, generated or recorded.
 LEFT_OUT = shutil.ignore_patterns(".*", "build*", "results", "docs", "__pycache__")
 
 

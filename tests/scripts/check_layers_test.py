@@ -86,7 +86,7 @@ class LayoutPage(unittest.TestCase):
         table = subprocess.run([sys.executable, SCRIPTS / "check_layers", "--table"], capture_output=True, text=True)
         self.assertEqual(table.returncode, 0, table.stderr)
         self.assertIn(table.stdout.strip(), (REPOSITORY / "docs/layout.md").read_text(),
-                      "docs/layout.md: put in what scripts/check_layers --table prints")
+                      "docs/layout.md: insert the output of scripts/check_layers --table")
 
     def test_names_every_folder(self):
         """Each folder of the library, the checker and the tools is stated, and so is each one at the top."""

@@ -5,7 +5,7 @@ import unittest
 
 from planted_tree import REPOSITORY
 
-# Not links: what stands in a code block or between backquotes.
+# Not links: text in a code block or between backquotes.
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 
 

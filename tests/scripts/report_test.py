@@ -301,7 +301,7 @@ class Report(ReportCase):
         self.assertEqual(len(re.findall(">INVALID</text>", figure)), 1)
         self.assertIn("<span class=invalid>INVALID</span>", figure)
         self.assertIn("INVALID: the emulation did not hold there", caption_of(figure))
-        self.assertIn("1 figures are marked INVALID", text)
+        self.assertIn("1 figure is marked INVALID", text)
         self.assertEqual([row[-1] for row in csv_of(self.folder, "slow-operations")].count("INVALID"), 1)
         with self.subTest("no finding is about one"):
             self.assertIn("FAST-FAIR leads find", caption_of(figure))
@@ -355,7 +355,8 @@ class FirstScreen(ReportCase):
 
 class Published(ReportCase):
     def publish(self):
-        sample_results.write(self.folder, sample_results.documents() | {"claims": sample_memory.claims()})
+        documents = {name: d for name, d in sample_results.documents().items() if name in ("hash", "counted", "simulated-aep")}
+        sample_results.write(self.folder, documents | {"claims": sample_memory.claims()})
         self.target = self.folder.parent / "published"
         run = make_report(self.folder, "--publish", self.target)
         self.assertEqual((run.returncode, run.stderr), (0, ""))

@@ -1,4 +1,4 @@
-"""scripts/test.sh counts what its steps say, and its last line and status tell a failure. cmake and ctest are stand-ins."""
+"""scripts/test.sh counts the results of its steps, and its last line and status show a failure. cmake and ctest are stand-ins."""
 
 import os
 import pathlib

@@ -10,7 +10,7 @@ from ..json_files import read_json
 from .evidence import is_number
 
 _BYTES_PER_GIB = 1 << 30
-_SIDES = ("write", "read")  # the order of fio's jobs: what is read must have been written
+_SIDES = ("write", "read")  # the order of fio's jobs: data must be written before it is read
 _FORMAT_REMEDY = "pmlab knows the JSON of fio 3"
 
 

@@ -34,7 +34,7 @@ def _at(case, path):
 
 
 def _unit(case, path):
-    """What the figure at `path` is in: "ns", "GiB/s", "ops/s", or "": a ratio, or a count."""
+    """The unit of the figure at `path`: "ns", "GiB/s", "ops/s", or "": a ratio, or a count."""
     if path == "value":
         return case.get("unit") or ""
     if path.endswith("gib_per_s"):

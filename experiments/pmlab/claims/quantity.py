@@ -1,4 +1,4 @@
-"""What judges compare: quantities made of the figures of cases.
+"""Quantities computed from the figures of cases, for comparison with limits.
 
 A quantity knows the cases that it needs, so a claim's cases are listed once. It can be taken of measured figures, of
 published ones, and of the figures of a single repeat."""

@@ -1,9 +1,9 @@
-"""What a word of the claims is taken to mean, everywhere.
+"""The meaning of the claims' words, everywhere.
 
     "the same", "about the same", "as much"      within 20 %
     "much", "sharply"                            half as much again, or a quarter less
     "falls", "degrades"                          by a tenth or more
-    "about 7", "about 2"                         what rounds to it
+    "about 7", "about 2"                         any value that rounds to it
     "by 20 to 30 %", "by 30 %"                   a quarter less or more than that: 15 to 40 %, 22.5 to 40 %
     "up to 1.8x", "up to 40 %"                   the highest figure is at least that, less what "the same" allows
     "not affected", "no gain"                    by less than a tenth

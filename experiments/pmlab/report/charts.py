@@ -1,7 +1,7 @@
 """The charts that compare indexes. Each function makes one from measurements; none knows which experiment they are of."""
 
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from . import names, sentences, style
 from .chart import Chart, Point
@@ -166,7 +166,7 @@ def latency(run, phase, measurements):
         draw_line(axes, range(len(shown)), drawn, looks[m.index])
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: names.duration(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
     axes.set_xticks(range(len(shown)), [label for _, label in shown])
     axes.set_xlabel("share of operations that take at most this long")
     axes.set_ylabel("latency (log scale)")

@@ -39,7 +39,8 @@ def _checked(given):
     if given.publish and given.compare:
         raise Failure("--publish is for one folder of results", "leave --compare out, or --publish")
     if given.publish and given.publish.resolve() == Path(given.folder[0]).resolve():
-        raise Failure(f"--publish {given.publish} is the folder of the results itself", "name another folder, such as results/quick")
+        raise Failure(f"--publish {given.publish} is the folder of the results itself", 
+                      "name another folder, such as results/quick")
     return [_folder(f) for f in given.folder or given.compare]
 
 

@@ -42,7 +42,8 @@ def pairs_of(first, second):
             if m.phase not in NOT_SHOWN and other and m.throughput and other.throughput:
                 found.append(Pair(run, m, other))
     if not found:
-        raise BadResults(f"{first.folder} and {second.folder} have no measurement in common", "give two runs of the same experiments")
+        raise BadResults(f"{first.folder} and {second.folder} have no measurement in common",
+                         "give two runs of the same experiments")
     return found
 
 

@@ -169,7 +169,8 @@ def _sentence(quantity, wanted, points):
         (where, ratio), leader = max(((w, leader) for leader, won_by in wins.items() for w in won_by if w[1]),
                                      key=lambda pair: pair[0][1])
         text = names.enumerate_words(f"{name} is best in {count}" for count, name in won)
-        return f"{last}{text} of {len(contests)} comparisons; the last one is furthest behind {leader} in {where}: {names.times(ratio)}."
+        return (f"{last}{text} of {len(contests)} comparisons; the last one is furthest behind {leader} in {where}: "
+                f"{names.times(ratio)}.")
     parts = []
     for leader, won_by in wins.items():
         places = [where + (f" ({names.times(ratio)} the last)" if where and ratio else "") for where, ratio in won_by]
@@ -226,7 +227,8 @@ def _chart(experiment, wanted, quantity, panels):
     order = [_axis_label(x, p, places) for p in places]
     measurements = [f.measurement for f in everything]
     records = list(dict.fromkeys(names.count(f.run.records) for f in everything if f.run.records))
-    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure, title=experiment.title, sentence=_sentence(quantity, wanted, sorted(drawn, key=lambda p: order.index(p.x))),
+    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure, title=experiment.title,
+                 sentence=_sentence(quantity, wanted, sorted(drawn, key=lambda p: order.index(p.x))),
                  footer=provenance.footer(everything[0].run, measurements,
                                           f"{records[0]} to {records[-1]}" if len(records) > 1 else None),
                  points=drawn, marks="Markers" if is_lines else "Bars", exact=provenance.exact(measurements),
@@ -242,7 +244,8 @@ def charts_of(experiment, runs):
             continue
         quantity = QUANTITIES[wanted["y"]]
         clocks = {}
-        for point in _found(runs, quantity):
+        # By their names: the manifest has them in the order in which they ended.
+        for point in _found(sorted(runs, key=lambda run: run.name), quantity):
             panels = clocks.setdefault(provenance.exact([point.measurement]), {})
             panels.setdefault(tuple((k, point.keys.get(k, "")) for k in wanted["panels"]), []).append(point)
         for exact, panels in clocks.items():

@@ -68,7 +68,8 @@ def thesis(results):
     (slow_reads, threads), (like_dram, _) = (_lead(found[profile][1]) for profile in DEVICES)
     media = [names.short_medium(found[profile][0].medium) for profile in DEVICES]
     shown = slow_reads >= SHOWN_BY and slow_reads > like_dram
-    text = "Placement must follow the device [Han21]" if shown else "[Han21] says that placement must follow the device, and this run does not show it"
+    text = ("Placement must follow the device [Han21]" if shown else
+            "[Han21] states that placement must follow the device, and this run does not show it")
     text += (f": where persistent memory reads slowly ({media[0]}), HybridIndex+ (hash in DRAM, tree in PM) does "
              f"{names.times(slow_reads)} the finds of HybridIndex (hash in PM, tree in DRAM) with {charts.threads_text(threads)}; "
              f"where it reads like DRAM, as older work assumed ({media[1]}), {names.times(like_dram)}.")
@@ -173,4 +174,5 @@ def load_warnings(results):
     if not found:
         return None
     text = "; ".join(found)
-    return f"{text[0].upper()}{text[1:]}: times on pmem, dram and emulated media may be wrong. Simulated and counted figures are not affected."
+    return (f"{text[0].upper()}{text[1:]}: times on pmem, dram and emulated media may be wrong. Simulated and counted figures are "
+            "not affected.")

@@ -278,11 +278,11 @@ def _ran(results):
     if warning:
         parts.append(f"<p class=warn>{escape(warning)}</p>")
     if invalid:
-        parts.append(f"<p class=warn>{invalid} figures are marked INVALID: this machine could not keep up with the device that "
-                     "it emulated.</p>")
+        marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
+        parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")
     parts.append(_definitions([
         ("Machine", provenance.machine_line(machine)), *front.where(results), ("Started", results.started), ("Took", minutes),
-        ("Repeats", f"n = {min(repeats)} to {max(repeats)}" if repeats else ""), ("Commit", machine.get("commit")),
+        ("Repeats", "n = " + " to ".join(map(str, sorted({min(repeats), max(repeats)}))) if repeats else ""), ("Commit", machine.get("commit")),
         ("Compiler", machine.get("compiler"))]))
     return parts
 

@@ -86,7 +86,7 @@ def _open_folder(settings):
 
 class Runner:
     """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt,
-    what they printed; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
+    their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
     it cannot be written to."""
 
     def __init__(self, experiments, cells, settings):
@@ -198,7 +198,7 @@ class Runner:
         try:
             status = child.wait()
             if status == errors.INVALID_FIGURES:
-                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not play the device")
+                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the device")
                 status = errors.SUCCESS
             message = "" if status == 0 else _complaint_of(self._settings.folder / "log" / f"{running.cell.name}.txt")
         except Interrupted:

@@ -1,4 +1,4 @@
-"""A TOML file, with the line of each key: errors name it. tomllib itself forgets where it read what."""
+"""A TOML file, with the line of each key: errors name it. tomllib itself does not keep lines."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""M7 to M10: what more threads do to the latency of one access."""
+"""M7 to M10: the effect of threads on the latency of one access."""
 
 from ..claim import BYTES, MEMORY, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between
