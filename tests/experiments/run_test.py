@@ -145,6 +145,13 @@ class Run(ProgramTest):
         self.assertTrue(failed["message"])
         self.assertIn(failed["message"], done.stderr)
 
+    def test_a_cell_with_invalid_rows_counts_and_is_told(self):
+        text = SMALL.format(operations="1k").replace('"simulated:aep", "simulated:classic", "dram", "pmem:{pool}"', '"emulated:dram"')
+        done = self.run_it(self.experiment(text.replace("[matrix]", "threads = 64\n[matrix]")))
+        self.assertIn("small/emulated-dram: some rows are INVALID", done.stderr)
+        self.assertEqual([run["status"] for run in self.manifest()["runs"]], [0])
+        self.assertTrue(all(r["invalid"] for r in self.raw("small/emulated-dram")["results"]))
+
     def test_an_interrupt_stops_and_says_how_to_go_on(self):
         text = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "60"').replace(
             '"simulated:aep", "simulated:classic", ', "")

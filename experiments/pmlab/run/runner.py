@@ -198,7 +198,7 @@ class Runner:
         try:
             status = child.wait()
             if status == errors.INVALID_FIGURES:
-                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not play the device")
+                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the device")
                 status = errors.SUCCESS
             message = "" if status == 0 else _complaint_of(self._settings.folder / "log" / f"{running.cell.name}.txt")
         except Interrupted:
