@@ -9,9 +9,20 @@
 #include <cstdint>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {
+
+void text_options::operator()(const std::string& name, std::string& target, const std::string& what) const {
+  app_.add_option(name, target, what)->type_name("");
+}
+
+CLI::Option* parsed_text_options::operator()(const std::string& name, const std::string& shown_default,
+                                             const std::string& what,
+                                             const std::function<void(const std::string&)>& read) const {
+  return app_.add_option_function<std::string>(name, read, what)->type_name("")->default_str(shown_default);
+}
 
 bool on_or_off(const std::string& text, const std::string& option) {
   if (text != "on" && text != "off")

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <jemalloc/jemalloc.h>
 #include <libpmem.h>

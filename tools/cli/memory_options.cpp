@@ -2,6 +2,7 @@
 #include "tools/cli/command.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace pmlab::cli {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 namespace pmlab::cli {
