@@ -35,6 +35,14 @@ class Simulated(ProgramTest):
         for index in ("cceh", "fast_fair"):
             self.assertGreater(rates[index, "read", 8], 5 * rates[index, "read", 1], index)
 
+    def test_latencies_are_those_of_all_operations(self):
+        """Of one thread nothing but operations takes time, so their mean is what the throughput tells. Which operations
+        have their time taken must not depend on where their array lies, as it does with the list of indexes."""
+        for indexes in ("cceh", "cceh,fast_fair"):
+            read = next(r for r in self.results_of("--index", indexes, "--records", "50k", "--operations", "50k", "--phases",
+                                                   "read")["results"] if r["phase"] == "read")
+            self.assertAlmostEqual(read["latency_ns"]["mean"] * read["throughput_ops_per_s"] / 1e9, 1, delta=.05)
+
     def test_a_lock_around_everything_does_not_scale(self):
         rates = self.throughputs(self.results_of("--index", "std_map", "--records", "10k", "--operations", "5k",
                                                  "--threads", "2,8", "--phases", "insert"))
