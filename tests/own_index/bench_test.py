@@ -67,7 +67,7 @@ class Bench(OwnIndexTest):
         bad(["create_tree", "cannot map the pool"], "--library", native, "--medium", "dram")
         bad(["no function create_tree"], "--library", self.build("other", TABLE, "-Dcreate_tree=make_tree"), *simulated)
         bad(["index cceh"], "--library", self.build("cceh", LOG), *simulated)
-        bad(["--library and --reuse"], "--library", table, "--reuse", *simulated)
+        bad(["--library excludes --reuse"], "--library", table, "--reuse", *simulated)
         bad(["--library-scans"], "--index", "cceh", "--library-scans", *simulated)
         bad(["--library FILE.so"], *simulated)
 

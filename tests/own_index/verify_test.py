@@ -42,7 +42,8 @@ class Verify(OwnIndexTest):
         for how, word in (("FAULTS", "faults: Segmentation fault"), ("HANGS", "hangs"),
                           ("THROWS", "throws: the pool was not closed")):
             library = self.build(how.lower(), FAULTY, "-D" + how)
-            output, errors = self.pmlab("verify", "--library", library, "--crashes", "--shrink", "0", status=1)
+            output, errors = self.pmlab("verify", "--library", library, "--crashes", "--shrink", "0", "--quiet",
+                                        status=1)
             self.assertIn(word, output)
             self.assertEqual(errors, "")
 

@@ -17,7 +17,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FORMS = os.path.join(HERE, "store_forms")
-INSTRUMENT = os.path.join(ROOT, "simulator", "instrument")
+INSTRUMENT = os.path.join(ROOT, "checker", "simulator", "instrument")
 USUAL = [("g++", "O0"), ("g++", "O2"), ("g++", "O3"), ("clang++-14", "O0"), ("clang++-14", "O2")]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion"]
 SIMULATED = ["store_forms.cpp", "flush_forms.cpp", "registers.S"]
@@ -38,8 +38,7 @@ def call(command, **more):
 
 def build(compiler, optimize, folder, root=ROOT):
     """The program that runs the forms, in `folder`, built with the instrument below `root`."""
-    os.symlink(ROOT, os.path.join(folder, "pmlab"))
-    include = ["-std=c++20", f"-I{folder}", f"-I{os.path.dirname(HERE)}"]
+    include = ["-std=c++20", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{os.path.dirname(HERE)}"]
     objects = []
     for source in SIMULATED:
         objects.append(os.path.join(folder, source + ".o"))
@@ -47,7 +46,7 @@ def build(compiler, optimize, folder, root=ROOT):
               os.path.join(FORMS, source), "-o", objects[-1]], env={**os.environ, "PMLAB_CXX": compiler})
     by = ["-DFORMS_BY_CLANG"] if "clang" in call([compiler, "--version"]) else []
     program = os.path.join(folder, "check_forms")
-    stubs = os.path.join(root, "simulator", "instrument", "stubs.S")
+    stubs = os.path.join(root, "checker", "simulator", "instrument", "stubs.S")
     call([compiler, *include, *WARNINGS, "-O1", *by, *PLAIN, stubs, *objects, "-latomic", "-o", program])
     return program
 
@@ -105,12 +104,12 @@ def undocumented(table):
 
 def sabotaged(folder, change):
     """A copy of the instrument in `folder`, changed."""
-    for part in ("scripts/pmlab-c++", "simulator/instrument"):
+    for part in ("scripts/pmlab-c++", "checker/simulator/instrument"):
         source, target = os.path.join(ROOT, part), os.path.join(folder, part)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
     path, before, after = change
-    path = os.path.join(folder, "simulator/instrument", path)
+    path = os.path.join(folder, "checker/simulator/instrument", path)
     with open(path, encoding="utf-8") as f:
         text = f.read()
     if before not in text:
