@@ -86,7 +86,7 @@ TEST(DumpText, WhatIsNoDumpIsRefusedWithItsPlace) {
 TEST(DumpText, ATextThatWasCutOffIsRefused) {
   const std::string text = written("orders", {{1, 1}, {2, 2}, {30, 3}});
   EXPECT_EQ(refusal(text), "");
-  expect_refused(text.substr(0, text.size() - 5), {"has 2 entries", "says 3"});
+  expect_refused(text.substr(0, text.size() - 5), {"has 2 entries", "its header has 3"});
 }
 
 TEST(StringsText, EveryByteComesBack) {
