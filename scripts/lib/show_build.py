@@ -7,7 +7,8 @@ The output of the build is passed on to standard output. On a terminal one line 
 every 20 seconds, or SECONDS. The exit status is that of the build.
 
 How the time is estimated. The steps that are to be done come from a dry run. Each has a weight: about the seconds that it
-takes on one core (WEIGHTS). The weight that is left is divided by the weight that this build has finished per second; at
+takes on one core (WEIGHTS). In a new folder the dry run ends before the first step, because CMake's lists of files are
+checked first; the steps that are left then have the mean weight of the finished ones. The weight that is left is divided by the weight that this build has finished per second; at
 the beginning, by what one core finishes, times the cores. So a slow machine and a compiler cache are accounted for, and a
 weight that has become wrong only bends the estimate.
 """
@@ -28,6 +29,10 @@ WEIGHTS = [
     (re.compile(r"Building CXX"), 2.5),
 ]
 OTHER_WEIGHT = 0.5
+# Of a step that no dry run has listed: the mean of the program's steps, and how many steps this counts for.
+UNLISTED_WEIGHT, UNLISTED_STEPS = 3, 20
+# A dry run that ends with this has not listed the steps of the build.
+RECONFIGURES = "Re-running CMake"
 STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)")
 # Seconds of finished work that the assumed speed counts for.
 PRIOR = 10
@@ -47,16 +52,20 @@ def as_time(seconds):
 
 
 class Estimate:
-    """`total`: of the weights of all steps."""
+    """`total`: of the weights of the `listed` steps."""
 
-    def __init__(self, total, cores):
+    def __init__(self, total, cores, listed):
         self.total = total
         self.cores = cores
+        self.listed = listed
         self.finished = 0.0
 
-    def finish(self, weight):
+    def finish(self, weight, number, steps):
+        """Step `number` of `steps`, as the build counts them, has ended."""
         self.finished += weight
-        # The build knows of steps that the dry run did not, such as those after a header was made.
+        if steps != self.listed:
+            mean = (self.finished + UNLISTED_WEIGHT * UNLISTED_STEPS) / (number + UNLISTED_STEPS)
+            self.total = self.finished + (steps - number) * mean
         self.total = max(self.total, self.finished)
 
     def seconds_left(self, elapsed):
@@ -101,12 +110,12 @@ def steps_to_do(command):
 def build(command, stream, period):
     """Runs `command` and returns its exit status."""
     steps = steps_to_do(command)
-    estimate = Estimate(sum(map(weight_of, steps)), os.cpu_count() or 1)
+    estimate = Estimate(sum(map(weight_of, steps)), os.cpu_count() or 1, len(steps))
     progress = f"0 of {len(steps)}"
     began = time.monotonic()
 
     def text():
-        if not steps:
+        if not steps or (not estimate.finished and any(RECONFIGURES in step for step in steps)):
             return "  building"
         left = as_time(estimate.seconds_left(time.monotonic() - began))
         return f"  building: {progress} steps, {estimate.percent()} %, about {left} left"
@@ -119,7 +128,7 @@ def build(command, stream, period):
         sys.stdout.write(line)
         sys.stdout.flush()
         if step := STEP.match(line):
-            estimate.finish(weight_of(step.group(3)))
+            estimate.finish(weight_of(step.group(3)), int(step.group(1)), int(step.group(2)))
             progress = f"{step.group(1)} of {step.group(2)}"
     status = running.wait()
     display.end()

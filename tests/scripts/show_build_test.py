@@ -17,6 +17,8 @@ SHOW_BUILD = SCRIPTS / "lib" / "show_build.py"
 STAND_IN = """#!/usr/bin/env python3
 import os, sys, time
 steps = ["Building CXX object a.cpp.o", "Building CXX object b.cpp.o", "Linking CXX executable x"]
+if "-n" in sys.argv and "new" in sys.argv:
+    steps = ["Re-checking globbed directories...", "Re-running CMake..."]
 for number, step in enumerate(steps, 1):
     if "-n" not in sys.argv:
         time.sleep(0.3)
@@ -41,8 +43,8 @@ class ShowBuild(unittest.TestCase):
         self.build.write_text(STAND_IN)
         self.build.chmod(0o755)
 
-    def command(self, status=0):
-        return [sys.executable, str(SHOW_BUILD), "--every", "0.2", str(self.build), str(status)]
+    def command(self, status=0, *more):
+        return [sys.executable, str(SHOW_BUILD), "--every", "0.2", str(self.build), str(status), *more]
 
     def test_lines_where_there_is_no_terminal(self):
         run = subprocess.run(self.command(), capture_output=True, text=True, check=False)
@@ -53,6 +55,17 @@ class ShowBuild(unittest.TestCase):
             self.assertRegex(line, LINE)
         self.assertEqual(len(run.stdout.splitlines()), 3)
         self.assertIn("[3/3] Linking CXX executable x", run.stdout)
+
+    def test_a_new_folder_is_not_ready_before_its_last_step(self):
+        """There the dry run ends before it lists the steps."""
+        run = subprocess.run(self.command(0, "new"), capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = run.stderr.splitlines()
+        self.assertEqual(lines[0], "  building")
+        shares = [int(found[1]) for line in lines[1:] if (found := re.search(r" (\d+) %", line))]
+        self.assertTrue(shares, lines)
+        self.assertLess(shares[0], 70, lines)
+        self.assertEqual(shares, sorted(shares), lines)
 
     def test_the_status_is_that_of_the_build(self):
         self.assertEqual(subprocess.run(self.command(1), capture_output=True, check=False).returncode, 1)
@@ -74,10 +87,10 @@ class ShowBuild(unittest.TestCase):
         show_build = loaded()
         weights = [9.0] * 20 + [2.5] * 60
         for speed in (0.5, 2.0, 8.0):
-            estimate = show_build.Estimate(sum(weights), cores=2)
+            estimate = show_build.Estimate(sum(weights), cores=2, listed=len(weights))
             elapsed = 0.0
             for number, weight in enumerate(weights):
-                estimate.finish(weight)
+                estimate.finish(weight, number + 1, len(weights))
                 elapsed += weight / speed
                 if number < len(weights) // 4:
                     continue
