@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: scripts/test.sh [--quick|--all|--index NAME] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs missing packages first. About half an hour on two cores, most of it the first build.
+# Builds and tests. Installs missing packages first. About 25 minutes on two cores, half of it the first build.
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
