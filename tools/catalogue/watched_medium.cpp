@@ -30,19 +30,7 @@ template <class Medium>
 class watching final : private holder<Medium>, public watched_medium {
   using holder<Medium>::medium;
 
-  class own_change final : public change {
-   public:
-    explicit own_change(Medium& of) : publication_(of) {}
-    void* allocate(std::size_t bytes, std::size_t alignment) override {
-      return publication_.allocate(bytes, alignment);
-    }
-    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) override { publication_.store(word, value); }
-    void release(void* block, std::size_t bytes) override { publication_.release(block, bytes); }
-    void commit() override { publication_.commit(); }
-
-   private:
-    typename Medium::publication publication_;
-  };
+  using own_change = erased::change_of<Medium>;
   static_assert(sizeof(own_change) <= sizeof(change_room) && alignof(own_change) <= alignof(change_room));
 
  public:
@@ -80,7 +68,9 @@ class watching final : private holder<Medium>, public watched_medium {
   std::optional<emulation_sums> emulation() override { return emulation_of(medium); }
 
  private:
-  change& begin_change(change_room& room) override { return *::new (static_cast<void*>(&room)) own_change(medium); }
+  erased::any_change& begin_change(change_room& room) override {
+    return *::new (static_cast<void*>(&room)) own_change(medium);
+  }
 
   static std::vector<media::root_facts> roots_of(dram& /*in*/) { return {}; }
   static std::vector<media::root_facts> roots_of(pmem& in) { return in.roots(); }

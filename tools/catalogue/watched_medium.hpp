@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tools/catalogue/subject.hpp"
+#include <pmlab/erased/any_change.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/root_table.hpp>
 
@@ -33,17 +34,6 @@ class watched_medium {
   watched_medium& operator=(const watched_medium&) = delete;
   virtual ~watched_medium() = default;
 
-  class change {
-   public:
-    change() = default;
-    change(const change&) = delete;
-    change& operator=(const change&) = delete;
-    virtual ~change() = default;
-    virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
-    virtual void store(std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
-    virtual void release(void* block, std::size_t bytes) = 0;
-    virtual void commit() = 0;
-  };
   // Where a change is made: an allocation for each of them would be measured.
   struct alignas(std::max_align_t) change_room {
     std::byte bytes[2304];
@@ -54,7 +44,7 @@ class watched_medium {
     explicit publication(watched_medium& medium) : change_(medium.begin_change(room_)) {}
     publication(const publication&) = delete;
     publication& operator=(const publication&) = delete;
-    ~publication() { change_.~change(); }
+    ~publication() { change_.~any_change(); }
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
       return change_.allocate(bytes, alignment);
     }
@@ -64,7 +54,7 @@ class watched_medium {
 
    private:
     change_room room_;
-    change& change_;
+    erased::any_change& change_;
   };
 
   template <class T>
@@ -104,7 +94,7 @@ class watched_medium {
   explicit watched_medium(std::uintptr_t base) noexcept : base_(base) {}
 
  private:
-  [[nodiscard]] virtual change& begin_change(change_room& room) = 0;
+  [[nodiscard]] virtual erased::any_change& begin_change(change_room& room) = 0;
 
   std::uintptr_t base_;
 };

@@ -2,6 +2,7 @@
 // same medium, and is not compiled for each of them.
 #pragma once
 
+#include <pmlab/erased/any_change.hpp>
 #include <pmlab/media/medium.hpp>
 
 #include <atomic>
@@ -17,26 +18,13 @@ namespace pmlab::erased {
 // Thread safety and durability: the medium's.
 class any_medium {
  public:
-  // A publication of the medium.
-  class change {
-   public:
-    change() = default;
-    change(const change&) = delete;
-    change& operator=(const change&) = delete;
-    virtual ~change() = default;
-    virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
-    virtual void store(std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
-    virtual void release(void* block, std::size_t bytes) = 0;
-    virtual void commit() = 0;
-  };
-
   any_medium() = default;
   any_medium(const any_medium&) = delete;
   any_medium& operator=(const any_medium&) = delete;
   virtual ~any_medium() = default;
 
   // Begins a publication.
-  [[nodiscard]] virtual std::unique_ptr<change> begin() = 0;
+  [[nodiscard]] virtual std::unique_ptr<any_change> begin() = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual void* resolve(std::uint64_t word) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t locate(const void* object) const noexcept = 0;
@@ -59,26 +47,12 @@ class any_medium {
 // `medium` outlives this.
 template <media::medium Medium>
 class erased_medium final : public any_medium {
-  class own_change final : public change {
-   public:
-    explicit own_change(Medium& medium) : publication_(medium) {}
-    void* allocate(std::size_t bytes, std::size_t alignment) override {
-      return publication_.allocate(bytes, alignment);
-    }
-    void store(std::atomic<std::uint64_t>& word, std::uint64_t value) override { publication_.store(word, value); }
-    void release(void* block, std::size_t bytes) override { publication_.release(block, bytes); }
-    void commit() override { publication_.commit(); }
-
-   private:
-    typename Medium::publication publication_;
-  };
-
  public:
   // Operations of `medium`.
   explicit erased_medium(Medium& medium) : medium_(medium) {}
 
   // Begins a publication of the medium.
-  [[nodiscard]] std::unique_ptr<change> begin() override { return std::make_unique<own_change>(medium_); }
+  [[nodiscard]] std::unique_ptr<any_change> begin() override { return std::make_unique<change_of<Medium>>(medium_); }
   [[nodiscard]] std::string name() const override { return medium_.name(); }
   [[nodiscard]] void* resolve(std::uint64_t word) const noexcept override {
     return medium_.resolve(media::pointer<char>(word));
@@ -139,7 +113,7 @@ class attached_medium {
     void commit() { change_->commit(); }
 
    private:
-    std::unique_ptr<any_medium::change> change_;
+    std::unique_ptr<any_change> change_;
   };
 
   [[nodiscard]] std::string name() const { return behind_.name(); }
