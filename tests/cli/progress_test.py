@@ -31,7 +31,7 @@ class Progress(ProgramTest):
 
     def test_a_load(self):
         self.assert_moves(r"^1 thread: pmdk_skiplist load \d+ %", "bench", "--index", "pmdk_skiplist", "--medium",
-                          "pmem:" + self.file("pool"), "--records", "100k", "--operations", "1k", "--phases", "read")
+                          "pmem:" + self.file("pool"), "--records", "400k", "--operations", "1k", "--phases", "read")
 
     def test_memories(self):
         self.assert_moves(r"^quick: case \d+, ", "microbench", "--medium", "simulated:aep", "--filter", "read")
