@@ -1,0 +1,967 @@
+// A chunk store: thin block volumes whose writes are atomic without a log, after UStore [UStore].
+//
+//   auto store = stores::chunk_store<media::pmem, blocks::file>::open(pool, drive, {});
+//   auto disk  = store.volume("vm1", {.bytes = std::uint64_t{100} << 30});
+//   disk.write(offset, bytes);     // atomic within a chunk, durable on return
+//   disk.read(offset, bytes);      // never written: zeros
+//
+// Use it for block devices, pages and objects whose writes must not be torn, on a drive beside persistent memory. The data
+// is on the drive; the memory has a record of three lines for each chunk (1 MiB by default), and an index from chunks to
+// records, which is any index of pmlab.
+//
+// How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
+// free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
+// One line, one flush, one fence. If the drive keeps a whole block over a power failure, an overwrite of one block goes to
+// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied.
+//
+// Thread safety: any operation from any number of threads (`check` and `remove_volume`: no other operation, of that
+// volume). Operations that overlap in time and in blocks take effect in some order, whole per chunk. Progress: an
+// operation holds a lock of its chunk while it plans and while it commits, never while the drive works.
+//
+// Durability: what an operation returned stays true after a crash. A write that a crash cuts off is there, whole within
+// its chunk, or not at all. Asynchronous operations: chunk_store/queue.hpp.
+//
+// Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
+//  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
+//  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
+//  * A full ring is merged by remapping, in memory. The paper copies the data back.
+//  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
+//  * Writing in place is used only if the drive promises that it keeps a block whole.
+//
+// Invariants:
+//   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
+//   C3 each block of the drive has one owner, and the free map is the exact complement
+//   C4 no entry before its data (K1 < K2)            C5 no block is used again before its replacement is durable
+//   C6 a merge may be cut off anywhere (M1 < M2)     C7 one record for a chunk
+//   C8 the records are the truth, the index is a hint that opening corrects
+//   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
+//   C11 a group of writes is there wholly or not
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/indexes/cceh.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/free_map.hpp>
+#include <pmlab/stores/chunk_store/layout.hpp>
+#include <pmlab/stores/chunk_store/limbo.hpp>
+#include <pmlab/stores/chunk_store/queue.hpp>
+#include <pmlab/stores/chunk_store/records.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores {
+
+// Chosen when a store is made; a store that is opened again has those it was made with.
+struct chunk_store_options {
+  std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  // a power of two of blocks, 1 to 256 of them
+  std::uint32_t ring = 16;                             // entries of a chunk's ring, 1 to 30
+  // Makes an empty store on a drive that another store had. All of its data is lost.
+  bool format = false;
+  // Of the new store; zeros: chosen at random.
+  std::array<std::uint64_t, 2> identity{};
+};
+
+struct volume_options {
+  std::uint64_t bytes = 0;  // of a new volume, a multiple of a block; an existing one has its own
+};
+
+// What a store promises on its drive.
+struct chunk_store_promises {
+  std::uint64_t atomic_bytes = 0;  // a write within an aligned range of so many bytes is atomic
+  bool writes_in_place = false;    // overwrites of one block: the drive keeps a block whole
+  bool durable = false;            // what returned survives a power failure: the medium is durable
+};
+
+struct chunk_store_stats {
+  std::uint64_t chunks = 0;
+  std::uint64_t volumes = 0;
+  std::uint64_t free_bytes = 0;           // of the drive
+  std::uint64_t longest_free_extent = 0;  // bytes
+  std::uint64_t medium_bytes = 0;         // slabs and maps; without the index
+  // Since the store was opened.
+  std::uint64_t in_place = 0, first = 0, redirected = 0;  // commits of writes, by how they were made
+  std::uint64_t merges = 0, replaced_maps = 0;
+};
+
+// See the file's prologue. `Index`: from a chunk to its record.
+template <media::medium Medium, blocks::device Device, indexes::point_index Index = indexes::cceh<Medium>>
+class chunk_store {
+  using word = detail::chunk_store::word;
+  using record = detail::chunk_store::record;
+  using chunk = detail::chunk_store::chunk<Medium>;
+  using extent = detail::chunk_store::extent;
+  using placed = detail::chunk_store::placed;
+  using places = detail::chunk_store::places;
+  using superblock = detail::chunk_store::superblock;
+  using volume_slot = detail::chunk_store::volume_slot;
+  using volume_state = detail::chunk_store::volume_state;
+  using publication = typename Medium::publication;
+  static constexpr std::uint32_t hole = detail::chunk_store::hole;
+  static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
+
+ public:
+  using range = detail::chunk_store::range;
+  static constexpr std::string_view layout_name = "chunk_store";
+  static constexpr std::uint64_t layout_version = 1;
+
+  // A volume of an open store. Copied freely; the store outlives it. Its operations take whole blocks and throw
+  // pmlab::error: unaligned, beyond the end, the drive or the pool is full (nothing is changed in this chunk), the drive
+  // failed.
+  class volume_handle {
+   public:
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+
+    // Atomic within each chunk, durable on return.
+    void write(std::uint64_t offset, std::span<const std::byte> data) { store_->write(*this, offset, data); }
+    void read(std::uint64_t offset, std::span<std::byte> data) { store_->read(*this, offset, data); }
+    // Blocks that read as zeros from now on, and need no space. Durable on return.
+    void discard(std::uint64_t offset, std::uint64_t length) { store_->discard(*this, offset, length); }
+
+    // One write of a group.
+    struct part {
+      std::uint64_t offset;
+      std::span<const std::byte> data;
+    };
+    // All of them or none after a crash (C11). They lie in one chunk, and do not overlap. Durable on return.
+    void write_group(std::span<const part> parts) { store_->write_group(*this, parts); }
+
+   private:
+    friend class chunk_store;
+    volume_handle(chunk_store& store, std::uint32_t id, std::uint64_t bytes) : store_(&store), id_(id), bytes_(bytes) {}
+    chunk_store* store_;
+    std::uint32_t id_;
+    std::uint64_t bytes_;
+  };
+
+  // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
+  // none. Both outlive it. Throws pmlab::error: a drive of another store, too small, other sizes of blocks; impossible
+  // options; a damaged pool or header; no space.
+  static chunk_store open(Medium& medium, Device& device, const chunk_store_options& options = {},
+                          std::string_view name = layout_name) {
+    return chunk_store(medium, device, options, name);
+  }
+  chunk_store(const chunk_store&) = delete;
+  chunk_store& operator=(const chunk_store&) = delete;
+
+  // Opens the volume `name` (1 to 40 characters), or makes it. Throws pmlab::error: no such volume and no size given, a
+  // size that is no multiple of a block, 256 volumes.
+  [[nodiscard]] volume_handle volume(std::string_view name, const volume_options& options = {}) {
+    const std::scoped_lock lock(volumes_mutex_);
+    if (const std::optional<std::uint32_t> id = find_volume(name))
+      return {*this, *id, slot_of(*id).bytes.load(std::memory_order_acquire)};
+    return make_volume(name, options);
+  }
+
+  // Removes the volume and frees its chunks. False: there is no such volume. REQUIRES: no other operation on it. A crash
+  // may leave some of it removed; opening the store completes that.
+  bool remove_volume(std::string_view name) {
+    const std::scoped_lock lock(volumes_mutex_);
+    const std::optional<std::uint32_t> id = find_volume(name);
+    if (!id) return false;
+    volume_slot& slot = slot_of(*id);
+    slot.state.store(static_cast<std::uint64_t>(volume_state::going), std::memory_order_release);
+    media::persist(medium_, slot.state);
+    remove_chunks_of(*id);
+    forget_volume(slot);
+    return true;
+  }
+
+  [[nodiscard]] chunk_store_promises promises() const {
+    return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, media::is_durable(medium_)};
+  }
+
+  [[nodiscard]] chunk_store_stats stats() const {
+    chunk_store_stats s;
+    records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
+    for (const volume_slot& v : super_->volumes) s.volumes += state_of(v) == volume_state::there ? 1 : 0;
+    s.free_bytes = free_.free_blocks() * block_bytes();
+    s.longest_free_extent = std::uint64_t{free_.longest_extent()} * block_bytes();
+    s.medium_bytes = records_.bytes();
+    records_.for_each([&](record& r) {
+      if (r.map.load(std::memory_order_acquire) != 0) s.medium_bytes += detail::chunk_store::map_bytes(chunk_blocks());
+    });
+    s.in_place = counters_.in_place.load(std::memory_order_relaxed);
+    s.first = counters_.first.load(std::memory_order_relaxed);
+    s.redirected = counters_.redirected.load(std::memory_order_relaxed);
+    s.merges = counters_.merges.load(std::memory_order_relaxed);
+    s.replaced_maps = counters_.replaced_maps.load(std::memory_order_relaxed);
+    return s;
+  }
+
+  // Checks C3, C7 and C8 by a walk over all records. REQUIRES: no other operation.
+  [[nodiscard]] indexes::check_report check() const {
+    indexes::check_report report;
+    std::vector<bool> used(geometry_.blocks, false);
+    used[0] = true;
+    const auto own = [&](std::uint64_t block, const std::string& owner) {
+      if (block >= geometry_.blocks)
+        report.add(owner + " has block " + std::to_string(block) + ", which the drive does not have");
+      else if (used[block])
+        report.add("block " + std::to_string(block) + " has two owners; one is " + owner);
+      else
+        used[block] = true;
+    };
+    records_.for_each([&](record& r) {
+      const std::uint64_t key = r.key.load(std::memory_order_acquire);
+      if (key == 0) return;
+      ++report.entries;
+      const std::string owner = "chunk " + std::to_string(key & ((std::uint64_t{1} << 40) - 1)) + " of volume " +
+                                std::to_string(detail::chunk_store::volume_of(key));
+      for_each_owned(r, [&](std::uint64_t block) { own(block, owner); });
+      if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
+    });
+    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
+      if (record_at(at)->key.load(std::memory_order_acquire) != key)
+        report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
+    });
+    const auto own_extent = [&](const extent& e, const std::string& owner) {
+      for (std::uint32_t i = 0; i < e.count; ++i) own(std::uint64_t{e.first} + i, owner);
+    };
+    for (const extent& e : free_.all()) own_extent(e, "the free map");
+    for (const stripe& s : stripes_) s.gone.for_each([&](const extent& e) { own_extent(e, "a replaced write"); });
+    for (std::uint64_t b = 0; b < geometry_.blocks; ++b)
+      if (!used[b]) report.add("block " + std::to_string(b) + " has no owner and is not free");
+    return report;
+  }
+
+  [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
+  [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
+  [[nodiscard]] Device& device() noexcept { return device_; }
+
+  // ---- for queues: the steps of an operation. Users have chunk_queue and the operations of a volume.
+
+  // An operation on blocks of one chunk, between its plan and its end.
+  class plan {
+   public:
+    // Where its blocks are on the drive; target `hole`: no transfer, the data is zeros.
+    [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
+    [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
+
+   private:
+    friend class chunk_store;
+    enum class way : std::uint8_t { read, in_place, first, redirected };
+    std::uint64_t key_ = 0;
+    range blocks_;
+    way way_ = way::read;
+    detail::chunk_store::limbo::generation generation_ = 0;
+    std::vector<placed> parts_;
+  };
+
+  // Plans a read of blocks of one chunk. The caller transfers, and calls end_read.
+  [[nodiscard]] plan begin_read(const volume_handle& v, std::uint64_t number, range blocks) {
+    plan p;
+    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+    p.blocks_ = blocks;
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    places at{};
+    if (record* const r = find_record(p.key_)) chunk(medium_, shape_, *r).find(blocks, at);
+    p.parts_ = joined(blocks, at);
+    p.generation_ = s.gone.enter();
+    return p;
+  }
+  void end_read(const plan& p) noexcept {
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    s.gone.leave(p.generation_, free_);
+  }
+
+  // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
+  // std::errc{}: planned. no_space_on_device: the drive is full; not_enough_memory: the medium is. Nothing changed then.
+  [[nodiscard]] std::errc begin_write(const volume_handle& v, std::uint64_t number, range blocks, plan& p) {
+    p = plan();
+    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+    p.blocks_ = blocks;
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    writer_state* const state = state_for_writing(s, p.key_);
+    if (state == nullptr) return std::errc::not_enough_memory;
+    places at{};
+    if (state->published) chunk(medium_, shape_, *state->where).find(blocks, at);
+    if (!choose_places(*state, at, p)) {
+      leave_state(s, p.key_);
+      return std::errc::no_space_on_device;
+    }
+    p.generation_ = s.gone.enter();
+    return {};
+  }
+
+  // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
+  // the chunk is unchanged, except that after a failed write in place the block is old or new.
+  [[nodiscard]] std::errc end_write(const plan& p, bool written) {
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    writer_state& state = s.writers.at(p.key_);
+    if (p.way_ == plan::way::first) state.unmark(p.blocks_);
+    std::errc result{};
+    if (!written)
+      result = std::errc::io_error;
+    else if (p.way_ != plan::way::in_place)
+      result = commit(s, state, p.key_, p.parts_, p.way_ == plan::way::first);
+    if (result != std::errc{} && p.way_ != plan::way::in_place) take_back(s, state, p);
+    if (result == std::errc{})
+      (p.way_ == plan::way::first      ? counters_.first
+       : p.way_ == plan::way::in_place ? counters_.in_place
+                                       : counters_.redirected)
+          .fetch_add(1, std::memory_order_relaxed);
+    s.gone.leave(p.generation_, free_);
+    leave_state(s, p.key_);
+    return result;
+  }
+
+  // Plans one write of a group, redirected whatever its blocks are. `ranges` do not overlap and are in order.
+  [[nodiscard]] std::errc begin_group(const volume_handle& v, std::uint64_t number, std::span<const range> ranges,
+                                      plan& p) {
+    p = plan();
+    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+    p.way_ = plan::way::redirected;
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    if (state_for_writing(s, p.key_) == nullptr) return std::errc::not_enough_memory;
+    for (const range& r : ranges) {
+      if (take_free(r, p.parts_)) continue;
+      for (const placed& part : p.parts_) free_.give({part.target, part.blocks.count});
+      leave_state(s, p.key_);
+      return std::errc::no_space_on_device;
+    }
+    p.generation_ = s.gone.enter();
+    return {};
+  }
+
+  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; nothing changed.
+  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks) {
+    const std::uint64_t key = detail::chunk_store::name_chunk(v.id_, number);
+    stripe& s = stripe_of(key);
+    const std::scoped_lock lock(s.mutex);
+    record* const r = find_record(key);
+    if (r == nullptr) return {};  // a first write may be under way: it is later
+    const auto writing = s.writers.find(key);
+    if (blocks.count == shape_.blocks && writing == s.writers.end()) {
+      remove_chunk(s, *r);
+      return {};
+    }
+    places at{};
+    chunk(medium_, shape_, *r).find(blocks, at);
+    if (std::all_of(at.begin() + blocks.first, at.begin() + blocks.end(),
+                    [](std::uint32_t b) { return b == 0 || b == hole; }))
+      return {};
+    writer_state* const state = state_for_writing(s, key);
+    const placed nothing{blocks, hole};
+    const std::errc result = commit(s, *state, key, {&nothing, 1}, false);
+    leave_state(s, key);
+    s.gone.collect(free_);
+    return result;
+  }
+
+  // Frees the blocks that no operation can use any more. A caller does it before it reports a full drive.
+  void collect() {
+    for (stripe& s : stripes_) {
+      const std::scoped_lock lock(s.mutex);
+      s.gone.collect(free_);
+    }
+  }
+
+ private:
+  static constexpr std::size_t stripe_count = 64;
+
+  // A chunk with writes under way.
+  struct writer_state {
+    record* where = nullptr;
+    std::uint32_t base = no_block;
+    bool published = false;  // the record has its key
+    unsigned writers = 0;
+    std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
+
+    [[nodiscard]] bool is_marked(std::uint32_t b) const noexcept { return (first_writes[b / 64] >> (b % 64) & 1) != 0; }
+    void mark(range of) noexcept {
+      for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] |= std::uint64_t{1} << (b % 64);
+    }
+    void unmark(range of) noexcept {
+      for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    }
+  };
+
+  struct stripe {
+    mutable std::mutex mutex;  // of these, and of the words of the stripe's chunks
+    detail::chunk_store::limbo gone;
+    std::unordered_map<std::uint64_t, writer_state> writers;
+  };
+
+  struct counters {
+    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, replaced_maps{0};
+  };
+
+  chunk_store(Medium& medium, Device& device, const chunk_store_options& options, std::string_view name)
+      : medium_(medium),
+        device_(device),
+        geometry_(device.shape()),
+        in_place_(geometry_.atomic_bytes >= geometry_.block_bytes),
+        shape_(shape_for(options)),
+        super_(open_superblock(options, name)),
+        records_(medium, super_->slabs, shape_),
+        index_(Index::open(medium, std::string(name) + ":i")) {
+    recover();
+  }
+
+  // ---- opening
+
+  [[nodiscard]] detail::chunk_store::chunk_shape shape_for(const chunk_store_options& options) const {
+    const std::uint64_t blocks = options.chunk_bytes / geometry_.block_bytes;
+    if (!std::has_single_bit(options.chunk_bytes) || blocks == 0 || blocks > detail::chunk_store::most_blocks_of_chunk)
+      throw error("a chunk of " + std::to_string(options.chunk_bytes) + " bytes on a drive with blocks of " +
+                      std::to_string(geometry_.block_bytes),
+                  "choose a power of two, 1 to 256 blocks");
+    if (options.ring == 0 || options.ring > 30)
+      throw error("a ring of " + std::to_string(options.ring) + " entries", "choose 1 to 30");
+    return {static_cast<std::uint32_t>(blocks), options.ring};
+  }
+
+  [[nodiscard]] superblock* open_superblock(const chunk_store_options& options, std::string_view name) {
+    constexpr std::size_t longest_name = media::root_name_limit - 2;
+    if (name.empty() || name.size() > longest_name)
+      throw error("'" + std::string(name) + "' cannot name a chunk store",
+                  "use 1 to " + std::to_string(longest_name) + " characters");
+    if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape_.blocks} + 1)
+      throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
+                  "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+    word& root = *medium_.named_root(name, layout_name, layout_version).word;
+    if (root.load(std::memory_order_acquire) == 0) make_superblock(root, options);
+    auto* const super = medium_.resolve(media::pointer<superblock>(root.load(std::memory_order_acquire)));
+    check_sizes(*super);
+    if (super->state.load(std::memory_order_acquire) == detail::chunk_store::forming) {
+      claim_drive(*super, options.format);
+      super->state.store(detail::chunk_store::ready, std::memory_order_release);
+      media::persist(medium_, super->state);
+    }
+    check_drive(*super);
+    return super;
+  }
+
+  void make_superblock(word& root, const chunk_store_options& options) {
+    publication change(medium_);
+    auto* const made = media::create<superblock>(change);
+    if (made == nullptr) throw error("no space for a chunk store in " + medium_.name(), "make the pool larger");
+    std::array<std::uint64_t, 2> identity = options.identity;
+    if (identity == std::array<std::uint64_t, 2>{}) {
+      std::random_device random;
+      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
+    }
+    for (std::size_t i = 0; i < identity.size(); ++i) made->identity[i].store(identity[i], std::memory_order_relaxed);
+    made->block_bytes.store(geometry_.block_bytes, std::memory_order_relaxed);
+    made->chunk_blocks.store(shape_.blocks, std::memory_order_relaxed);
+    made->ring.store(shape_.ring, std::memory_order_relaxed);
+    made->blocks.store(geometry_.blocks, std::memory_order_relaxed);
+    made->state.store(detail::chunk_store::forming, std::memory_order_relaxed);
+    media::persist(medium_, *made);
+    media::publish_store(change, root, medium_.locate(made).word());
+    change.commit();
+  }
+
+  // The sizes of an existing store hold, not those of the options.
+  void check_sizes(const superblock& super) {
+    const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
+    const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);
+    const std::uint64_t chunk_of = super.chunk_blocks.load(std::memory_order_acquire);
+    const std::uint64_t ring = super.ring.load(std::memory_order_acquire);
+    if (chunk_of == 0 || chunk_of > detail::chunk_store::most_blocks_of_chunk || ring == 0 || ring > 30)
+      throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
+                  "restore the pool from a copy");
+    if (bytes != geometry_.block_bytes || blocks != geometry_.blocks)
+      throw error("the chunk store in " + medium_.name() + " was made for a drive of " + std::to_string(blocks) +
+                      " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
+                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
+                  "open it with its own drive");
+    shape_ = {static_cast<std::uint32_t>(chunk_of), static_cast<std::uint32_t>(ring)};
+  }
+
+  [[nodiscard]] detail::chunk_store::drive_header read_header() {
+    blocks::buffer block(geometry_.block_bytes);
+    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    detail::chunk_store::drive_header header;
+    std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
+    return header;
+  }
+  [[nodiscard]] static std::uint64_t checksum_of(const detail::chunk_store::drive_header& h) noexcept {
+    return checksum(&h, offsetof(detail::chunk_store::drive_header, checksum));
+  }
+  [[nodiscard]] static bool is_of(const superblock& super, const detail::chunk_store::drive_header& h) noexcept {
+    return h.identity[0] == super.identity[0].load(std::memory_order_relaxed) &&
+           h.identity[1] == super.identity[1].load(std::memory_order_relaxed);
+  }
+
+  void claim_drive(const superblock& super, bool format) {
+    const detail::chunk_store::drive_header there = read_header();
+    const bool is_store = there.magic == detail::chunk_store::drive_header::right_magic;
+    if (is_store && !is_of(super, there) && !format)
+      throw error("device " + device_.name() + " belongs to another chunk store",
+                  "open that store with its own pool, or give the option format to lose its data");
+    detail::chunk_store::drive_header header;
+    for (std::size_t i = 0; i < header.identity.size(); ++i)
+      header.identity[i] = super.identity[i].load(std::memory_order_relaxed);
+    header.block_bytes = geometry_.block_bytes;
+    header.chunk_blocks = shape_.blocks;
+    header.blocks = geometry_.blocks;
+    header.checksum = checksum_of(header);
+    blocks::buffer block(geometry_.block_bytes);
+    std::memcpy(block.data(), &header, sizeof header);
+    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
+  }
+
+  void check_drive(const superblock& super) {
+    const detail::chunk_store::drive_header h = read_header();
+    if (h.magic != detail::chunk_store::drive_header::right_magic || !is_of(super, h))
+      throw error("device " + device_.name() + " is not the drive of the chunk store in " + medium_.name(),
+                  "give the drive that this store was made on");
+    if (h.checksum != checksum_of(h))
+      throw error("block 0 of device " + device_.name() + " is damaged", "restore the drive from a copy");
+    if (h.version != detail::chunk_store::drive_header::current_version)
+      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
+                      " of the layout, and this program reads version " +
+                      std::to_string(detail::chunk_store::drive_header::current_version),
+                  "open it with the release of pmlab that wrote it");
+  }
+
+  // Corrects what a crash left: records without a key that are not zeros, entries of groups that were cut off, volumes
+  // that were being removed, names in the index. Then the blocks that no chunk owns are free.
+  void recover() {
+    std::vector<bool> used(geometry_.blocks, false);
+    used[0] = true;
+    records_.for_each([&](record& r) {
+      const std::uint64_t key = r.key.load(std::memory_order_acquire);
+      if (key == 0) {
+        records_.clear(r);
+        records_.give(r);
+        return;
+      }
+      static_cast<void>(chunk(medium_, shape_, r).clear_cut_off_entries());
+      for_each_owned(r, [&](std::uint64_t block) {
+        if (block >= geometry_.blocks || used[block])
+          throw error("the records of the chunk store in " + medium_.name() + " are damaged: block " +
+                          std::to_string(block) + " has no or two owners",
+                      "restore the pool from a copy");
+        used[block] = true;
+      });
+      if (find_record(key) != &r && index_.upsert(key, medium_.locate(&r).word()) == indexes::outcome::full)
+        throw error("no space in " + medium_.name() + " to open its chunk store", "make the pool larger");
+    });
+    std::vector<std::uint64_t> stale;
+    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
+      if (record_at(at)->key.load(std::memory_order_acquire) != key) stale.push_back(key);
+    });
+    for (const std::uint64_t key : stale) static_cast<void>(index_.erase(key));
+    give_unused(used);
+    for (std::uint32_t i = 0; i < detail::chunk_store::most_volumes; ++i) {
+      if (state_of(super_->volumes[i]) != volume_state::going) continue;
+      remove_chunks_of(i + 1);
+      forget_volume(super_->volumes[i]);
+    }
+  }
+
+  void give_unused(const std::vector<bool>& used) {
+    for (std::uint64_t b = 0; b < used.size();) {
+      const std::uint64_t first = b;
+      while (b < used.size() && !used[b]) ++b;
+      if (b > first) free_.give({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(b - first)});
+      while (b < used.size() && used[b]) ++b;
+    }
+  }
+
+  // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
+  // blocks that were never written.
+  template <class Visit>
+  void for_each_owned(record& r, Visit&& visit) const {
+    const chunk c(medium_, shape_, r);
+    places at{};
+    c.find({0, shape_.blocks}, at);
+    for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
+      if (at[b] == hole) continue;
+      if (at[b] != 0) {
+        visit(std::uint64_t{at[b]});
+      } else if (c.base() != no_block) {
+        visit(std::uint64_t{c.base()} + b);
+      }
+    }
+  }
+
+  // ---- records
+
+  [[nodiscard]] record* record_at(std::uint64_t place) const noexcept {
+    return medium_.resolve(media::pointer<record>(place));
+  }
+  // The record of a chunk; nullptr: it has none.
+  [[nodiscard]] record* find_record(std::uint64_t key) const {
+    const std::optional<std::uint64_t> at = index_.find(key);
+    if (!at) return nullptr;
+    record* const r = record_at(*at);
+    return r->key.load(std::memory_order_acquire) == key ? r : nullptr;
+  }
+
+  [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept { return stripes_[mix_bits(key) % stripe_count]; }
+
+  // The state of a chunk to write to, which exists until leave_state. nullptr: no space in the medium.
+  [[nodiscard]] writer_state* state_for_writing(stripe& s, std::uint64_t key) {
+    const auto [at, is_new] = s.writers.try_emplace(key);
+    writer_state& state = at->second;
+    if (is_new) {
+      state.where = find_record(key);
+      state.published = state.where != nullptr;
+      if (state.published) {
+        state.base = chunk(medium_, shape_, *state.where).base();
+      } else if (!make_unnamed(state, key)) {
+        s.writers.erase(at);
+        return nullptr;
+      }
+    }
+    ++state.writers;
+    return &state;
+  }
+
+  // A record for a new chunk, which gets its key with its first write.
+  [[nodiscard]] bool make_unnamed(writer_state& state, std::uint64_t key) {
+    state.where = records_.take();
+    if (state.where == nullptr) return false;
+    if (index_.upsert(key, medium_.locate(state.where).word()) == indexes::outcome::full) {
+      records_.give(*state.where);
+      return false;
+    }
+    if (const std::optional<extent> base = free_.take(shape_.blocks)) state.base = base->first;
+    return true;
+  }
+
+  void leave_state(stripe& s, std::uint64_t key) {
+    const auto at = s.writers.find(key);
+    writer_state& state = at->second;
+    if (--state.writers > 0) return;
+    if (!state.published) {
+      static_cast<void>(index_.erase(key));
+      if (state.base != no_block) free_.give({state.base, shape_.blocks});
+      records_.give(*state.where);
+    }
+    s.writers.erase(at);
+  }
+
+  // ---- writing
+
+  // Decides where a write goes; `at`: where its blocks are now. False: the drive is full.
+  [[nodiscard]] bool choose_places(writer_state& state, const places& at, plan& p) {
+    const range blocks = p.blocks_;
+    const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
+    if (in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+      p.way_ = plan::way::in_place;
+      p.parts_ = {{blocks, at[blocks.first]}};
+      return true;
+    }
+    bool first = state.base != no_block;
+    for (std::uint32_t b = blocks.first; b < blocks.end() && first; ++b) first = at[b] == 0 && !state.is_marked(b);
+    if (first) {
+      p.way_ = plan::way::first;
+      p.parts_ = {{blocks, state.base + blocks.first}};
+      state.mark(blocks);
+      return true;
+    }
+    p.way_ = plan::way::redirected;
+    return take_free(blocks, p.parts_);
+  }
+
+  // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough.
+  [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
+    if (const std::optional<extent> whole = free_.take(blocks.count)) {
+      parts.push_back({blocks, whole->first});
+      return true;
+    }
+    const std::vector<extent> pieces = free_.take_pieces(blocks.count);
+    std::uint32_t next = blocks.first;
+    for (const extent& piece : pieces) {
+      parts.push_back({{next, piece.count}, piece.first});
+      next += piece.count;
+    }
+    return !pieces.empty();
+  }
+
+  // Commits `parts`, whose data is durable (K1). They are in the order of the chunk's blocks.
+  [[nodiscard]] std::errc commit(stripe& s, writer_state& state, std::uint64_t key, std::span<const placed> parts,
+                                 bool first) {
+    places before{};
+    if (!state.published) {
+      if (first && chunk::in_one_word(parts.front().blocks)) {
+        publish(state, key, parts.front().blocks);
+        return {};
+      }
+      // A chunk without blocks; then the write. A crash between the two leaves a chunk that reads as zeros.
+      publish(state, key, {});
+    }
+    chunk c(medium_, shape_, *state.where);
+    for (const placed& p : parts) c.find(p.blocks, before);
+    const bool one_word =
+        first && chunk::in_one_word(parts.front().blocks) &&
+        std::all_of(before.begin() + parts.front().blocks.first, before.begin() + parts.front().blocks.end(),
+                    [](std::uint32_t b) { return b == 0; });
+    if (one_word) {
+      c.mark_written(parts.front().blocks);
+      return {};
+    }
+    if (!name_places(c, parts)) return std::errc::not_enough_memory;
+    for (const placed& p : parts) free_replaced(s, state, p, before);
+    return {};
+  }
+
+  void publish(writer_state& state, std::uint64_t key, range written) {
+    detail::chunk_store::head_word head;
+    head.base = state.base;
+    records_.name(*state.where, key, head, written);
+    media::persist(medium_, *state.where);
+    state.published = true;
+  }
+
+  // Commits the places of `parts` in the ring, or in a new map where they are too many for it.
+  [[nodiscard]] bool name_places(chunk& c, std::span<const placed> parts) {
+    if (parts.size() <= shape_.ring) {
+      if (!c.has_room(parts.size())) {
+        if (!c.merge()) return false;
+        counters_.merges.fetch_add(1, std::memory_order_relaxed);
+      }
+      c.push(parts);
+      return true;
+    }
+    publication change(medium_);
+    if (!c.replace_map(change, parts)) return false;
+    change.commit();
+    counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  // Blocks that a committed write replaced: nothing names them any more, and nothing will.
+  void free_replaced(stripe& s, const writer_state& state, const placed& now, const places& before) {
+    for (std::uint32_t b = now.blocks.first; b < now.blocks.end(); ++b) {
+      std::uint32_t old = before[b];
+      if (old == hole) continue;
+      if (old == 0) {
+        if (state.base == no_block || state.is_marked(b)) continue;
+        old = state.base + b;
+      }
+      if (old == now.target_of(b)) continue;
+      s.gone.put({old, 1});
+    }
+  }
+
+  // The blocks of a write that was not committed. Its transfers have ended.
+  void take_back(stripe& s, const writer_state& state, const plan& p) {
+    if (p.way_ == plan::way::redirected) {
+      for (const placed& part : p.parts_) s.gone.put({part.target, part.blocks.count});
+      return;
+    }
+    // Another write replaced these blocks of the base extent meanwhile.
+    if (!state.published) return;
+    places now{};
+    chunk(medium_, shape_, *state.where).find(p.blocks_, now);
+    for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
+      if (now[b] != 0 && now[b] != state.base + b) s.gone.put({state.base + b, 1});
+  }
+
+  // The ranges of `blocks` whose places follow each other on the drive.
+  [[nodiscard]] static std::vector<placed> joined(range blocks, const places& at) {
+    std::vector<placed> parts;
+    for (std::uint32_t b = blocks.first; b < blocks.end(); ++b) {
+      const std::uint32_t target = at[b] == 0 ? hole : at[b];
+      if (!parts.empty()) {
+        placed& last = parts.back();
+        if (target == hole ? last.target == hole : last.target != hole && last.target + last.blocks.count == target) {
+          ++last.blocks.count;
+          continue;
+        }
+      }
+      parts.push_back({{b, 1}, target});
+    }
+    return parts;
+  }
+
+  // ---- removing
+
+  void remove_chunk(stripe& s, record& r) {
+    const std::uint64_t key = r.key.load(std::memory_order_acquire);
+    std::vector<std::uint64_t> owned;
+    for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
+    records_.erase(r);
+    static_cast<void>(index_.erase(key));
+    records_.give(r);
+    for (const std::uint64_t block : owned) s.gone.put({static_cast<std::uint32_t>(block), 1});
+    s.gone.collect(free_);
+  }
+
+  void remove_chunks_of(std::uint32_t volume_id) {
+    std::vector<record*> all;
+    records_.for_each([&](record& r) {
+      if (detail::chunk_store::volume_of(r.key.load(std::memory_order_acquire)) == volume_id) all.push_back(&r);
+    });
+    for (record* const r : all) {
+      stripe& s = stripe_of(r->key.load(std::memory_order_acquire));
+      const std::scoped_lock lock(s.mutex);
+      remove_chunk(s, *r);
+    }
+  }
+
+  // ---- volumes
+
+  [[nodiscard]] static volume_state state_of(const volume_slot& v) noexcept {
+    return static_cast<volume_state>(v.state.load(std::memory_order_acquire));
+  }
+  [[nodiscard]] volume_slot& slot_of(std::uint32_t id) noexcept { return super_->volumes[id - 1]; }
+
+  [[nodiscard]] static std::array<std::uint64_t, detail::chunk_store::name_bytes / 8> words_of(std::string_view name) {
+    if (name.empty() || name.size() > detail::chunk_store::name_bytes)
+      throw error("'" + std::string(name) + "' cannot name a volume", "use 1 to 40 characters");
+    std::array<std::uint64_t, detail::chunk_store::name_bytes / 8> words{};
+    std::memcpy(words.data(), name.data(), name.size());
+    return words;
+  }
+
+  [[nodiscard]] std::optional<std::uint32_t> find_volume(std::string_view name) {
+    const auto wanted = words_of(name);
+    for (std::uint32_t id = 1; id <= detail::chunk_store::most_volumes; ++id) {
+      const volume_slot& v = slot_of(id);
+      if (state_of(v) == volume_state::there &&
+          std::ranges::equal(wanted, v.name, {}, {}, [](const auto& w) { return w.load(std::memory_order_acquire); }))
+        return id;
+    }
+    return std::nullopt;
+  }
+
+  // (V1) size and name < (V2) state, in one line: a volume that is there has both.
+  [[nodiscard]] volume_handle make_volume(std::string_view name, const volume_options& options) {
+    const auto words = words_of(name);
+    if (options.bytes == 0 || options.bytes % block_bytes() != 0 ||
+        options.bytes / block_bytes() > std::uint64_t{1} << 40)
+      throw error("there is no volume '" + std::string(name) + "', and a new one of " + std::to_string(options.bytes) +
+                      " bytes cannot be made",
+                  "give its size as a multiple of " + std::to_string(block_bytes()) + " bytes");
+    for (std::uint32_t id = 1; id <= detail::chunk_store::most_volumes; ++id) {
+      volume_slot& v = slot_of(id);
+      if (state_of(v) != volume_state::free) continue;
+      for (std::size_t i = 0; i < words.size(); ++i) v.name[i].store(words[i], std::memory_order_relaxed);
+      v.bytes.store(options.bytes, std::memory_order_relaxed);                                    // (V1)
+      v.state.store(static_cast<std::uint64_t>(volume_state::there), std::memory_order_release);  // (V2)
+      media::persist(medium_, v);
+      return {*this, id, options.bytes};
+    }
+    throw error("a chunk store has room for " + std::to_string(detail::chunk_store::most_volumes) + " volumes",
+                "remove one, or use another store");
+  }
+
+  void forget_volume(volume_slot& v) {
+    v.state.store(static_cast<std::uint64_t>(volume_state::free), std::memory_order_release);
+    media::persist(medium_, v.state);
+  }
+
+  // ---- one operation at a time, on a queue of the store's
+
+  using queue = chunk_queue<chunk_store>;
+
+  void write(const volume_handle& v, std::uint64_t offset, std::span<const std::byte> data) {
+    if (data.empty()) return;
+    const blocks::buffer aligned = is_aligned(data.data()) ? blocks::buffer() : copy_of(data);
+    const std::span<const std::byte> from = aligned.size() == 0 ? data : aligned.bytes();
+    run("write", v, offset, [&](queue& q) { return q.write(v, offset, from, 0); });
+  }
+
+  void read(const volume_handle& v, std::uint64_t offset, std::span<std::byte> data) {
+    if (data.empty()) return;
+    if (is_aligned(data.data())) {
+      run("read", v, offset, [&](queue& q) { return q.read(v, offset, data, 0); });
+      return;
+    }
+    blocks::buffer aligned(data.size());
+    run("read", v, offset, [&](queue& q) { return q.read(v, offset, aligned.bytes(), 0); });
+    std::memcpy(data.data(), aligned.data(), data.size());
+  }
+
+  void discard(const volume_handle& v, std::uint64_t offset, std::uint64_t length) {
+    if (length == 0) return;
+    run("discard", v, offset, [&](queue& q) { return q.discard(v, offset, length, 0); });
+  }
+
+  void write_group(const volume_handle& v, std::span<const typename volume_handle::part> parts) {
+    if (parts.empty()) return;
+    run("write group", v, parts.front().offset, [&](queue& q) { return q.write_group(v, parts, 0); });
+  }
+
+  [[nodiscard]] bool is_aligned(const std::byte* data) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(data) % blocks::alignment_of(geometry_) == 0;
+  }
+  [[nodiscard]] static blocks::buffer copy_of(std::span<const std::byte> data) {
+    blocks::buffer copy(data.size());
+    std::memcpy(copy.data(), data.data(), data.size());
+    return copy;
+  }
+
+  template <class Submit>
+  void run(std::string_view what, const volume_handle& v, std::uint64_t offset, Submit&& submit) {
+    std::unique_ptr<queue> q = take_queue();
+    chunk_completion done;
+    static_cast<void>(submit(*q));
+    while (q->reap({&done, 1}, 1) == 0) continue;
+    give_queue(std::move(q));
+    if (done.error == std::errc{}) return;
+    const std::string where =
+        std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
+    if (done.error == std::errc::no_space_on_device)
+      throw error(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
+    if (done.error == std::errc::not_enough_memory)
+      throw error(where + ": " + medium_.name() + " is full", "make the pool larger");
+    const std::string why = device_.failure();
+    throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
+                why.empty() ? "check the drive" : why);
+  }
+
+  [[nodiscard]] std::unique_ptr<queue> take_queue() {
+    const std::scoped_lock lock(queues_mutex_);
+    if (queues_.empty()) return std::make_unique<queue>(*this, 1);
+    std::unique_ptr<queue> q = std::move(queues_.back());
+    queues_.pop_back();
+    return q;
+  }
+  void give_queue(std::unique_ptr<queue> q) {
+    const std::scoped_lock lock(queues_mutex_);
+    queues_.push_back(std::move(q));
+  }
+
+  Medium& medium_;
+  Device& device_;
+  blocks::geometry geometry_;
+  bool in_place_;
+  detail::chunk_store::chunk_shape shape_;
+  superblock* super_;
+  detail::chunk_store::records<Medium> records_;
+  mutable Index index_;  // a search changes nothing that a user sees
+  detail::chunk_store::free_map free_;
+  std::array<stripe, stripe_count> stripes_;
+  counters counters_;
+  std::mutex volumes_mutex_;
+  std::mutex queues_mutex_;
+  std::vector<std::unique_ptr<queue>> queues_;
+};
+
+}  // namespace pmlab::stores

@@ -1,0 +1,151 @@
+// What a chunk store keeps on persistent memory, and the words of it that commit.
+//
+//   superblock --> slab --> slab --> ...      slab: one line, then records
+//   record:  line 0      | key | head | map | written (4 words) | 0 |
+//            lines 1...  | entry | entry | ...                        the ring
+//   map:     one word for each block of the chunk (of 4 bytes)
+//
+// Of each block of a chunk, in this order:
+//   the newest ring entry that covers it says where it is; else
+//   its word in the map, if there is a map and the word is not 0; else
+//   its bit in `written`: it is where the chunk's base extent has it; else
+//   it was never written, and reads as zeros.
+//
+// No tail of the ring is stored. The entry of position p is valid if its lap is that of p; positions count from `head`.
+// So one 8-byte store commits a write. A group is several entries, of which all but the last have `more`: a reader that
+// meets an invalid entry drops the entries of the group before it.
+#pragma once
+
+#include <pmlab/media/lines.hpp>
+#include <pmlab/media/pointer.hpp>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace pmlab::stores::detail::chunk_store {
+
+using word = std::atomic<std::uint64_t>;
+
+inline constexpr std::uint32_t no_block = 0xffffffff;  // of `base`: the chunk has no base extent
+inline constexpr std::uint32_t hole = 0xfffffffe;      // of an entry or the map: discarded, reads as zeros
+inline constexpr std::uint32_t most_blocks_of_chunk = 256;
+inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never used
+
+// The name of a chunk: volume 1 to 2^24-1, chunk number below 2^40. 0 is no name.
+[[nodiscard]] constexpr std::uint64_t name_chunk(std::uint32_t volume, std::uint64_t chunk) noexcept {
+  return std::uint64_t{volume} << 40 | chunk;
+}
+[[nodiscard]] constexpr std::uint32_t volume_of(std::uint64_t key) noexcept {
+  return static_cast<std::uint32_t>(key >> 40);
+}
+
+struct head_word {
+  std::uint32_t base = no_block;  // first block of the base extent on the device
+  std::uint16_t position = 0;     // of the oldest ring entry, modulo ring * laps
+  std::uint16_t unused = 0;
+};
+static_assert(sizeof(head_word) == 8);
+
+struct entry_word {
+  std::uint32_t target = 0;  // first block on the device, or `hole`
+  std::uint8_t first = 0;    // block of the chunk
+  std::uint8_t blocks_less_1 = 0;
+  std::uint8_t lap = 0;
+  std::uint8_t more = 0;  // 1: the group goes on with the next entry
+
+  [[nodiscard]] std::uint32_t count() const noexcept { return blocks_less_1 + 1U; }
+  [[nodiscard]] bool covers(std::uint32_t block) const noexcept { return block >= first && block - first < count(); }
+};
+static_assert(sizeof(entry_word) == 8);
+
+template <class Parts>
+[[nodiscard]] Parts parts_of(std::uint64_t w) noexcept {
+  return std::bit_cast<Parts>(w);
+}
+template <class Parts>
+[[nodiscard]] std::uint64_t word_of(const Parts& parts) noexcept {
+  return std::bit_cast<std::uint64_t>(parts);
+}
+
+struct alignas(media::cache_line_bytes) record {
+  word key{0};  // 0: free. Stored last in its line, so a key implies the words before it
+  word head{0};
+  word map{0};  // pointer to a block_map; 0: none
+  std::array<word, 4> written{};
+  word unused{0};
+
+  // The ring follows.
+  [[nodiscard]] word* ring() noexcept { return reinterpret_cast<word*>(this + 1); }
+  [[nodiscard]] const word* ring() const noexcept { return reinterpret_cast<const word*>(this + 1); }
+};
+static_assert(sizeof(record) == media::cache_line_bytes);
+
+using map_entry = std::atomic<std::uint32_t>;  // 0: not in the map; else the block on the device, or `hole`
+
+[[nodiscard]] constexpr std::size_t lines_for(std::size_t bytes) noexcept {
+  return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
+}
+[[nodiscard]] constexpr std::size_t record_bytes(std::uint32_t ring) noexcept {
+  return sizeof(record) + lines_for(ring * sizeof(word));
+}
+[[nodiscard]] constexpr std::size_t map_bytes(std::uint32_t chunk_blocks) noexcept {
+  return lines_for(chunk_blocks * sizeof(map_entry));
+}
+
+struct alignas(media::cache_line_bytes) slab {
+  word next{0};   // the slab that was made before
+  word count{0};  // records that follow
+
+  [[nodiscard]] record* at(std::uint64_t number, std::uint32_t ring) noexcept {
+    return reinterpret_cast<record*>(reinterpret_cast<std::byte*>(this + 1) + number * record_bytes(ring));
+  }
+};
+
+inline constexpr std::size_t name_bytes = 40;
+inline constexpr std::uint32_t most_volumes = 256;
+
+enum class volume_state : std::uint64_t { free = 0, there = 1, going = 2 };  // going: its chunks are being removed
+
+struct alignas(media::cache_line_bytes) volume_slot {
+  word state{0};  // a volume_state; stored last when a volume is made
+  word bytes{0};
+  std::array<word, name_bytes / sizeof(word)> name{};  // characters, 0-padded
+  word unused{0};
+};
+static_assert(sizeof(volume_slot) == media::cache_line_bytes);
+
+inline constexpr std::uint64_t forming = 1;  // the drive's header is being written
+inline constexpr std::uint64_t ready = 2;
+
+struct alignas(media::cache_line_bytes) superblock {
+  word state{0};
+  std::array<word, 2> identity{};  // of the store; the drive's header has the same
+  word block_bytes{0};
+  word chunk_blocks{0};
+  word ring{0};
+  word blocks{0};  // of the drive
+  word slabs{0};   // pointer to the newest slab
+  std::array<volume_slot, most_volumes> volumes{};
+};
+
+// In block 0 of the drive.
+struct drive_header {
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'};
+  static constexpr std::uint64_t current_version = 1;
+
+  std::array<char, 8> magic = right_magic;
+  std::uint64_t version = current_version;
+  std::array<std::uint64_t, 2> identity{};
+  std::uint64_t block_bytes = 0;
+  std::uint64_t chunk_blocks = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t checksum = 0;  // of all before
+};
+static_assert(sizeof(drive_header) == 64 && std::is_trivially_copyable_v<drive_header>);
+
+}  // namespace pmlab::stores::detail::chunk_store

@@ -1,0 +1,59 @@
+// Blocks that a running operation may still read or write, although no chunk has them any more.
+//
+// Operations and freed extents belong to generations. A generation ends when no operation of the one before it runs; its
+// predecessor's extents are free then: no running operation began while a chunk still had them.
+#pragma once
+
+#include <pmlab/stores/chunk_store/free_map.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace pmlab::stores::detail::chunk_store {
+
+// Not thread-safe: behind the lock of the chunks whose extents it keeps.
+class limbo {
+ public:
+  using generation = std::uint64_t;
+
+  // An operation begins: extents that are freed from now on stay until it ends.
+  [[nodiscard]] generation enter() noexcept {
+    ++running_[now_ % 2];
+    return now_;
+  }
+  void leave(generation began, free_map& free) {
+    --running_[began % 2];
+    collect(free);
+  }
+
+  void put(extent e) { freed_[now_ % 2].push_back(e); }
+
+  // Gives back all extents that no operation can use.
+  void collect(free_map& free) {
+    for (int turn = 0; turn < 2; ++turn) {
+      if (freed_[0].empty() && freed_[1].empty()) return;
+      const std::size_t before = (now_ + 1) % 2;  // the generation before this one, and the place of the next one
+      if (running_[before] != 0) return;
+      for (const extent& e : freed_[before]) free.give(e);
+      freed_[before].clear();
+      ++now_;
+    }
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return freed_[0].empty() && freed_[1].empty(); }
+
+  // Calls visit(extent) for each.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& list : freed_)
+      for (const extent& e : list) visit(e);
+  }
+
+ private:
+  generation now_ = 1;
+  std::array<std::uint64_t, 2> running_{};
+  std::array<std::vector<extent>, 2> freed_;
+};
+
+}  // namespace pmlab::stores::detail::chunk_store

@@ -1,0 +1,351 @@
+// Asynchronous operations on the volumes of a chunk store.
+//
+//   stores::chunk_queue queue(store, 32);                 // one per thread
+//   queue.write(disk, offset, data, tag);                 // false: 32 operations are under way
+//   queue.reap(completions, 1);
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/stores/chunk_store/chunk.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores {
+
+// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; others: of the drive.
+// After an error each chunk that the operation covers has it, whole, or has not.
+struct chunk_completion {
+  std::uint64_t tag = 0;
+  std::errc error{};
+};
+
+// Belongs to one thread; any number of them on a store, which outlives them. An operation is done, and durable, when it
+// is reaped. Operations under way that overlap take effect in any order. Data is aligned as for the drive
+// (blocks::buffer), and stays there until the operation is reaped. Destruction waits for the operations under way.
+template <class Store>
+class chunk_queue {
+  using plan = typename Store::plan;
+  using range = typename Store::range;
+  using volume = typename Store::volume_handle;
+  using device_queue = typename std::remove_reference_t<decltype(std::declval<Store&>().device())>::queue;
+
+ public:
+  // At most `depth` operations under way. Throws pmlab::error for a depth of 0.
+  chunk_queue(Store& store, unsigned depth)
+      : store_(store), drive_(store.device(), std::max(depth, least_drive_depth)), operations_(depth) {
+    if (depth == 0) throw error("a queue of depth 0", "choose a depth of at least 1");
+    for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+  }
+  chunk_queue(const chunk_queue&) = delete;
+  chunk_queue& operator=(const chunk_queue&) = delete;
+  ~chunk_queue() {
+    std::array<chunk_completion, 1> ignored;
+    while (in_flight() > 0) static_cast<void>(reap(ignored, 1));
+  }
+
+  // Each starts an operation and returns true; false: `depth` operations are under way. They throw pmlab::error for
+  // misuse: unaligned, beyond the end of the volume.
+  [[nodiscard]] bool write(const volume& v, std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) {
+    check(v, offset, data.size());
+    check_data(data.data());
+    // The drive only reads the data of a write.
+    return start(v, offset, data.size(), const_cast<std::byte*>(data.data()), true, tag);
+  }
+  [[nodiscard]] bool read(const volume& v, std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) {
+    check(v, offset, data.size());
+    check_data(data.data());
+    return start(v, offset, data.size(), data.data(), false, tag);
+  }
+  [[nodiscard]] bool discard(const volume& v, std::uint64_t offset, std::uint64_t length, std::uint64_t tag) {
+    check(v, offset, length);
+    if (free_.empty()) return false;
+    std::errc result{};
+    for_each_chunk(offset, length, [&](std::uint64_t number, range blocks, std::uint64_t /*at*/) {
+      const std::errc e = store_.discard_in_chunk(v, number, blocks);
+      if (e != std::errc{}) result = e;
+    });
+    done_.push_back({tag, result});
+    return true;
+  }
+  // Parts in one chunk that do not overlap; all of them take effect or none. Their data may be unaligned: it is copied.
+  template <class Part>
+  [[nodiscard]] bool write_group(const volume& v, std::span<const Part> parts, std::uint64_t tag) {
+    if (free_.empty()) return false;
+    std::vector<const Part*> sorted;
+    for (const Part& p : parts) {
+      check(v, p.offset, p.data.size());
+      if (!p.data.empty()) sorted.push_back(&p);
+    }
+    std::ranges::sort(sorted, {}, [](const Part* p) { return p->offset; });
+    if (sorted.empty()) {
+      done_.push_back({tag, {}});
+      return true;
+    }
+    const std::uint64_t number = sorted.front()->offset / chunk_bytes();
+    std::vector<range> ranges;
+    std::uint64_t end = 0;
+    for (const Part* p : sorted) {
+      if (p->offset < end) throw error("parts of a group of writes overlap", "join them");
+      end = p->offset + p->data.size();
+      if ((end - 1) / chunk_bytes() != number)
+        throw error("a group of writes that is not in one chunk", "write a group for each chunk");
+      ranges.push_back(blocks_in_chunk(p->offset, p->data.size()));
+    }
+    start_group(v, number, std::move(ranges), sorted, tag);
+    return true;
+  }
+
+  // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), writes as many
+  // as fit into `completions`, and returns how many.
+  std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
+    const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
+    while (done_.size() < wanted) progress();
+    const std::size_t count = std::min(completions.size(), done_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      completions[i] = done_.front();
+      done_.pop_front();
+    }
+    return count;
+  }
+
+  // Started and not reaped.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return operations_.size() - free_.size() + done_.size(); }
+
+ private:
+  static constexpr unsigned least_drive_depth = 32;
+
+  // Blocks of one chunk, of one operation.
+  struct part {
+    std::uint64_t chunk = 0;
+    std::vector<range> blocks;     // one; several of a group
+    std::vector<std::byte*> data;  // of each of these
+    plan planned;
+    std::size_t transfers = 0;  // not ended
+    bool failed = false;
+  };
+
+  struct operation {
+    std::vector<part> parts;
+    std::size_t parts_left = 0;
+    bool writes = false;
+    volume of;
+    std::uint64_t tag = 0;
+    std::errc error{};
+    blocks::buffer copy;  // of a group's data
+
+    explicit operation(const volume& v) : of(v) {}
+  };
+
+  [[nodiscard]] std::uint64_t block_bytes() const noexcept { return store_.block_bytes(); }
+  [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return block_bytes() * store_.chunk_blocks(); }
+
+  void check(const volume& v, std::uint64_t offset, std::uint64_t length) const {
+    if (offset % block_bytes() != 0 || length % block_bytes() != 0)
+      throw error("an operation on " + std::to_string(length) + " bytes at byte " + std::to_string(offset) +
+                      " is not on whole blocks",
+                  "use multiples of " + std::to_string(block_bytes()) + " bytes");
+    if (offset > v.bytes() || length > v.bytes() - offset)
+      throw error("an operation on " + std::to_string(length) + " bytes at byte " + std::to_string(offset) +
+                      " lies beyond the end of the volume, which has " + std::to_string(v.bytes()),
+                  "stay within the volume");
+  }
+  void check_data(const std::byte* data) const {
+    const std::size_t alignment = blocks::alignment_of(store_.device().shape());
+    if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
+      throw error("the data of an operation does not begin at a multiple of " + std::to_string(alignment) + " bytes",
+                  "use blocks::buffer");
+  }
+
+  [[nodiscard]] range blocks_in_chunk(std::uint64_t offset, std::uint64_t length) const {
+    return {static_cast<std::uint32_t>(offset % chunk_bytes() / block_bytes()),
+            static_cast<std::uint32_t>(length / block_bytes())};
+  }
+
+  // Calls visit(chunk, its blocks, bytes before them) for each chunk of the range.
+  template <class Visit>
+  void for_each_chunk(std::uint64_t offset, std::uint64_t length, Visit&& visit) const {
+    for (std::uint64_t done = 0; done < length;) {
+      const std::uint64_t at = offset + done;
+      const std::uint64_t bytes = std::min(length - done, chunk_bytes() - at % chunk_bytes());
+      visit(at / chunk_bytes(), blocks_in_chunk(at, bytes), done);
+      done += bytes;
+    }
+  }
+
+  [[nodiscard]] bool start(const volume& v, std::uint64_t offset, std::uint64_t length, std::byte* data, bool writes,
+                           std::uint64_t tag) {
+    if (free_.empty()) return false;
+    if (length == 0) {
+      done_.push_back({tag, {}});
+      return true;
+    }
+    operation made(v);
+    made.writes = writes;
+    made.tag = tag;
+    for_each_chunk(offset, length, [&](std::uint64_t number, range blocks, std::uint64_t at) {
+      made.parts.push_back({number, {blocks}, {data + at}, {}, 0, false});
+    });
+    begin(std::move(made));
+    return true;
+  }
+
+  template <class Part>
+  void start_group(const volume& v, std::uint64_t number, std::vector<range> ranges,
+                   const std::vector<const Part*>& sorted, std::uint64_t tag) {
+    operation made(v);
+    made.writes = true;
+    made.tag = tag;
+    std::size_t bytes = 0;
+    for (const Part* p : sorted) bytes += p->data.size();
+    made.copy = blocks::buffer(bytes);
+    part whole{number, std::move(ranges), {}, {}, 0, false};
+    std::byte* to = made.copy.data();
+    for (const Part* p : sorted) {
+      std::memcpy(to, p->data.data(), p->data.size());
+      whole.data.push_back(to);
+      to += p->data.size();
+    }
+    made.parts.push_back(std::move(whole));
+    begin(std::move(made));
+  }
+
+  void begin(operation made) {
+    const std::size_t at = free_.back();
+    free_.pop_back();
+    made.parts_left = made.parts.size();
+    operations_[at].emplace(std::move(made));
+    // The operation may end, and its place be empty, with its last part.
+    const std::size_t parts = operations_[at]->parts.size();
+    for (std::size_t i = 0; i < parts; ++i) begin_part(at, i);
+    submit_waiting();
+  }
+
+  // Plans a part and queues its transfers. A write for which the drive has no space waits for the transfers of this
+  // queue, whose ends free blocks; then it fails.
+  void begin_part(std::size_t at, std::size_t number) {
+    operation& o = *operations_[at];
+    part& p = o.parts[number];
+    if (!o.writes) {
+      p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
+    } else {
+      std::errc e = plan_write(o, p);
+      if (e == std::errc::no_space_on_device) {
+        store_.collect();
+        e = plan_write(o, p);
+      }
+      if (e == std::errc::no_space_on_device && transfers_ > 0) {
+        without_space_.push_back({at, number});
+        return;
+      }
+      if (e != std::errc{}) {
+        p.failed = true;
+        return end_part(at, e);
+      }
+    }
+    for (const auto& t : p.planned.transfers()) {
+      std::byte* const data = data_of(p, t.blocks.first);
+      if (plan::is_zeros(t)) {
+        std::memset(data, 0, t.blocks.count * block_bytes());
+        continue;
+      }
+      ++p.transfers;
+      waiting_.push_back({o.writes ? blocks::operation::write_durable : blocks::operation::read, blocks::stream::data,
+                          t.blocks.count, t.target, data, std::uint64_t{at} << 32 | number});
+    }
+    transfers_ += p.transfers;
+    if (p.transfers == 0) finish_part(at, number);
+  }
+
+  [[nodiscard]] std::errc plan_write(operation& o, part& p) {
+    return o.copy.size() > 0 ? store_.begin_group(o.of, p.chunk, p.blocks, p.planned)
+                             : store_.begin_write(o.of, p.chunk, p.blocks.front(), p.planned);
+  }
+
+  // Where the data of a block of the chunk is.
+  [[nodiscard]] std::byte* data_of(const part& p, std::uint32_t block) const {
+    std::size_t i = 0;
+    while (block < p.blocks[i].first || block >= p.blocks[i].end()) ++i;
+    return p.data[i] + (block - p.blocks[i].first) * block_bytes();
+  }
+
+  void submit_waiting() {
+    while (!waiting_.empty()) {
+      const std::size_t room = drive_.depth() - drive_.in_flight();
+      const std::size_t count = std::min({room, waiting_.size(), submitted_.size()});
+      if (count == 0) return;
+      std::copy_n(waiting_.begin(), count, submitted_.begin());
+      const std::size_t taken = drive_.submit(std::span(submitted_).first(count));
+      if (taken == 0) return;
+      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
+    }
+  }
+
+  // Waits for transfers, and ends what they complete. REQUIRES: an operation is under way.
+  void progress() {
+    std::array<blocks::completion, 16> ended;
+    const std::size_t count = drive_.reap(ended, 1);
+    for (const blocks::completion& c : std::span(ended).first(count)) {
+      const auto at = static_cast<std::size_t>(c.tag >> 32);
+      const std::size_t number = c.tag & 0xffffffff;
+      part& p = operations_[at]->parts[number];
+      --transfers_;
+      if (!c.succeeded()) {
+        p.failed = true;
+        operations_[at]->error = c.error;
+      }
+      if (--p.transfers == 0) finish_part(at, number);
+    }
+    if (!without_space_.empty()) {
+      const std::vector<std::pair<std::size_t, std::size_t>> again = std::exchange(without_space_, {});
+      for (const auto& [at, number] : again) begin_part(at, number);
+    }
+    submit_waiting();
+  }
+
+  void finish_part(std::size_t at, std::size_t number) {
+    operation& o = *operations_[at];
+    part& p = o.parts[number];
+    std::errc e{};
+    if (o.writes)
+      e = store_.end_write(p.planned, !p.failed);
+    else
+      store_.end_read(p.planned);
+    // The drive's own error says more than that the write was not made.
+    end_part(at, p.failed ? o.error : e);
+  }
+
+  void end_part(std::size_t at, std::errc e) {
+    operation& o = *operations_[at];
+    if (e != std::errc{}) o.error = e;
+    if (--o.parts_left > 0) return;
+    done_.push_back({o.tag, o.error});
+    operations_[at].reset();
+    free_.push_back(at);
+  }
+
+  Store& store_;
+  device_queue drive_;
+  std::vector<std::optional<operation>> operations_;
+  std::vector<std::size_t> free_;
+  std::deque<blocks::request> waiting_;  // transfers that were not submitted
+  std::array<blocks::request, 32> submitted_{};
+  std::size_t transfers_ = 0;                                       // waiting or in flight
+  std::vector<std::pair<std::size_t, std::size_t>> without_space_;  // (operation, part)
+  std::deque<chunk_completion> done_;
+};
+
+}  // namespace pmlab::stores

@@ -1,0 +1,135 @@
+// The records of all chunks: slabs of them on persistent memory, and the free ones in DRAM.
+#pragma once
+
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace pmlab::stores::detail::chunk_store {
+
+// Orders:
+//   (N1) the words of a new record but its key     (N2) its key, in the same line
+//   (N1) < (N2): a record with a key is whole.
+//   (E1) key and map are 0, one publication        (E2) the other words are 0, durable, before the record is used again
+//   (E1) < (E2): a record with a key is whole.
+// Thread safety: take and give from any thread; the others while no thread does.
+template <media::medium Medium>
+class records {
+ public:
+  records(Medium& medium, word& slabs, const chunk_shape& shape) : medium_(medium), slabs_(slabs), shape_(shape) {}
+
+  // A record without a key and of zeros; nullptr: no space.
+  [[nodiscard]] record* take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty() && !add_slab()) return nullptr;
+    record* const r = free_.back();
+    free_.pop_back();
+    return r;
+  }
+  // REQUIRES: all words of `r` are zeros, durably.
+  void give(record& r) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(&r);
+  }
+
+  // Gives a new record its words, and its key last. Not durable before a flush of line 0 and a fence.
+  static void name(record& r, std::uint64_t key, const head_word& head, range written) {
+    r.head.store(word_of(head), std::memory_order_relaxed);
+    if (written.count != 0)
+      r.written[written.first / 64].store(chunk<Medium>::bits_of(written), std::memory_order_relaxed);  // (N1)
+    r.key.store(key, std::memory_order_release);                                                        // (N2)
+  }
+
+  // Takes its name from a record, and its map; then it is all zeros, durably.
+  void erase(record& r) {
+    typename Medium::publication change(medium_);
+    if (map_entry* const map = chunk<Medium>(medium_, shape_, r).block_map())
+      change.release(map, map_bytes(shape_.blocks));
+    media::publish_store(change, r.key, std::uint64_t{0});  // (E1)
+    media::publish_store(change, r.map, std::uint64_t{0});
+    change.commit();
+    clear(r);
+  }
+
+  // Makes a record without a key all zeros, durably. (E2)
+  void clear(record& r) {
+    bool any = r.head.load(std::memory_order_relaxed) != 0;
+    for (const word& w : r.written) any |= w.load(std::memory_order_relaxed) != 0;
+    for (std::uint32_t i = 0; i < shape_.ring; ++i) any |= r.ring()[i].load(std::memory_order_relaxed) != 0;
+    if (!any) return;
+    r.head.store(0, std::memory_order_relaxed);
+    for (word& w : r.written) w.store(0, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < shape_.ring; ++i) r.ring()[i].store(0, std::memory_order_relaxed);
+    medium_.flush(&r, record_bytes(shape_.ring));
+    medium_.fence();
+  }
+
+  // Calls visit(record&) for every record, free ones too.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for_each_slab([&](slab& s) {
+      const std::uint64_t count = s.count.load(std::memory_order_acquire);
+      for (std::uint64_t i = 0; i < count; ++i) visit(*s.at(i, shape_.ring));
+    });
+  }
+  // Bytes of all slabs.
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for_each_slab([&](slab& s) { sum += slab_bytes(s.count.load(std::memory_order_acquire)); });
+    return sum;
+  }
+  // True if `r` is the address of a record of this store: for words of the index, which is a hint.
+  [[nodiscard]] static bool can_be(std::uint64_t place) noexcept {
+    return place != 0 && place % media::cache_line_bytes == 0;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t slab_bytes(std::uint64_t count) const noexcept {
+    return sizeof(slab) + count * record_bytes(shape_.ring);
+  }
+
+  template <class Visit>
+  void for_each_slab(Visit&& visit) const {
+    for (std::uint64_t at = slabs_.load(std::memory_order_acquire); at != 0;) {
+      slab* const s = medium_.resolve(media::pointer<slab>(at));
+      visit(*s);
+      at = s->next.load(std::memory_order_acquire);
+    }
+  }
+
+  // With the lock.
+  [[nodiscard]] bool add_slab() {
+    constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 10;
+    constexpr std::uint64_t few = 4;
+    const std::uint64_t count =
+        media::sizes_on<Medium>.small_slabs ? few : (usual_bytes - sizeof(slab)) / record_bytes(shape_.ring);
+    const std::uint64_t bytes = slab_bytes(count);
+    free_.reserve(free_.size() + count);
+    typename Medium::publication change(medium_);
+    auto* const made = static_cast<slab*>(change.allocate(bytes, media::cache_line_bytes));
+    if (made == nullptr) return false;
+    std::memset(static_cast<void*>(made), 0, bytes);
+    made->next.store(slabs_.load(std::memory_order_acquire), std::memory_order_relaxed);
+    made->count.store(count, std::memory_order_relaxed);
+    medium_.flush(made, bytes);
+    medium_.fence();
+    media::publish_store(change, slabs_, medium_.locate(made).word());
+    change.commit();
+    for (std::uint64_t i = count; i > 0; --i) free_.push_back(made->at(i - 1, shape_.ring));
+    return true;
+  }
+
+  Medium& medium_;
+  word& slabs_;
+  chunk_shape shape_;
+  std::mutex mutex_;
+  std::vector<record*> free_;
+};
+
+}  // namespace pmlab::stores::detail::chunk_store

@@ -1,0 +1,438 @@
+// A chunk store against blocks in a map: on DRAM and in a pool, with and without the drive's promise, reopened, full, and
+// with a drive that fails.
+#include <pmlab/base/random.hpp>
+#include <pmlab/blocks/counted.hpp>
+#include <pmlab/blocks/faulty.hpp>
+#include <pmlab/blocks/memory.hpp>
+#include <pmlab/indexes/fast_fair.hpp>
+#include <pmlab/indexes/skip_list.hpp>
+#include <pmlab/media/counted.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/stores/chunk_store.hpp>
+
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace pmlab::tests {
+namespace {
+
+constexpr std::uint32_t block = 512;
+constexpr blocks::geometry torn{.blocks = 512, .block_bytes = block, .atomic_bytes = 0, .volatile_cache = true};
+constexpr blocks::geometry whole{.blocks = 512, .block_bytes = block, .atomic_bytes = block, .volatile_cache = true};
+
+template <media::medium Medium, class Device = blocks::memory, class Index = indexes::cceh<Medium>>
+using store_on = stores::chunk_store<Medium, Device, Index>;
+
+constexpr stores::chunk_store_options small{.chunk_bytes = 32 * block, .ring = 6};
+constexpr stores::chunk_store_options tiny{.chunk_bytes = 8 * block, .ring = 3};
+
+// Data of `count` blocks: each has its number and the version of the write, all over.
+[[nodiscard]] std::vector<std::byte> data_of(std::uint64_t first, std::uint64_t count, std::uint64_t version) {
+  std::vector<std::byte> data(count * block);
+  for (std::uint64_t i = 0; i < count; ++i)
+    for (std::size_t at = 0; at < block; at += 16) {
+      const std::uint64_t words[2] = {first + i, version};
+      std::memcpy(data.data() + i * block + at, words, sizeof words);
+    }
+  return data;
+}
+
+// The contents that volumes should have.
+class expected_volume {
+ public:
+  explicit expected_volume(std::uint64_t blocks_of) : versions_(blocks_of, 0) {}
+  void write(std::uint64_t first, std::uint64_t count, std::uint64_t version) {
+    std::fill_n(versions_.begin() + static_cast<std::ptrdiff_t>(first), count, version);
+  }
+  [[nodiscard]] std::vector<std::byte> read(std::uint64_t first, std::uint64_t count) const {
+    std::vector<std::byte> data;
+    for (std::uint64_t b = first; b < first + count; ++b) {
+      const auto one = versions_[b] == 0 ? std::vector<std::byte>(block) : data_of(b, 1, versions_[b]);
+      data.insert(data.end(), one.begin(), one.end());
+    }
+    return data;
+  }
+  [[nodiscard]] std::uint64_t blocks() const { return versions_.size(); }
+
+ private:
+  std::vector<std::uint64_t> versions_;
+};
+
+template <class Store>
+void expect_equal(Store& store, const std::map<std::string, expected_volume>& right) {
+  for (const auto& [name, content] : right) {
+    auto disk = store.volume(name);
+    std::vector<std::byte> got(content.blocks() * block);
+    disk.read(0, got);
+    ASSERT_TRUE(got == content.read(0, content.blocks())) << name;
+  }
+  const auto report = store.check();
+  ASSERT_TRUE(report.ok()) << report.violations.front();
+}
+
+// Random operations on two volumes of `blocks_of` blocks.
+template <class Store>
+void operate(Store& store, std::map<std::string, expected_volume>& right, splitmix64& random, int steps,
+             std::uint64_t& version) {
+  for (int step = 0; step < steps; ++step) {
+    const auto at = std::next(right.begin(), static_cast<std::ptrdiff_t>(random.below(right.size())));
+    auto disk = store.volume(at->first);
+    expected_volume& content = at->second;
+    const std::uint64_t first = random.below(content.blocks());
+    const std::uint64_t longest =
+        random.one_in(3) ? content.blocks() - first : std::min<std::uint64_t>(content.blocks() - first, 9);
+    const std::uint64_t count = random.one_in(3) ? 1 : 1 + random.below(longest);
+    ++version;
+    switch (random.below(10)) {
+      case 0:
+        disk.discard(first * block, count * block);
+        content.write(first, count, 0);
+        break;
+      case 1: {
+        std::vector<std::byte> got(count * block);
+        disk.read(first * block, got);
+        ASSERT_TRUE(got == content.read(first, count)) << "step " << step;
+        break;
+      }
+      case 2: {
+        const std::uint64_t chunk = first / store.chunk_blocks() * store.chunk_blocks();
+        if (chunk + store.chunk_blocks() > content.blocks()) break;
+        const auto a = data_of(chunk + 1, 1, version);
+        const auto b = data_of(chunk + 3, 2, version);
+        const typename Store::volume_handle::part parts[] = {{(chunk + 3) * block, b}, {(chunk + 1) * block, a}};
+        disk.write_group(parts);
+        content.write(chunk + 1, 1, version);
+        content.write(chunk + 3, 2, version);
+        break;
+      }
+      default: disk.write(first * block, data_of(first, count, version)); content.write(first, count, version);
+    }
+  }
+}
+
+template <class Medium, class Index>
+struct kind {
+  using medium = Medium;
+  using index = Index;
+};
+
+template <class Kind>
+class ChunkStore : public ::testing::Test {};
+using kinds =
+    ::testing::Types<kind<media::dram, indexes::cceh<media::dram>>, kind<media::dram, indexes::skip_list<media::dram>>>;
+TYPED_TEST_SUITE(ChunkStore, kinds);
+
+TYPED_TEST(ChunkStore, agrees_with_blocks_in_a_map_and_opens_again) {
+  using medium = typename TypeParam::medium;
+  using store = store_on<medium, blocks::memory, typename TypeParam::index>;
+  for (const auto& drive : {torn, whole})
+    for (const auto& options : {small, tiny})
+      for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", ring " + std::to_string(options.ring));
+        splitmix64 random(seed);
+        medium pool;
+        blocks::memory device(drive);
+        std::map<std::string, expected_volume> right{{"a", expected_volume(100)}, {"b", expected_volume(64)}};
+        std::uint64_t version = 0;
+        for (int round = 0; round < 4; ++round) {
+          auto opened = store::open(pool, device, options);
+          for (const auto& [name, content] : right)
+            static_cast<void>(opened.volume(name, {.bytes = content.blocks() * block}));
+          operate(opened, right, random, 150, version);
+          if (this->HasFatalFailure()) return;
+          expect_equal(opened, right);
+          if (this->HasFatalFailure()) return;
+        }
+      }
+}
+
+TEST(ChunkStoreInAPool, is_there_after_reopening_the_pool) {
+  const temporary_folder folder;
+  blocks::memory device(torn);
+  splitmix64 random(5);
+  std::map<std::string, expected_volume> right{{"a", expected_volume(100)}, {"b", expected_volume(64)}};
+  std::uint64_t version = 0;
+  for (int round = 0; round < 3; ++round) {
+    media::pmem pool(folder.file("pool"), {.create_bytes = std::size_t{64} << 20});
+    auto opened = store_on<media::pmem>::open(pool, device, small);
+    for (const auto& [name, content] : right)
+      static_cast<void>(opened.volume(name, {.bytes = content.blocks() * block}));
+    if (round > 0) expect_equal(opened, right);
+    operate(opened, right, random, 200, version);
+    expect_equal(opened, right);
+  }
+}
+
+TEST(ChunkStoreSpace, a_redirected_write_is_one_line_one_flush_one_fence) {
+  using medium = media::counted<media::dram>;
+  medium pool;
+  blocks::memory device(torn);
+  auto store = store_on<medium>::open(pool, device, {.chunk_bytes = 32 * block, .ring = 16});
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  disk.write(0, data_of(0, 32, 1));
+  disk.write(0, data_of(0, 4, 2));
+  pool.reset();
+  for (std::uint64_t i = 0; i < 10; ++i) disk.write(i % 3 * block, data_of(i % 3, 4, 3 + i));
+  EXPECT_EQ(pool.total().lines_flushed, 10U);
+  EXPECT_EQ(pool.total().fences, 10U);
+  EXPECT_EQ(pool.total().publications, 0U);
+}
+
+TEST(ChunkStoreSpace, an_overwrite_of_one_block_in_place_writes_no_memory) {
+  using medium = media::counted<media::dram>;
+  medium pool;
+  blocks::counted<blocks::memory> device(whole);
+  auto store = store_on<medium, blocks::counted<blocks::memory>>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  disk.write(0, data_of(0, 32, 1));
+  pool.reset();
+  device.reset();
+  for (std::uint64_t i = 0; i < 10; ++i) disk.write(i * block, data_of(i, 1, 2 + i));
+  EXPECT_EQ(pool.total().lines_flushed, 0U);
+  EXPECT_EQ(pool.total().fences, 0U);
+  EXPECT_EQ(device.total().bytes_written, 10U * block);
+}
+
+TEST(ChunkStoreSpace, overwrites_write_each_byte_once) {
+  media::dram pool;
+  blocks::counted<blocks::memory> device(torn);
+  auto store = store_on<media::dram, blocks::counted<blocks::memory>>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 256 * block});
+  disk.write(0, data_of(0, 256, 1));
+  device.reset();
+  splitmix64 random(3);
+  std::uint64_t written = 0;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const std::uint64_t count = 1 + random.below(8);
+    const std::uint64_t first = random.below(256 - count);
+    disk.write(first * block, data_of(first, count, 2 + i));
+    written += count * block;
+  }
+  EXPECT_EQ(device.total().bytes_written, written);
+  EXPECT_GT(store.stats().merges, 100U);
+  EXPECT_TRUE(store.check().ok());
+}
+
+TEST(ChunkStoreSpace, a_full_drive_changes_nothing_and_a_discard_makes_room) {
+  media::dram pool;
+  blocks::memory device(torn);
+  auto store = store_on<media::dram>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 2000 * block});
+  std::map<std::string, expected_volume> right{{"a", expected_volume(2000)}};
+  std::uint64_t written = 0;
+  std::string message;
+  for (; written < 2000 && message.empty(); written += 8) {
+    message = message_of([&] { disk.write(written * block, data_of(written, 8, 1)); });
+    if (message.empty()) right.at("a").write(written, 8, 1);
+  }
+  EXPECT_NE(message.find("is full"), std::string::npos) << message;
+  EXPECT_GT(written, 400U);
+  expect_equal(store, right);
+  disk.discard(0, 64 * block);
+  right.at("a").write(0, 64, 0);
+  disk.write(64 * block, data_of(64, 30, 2));
+  right.at("a").write(64, 30, 2);
+  expect_equal(store, right);
+  EXPECT_TRUE(store.remove_volume("a"));
+  EXPECT_FALSE(store.remove_volume("a"));
+  EXPECT_EQ(store.stats().free_bytes, 511U * block);
+}
+
+// Free space in single blocks: a write then needs more pieces than the ring has entries.
+TEST(ChunkStoreSpace, a_write_into_scattered_space_is_atomic_too) {
+  media::dram pool;
+  blocks::memory device(torn);
+  auto store = store_on<media::dram>::open(pool, device, {.chunk_bytes = 32 * block, .ring = 4});
+  auto disk = store.volume("a", {.bytes = 15 * 32 * block});
+  auto second = store.volume("b", {.bytes = 64 * block});
+  std::map<std::string, expected_volume> right{{"a", expected_volume(15 * 32)}, {"b", expected_volume(64)}};
+  disk.write(0, data_of(0, 15 * 32, 1));
+  right.at("a").write(0, 15 * 32, 1);
+  second.write(0, data_of(0, 31, 2));  // all that was free
+  right.at("b").write(0, 31, 2);
+  EXPECT_EQ(store.stats().free_bytes, 0U);
+  for (std::uint64_t b = 0; b < 4 * 32; b += 2) {
+    disk.discard(b * block, block);
+    right.at("a").write(b, 1, 0);
+  }
+  EXPECT_EQ(store.stats().longest_free_extent, block);
+  second.write(32 * block, data_of(32, 32, 3));
+  right.at("b").write(32, 32, 3);
+  second.write(10 * block, data_of(10, 20, 4));
+  right.at("b").write(10, 20, 4);
+  EXPECT_EQ(store.stats().replaced_maps, 2U);
+  expect_equal(store, right);
+}
+
+TEST(ChunkStoreFaults, a_failed_write_is_one_failed_operation) {
+  using drive = blocks::faulty<blocks::memory>;
+  media::dram pool;
+  drive device(std::uint64_t{3}, torn);
+  auto store = store_on<media::dram, drive>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 128 * block});
+  std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
+  splitmix64 random(9);
+  device.inject_at_random({blocks::fault::io_error, blocks::fault::no_space, blocks::fault::short_transfer}, 6);
+  int failed = 0;
+  for (std::uint64_t version = 1; version <= 600; ++version) {
+    const std::uint64_t first = random.below(128);
+    const std::uint64_t chunk_end = (first / 32 + 1) * 32;
+    const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(chunk_end - first, 6));
+    if (message_of([&] { disk.write(first * block, data_of(first, count, version)); }).empty())
+      right.at("a").write(first, count, version);
+    else
+      ++failed;
+  }
+  EXPECT_GT(failed, 50);
+  device.stop();
+  expect_equal(store, right);
+}
+
+TEST(ChunkStoreFaults, a_failed_flush_of_the_drive_is_named) {
+  using drive = blocks::faulty<blocks::memory>;
+  media::dram pool;
+  drive device(std::uint64_t{3}, torn);
+  auto store = store_on<media::dram, drive>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 128 * block});
+  device.inject({.kind = blocks::fault::failed_flush});
+  blocks::synchronous flusher(device);
+  EXPECT_THROW(flusher.flush(), error);
+  EXPECT_NE(message_of([&] { disk.write(0, data_of(0, 1, 1)); }).find("no request succeeds after a failed flush"),
+            std::string::npos);
+}
+
+TEST(ChunkStoreBadInput, is_refused_by_name) {
+  const auto open = [](auto& pool, auto& device, const stores::chunk_store_options& options) {
+    return message_of([&] { store_on<media::dram>::open(pool, device, options); });
+  };
+  media::dram pool;
+  blocks::memory device(torn);
+  blocks::memory other(torn);
+  blocks::memory smaller(blocks::geometry{.blocks = 300, .block_bytes = block});
+  blocks::memory least(blocks::geometry{.blocks = 20, .block_bytes = block});
+  EXPECT_NE(open(pool, device, {.chunk_bytes = 1000}).find("chunk"), std::string::npos);
+  EXPECT_NE(open(pool, device, {.chunk_bytes = 512 * block}).find("256 blocks"), std::string::npos);
+  EXPECT_NE(open(pool, device, {.chunk_bytes = 32 * block, .ring = 0}).find("ring"), std::string::npos);
+  EXPECT_NE(open(pool, device, {.chunk_bytes = 32 * block, .ring = 31}).find("ring"), std::string::npos);
+  EXPECT_NE(open(pool, least, small).find("at least one chunk"), std::string::npos);
+  {
+    auto store = store_on<media::dram>::open(pool, device, small);
+    auto disk = store.volume("a", {.bytes = 64 * block});
+    std::vector<std::byte> data(2 * block);
+    EXPECT_NE(message_of([&] { disk.write(100, data); }).find("whole blocks"), std::string::npos);
+    EXPECT_NE(message_of([&] { disk.read(0, std::span(data).first(100)); }).find("whole blocks"), std::string::npos);
+    EXPECT_NE(message_of([&] { disk.write(63 * block, data); }).find("beyond the end"), std::string::npos);
+    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b")); }).find("no volume 'b'"), std::string::npos);
+    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b", {.bytes = 100})); }).find("multiple"),
+              std::string::npos);
+    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("", {.bytes = block})); }).find("cannot name"),
+              std::string::npos);
+    const typename store_on<media::dram>::volume_handle::part apart[] = {{0, data}, {40 * block, data}};
+    EXPECT_NE(message_of([&] { disk.write_group(apart); }).find("not in one chunk"), std::string::npos);
+    const typename store_on<media::dram>::volume_handle::part same[] = {{0, data}, {block, data}};
+    EXPECT_NE(message_of([&] { disk.write_group(same); }).find("overlap"), std::string::npos);
+  }
+  EXPECT_NE(open(pool, other, small).find("is not the drive"), std::string::npos);
+  EXPECT_NE(open(pool, smaller, small).find("was made for a drive"), std::string::npos);
+  media::dram empty;
+  EXPECT_NE(open(empty, device, small).find("another chunk store"), std::string::npos);
+  device.content()[40] ^= std::byte{1};
+  EXPECT_NE(open(pool, device, small).find("damaged"), std::string::npos);
+  device.content()[40] ^= std::byte{1};
+  EXPECT_EQ(open(pool, device, small), "");
+  media::dram another;
+  EXPECT_EQ(open(another, device, {.chunk_bytes = 32 * block, .ring = 6, .format = true}), "");
+}
+
+TEST(ChunkQueue, runs_operations_of_several_threads) {
+  media::dram pool;
+  blocks::memory device(blocks::geometry{.blocks = 4096, .block_bytes = block, .atomic_bytes = block});
+  using store_type = store_on<media::dram>;
+  auto store = store_type::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 1024 * block});
+  constexpr std::uint64_t threads = 3;
+  std::vector<std::thread> running;
+  for (std::uint64_t t = 0; t < threads; ++t)
+    running.emplace_back([&, t] {
+      // Each thread has the chunks whose number is t modulo 3, and reads all; one chunk is written by all threads.
+      splitmix64 random(t);
+      stores::chunk_queue<store_type> queue(store, 16);
+      std::vector<blocks::buffer> data;
+      for (int i = 0; i < 16; ++i) data.emplace_back(8 * block);
+      std::vector<std::uint64_t> unused(16);
+      for (std::uint64_t i = 0; i < 16; ++i) unused[i] = i;
+      for (std::uint64_t step = 1; step < 3000 || queue.in_flight() > 0;) {
+        if (step < 3000 && !unused.empty()) {
+          const std::uint64_t slot = unused.back();
+          unused.pop_back();
+          const std::uint64_t chunk = random.one_in(4) ? 30 : random.below(10) * threads + t;
+          const std::uint64_t count = 1 + random.below(8);
+          const std::uint64_t first = chunk * 32 + random.below(32 - count);
+          if (random.one_in(3)) {
+            ASSERT_TRUE(queue.read(disk, first * block, data[slot].bytes().first(count * block), slot));
+          } else {
+            const auto bytes = data_of(first, count, step * threads + t);
+            std::memcpy(data[slot].data(), bytes.data(), bytes.size());
+            ASSERT_TRUE(queue.write(disk, first * block, data[slot].bytes().first(count * block), slot));
+          }
+          ++step;
+          continue;
+        }
+        stores::chunk_completion done[4];
+        const std::size_t count = queue.reap(done, 1);
+        ASSERT_GT(count, 0U);
+        for (const auto& c : std::span(done).first(count)) {
+          ASSERT_EQ(c.error, std::errc{});
+          unused.push_back(c.tag);
+        }
+      }
+    });
+  for (std::thread& t : running) t.join();
+  // Each block has its own number, or zeros.
+  std::vector<std::byte> all(1024 * block);
+  disk.read(0, all);
+  for (std::uint64_t b = 0; b < 1024; ++b) {
+    std::uint64_t words[2];
+    std::memcpy(words, all.data() + b * block, sizeof words);
+    if (words[1] == 0) continue;
+    ASSERT_EQ(
+        std::vector<std::byte>(all.begin() + static_cast<std::ptrdiff_t>(b * block),
+                               all.begin() + static_cast<std::ptrdiff_t>((b + 1) * block)) == data_of(b, 1, words[1]),
+        true)
+        << b;
+  }
+  const auto report = store.check();
+  EXPECT_TRUE(report.ok()) << report.violations.front();
+}
+
+TEST(ChunkQueue, takes_no_more_operations_than_its_depth) {
+  media::dram pool;
+  blocks::memory device(torn);
+  using store_type = store_on<media::dram>;
+  auto store = store_type::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  stores::chunk_queue<store_type> queue(store, 2);
+  blocks::buffer data(block);
+  EXPECT_TRUE(queue.write(disk, 0, data.bytes(), 7));
+  EXPECT_TRUE(queue.write(disk, block, data.bytes(), 8));
+  EXPECT_FALSE(queue.write(disk, 2 * block, data.bytes(), 9));
+  stores::chunk_completion done[4];
+  std::size_t count = 0;
+  while (count < 2) count += queue.reap(std::span(done).subspan(count), 2);
+  EXPECT_EQ(done[0].tag + done[1].tag, 15U);
+  EXPECT_EQ(queue.reap(done, 1), 0U);
+}
+
+}  // namespace
+}  // namespace pmlab::tests
