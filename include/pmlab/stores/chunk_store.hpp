@@ -377,12 +377,15 @@ class chunk_store {
     return result;
   }
 
-  // Frees the blocks that no operation can use any more. A caller does it before it reports a full drive.
-  void collect() {
+  // Frees the replaced blocks that no operation can use any more. True: operations under way keep some.
+  [[nodiscard]] bool collect() {
+    bool kept = false;
     for (stripe& s : stripes_) {
       const std::scoped_lock lock(s.mutex);
       s.gone.collect(free_);
+      kept |= !s.gone.empty();
     }
+    return kept;
   }
 
  private:

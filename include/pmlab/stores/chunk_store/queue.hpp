@@ -9,6 +9,7 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
 #include <array>
@@ -127,6 +128,8 @@ class chunk_queue {
 
  private:
   static constexpr unsigned least_drive_depth = 32;
+  // A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends.
+  static constexpr unsigned most_waits = 100'000;
 
   // Blocks of one chunk, of one operation.
   struct part {
@@ -234,8 +237,8 @@ class chunk_queue {
     submit_waiting();
   }
 
-  // Plans a part and queues its transfers. A write for which the drive has no space waits for the transfers of this
-  // queue, whose ends free blocks; then it fails.
+  // Plans a part and queues its transfers. A write for which the drive has no space waits while operations under way,
+  // of this queue and then of others, keep replaced blocks from being free; then it fails.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -243,13 +246,17 @@ class chunk_queue {
       p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
     } else {
       std::errc e = plan_write(o, p);
-      if (e == std::errc::no_space_on_device) {
-        store_.collect();
-        e = plan_write(o, p);
-      }
       if (e == std::errc::no_space_on_device && transfers_ > 0) {
         without_space_.push_back({at, number});
         return;
+      }
+      // Blocks may wait for operations of other threads, which end without this one.
+      sync::backoff wait;
+      for (unsigned i = 0; i < most_waits && e == std::errc::no_space_on_device; ++i) {
+        const bool others_keep_some = store_.collect();
+        e = plan_write(o, p);
+        if (!others_keep_some) break;
+        wait.pause();
       }
       if (e != std::errc{}) {
         p.failed = true;
