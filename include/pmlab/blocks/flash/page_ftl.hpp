@@ -11,14 +11,14 @@
 // A unit is what a die programs at a time: the same page of all its planes. A superblock is one erase block of each die:
 // it is filled, collected and erased as a whole, as drives with parity over their dies do. Garbage collection takes the
 // superblock with the least valid data, in small steps between the writes of the host, and its reads and programs take
-// the dies' time like all others.
+// the dies' time like all others. Moved data stays in its stream.
 //
 // Emergent, not built in: write amplification and with it the speed of random writes, the tail of reads beside writes,
 // the price of writes smaller than a mapping unit, of scattered data that is read in order, and of a flush without a
 // capacitor.
 //
 // A capacity smaller than the profile's keeps links, dies and times; superblocks get smaller, and only then fewer, so
-// the share of a superblock in the capacity stays. `scale` says how far.
+// the share of a superblock in the capacity stays, as far as `scale` states.
 //
 // Not modelled: a cache of one bit per cell, work in idle time, wear levelling beyond taking free superblocks in turn,
 // errors and retries, parity, refresh, thermal limits, a map that does not fit in the drive's memory.
@@ -220,6 +220,7 @@ class page_ftl {
   struct superblock {
     std::uint32_t valid = 0;
     std::uint32_t erases = 0;
+    std::uint32_t stream = 0;
     state is = state::free;
   };
 
@@ -229,7 +230,7 @@ class page_ftl {
     std::uint64_t covered = 0;      // blocks that the host has written, as bits
   };
 
-  // Where units are added: one of each stream, one of garbage collection.
+  // Where units are added: for each stream one of the host, and one of garbage collection behind them.
   struct write_point {
     std::uint32_t superblock = none;
     std::uint32_t next_unit = 0;        // of the superblock, to be programmed
@@ -263,7 +264,7 @@ class page_ftl {
         superblocks_(size.superblocks),
         place_of_(logical_units_, none),
         unit_at_(size.superblocks * per_superblock_, none),
-        points_(profile.streams + 1),
+        points_(2 * profile.streams),
         buffer_free_(profile.buffer_bytes / profile.unit_bytes(), 0) {
     for (write_point& p : points_) p.waiting.reserve(per_program_);
     for (std::uint32_t s = 0; s < size.superblocks; ++s) free_.push_back(s);
@@ -290,11 +291,12 @@ class page_ftl {
     sizes size;
     size.scale.of_capacity = static_cast<double>(shape.bytes()) / static_cast<double>(profile.capacity_bytes);
     size.scale.of_superblocks = superblocks_for(profile.capacity_bytes, profile.pages_per_block);
-    const double pages = flash(shape.bytes()) / (page_of_all * static_cast<double>(size.scale.of_superblocks));
-    size.pages_per_block = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(pages), 1, profile.pages_per_block);
+    const double pages = static_cast<double>(profile.pages_per_block) * size.scale.of_capacity;
+    size.pages_per_block = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::llround(std::min(pages, 1e6))), 1,
+                                                     profile.pages_per_block);
     // Those that are being filled and one that is free hold no spare.
     const std::uint64_t filled = superblocks_for(shape.bytes(), size.pages_per_block);
-    size.superblocks = std::max(filled, least_superblocks) + profile.streams + 2;
+    size.superblocks = std::max(filled, least_superblocks) + 2 * profile.streams + 1;
     size.scale.superblocks = filled;
     size.scale.pages_per_block = size.pages_per_block;
     size.scale.least_bytes =
@@ -423,20 +425,24 @@ class page_ftl {
     const std::uint32_t old = place_of_[unit];
     if (old != none && program_of(old) == filling(point)) {
       point.waiting[old % per_program_].covered |= covered;
-      return std::max(arrived, point.opened);
+    } else {
+      if (point.waiting.size() == per_program_) program_host(point);
+      if (point.waiting.empty()) take_buffer_place(point, arrived);
+      add(point, unit, covered);
     }
-    if (point.waiting.empty()) {
-      if (point.superblock == none) open_for_host(point, arrived);
-      point.buffer_place = next_buffer_place_;
-      next_buffer_place_ = next_buffer_place_ + 1 == buffer_free_.size() ? 0 : next_buffer_place_ + 1;
-      point.opened = buffer_free_[point.buffer_place];
-      point.ready = 0;
-    }
-    add(point, unit, covered);
     const picoseconds taken = std::max(arrived, point.opened);
     point.ready = std::max(point.ready, taken);
-    if (point.waiting.size() == per_program_) program_host(point);
+    // The rest of a unit that was written in part may follow.
+    if (point.waiting.size() == per_program_ && point.waiting.back().covered == whole_) program_host(point);
     return taken;
+  }
+
+  void take_buffer_place(write_point& point, picoseconds now) {
+    if (point.superblock == none) open_for_host(point, now);
+    point.buffer_place = next_buffer_place_;
+    next_buffer_place_ = next_buffer_place_ + 1 == buffer_free_.size() ? 0 : next_buffer_place_ + 1;
+    point.opened = buffer_free_[point.buffer_place];
+    point.ready = 0;
   }
 
   // Adds a unit at a write point that has room in its superblock and its buffer.
@@ -477,7 +483,7 @@ class page_ftl {
     return ready;
   }
 
-  // Programs what waits at a write point, padded if that is less than a unit. Returns when it is done.
+  // Programs the units that wait at a write point, padded if they are less than a program takes. Returns when it is done.
   picoseconds program(write_point& point, picoseconds begin, picoseconds ready) {
     const std::uint32_t number = filling(point);
     const picoseconds done = nand_.program(die_of(number), number, point.waiting.size() * unit_bytes_, begin, ready);
@@ -510,6 +516,8 @@ class page_ftl {
     free_.pop_front();
     point.next_unit = 0;
     superblocks_[point.superblock].is = state::open;
+    superblocks_[point.superblock].stream =
+        static_cast<std::uint32_t>(static_cast<std::size_t>(&point - points_.data()) % streams_);
   }
 
   // Leaves one for garbage collection, which could not end without.
@@ -564,7 +572,7 @@ class page_ftl {
     while (unit_at_[first + victim_next_] == none) ++victim_next_;
     const std::uint32_t place = first + victim_next_;
     read_victim(place, now);
-    write_point& point = points_.back();
+    write_point& point = points_[streams_ + superblocks_[victim_].stream];
     if (point.superblock == none) open(point);
     if (point.waiting.empty()) point.ready = now;
     point.ready = std::max(point.ready, victim_ready_);
