@@ -587,7 +587,12 @@ class page_ftl {
     const std::uint32_t number = program_of(place);
     if (number == victim_read_) return;
     std::uint64_t units = 0;
-    for (std::uint32_t at = place; program_of(at) == number; ++at) units += unit_at_[at] == none ? 0 : 1;
+    // Each of them is looked up in the map next, at random places.
+    for (std::uint32_t at = place, end = (number + 1) * per_program_; at < end; ++at) {
+      if (unit_at_[at] == none) continue;
+      __builtin_prefetch(&place_of_[unit_at_[at]], 1);
+      ++units;
+    }
     victim_read_ = number;
     victim_ready_ = nand_.read(die_of(number), units * unit_bytes_, now);
     ++counts_.flash_reads;
