@@ -102,6 +102,7 @@ bool add_described(CLI::App& program, const std::string& line) {
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
   for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and decides the claims from their results"},
+                                   std::pair{"merge", "Joins the results of several machines, and decides the claims from all of them"},
                                    std::pair{"claims", "Measures and decides published claims about persistent memory"},
                                    std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
     CLI::App* const app = program.add_subcommand(name, what);

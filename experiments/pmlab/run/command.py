@@ -12,13 +12,15 @@ from ..spelling import nearest, shell_form
 from .experiment import SCALES, experiment_names, load_experiment
 from .plan import plan
 from .runner import Runner, RunSettings
+from .share import cells_of, read_shard
 
 _DESCRIPTION = "Runs experiments, and decides the claims from their results"
 _EXAMPLES = """\
 examples:
   pmlab run --scale quick --out results/mine && pmlab report results/mine
   pmlab run hybrid cache --scale smoke --out /tmp/smoke
-  pmlab run my-experiment.toml --out results/my --resume"""
+  pmlab run my-experiment.toml --out results/my --resume
+  pmlab run --scale full --shard 3/64 --out shards/3    # on one of 64 machines; then `pmlab merge shards/* --out all`"""
 
 
 def command_line():
@@ -32,6 +34,8 @@ def command_line():
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
                         help="continue in a folder: keep the results of this build with the same arguments")
+    parser.add_argument("--shard", metavar="I/N", help="only part I of N, for one of N machines; `pmlab merge` joins them")
+    parser.add_argument("--cell", action="append", metavar="NAME", help="only this cell; may be repeated")
     parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
     parser.add_argument("--dry-run", action="store_true", help="show each cell's command, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -94,6 +98,21 @@ def _check_pools(pools, cells):
         raise Failure(f"cannot make pools in {pools}", "give --pools a folder on a tmpfs or an fsdax device")
 
 
+def _chosen_cells(given, cells):
+    """(cells to run, the Shard that they are or None)."""
+    if given.shard and given.cell:
+        raise Failure("--shard and --cell both choose the cells", "give one of them")
+    if given.shard:
+        shard = read_shard(given.shard)
+        return cells_of(shard, cells), shard
+    names = [cell.name for cell in cells]
+    for name in given.cell or ():
+        if name not in names:
+            raise Failure(f"there is no cell '{name}' in these experiments",
+                          f"did you mean {nearest(name, names)}? `pmlab run --dry-run` names them")
+    return [cell for cell in cells if not given.cell or cell.name in given.cell], None
+
+
 def _tell(summary, folder):
     print(f"{summary.done} cells ran, {summary.kept} were there, {summary.failed} failed; results in {folder}",
           flush=True)
@@ -115,21 +134,24 @@ def main(words):
         return errors.SUCCESS
     cells = [cell for e in experiments for cell in plan(e, given.scale)]
     _check_indexes(cells)
+    chosen, shard = _chosen_cells(given, cells)
     if given.dry_run:
-        for cell in cells:
+        for cell in chosen:
             print(f"{cell.name}: {shell_form(cell.words)}")
         return errors.SUCCESS
     if not given.out:
         raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to list the commands")
     folder, pools = Path(given.out), _pools_folder(given.pools)
-    _check_pools(pools, cells)
+    _check_pools(pools, chosen)
     machine, command = told["machine"], shell_form(["run", *words])
-    runner = Runner(experiments, cells, RunSettings(
+    runner = Runner(experiments, cells, chosen, RunSettings(
         program=programs.pmlab(), folder=folder, pools=pools, source=programs.source(), scale=given.scale,
-        command=command, machine=machine, resume=given.resume, quiet=given.quiet,
+        command=command, machine=machine, shard=shard, resume=given.resume, quiet=given.quiet,
         jobs=machine["cores"]))
     summary = runner.run()
-    if summary.done + summary.kept:
-        judge_folder(folder, command)
+    if not runner.manifest.is_complete:
+        print("part of the cells: `pmlab merge` judges the claims, from all parts")
+    elif summary.done + summary.kept:
+        judge_folder(folder, runner.manifest.canonical_command)
     processes.run([programs.pmlab(), "doctor"], output=folder / "doctor.txt")
     return _tell(summary, folder)
