@@ -10,6 +10,7 @@ from ..json_files import read_json, write_json
 from .parts import SCHEMA, refuse_other_builds
 
 FILE = "campaign.json"
+_SHOWN = 3  # violations of an index
 
 
 def _read(part):
@@ -101,12 +102,15 @@ def write(document, parts, folder, command):
         "seconds": sum(p.manifest["seconds"] for p in parts), "hosts": hosts})
 
 
-def summary(document):
-    """Lines to print: an index each, and its violations."""
+def summary(document, folder):
+    """Lines to print: an index each, and its first violations."""
     first, last = document["seeds"]
     for index in document["indexes"]:
-        found = len(index["violations"])
-        yield (f"{index['index']}: seeds {first}..{last}, {index['rounds']} rounds, {index['crash_states']} crash states, "
-               f"{index['schedules']} schedules: {f'{found} VIOLATION' + ('S' if found > 1 else '') if found else 'no violation'}")
-        for violation in index["violations"]:
+        violations = index["violations"]
+        found = f"{len(violations)} VIOLATION{'S' if len(violations) > 1 else ''}" if violations else "no violation"
+        yield (f"{index['index']}: seeds {first}..{last}, {index['crash_states']} crash states, {index['schedules']} schedules: "
+               f"{found}")
+        for violation in violations[:_SHOWN]:
             yield f"  seed {violation['seed']}: {violation['what'].splitlines()[0]}\n    {violation['replay']}"
+        if len(violations) > _SHOWN:
+            yield f"  and {len(violations) - _SHOWN} more, in {folder}/{FILE}"

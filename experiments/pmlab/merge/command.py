@@ -3,10 +3,10 @@
 from .. import arguments, errors
 from ..claims.verdicts import judge_folder
 from ..errors import Failure
+from ..new_folder import new_folder
 from ..run.manifest import canonical_command
 from ..spelling import shell_form
 from . import campaigns, results
-from .new_folder import new_folder
 from .parts import read_parts
 
 _DESCRIPTION = "Joins the results of several machines, and decides the claims from all of them"
@@ -53,7 +53,7 @@ def _merge_campaigns(given, parts, command):
     with new_folder(given.out) as folder:
         campaigns.write(document, parts, folder, command)
     _tell(notes)
-    for line in campaigns.summary(document):
+    for line in campaigns.summary(document, given.out):
         print(line)
     return errors.FAILURE if any(i["violations"] for i in document["indexes"]) else errors.SUCCESS
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ..errors import FAILURE, Failure
+from .errors import FAILURE, Failure
 
 
 @contextlib.contextmanager
