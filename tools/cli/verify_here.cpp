@@ -164,7 +164,7 @@ void verify_seeds_of(const verify_request& request, const verify::subject& kind,
     record.add(number, result.counts, seed, result.seconds, result.found ? &*result.found : nullptr, replay);
     seconds += result.seconds;
     // A kill loses no more than the rounds since the last time.
-    constexpr double between_saves = 2;
+    constexpr double between_saves = 0.5;
     if (seconds - saved_at >= between_saves || result.found) {
       record.save();
       saved_at = seconds;
