@@ -22,7 +22,7 @@ series = "index"
 panels = ["phase", "medium"]
 """
 
-# They say when, where and how fast: they differ by nature. (Snakemake leaves a time in a folder that a job makes.)
+# Dates, hosts and seconds differ by nature. (Snakemake leaves a time in a folder that a job makes.)
 NOT_COMPARED = ("manifest.json", "doctor.txt", "log", ".snakemake_timestamp")
 
 

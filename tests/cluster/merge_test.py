@@ -125,7 +125,7 @@ class Shards(ClusterTest):
         self.refused([f"{cell}.json is of schema 7"], *changed(lambda d: d.update(schema=7), f"raw/{cell}.json"))
         self.refused(["experiment small is another one in"],
                      *changed(lambda d: d["planned"][0].update(command="pmlab bench --records 7")))
-        self.refused(["does not say which cells were planned"], *changed(lambda d: d.pop("planned")))
+        self.refused(["has no list of planned cells"], *changed(lambda d: d.pop("planned")))
         self.refused(["is damaged"], *changed(lambda d: d["runs"][0].pop("status")))
         self.refused(["of neither `pmlab run` nor `pmlab verify`"], *changed(lambda d: d.update(kind="other")))
         changed(lambda d: None)

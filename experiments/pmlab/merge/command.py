@@ -22,9 +22,9 @@ def command_line():
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --shard` or `pmlab verify --seeds` wrote with --out; any number")
     parser.add_argument("--out", metavar="FOLDER", help="a new folder, for all of them together")
-    parser.add_argument("--incomplete", action="store_true", help="merge results although cells are missing; the page says so")
+    parser.add_argument("--incomplete", action="store_true", help="merge results although cells are missing; the page names the gap")
     parser.add_argument("--other-machines", action="store_true",
-                        help="merge cells with a real clock although their machines differ; the page says so")
+                        help="merge cells with a real clock although their machines differ; the page has a caveat")
     return parser
 
 

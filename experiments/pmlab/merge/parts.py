@@ -63,7 +63,7 @@ _OF_BUILD = ("commit", "compiler", "flags", "pmlab_version")
 
 def refuse_other_builds(parts):
     """Raises Failure: figures of two builds are two programs' figures. A commit with changes may stand for several builds:
-    the caveat says so; None: all is clear."""
+    that is returned as a caveat; None: all is clear."""
     first = parts[0]
     for part in parts[1:]:
         for key in _OF_BUILD:

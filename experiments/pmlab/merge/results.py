@@ -63,7 +63,7 @@ def _plan_of(parts):
     experiments, planned, source = {}, {}, {}
     for part in parts:
         if not isinstance(part.manifest.get("planned"), list):
-            raise Failure(f"{part.folder} does not say which cells were planned: it is of an older pmlab",
+            raise Failure(f"{part.folder} has no list of planned cells: it is of an older pmlab",
                           "run it again, with --resume, by this one")
         for e in part.manifest["experiments"]:
             cells = [p for p in part.manifest["planned"] if p["experiment"] == e["name"]]

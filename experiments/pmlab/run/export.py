@@ -18,7 +18,7 @@ from .time_left import count_of, guess
 
 ENGINES = ("snakemake",)
 _TEMPLATES = Path(__file__).resolve().parent / "snakemake"
-# Limits are for what goes wrong: a job that reaches one is run again, and goes on.
+# Limits are for jobs that hang: a job that reaches one is run again, and goes on.
 _LEAST_MINUTES = 10
 _TIMES_GUESS = 6
 _MEGABYTES = 1000  # of any cell; the programs and the simulated machine
@@ -80,7 +80,7 @@ def _plan(experiments, cells, campaigns, scale, options):
     return {
         "schema": 1, "kind": "plan", "program": str(Path(programs.pmlab()).resolve()), "scale": scale, "options": options,
         "experiments": [e.name for e in experiments],
-        "cells": [{"name": c.name, "minutes": _minutes(guess(c)), "mem_mb": _megabytes(c)}
+        "cells": [{"name": c.name, "priority": math.ceil(guess(c)), "minutes": _minutes(guess(c)), "mem_mb": _megabytes(c)}
                   for c in cells if not c.has_real_clock],
         "clocked": None if not clocked else {
             "cells": [c.name for c in clocked], "minutes": _minutes(sum(map(guess, clocked))),

@@ -114,7 +114,7 @@ class Runner:
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
-            # A shard may have no cells: its folder says so.
+            # A shard may have no cells: its folder shows that it was run.
             self.manifest.write()
             return self._summary
         if self._alone:
