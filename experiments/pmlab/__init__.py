@@ -1,1 +1,1 @@
-"""Runs experiments, judges claims and writes reports: `pmlab run`, `claims`, `report`. docs/experiments.md."""
+"""Runs experiments, judges claims and writes reports: `pmlab run`, `merge`, `claims`, `report`. docs/experiments.md."""
