@@ -85,10 +85,9 @@ struct completion {
   [[nodiscard]] bool succeeded() const noexcept { return error == std::errc{}; }
 };
 
-// Errors of completions.
+// Errors of completions that have a meaning here; a device may return others, as no_space_on_device.
 inline constexpr std::errc request_failed = std::errc::io_error;
 inline constexpr std::errc device_failed = std::errc::state_not_recoverable;  // after a failed flush (B5)
-inline constexpr std::errc no_space = std::errc::no_space_on_device;
 
 // A queue of a device `D`. submit takes requests in their order and returns how many it took: fewer than given when the
 // queue holds `depth` that were not reaped. reap waits until at least `at_least` completions are there (or all of those
@@ -104,7 +103,7 @@ concept queue_of = std::constructible_from<Q, D&, unsigned> &&
   { q.depth() } -> std::same_as<unsigned>;
 };
 
-// `failure()` is empty while the device works; after a failed flush it says why every request fails. Thread safety: all
+// `failure()` is empty while the device works; after a failed flush it states why every request fails. Thread safety: all
 // of it from any thread; queues see above.
 template <class D>
 concept device = requires(D& d, const D& constant) {
