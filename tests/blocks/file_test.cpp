@@ -296,6 +296,19 @@ TEST(BlocksFileRefuses, TheFileOfAnotherProcess) {
   EXPECT_FALSE(refused_in_a_child());
 }
 
+// The kernel ends a ring later than its owner does.
+TEST(BlocksFileLock, EndsWithTheDevice) {
+  const scratch_file scratch(megabyte);
+  buffer data(64 * 4096);
+  for (int round = 0; round < 20; ++round) {
+    planned_file opened(scratch.path(), {.least_bytes = megabyte});
+    planned_file::queue queue(opened, 64);
+    std::vector<request> requests;
+    for (std::uint64_t i = 0; i < 64; ++i) requests.push_back({.first = i, .data = data.data() + i * 4096});
+    ASSERT_EQ(queue.submit(requests), 64U);
+  }
+}
+
 // The kernel answers EBUSY to O_EXCL for a device that is mounted.
 TEST(BlocksFileRefuses, ABlockDeviceThatIsMounted) {
   struct stat root {};

@@ -15,6 +15,7 @@
 #include <pmlab/blocks/file/transfer.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,7 +71,7 @@ class basic_file {
   //   - it has holes or unwritten extents (create_file makes none)
   //   - its file system has no direct I/O, unless options.page_cache
   //   - a block device is in use: mounted, or part of another device
-  //   - another process, or another object of this one, has it open
+  //   - another process, or another object of this one, has it open (half a second is waited for it)
   //   - the drive's logical block is larger than options.block_bytes
   //   - io_uring is asked for and forbidden.
   explicit basic_file(const std::string& path, const file_options& options = {}, System system = {})
@@ -132,12 +134,18 @@ class basic_file {
     throw error(problem, errno == ENOENT ? "blocks::create_file makes a file" : "check the path and its permissions");
   }
 
+  // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since they
+  // would change blocks under the new owner.
   void lock(const std::string& path) {
-    if (::flock(state_.file.get(), LOCK_EX | LOCK_NB) == 0) return;
-    if (errno == EWOULDBLOCK)
-      throw error(path + " is open as a block device already, in this process or another one",
-                  "close it there, or choose another file");
-    throw error("cannot lock " + path + ": " + std::strerror(errno), "use a file system with flock");
+    constexpr int most_tries = 100;
+    for (int tries = 0; ::flock(state_.file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+      if (errno != EWOULDBLOCK)
+        throw error("cannot lock " + path + ": " + std::strerror(errno), "use a file system with flock");
+      if (tries == most_tries)
+        throw error(path + " is open as a block device already, in this process or another one",
+                    "close it there, or choose another file");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
 
   void check_size(const std::string& path, const file_options& options) const {

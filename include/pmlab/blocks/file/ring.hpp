@@ -17,20 +17,19 @@
 
 namespace pmlab::blocks::detail {
 
-// One ring of one thread. Its file is registered, so that the kernel need not look it up for each request.
+// One ring of one thread.
+//
+// The file is not registered with it. The kernel ends a ring some time after its owner has, and would keep the file, and
+// with it the lock, that long. So the lock ends with the last request, also after `kill -9`.
 class ring {
  public:
-  // Throws pmlab::error: the kernel gives no ring.
-  ring(int file, unsigned depth) {
+  // `file` outlives it. Throws pmlab::error: the kernel gives no ring.
+  ring(int file, unsigned depth) : file_(file) {
     // Completions are worked on when this thread enters the kernel, without an interrupt of its work. Kernels before
     // 5.19 know no such flag.
     int failure = io_uring_queue_init(depth, &ring_, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
     if (failure == -EINVAL) failure = io_uring_queue_init(depth, &ring_, 0);
     if (failure != 0) refuse("the kernel gives no io_uring of depth " + std::to_string(depth), -failure);
-    failure = io_uring_register_files(&ring_, &file, 1);
-    if (failure == 0) return;
-    io_uring_queue_exit(&ring_);
-    refuse("the kernel registers no file with io_uring", -failure);
   }
   ring(const ring&) = delete;
   ring& operator=(const ring&) = delete;
@@ -55,19 +54,18 @@ class ring {
   void add(const transfer& t, std::uint32_t bytes, std::size_t slot) noexcept {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     switch (t.what.what) {
-      case operation::read: io_uring_prep_read(entry, 0, t.place(), bytes, t.offset + t.done); break;
-      case operation::write: io_uring_prep_write(entry, 0, t.place(), bytes, t.offset + t.done); break;
+      case operation::read: io_uring_prep_read(entry, file_, t.place(), bytes, t.offset + t.done); break;
+      case operation::write: io_uring_prep_write(entry, file_, t.place(), bytes, t.offset + t.done); break;
       case operation::write_durable:
-        io_uring_prep_write(entry, 0, t.place(), bytes, t.offset + t.done);
+        io_uring_prep_write(entry, file_, t.place(), bytes, t.offset + t.done);
         entry->rw_flags = RWF_DSYNC;
         break;
-      case operation::flush: io_uring_prep_fsync(entry, 0, IORING_FSYNC_DATASYNC); break;
+      case operation::flush: io_uring_prep_fsync(entry, file_, IORING_FSYNC_DATASYNC); break;
       case operation::discard:
-        io_uring_prep_fallocate(entry, 0, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(t.offset),
+        io_uring_prep_fallocate(entry, file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(t.offset),
                                 static_cast<off_t>(t.bytes));
         break;
     }
-    io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE);
     entry->user_data = slot;
   }
 
@@ -112,6 +110,7 @@ class ring {
     throw error(problem + " (" + std::strerror(number) + ")", "choose a smaller depth, or file_io::threads");
   }
 
+  int file_;
   io_uring ring_{};
 };
 
