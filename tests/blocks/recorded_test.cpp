@@ -1,4 +1,4 @@
-// The log of a device's requests: what it holds, and what its reader refuses.
+// The log of a device's requests: its entries, and the files that its reader refuses.
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/memory.hpp>

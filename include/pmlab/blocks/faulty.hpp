@@ -24,7 +24,7 @@ namespace pmlab::blocks {
 
 enum class fault : std::uint8_t {
   io_error,        // the request does nothing and fails
-  no_space,        // the write does nothing and fails for want of space
+  no_space,        // the write does nothing and fails because no space is left
   short_transfer,  // the first half of the blocks is moved, then the request fails
   failed_flush,    // the flush does nothing, fails, and fails the device (B5)
   bit_flip,        // one bit of the data is wrong: of a read on its way to the user, of a write on its way to the drive

@@ -88,7 +88,7 @@ inline constexpr std::size_t io_log_padding = 8;
 // the machine. Thread safety: any thread.
 class io_log_writer {
  public:
-  // Makes the file `path` anew. Throws pmlab::error.
+  // Makes the file `path`, in place of an older one. Throws pmlab::error.
   io_log_writer(const std::string& path, const geometry& shape)
       : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
     if (!file_.is_open()) fail("make");

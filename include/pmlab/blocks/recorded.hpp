@@ -23,8 +23,8 @@ namespace pmlab::blocks {
 template <device Inner>
 class recorded : public wrapper<Inner> {
  public:
-  // `arguments` build the inner device. `log` is made anew; it begins with the content that the device has now, which
-  // the user keeps a copy of (or zeros).
+  // `arguments` build the inner device. `log` is written from its beginning. It does not have the content that the device
+  // has now: the user keeps a copy of it (or none, if it is all zeros).
   template <class... Arguments>
   explicit recorded(const std::string& log, Arguments&&... arguments)
       : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...), log_(log, this->inner().shape()) {}
