@@ -4,12 +4,15 @@
 
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/blocks/counted.hpp>
+#include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/blocks/recorded.hpp>
+#include <pmlab/blocks/timed.hpp>
 
 #include "blocks/scratch_file.hpp"
+#include "blocks/small_drive.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +67,33 @@ struct memory_behind_virtual_calls {
   }
 };
 
-using all_devices = ::testing::Types<in_memory, on_a_file_through_io_uring, on_a_file_through_threads, counted_memory,
-                                     recorded_memory, faultless_memory, memory_behind_virtual_calls>;
+struct emulated_drive {
+  using device = blocks::emulated<blocks::memory>;
+  std::unique_ptr<device> make(const blocks::geometry& shape) { return std::make_unique<device>(small_drive(), shape); }
+};
+
+// Without capacitors: a flush is more than a command. Each queue has a time of its own, as its thread has.
+struct drive_in_virtual_time {
+  struct device : blocks::timed<blocks::memory, blocks::virtual_clock> {
+    using timed::timed;
+    struct own_time {
+      blocks::virtual_time time;
+    };
+    class queue : own_time, public timed::queue {
+     public:
+      queue(device& drive, unsigned depth) : timed::queue(drive, depth, blocks::virtual_clock(time)) {}
+    };
+  };
+  std::unique_ptr<device> make(const blocks::geometry& shape) {
+    blocks::drive_profile profile = small_drive();
+    profile.capacitor = false;
+    return std::make_unique<device>(profile, blocks::virtual_clock(time), shape);
+  }
+  blocks::virtual_time time;
+};
+
+using all_devices =
+    ::testing::Types<in_memory, on_a_file_through_io_uring, on_a_file_through_threads, counted_memory, recorded_memory,
+                     faultless_memory, memory_behind_virtual_calls, emulated_drive, drive_in_virtual_time>;
 
 }  // namespace pmlab::tests
