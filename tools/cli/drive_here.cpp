@@ -19,7 +19,9 @@
 namespace pmlab::cli {
 namespace {
 
+// Of a modelled drive, which takes no space: enough for its ratios.
 constexpr std::uint64_t default_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t default_model_bytes = std::uint64_t{2} << 30;
 
 // fio reads and writes files only, and is optional unless it was asked for.
 std::optional<std::string> chosen_fio(const drive_options& given, const drive::device_spec& device) {
@@ -39,7 +41,8 @@ std::optional<std::string> chosen_fio(const drive_options& given, const drive::d
 int measure_drive(const drive_options& given, const arguments& command_line) {
   drive::run_options options;
   options.device = drive::parse_device(given.device);
-  options.bytes = given.size.empty() ? default_bytes : bench::parse_bytes(given.size, "--size");
+  options.bytes = options.device.modelled() ? default_model_bytes : default_bytes;
+  if (!given.size.empty()) options.bytes = bench::parse_bytes(given.size, "--size");
   options.overwrite = given.overwrite;
   if (!given.spread.empty()) options.spread_percent = bench::parse_factor(given.spread, "--spread");
   options.fio = chosen_fio(given, options.device);

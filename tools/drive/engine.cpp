@@ -191,6 +191,7 @@ case_result measure(const run_options& options, const suite& s, const drive_case
     result.fio_requests_per_s = bench::median(of_fio);
     result.over_fio = bench::median(over_fio);
   }
+  if (c.what == access::write) result.amplification = on.amplification();
   result.latency = microbench::figures_of(latencies);
   result.spread_percent = steady.spread_percent;
   result.steady = exact || steady.enough;
@@ -207,7 +208,6 @@ suite_report run_suite(const run_options& options, const suite& s, target& on, b
   using clock = std::chrono::steady_clock;
   const clock::time_point start = clock::now();
   suite_report report;
-  report.remarks = on.remarks();
   shown.pass(fmt::format("{}: {} cases on {}", s.name, s.cases.size(), options.device.text()));
   for (const drive_case& c : s.cases) shown.expect({}, c.name, weight_of(options, s, c));
   const bench::progress::moving moving(shown);
@@ -221,6 +221,7 @@ suite_report run_suite(const run_options& options, const suite& s, target& on, b
       break;
     }
   }
+  report.remarks = on.remarks();
   report.seconds = std::chrono::duration<double>(clock::now() - start).count();
   return report;
 }

@@ -19,9 +19,10 @@ struct case_result {
   std::optional<double> cpu_ns;         // of this process for a request; nothing: the clock is virtual
   microbench::latency_figures latency;  // from submission until it counts as done; all repetitions together
   std::optional<double> fio_requests_per_s;
-  std::optional<double> over_fio;  // our requests a second over fio's: the median of the pairs of repetitions
-  double spread_percent = 0;       // (max - min) / median of the repetitions
-  bool steady = false;             // the spread is below the limit
+  std::optional<double> over_fio;       // our requests a second over fio's: the median of the pairs of repetitions
+  std::optional<double> amplification;  // bytes that flash programmed for each byte written, where a model counts them
+  double spread_percent = 0;            // (max - min) / median of the repetitions
+  bool steady = false;                  // the spread is below the limit
   std::vector<std::string> notes;
 
   // GiB/s: the median.

@@ -55,6 +55,7 @@ json case_to_json(const run_options& options, const target& on, const case_resul
   j["cpu_ns_per_request"] = or_null(r.cpu_ns);
   j["fio"] =
       r.fio_requests_per_s ? json{{"requests_per_s", *r.fio_requests_per_s}, {"ratio", *r.over_fio}} : json(nullptr);
+  j["write_amplification"] = or_null(r.amplification);
   j["notes"] = r.notes;
   return j;
 }
@@ -68,6 +69,7 @@ json device_to_json(target& on) {
   j["atomic_bytes"] = shape.atomic_bytes;
   j["volatile_cache"] = shape.volatile_cache;
   j["way"] = text_or_null(on.way());
+  j["scale"] = text_or_null(on.scale());
   j["drive"] = nullptr;
   if (const auto facts = on.facts())
     j["drive"] = {{"name", text_or_null(facts->drive)},

@@ -14,15 +14,22 @@
 namespace pmlab::drive {
 
 struct device_spec {
-  enum class kind : std::uint8_t { memory, file };
+  enum class kind : std::uint8_t {
+    memory,
+    file,
+    emulated,  // a modelled drive on the real clock
+    simulated  // the same on a virtual clock
+  };
   kind which = kind::memory;
-  std::string path;  // of a file
+  std::string path;     // of a file
+  std::string profile;  // of a modelled drive: its name, or the path of a TOML file
 
-  // "file:PATH", "memory".
+  [[nodiscard]] bool modelled() const noexcept { return which == kind::emulated || which == kind::simulated; }
+  // "file:PATH", "memory", "simulated:p4610".
   [[nodiscard]] std::string text() const;
 };
 
-// "memory" or "file:PATH". Throws pmlab::error for any other text.
+// "memory", "file:PATH", "emulated:PROFILE" or "simulated:PROFILE". Throws pmlab::error for any other text.
 [[nodiscard]] device_spec parse_device(const std::string& text);
 
 struct target_options {
@@ -49,6 +56,11 @@ class target {
   [[nodiscard]] virtual std::optional<blocks::drive_facts> facts() const { return std::nullopt; }
   // How requests get to it: "io_uring, direct I/O"; empty: not through the kernel.
   [[nodiscard]] virtual std::string way() const { return {}; }
+  // Of a modelled drive: how it stands to the drive of its profile.
+  [[nodiscard]] virtual std::string scale() const { return {}; }
+  // Bytes that flash has programmed for each byte written, since the last `prepare`; nothing: not known.
+  [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
+  // About all figures so far.
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 };
 
