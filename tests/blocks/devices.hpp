@@ -6,10 +6,12 @@
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/faulty.hpp>
+#include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/blocks/recorded.hpp>
 #include <pmlab/blocks/timed.hpp>
 
+#include "blocks/scratch_file.hpp"
 #include "blocks/small_drive.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -25,6 +27,18 @@ struct in_memory {
   using device = blocks::memory;
   std::unique_ptr<device> make(const blocks::geometry& shape) { return std::make_unique<device>(shape); }
 };
+
+template <blocks::file_io Io>
+struct on_a_file {
+  using device = blocks::file;
+  std::unique_ptr<device> make(const blocks::geometry& shape) {
+    const scratch_file file(shape.bytes());
+    // It keeps its file without the name.
+    return std::make_unique<device>(file.path(), blocks::file_options{.block_bytes = shape.block_bytes, .io = Io});
+  }
+};
+using on_a_file_through_io_uring = on_a_file<blocks::file_io::io_uring>;
+using on_a_file_through_threads = on_a_file<blocks::file_io::threads>;
 
 struct counted_memory {
   using device = blocks::counted<blocks::memory>;
@@ -78,7 +92,8 @@ struct drive_in_virtual_time {
   blocks::virtual_time time;
 };
 
-using all_devices = ::testing::Types<in_memory, counted_memory, recorded_memory, faultless_memory,
-                                     memory_behind_virtual_calls, emulated_drive, drive_in_virtual_time>;
+using all_devices =
+    ::testing::Types<in_memory, on_a_file_through_io_uring, on_a_file_through_threads, counted_memory, recorded_memory,
+                     faultless_memory, memory_behind_virtual_calls, emulated_drive, drive_in_virtual_time>;
 
 }  // namespace pmlab::tests
