@@ -5,6 +5,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/blocks/recorded.hpp>
 #include <pmlab/blocks/synchronous.hpp>
@@ -19,6 +20,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -26,15 +28,20 @@
 namespace pmlab::verify {
 namespace {
 
-using device = blocks::recorded<blocks::memory>;
+using recorded_memory = blocks::recorded<blocks::memory>;
+using recorded_file = blocks::recorded<blocks::file>;
 
 constexpr blocks::geometry shape{.blocks = 64, .block_bytes = 512, .atomic_bytes = 512};
 
 // Records of two blocks, in two places: number n lies in block 2 * (n % 16) and the one after it. Block 60 counts them.
 // Each is acknowledged by a mark.
-class counting_program {
+template <class Device>
+class counting {
  public:
-  counting_program(const std::string& log, bool flushes) : device_(log, shape), blocks_(device_), flushes_(flushes) {}
+  // `arguments` build the device that is recorded.
+  template <class... Arguments>
+  counting(const std::string& log, bool flushes, Arguments&&... arguments)
+      : device_(log, std::forward<Arguments>(arguments)...), blocks_(device_), flushes_(flushes) {}
 
   void add() {
     ++number_;
@@ -52,11 +59,16 @@ class counting_program {
     blocks_.write(block, buffer_.bytes());
   }
 
-  device device_;
-  blocks::synchronous<device> blocks_;
+  Device device_;
+  blocks::synchronous<Device> blocks_;
   blocks::buffer buffer_{512};
   bool flushes_;
   std::uint64_t number_ = 0;
+};
+
+class counting_program : public counting<recorded_memory> {
+ public:
+  counting_program(const std::string& log, bool flushes) : counting(log, flushes, shape) {}
 };
 
 std::uint64_t number_at(const std::vector<char>& image, std::uint64_t block) {
@@ -124,8 +136,8 @@ TEST(io_log, an_acknowledgement_before_the_flush_is_counted) {
   const tests::temporary_folder folder;
   const std::string log = folder.file("log");
   {
-    device d(log, shape);
-    blocks::synchronous<device> b(d);
+    recorded_memory d(log, shape);
+    blocks::synchronous<recorded_memory> b(d);
     blocks::buffer buffer(512);
     b.write(3, buffer.bytes());
     d.mark("done");
@@ -137,21 +149,34 @@ TEST(io_log, an_acknowledgement_before_the_flush_is_counted) {
   EXPECT_EQ(explore_io_log(options, {}, {}).unflushed, 1u);
 }
 
-TEST(io_log, a_killed_program_leaves_a_log_whose_states_are_sound) {
+std::vector<std::string> marks_in(const std::string& log) {
+  blocks::io_log_reader reader(log);
+  std::vector<std::string> marks;
+  while (const auto e = reader.next())
+    if (e->record.event == blocks::io_event::mark) marks.emplace_back(e->text());
+  return marks;
+}
+
+// On a real file. What the kill left in the file is one of the states, too.
+TEST(io_log, a_killed_program_leaves_a_file_and_a_log_whose_states_are_sound) {
   const tests::temporary_folder folder;
   constexpr int kills = 12;
   splitmix64 random(7);
   std::uint64_t marks = 0;
   for (int i = 0; i < kills; ++i) {
     const std::string log = folder.file("log");
+    const std::string path = folder.file("drive" + std::to_string(i));
+    blocks::create_file(path, shape.bytes());
     child_process child = child_process::forked([&] {
-      counting_program program(log, true);
+      const blocks::file_options options{.block_bytes = shape.block_bytes, .page_cache = true};
+      counting<recorded_file> program(log, true, path, options);
       for (int n = 0; n < 100'000; ++n) program.add();
     });
     ::usleep(static_cast<useconds_t>(2000 + random.below(6000)));
     child.kill();
     static_cast<void>(child.wait());
     if (!std::filesystem::exists(log) || std::filesystem::file_size(log) < sizeof(blocks::io_log_header)) continue;
+    EXPECT_EQ(all_counted_is_there({path, marks_in(log)}), "") << "seed 7, kill " << i;
     io_log_options options;
     options.log = log;
     options.may_be_cut_off = true;
@@ -212,7 +237,7 @@ TEST(io_log, records_of_another_device_are_refused) {
   options.log = folder.file("large");
   counting_program(options.log, true).add();
   const std::string small = folder.file("small");
-  { const device d(small, blocks::geometry{.blocks = 8, .block_bytes = 512}); }
+  { const recorded_memory d(small, blocks::geometry{.blocks = 8, .block_bytes = 512}); }
   const std::string joined = content(small) + content(options.log).substr(sizeof(blocks::io_log_header));
   options.log = folder.file("joined");
   std::ofstream(options.log, std::ios::binary) << joined;
