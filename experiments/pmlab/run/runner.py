@@ -1,5 +1,6 @@
 """Runs cells: each a child process of pmlab, so that one that fails takes no other one with it."""
 
+import fcntl
 import os
 import shutil
 import time
@@ -70,6 +71,17 @@ def _complaint_of(log):
     return found or last
 
 
+def _keep_others_out(folder):
+    """Until this process ends. An engine that was killed and started again may begin a job that still runs: two in one
+    folder would take each other's notes. Of other machines only where the file system knows their locks. Raises Failure."""
+    try:
+        fcntl.flock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Failure(f"another `pmlab run` works in {folder}", "wait for its end, or end it") from None
+    except OSError:
+        pass  # a file system without locks
+
+
 def _open_folder(settings):
     folder = settings.folder
     used = (folder / "raw").exists() or (folder / "manifest.json").exists()
@@ -82,6 +94,7 @@ def _open_folder(settings):
         pass
     if not os.access(folder, os.W_OK):
         raise Failure(f"cannot write to {folder}", "give --out a folder that can be written to")
+    _keep_others_out(folder)
     open_manifest = Manifest.resume if settings.resume else Manifest.begin
     return open_manifest(folder, settings.scale, settings.command, settings.machine, load())
 
