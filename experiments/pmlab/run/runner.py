@@ -1,5 +1,6 @@
 """Runs cells: each a child process of pmlab, so that one that fails takes no other one with it."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -172,7 +173,7 @@ class Runner:
         for path in (results, log):
             path.parent.mkdir(parents=True, exist_ok=True)
         results.unlink(missing_ok=True)
-        self._drive_of(cell).unlink(missing_ok=True)
+        self._remove_drive(cell)
         pools = self._pools_of(cell)
         if any("{pool}" in word for word in cell.words):
             pools.mkdir(parents=True, exist_ok=True)
@@ -188,6 +189,11 @@ class Runner:
     def _drive_of(self, cell):
         """A file on the drive of the results; pools lie in memory."""
         return self._settings.folder / f"{file_form(cell.name)}.drive"
+
+    def _remove_drive(self, cell):
+        """A cell that was killed leaves it."""
+        with contextlib.suppress(OSError):
+            self._drive_of(cell).unlink()
 
     def _filled(self, word, pools, drive):
         parts = {"{pool}": pools / "pmlab.pool", "{drive}": drive, "{source}": self._settings.source or ""}
@@ -216,7 +222,7 @@ class Runner:
             status, message = errors.FAILURE, str(problem)
         finally:
             shutil.rmtree(self._pools_of(running.cell), ignore_errors=True)
-            self._drive_of(running.cell).unlink(missing_ok=True)
+            self._remove_drive(running.cell)
         self._note(running.cell, Ending(status, message, time.monotonic() - running.begun, running.load,
                                         running.others.cpus() if running.others else None))
 
