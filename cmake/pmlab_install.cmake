@@ -36,9 +36,10 @@ if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
   # Completion of bash, zsh and fish, and the manual page.
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION share COMPONENT programs)
-  # `pmlab run`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
+  # `pmlab run`, `merge`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
   install(DIRECTORY experiments DESTINATION share/pmlab COMPONENT programs
-          FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+          FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "Snakefile" PATTERN "*.yaml"
+          PATTERN "__pycache__" EXCLUDE)
   install(FILES tests/data/ycsb-a.load.txt tests/data/ycsb-a.run.txt DESTINATION share/pmlab/tests/data
           COMPONENT programs)
 endif()

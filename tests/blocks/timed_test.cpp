@@ -235,5 +235,30 @@ TEST(EmulatedDrive, ThreadsMeetInTheDrive) {
   EXPECT_GE(two, 20 * 600) << "one die";
 }
 
+// An inner device that takes longer than the drive.
+struct sluggish : memory {
+  using memory::memory;
+  class queue : public memory::queue {
+   public:
+    queue(sluggish& device, unsigned depth) : memory::queue(device, depth) {}
+    [[nodiscard]] std::size_t reap(std::span<completion> completions, std::size_t at_least) {
+      if (at_least == 0) return 0;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return memory::queue::reap(completions, at_least);
+    }
+  };
+};
+
+TEST(EmulatedDrive, WarnsOfALateMachine) {
+  const drive_profile profile = small_drive();
+  emulated<sluggish> drive(profile, shape_of(profile, mb));
+  EXPECT_EQ(drive.warning(), "");
+  synchronous one(drive);
+  buffer data(4096);
+  for (std::uint64_t i = 0; i < 5; ++i) one.read(i, data.bytes());
+  EXPECT_GT(drive.emulation().late_ns, 5 * 4'000'000U);
+  EXPECT_NE(drive.warning().find("emulated:small was late"), std::string::npos) << drive.warning();
+}
+
 }  // namespace
 }  // namespace pmlab::tests

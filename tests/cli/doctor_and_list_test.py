@@ -85,12 +85,15 @@ class DoctorAndList(ProgramTest):
 
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
-        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "workloads", "distributions", "phases"})
+        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "drives", "workloads", "distributions",
+                                           "phases"})
         self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")
         self.assertEqual(kinds["fast_fair"], "ordered")
-        for profile in everything["profiles"]:
+        self.assertEqual({drive["name"] for drive in everything["drives"]},
+                         {"p4610", "9300", "5210x4", "plain-tlc", "no-plp"})
+        for profile in everything["profiles"] + everything["drives"]:
             self.assertTrue(profile["what"])
         for name in everything["distributions"]:
             self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "100", "--operations", "100",

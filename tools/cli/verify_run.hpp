@@ -4,10 +4,17 @@
 #include "tools/cli/command.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pmlab::cli {
+
+// Both included.
+struct seed_range {
+  std::uint64_t first = 1;
+  std::uint64_t last = 1;
+};
 
 struct verify_request {
   std::vector<std::string> indexes;
@@ -25,6 +32,9 @@ struct verify_request {
   bool schedule_given = false;
   std::string search;
   std::uint64_t rounds = 0;
+  std::optional<seed_range> seeds;  // every round of them, whatever the others show
+  std::string out;                  // the folder of their record
+  bool resume = false;
   double budget = 60;
   double shrink = 20;
   std::string steps;  // "3,7,9"

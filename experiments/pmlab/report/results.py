@@ -163,6 +163,7 @@ class ResultSet:
     scale: str = ""
     load: float = None  # of the machine before the run
     disturbed: dict = field(default_factory=dict)  # cell -> CPUs that other programs used beside it
+    caveats: list = field(default_factory=list)  # of results that several machines made
 
     @property
     def listed(self):
@@ -176,6 +177,12 @@ class ResultSet:
     @property
     def media(self):
         return [*(m.medium for r in self.runs for m in r.measurements), *(m.medium for m in self.memories)]
+
+    @property
+    def has_real_clock(self):
+        """Whether any figure depends on the moment it was taken."""
+        return any(not medium.startswith(("simulated:", "counted:")) for medium in
+                   [*(r.medium for r in self.runs), *(m.medium for m in self.memories)])
 
     def run(self, name):
         return next((r for r in self.runs if r.name == name), None)
@@ -271,4 +278,5 @@ def load(folder):
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
                      manifest.get("seconds", 0.0), failed, runs, memories, drives, verdicts, _experiments_of(manifest),
                      manifest.get("scale", ""), manifest.get("load"),
-                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None})
+                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
+                     manifest.get("caveats", []))

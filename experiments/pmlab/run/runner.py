@@ -10,6 +10,7 @@ from pathlib import Path
 from .. import errors, processes
 from ..errors import Failure, Interrupted
 from ..spelling import file_form, shell_form
+from .lasting import keep_the_lasting
 from .manifest import Ending, Manifest
 from .other_load import OtherPrograms, load, warning_after, warning_before
 from .progress import Progress, left_text
@@ -24,7 +25,7 @@ _REFRESH_SECONDS = 1
 class RunSettings:
     """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`:
     pmlab's source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`:
-    facts of machine and build; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
+    facts of machine and build; `shard`: for the record; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
     does."""
 
     program: str
@@ -34,6 +35,7 @@ class RunSettings:
     scale: str
     command: str
     machine: dict
+    shard: object = None
     resume: bool = False
     quiet: bool = False
     jobs: int = 1
@@ -86,16 +88,16 @@ def _open_folder(settings):
 
 
 class Runner:
-    """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt,
-    their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
+    """One run of `cells`, of those that are `planned`. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all; without its
+    date); log/CELL.txt, their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
     it cannot be written to."""
 
-    def __init__(self, experiments, cells, settings):
+    def __init__(self, experiments, planned, cells, settings):
         self._settings = settings
         self._cpus = settings.machine["cores"]
         self._progress = Progress(settings.quiet)
         self.manifest = _open_folder(settings)
-        self.manifest.describe(experiments)
+        self.manifest.describe(experiments, planned, settings.shard)
         missing = [cell for cell in cells if not self.manifest.has(cell)]
         self._summary = RunSummary(kept=len(cells) - len(missing))
         # The longest ones first, so that at the end no CPU waits long for another one.
@@ -113,6 +115,8 @@ class Runner:
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
+            # A shard may have no cells: its folder shows that it was run.
+            self.manifest.write()
             return self._summary
         if self._alone:
             self._warn(warning_before(load(), self._cpus))
@@ -168,7 +172,7 @@ class Runner:
 
     def _prepare(self, cell):
         """The words of its call, and the file of its log, with the folders that it needs."""
-        results = self._settings.folder / "raw" / f"{cell.name}.json"
+        results = self._results_of(cell)
         log = self._settings.folder / "log" / f"{cell.name}.txt"
         for path in (results, log):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,6 +185,9 @@ class Runner:
             raise Failure("this cell needs pmlab's source tree", "run a pmlab that was built there")
         words = [self._filled(word, pools, self._drive_of(cell)) for word in cell.words]
         return [self._settings.program, *words, "--quiet", "--json", str(results)], log
+
+    def _results_of(self, cell):
+        return self._settings.folder / "raw" / f"{cell.name}.json"
 
     def _pools_of(self, cell):
         """A folder of the cell's own: cells on counting media may run beside each other."""
@@ -205,6 +212,7 @@ class Runner:
         """Until a cell has ended, and notes how."""
         timeout = _REFRESH_SECONDS if self._progress.moves else None
         by_child = {r.child: r for r in self._running}
+        date = ""
         while (child := processes.first_ended(by_child, timeout)) is None:
             self._show_running()
         running = by_child[child]
@@ -214,6 +222,8 @@ class Runner:
             if status == errors.INVALID_FIGURES:
                 self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the device")
                 status = errors.SUCCESS
+            if status == 0:
+                date = keep_the_lasting(self._results_of(running.cell), running.cell.words)
             message = "" if status == 0 else _complaint_of(self._settings.folder / "log" / f"{running.cell.name}.txt")
         except Interrupted:
             # The cell is not noted, so that --resume runs it again.
@@ -224,7 +234,7 @@ class Runner:
             shutil.rmtree(self._pools_of(running.cell), ignore_errors=True)
             self._remove_drive(running.cell)
         self._note(running.cell, Ending(status, message, time.monotonic() - running.begun, running.load,
-                                        running.others.cpus() if running.others else None))
+                                        running.others.cpus() if running.others else None, date))
 
     def _stop_all(self):
         """After an error: the cells that run are asked to end, and waited for."""

@@ -22,9 +22,9 @@ namespace pmlab::blocks {
 // least the given time. Used by the thread of the queue only.
 template <class C>
 concept drive_clock = std::copy_constructible<C> && requires(C& clock, picoseconds time) {
-  { C::kind } -> std::convertible_to<std::string_view>;
-  { clock.now() } -> std::same_as<picoseconds>;
-  clock.wait_until(time);
+  { C::kind } -> std::convertible_to<std::string_view>;  // names devices on this clock: "emulated"
+  { clock.now() } -> std::same_as<picoseconds>;          // of the thread of the queue
+  clock.wait_until(time);                                // returns when `now` is at least that
 };
 
 // The real clock. Long waits sleep and leave the core to others; the last 80 us of a wait are spent looking at the clock,
@@ -66,10 +66,11 @@ class emulated_clock {
 // A line of time that begins at 0: that of one logical thread, with all its queues on all its drives. Not thread-safe.
 class virtual_time {
  public:
+  // Since the beginning.
   [[nodiscard]] picoseconds now() const noexcept { return now_; }
   // For work between requests.
   void advance(picoseconds by) noexcept { now_ += by; }
-  // Back to `time` if it is later.
+  // To `time`, if that is later.
   void advance_to(picoseconds time) noexcept { now_ = std::max(now_, time); }
 
  private:
@@ -83,6 +84,7 @@ class virtual_clock {
  public:
   static constexpr std::string_view kind = "timed";
 
+  // `time` outlives it.
   explicit virtual_clock(virtual_time& time) noexcept : time_(&time) {}
 
   [[nodiscard]] picoseconds now() const noexcept { return time_->now(); }

@@ -37,7 +37,8 @@ namespace pmlab::blocks {
 inline constexpr std::uint32_t least_block_bytes = 512;
 inline constexpr std::uint32_t most_block_bytes = 65536;
 
-// The address of a request's data is a multiple of this: enough for direct I/O on every drive. blocks::buffer is.
+// The address of a request's data is a multiple of the block size, or of this if blocks are larger: enough for direct
+// I/O. blocks::buffer begins at a multiple of this.
 inline constexpr std::size_t data_alignment = 4096;
 
 struct geometry {
@@ -54,6 +55,11 @@ struct geometry {
 
   friend bool operator==(const geometry&, const geometry&) = default;
 };
+
+// Of the data of requests to a device of this geometry.
+[[nodiscard]] constexpr std::size_t alignment_of(const geometry& shape) noexcept {
+  return shape.block_bytes < data_alignment ? shape.block_bytes : data_alignment;
+}
 
 enum class operation : std::uint8_t {
   read,
@@ -73,7 +79,7 @@ struct request {
   stream of = stream::data;   // for `counted`: what the bytes are for
   std::uint32_t count = 1;    // blocks
   std::uint64_t first = 0;    // block
-  std::byte* data = nullptr;  // count blocks, unchanged by the user until the completion; aligned to data_alignment
+  std::byte* data = nullptr;  // count blocks, unchanged by the user until the completion; aligned as alignment_of
   std::uint64_t tag = 0;      // returned with the completion
 };
 
@@ -136,9 +142,9 @@ inline void check_request(const geometry& shape, const request& r, const std::st
                     " lies beyond the end of device " + name + ", which has " + std::to_string(shape.blocks) +
                     " blocks",
                 "stay within the device, or make it larger");
-  if (moves_data(r.what) && (r.data == nullptr || reinterpret_cast<std::uintptr_t>(r.data) % data_alignment != 0))
+  if (moves_data(r.what) && (r.data == nullptr || reinterpret_cast<std::uintptr_t>(r.data) % alignment_of(shape) != 0))
     throw error("the data of a request to device " + name + " does not begin at a multiple of " +
-                    std::to_string(data_alignment) + " bytes",
+                    std::to_string(alignment_of(shape)) + " bytes",
                 "use blocks::buffer");
 }
 

@@ -54,12 +54,15 @@ class timed : public wrapper<Inner> {
     return both;
   }
 
+  // The drive that is modelled.
   [[nodiscard]] const drive_profile& profile() const noexcept { return profile_; }
 
   // To precondition the drive before a measurement, and for its counts.
   [[nodiscard]] page_ftl& model() noexcept { return model_; }
+  // The same.
   [[nodiscard]] const page_ftl& model() const noexcept { return model_; }
 
+  // Since construction.
   [[nodiscard]] emulation_counts emulation() const noexcept {
     return {charged_.load(std::memory_order_relaxed), waited_.load(std::memory_order_relaxed) / 1000,
             late_.load(std::memory_order_relaxed) / 1000};
@@ -75,6 +78,7 @@ class timed : public wrapper<Inner> {
            " is too slow for this drive, so latencies are too long; use fewer threads, or memory for the bytes";
   }
 
+  // Requests go to a queue of the inner device; completions come when both are done.
   class queue {
    public:
     // On the clock of the device.

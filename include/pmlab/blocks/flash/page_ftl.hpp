@@ -47,16 +47,16 @@ namespace pmlab::blocks {
 
 // What a modelled drive has done. Units here are mapping units.
 struct flash_counts {
-  std::uint64_t requests = 0;
+  std::uint64_t requests = 0;          // of the host, of all kinds
   std::uint64_t bytes_read = 0;        // by the host
   std::uint64_t bytes_written = 0;     // by the host
   std::uint64_t units_programmed = 0;  // for the host and by garbage collection, with padding
   std::uint64_t units_moved = 0;       // of these, by garbage collection
   std::uint64_t units_padded = 0;      // of these, empty: a flush without a capacitor
-  std::uint64_t units_discarded = 0;
-  std::uint64_t flash_reads = 0;  // of pages, with those of garbage collection
-  std::uint64_t erases = 0;       // of superblocks
-  std::uint64_t unit_bytes = 0;
+  std::uint64_t units_discarded = 0;   // that held data
+  std::uint64_t flash_reads = 0;       // of pages, with those of garbage collection
+  std::uint64_t erases = 0;            // of superblocks
+  std::uint64_t unit_bytes = 0;        // of a mapping unit
 
   // Bytes that were programmed for each byte that the host has written; 0 before its first write.
   [[nodiscard]] double amplification() const noexcept {
@@ -67,11 +67,11 @@ struct flash_counts {
 
 // How a model of `bytes` bytes stands to the drive that its profile describes.
 struct flash_scale {
-  double of_capacity = 1;            // modelled bytes over the drive's
-  std::uint64_t superblocks = 0;     // modelled
-  std::uint64_t of_superblocks = 0;  // the drive's
-  std::uint64_t pages_per_block = 0;
-  std::uint64_t least_bytes = 0;  // from this capacity on there are enough superblocks
+  double of_capacity = 1;             // modelled bytes over the drive's
+  std::uint64_t superblocks = 0;      // modelled
+  std::uint64_t of_superblocks = 0;   // the drive's
+  std::uint64_t pages_per_block = 0;  // modelled
+  std::uint64_t least_bytes = 0;      // from this capacity on there are enough superblocks
 
   // False if there are so few superblocks that the open ones matter: write amplification is too low.
   [[nodiscard]] bool keeps_ratios() const noexcept { return superblocks >= std::min(of_superblocks, enough); }
@@ -85,6 +85,7 @@ struct flash_scale {
     return all;
   }
 
+  // So many superblocks keep the ratios.
   static constexpr std::uint64_t enough = 64;
 };
 
@@ -120,7 +121,8 @@ class page_ftl {
     return now;
   }
 
-  // Fills the drive in order, without time passing: reads find data, and writes overwrite.
+  // Fills the drive in order, without time passing: reads find data, and writes overwrite. Nothing is under way
+  // afterwards, and the counts restart from zero.
   void fill() {
     const std::scoped_lock lock(mutex_);
     for (std::uint32_t unit = 0; unit < logical_units_; ++unit) place_whole(unit);
@@ -128,7 +130,7 @@ class page_ftl {
   }
 
   // Fills the drive, then overwrites mapping units at random until the write amplification is steady, without time
-  // passing: the state in which datasheets of data centres' drives are measured. Returns the amplification. Takes about
+  // passing: the state in which datasheets of data centres' drives are measured. Returns the amplification. Otherwise as `fill`. Takes about
   // half a second for each million mapping units.
   double precondition(std::uint64_t seed = 1) {
     fill();
@@ -148,16 +150,19 @@ class page_ftl {
     return last;
   }
 
+  // Since construction, `fill`, `precondition` or `reset_counts`.
   [[nodiscard]] flash_counts counts() const {
     const std::scoped_lock lock(mutex_);
     return counts_;
   }
+  // Restarts the counts from zero; erase_counts go on.
   void reset_counts() {
     const std::scoped_lock lock(mutex_);
     counts_ = {};
     counts_.unit_bytes = unit_bytes_;
   }
 
+  // How this model stands to the drive of its profile, for results.
   [[nodiscard]] const flash_scale& scale() const noexcept { return scale_; }
 
   // Of each superblock.
@@ -587,7 +592,12 @@ class page_ftl {
     const std::uint32_t number = program_of(place);
     if (number == victim_read_) return;
     std::uint64_t units = 0;
-    for (std::uint32_t at = place; program_of(at) == number; ++at) units += unit_at_[at] == none ? 0 : 1;
+    // Each of them is looked up in the map next, at random places.
+    for (std::uint32_t at = place, end = (number + 1) * per_program_; at < end; ++at) {
+      if (unit_at_[at] == none) continue;
+      __builtin_prefetch(&place_of_[unit_at_[at]], 1);
+      ++units;
+    }
     victim_read_ = number;
     victim_ready_ = nand_.read(die_of(number), units * unit_bytes_, now);
     ++counts_.flash_reads;

@@ -23,25 +23,25 @@ struct drive_profile {
   std::uint64_t links = 1;
   std::uint64_t stripe_bytes = 65536;  // consecutive bytes of one link, if there are several
   double host_read_mb_per_s = 0;       // of one link
-  double host_write_mb_per_s = 0;
-  bool half_duplex = false;  // reads and writes share the link (SATA)
+  double host_write_mb_per_s = 0;      // the same
+  bool half_duplex = false;            // reads and writes share the link, as on SATA
   double read_command_ns =
       0;  // the controller's time for a command: one after the other, so it bounds commands per second
-  double write_command_ns = 0;  // also of a flush and a discard
-  double read_overhead_ns = 0;  // more of a command's latency, which overlaps with other commands
-  double write_overhead_ns = 0;
+  double write_command_ns = 0;   // also of a flush and a discard
+  double read_overhead_ns = 0;   // more of a command's latency, which overlaps with other commands
+  double write_overhead_ns = 0;  // the same
 
   // Flash. A die programs one unit at a time: the same page of all its planes.
   std::uint64_t channels = 0;
-  std::uint64_t dies_per_channel = 0;
-  std::uint64_t planes = 0;
-  std::uint64_t page_bytes = 0;
-  std::uint64_t pages_per_block = 0;  // of one plane; fewer in a model of smaller capacity
-  double read_ns = 0;                 // tR: a page from the cells to the die's register
-  double program_ns = 0;              // tPROG of a unit
-  double erase_ns = 0;                // tERASE of a block of all planes
-  double suspend_ns = 0;              // to suspend a program for a read; 0: the read waits until the program has ended
-  double channel_mb_per_s = 0;        // of one channel
+  std::uint64_t dies_per_channel = 0;  // of one channel
+  std::uint64_t planes = 0;            // of one die
+  std::uint64_t page_bytes = 0;        // of one plane; a power of two
+  std::uint64_t pages_per_block = 0;   // of one plane; fewer in a model of smaller capacity
+  double read_ns = 0;                  // tR: a page from the cells to the die's register
+  double program_ns = 0;               // tPROG of a unit
+  double erase_ns = 0;                 // tERASE of a block of all planes
+  double suspend_ns = 0;               // to suspend a program for a read; 0: the read waits until the program has ended
+  double channel_mb_per_s = 0;         // of one channel
 
   // The translation layer.
   std::uint64_t capacity_bytes = 0;      // of the drive that the profile describes
@@ -53,7 +53,9 @@ struct drive_profile {
   std::uint64_t streams = 1;             // superblocks that are filled at the same time by writes of the host
   std::uint64_t atomic_bytes = 0;        // blocks::geometry
 
+  // Of a die's program.
   [[nodiscard]] std::uint64_t unit_bytes() const noexcept { return page_bytes * planes; }
+  // Of all channels.
   [[nodiscard]] std::uint64_t dies() const noexcept { return channels * dies_per_channel; }
 };
 
