@@ -4,7 +4,7 @@
     ways_test.py [Ways.test_NAME]...
 
 Without a network, except where a tool is installed from a package registry first. The table at the end shows how each way
-was tried: with its own tool, or, where that is not to be had here, with a stand-in for the tool's functions."""
+was tried: with its own tool, or, where that is not available here, with a stand-in for the tool's functions."""
 
 import importlib.util
 import json
