@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from release import SKIPPED, SOURCE, VERSION, Release, is_repository, run
+from release import SKIPPED, SOURCE, VERSION, Release, compiler_cache, compiler_cache_folder, is_repository, run
 
 BASE = "localhost/pmlab-base"
 # No overlay file systems and no network of their own: these work in a virtual machine's or a container's root, too.
@@ -70,7 +70,12 @@ def main():
         if base is None:
             return SKIPPED
         began = time.monotonic()
-        buildah("bud", "--quiet", "--build-arg", f"BASE={base}", "-t", "pmlab", "-f", tree / "packaging/container/Containerfile",
+        arguments = [f"BASE={base}"]
+        volumes = []
+        if cache := compiler_cache("/source", "/ccache"):
+            arguments += ["MORE_PACKAGES=ccache", *(f"{name}={value}" for name, value in cache.items())]
+            volumes = ["--volume", f"{compiler_cache_folder()}:/ccache"]
+        buildah("bud", "--quiet", *(f"--build-arg={a}" for a in arguments), *volumes, "-t", "pmlab", "-f", tree / "packaging/container/Containerfile",
                 tree)
         print(f"built in {time.monotonic() - began:.0f} s")
         started = buildah.said("inspect", "--type", "image", "--format", "{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}",
