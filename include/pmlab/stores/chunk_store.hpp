@@ -18,8 +18,9 @@
 // volume). Operations that overlap in time and in blocks take effect in some order, whole per chunk. Progress: an
 // operation holds a lock of its chunk while it plans and while it commits, never while the drive works.
 //
-// Durability: what an operation returned stays true after a crash. A write that a crash cuts off is there, whole within
-// its chunk, or not at all. Asynchronous operations: chunk_store/queue.hpp.
+// Durability: what an operation returned stays true after a crash. A write that a crash interrupts is there, whole within
+// its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same block may
+// return data that is not durable yet, as on the drive itself. Asynchronous operations: chunk_store/queue.hpp.
 //
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
@@ -100,10 +101,16 @@ struct chunk_store_stats {
   std::uint64_t volumes = 0;
   std::uint64_t free_bytes = 0;           // of the drive
   std::uint64_t longest_free_extent = 0;  // bytes
-  std::uint64_t medium_bytes = 0;         // slabs and maps; without the index
+  std::uint64_t medium_bytes = 0;         // records, maps and the index
   // Since the store was opened.
   std::uint64_t in_place = 0, first = 0, redirected = 0;  // commits of writes, by how they were made
   std::uint64_t merges = 0, replaced_maps = 0;
+};
+
+// The drive or the medium has no space for an operation. The chunk is unchanged, and the store goes on.
+class chunk_store_full : public error {
+ public:
+  using error::error;
 };
 
 // See the file's prologue. `Index`: from a chunk to its record.
@@ -128,8 +135,7 @@ class chunk_store {
   static constexpr std::uint64_t layout_version = 1;
 
   // A volume of an open store. Copied freely; the store outlives it. Its operations take whole blocks and throw
-  // pmlab::error: unaligned, beyond the end, the drive or the pool is full (nothing is changed in this chunk), the drive
-  // failed.
+  // pmlab::error: unaligned, beyond the end, the drive failed; chunk_store_full: there is no space.
   class volume_handle {
    public:
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -200,7 +206,7 @@ class chunk_store {
     for (const volume_slot& v : super_->volumes) s.volumes += state_of(v) == volume_state::there ? 1 : 0;
     s.free_bytes = free_.free_blocks() * block_bytes();
     s.longest_free_extent = std::uint64_t{free_.longest_extent()} * block_bytes();
-    s.medium_bytes = records_.bytes();
+    s.medium_bytes = sizeof(superblock) + records_.bytes() + index_.stats().medium_bytes;
     records_.for_each([&](record& r) {
       if (r.map.load(std::memory_order_acquire) != 0) s.medium_bytes += detail::chunk_store::map_bytes(chunk_blocks());
     });
@@ -931,9 +937,9 @@ class chunk_store {
     const std::string where =
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
-      throw error(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
+      throw chunk_store_full(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
     if (done.error == std::errc::not_enough_memory)
-      throw error(where + ": " + medium_.name() + " is full", "make the pool larger");
+      throw chunk_store_full(where + ": " + medium_.name() + " is full", "make the pool larger");
     const std::string why = device_.failure();
     throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
                 why.empty() ? "check the drive" : why);

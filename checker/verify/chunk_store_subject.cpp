@@ -1,0 +1,16 @@
+#include "checker/verify/chunk_store_subject.hpp"
+
+namespace pmlab::verify {
+namespace {
+
+template <class Medium, class Drive>
+using chunk_store = chunk_store_subject<Medium, Drive, 0>;
+#if defined(PMLAB_MUTANT)
+constexpr bool is_mutant = true;
+#else
+constexpr bool is_mutant = false;
+#endif
+const bool registered = register_volume<chunk_store>(is_mutant);
+
+}  // namespace
+}  // namespace pmlab::verify

@@ -1,0 +1,106 @@
+// A chunk store as a subject: one volume of three chunks, on a small drive.
+#pragma once
+
+#include "checker/verify/register_volume.hpp"
+#include <pmlab/stores/chunk_store.hpp>
+#include <pmlab/sync/relax.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::verify {
+
+// A ring of 3 entries is merged often, and a drive of 27 blocks leaves three free ones beside two copies of the volume's
+// chunks: blocks are used again soon. `AtomicBytes`: what the drive keeps whole; a block: overwrites are made in place.
+template <class Medium, class Drive, std::uint32_t AtomicBytes>
+class chunk_store_subject {
+  using store = stores::chunk_store<Medium, Drive>;
+
+ public:
+  static constexpr std::string_view layout_name = AtomicBytes == 0 ? "chunk_store" : "chunk_store_in_place";
+  // Without a promise a drive keeps 512 bytes whole: half a block.
+  static constexpr std::uint32_t block_bytes = AtomicBytes == 0 ? 1024 : AtomicBytes;
+  static constexpr volume_shape shape{.block_bytes = block_bytes,
+                                      .blocks = 12,
+                                      .chunk_blocks = 4,
+                                      .reads_are_atomic = AtomicBytes == 0,
+                                      .groups = true,
+                                      .discards = true,
+                                      .fills_up = true};
+  static constexpr blocks::geometry drive{
+      .blocks = 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
+
+  chunk_store_subject(Medium& medium, Drive& device)
+      : store_(store::open(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .identity = {1, 2}})),
+        disk_(store_.volume("disk", {.bytes = 12 * block_bytes})) {}
+
+  bool write(std::uint64_t first, std::span<const std::byte> data) {
+    return unless_full([&] { disk_.write(first * shape.block_bytes, data); });
+  }
+  // A write in place can be read before it is durable, which the history model does not allow: a read waits until no
+  // write runs.
+  void read(std::uint64_t first, std::span<std::byte> data) {
+    if constexpr (AtomicBytes == 0) return disk_.read(first * shape.block_bytes, data);
+    for (sync::backoff wait;; wait.pause()) {
+      const std::scoped_lock lock(mutex_);
+      if (writing_ == 0) return disk_.read(first * shape.block_bytes, data);
+    }
+  }
+  bool write_group(std::span<const block_range> ranges, std::span<const std::byte> data) {
+    std::vector<typename store::volume_handle::part> parts;
+    for (const block_range& r : ranges) {
+      const std::size_t bytes = std::size_t{r.count} * shape.block_bytes;
+      parts.push_back({r.first * shape.block_bytes, data.first(bytes)});
+      data = data.subspan(bytes);
+    }
+    return unless_full([&] { disk_.write_group(parts); });
+  }
+  bool discard(block_range r) {
+    return unless_full([&] { disk_.discard(r.first * shape.block_bytes, std::uint64_t{r.count} * shape.block_bytes); });
+  }
+  std::string check() {
+    const indexes::check_report report = store_.check();
+    return report.ok() ? std::string() : report.violations.front();
+  }
+  std::optional<std::uint64_t> held_bytes() { return store_.stats().medium_bytes; }
+
+ private:
+  class writing {
+   public:
+    explicit writing(chunk_store_subject& of) : of_(of) { change(1); }
+    writing(const writing&) = delete;
+    writing& operator=(const writing&) = delete;
+    ~writing() { change(-1); }
+
+   private:
+    void change(int by) {
+      if constexpr (AtomicBytes == 0) return;
+      const std::scoped_lock lock(of_.mutex_);
+      of_.writing_ += by;
+    }
+    chunk_store_subject& of_;
+  };
+
+  template <class Action>
+  bool unless_full(Action&& action) {
+    const writing here(*this);
+    try {
+      action();
+      return true;
+    } catch (const stores::chunk_store_full&) {
+      return false;
+    }
+  }
+
+  store store_;
+  typename store::volume_handle disk_;
+  std::mutex mutex_;
+  int writing_ = 0;
+};
+
+}  // namespace pmlab::verify
