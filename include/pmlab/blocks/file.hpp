@@ -38,16 +38,18 @@
 
 namespace pmlab::blocks {
 
+// The way of requests to the kernel.
 enum class file_io : std::uint8_t {
   automatic,  // io_uring, or threads where the kernel forbids it
   io_uring,   // refused where the kernel forbids it
   threads     // pread and pwrite
 };
 
+// How a file or block device is opened.
 struct file_options {
   std::uint32_t block_bytes = 4096;  // at least the drive's logical block
   std::uint64_t least_bytes = 0;     // a smaller file or device is refused
-  file_io io = file_io::automatic;
+  file_io io = file_io::automatic;   // how requests reach the kernel
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
   // figures are those of the cache; durability is the same, since a flush still reaches the drive.
   bool page_cache = false;
@@ -100,8 +102,11 @@ class basic_file {
   basic_file& operator=(const basic_file&) = delete;
   ~basic_file() = default;
 
+  // Constant.
   [[nodiscard]] geometry shape() const noexcept { return state_.shape; }
+  // "file:PATH".
   [[nodiscard]] std::string name() const { return state_.name; }
+  // Why a flush failed, after which no request succeeds; empty: the device works.
   [[nodiscard]] std::string failure() const { return state_.failed.reason(); }
 
   // What the kernel says of the drive.
@@ -320,6 +325,7 @@ class basic_file<System>::queue {
   std::vector<detail::finished_slots::one> results_;
 };
 
+// The file or block device itself, without a test's failures.
 using file = basic_file<>;
 
 static_assert(device<file>);
