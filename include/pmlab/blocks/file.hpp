@@ -62,7 +62,7 @@ struct file_options {
 // a block device gets it as a hint, after which its blocks read zero or as before.
 //
 // shape().atomic_bytes is the unit that the kernel states. A drive promises it for a request of one such unit; of a
-// larger request most drives keep each unit whole, and none says so.
+// larger request most drives keep each unit whole, and none promises it.
 template <class System = plain_system>
 class basic_file {
  public:
@@ -109,7 +109,7 @@ class basic_file {
   // Why a flush failed, after which no request succeeds; empty: the device works.
   [[nodiscard]] std::string failure() const { return state_.failed.reason(); }
 
-  // What the kernel says of the drive.
+  // The kernel's facts of the drive.
   [[nodiscard]] const drive_facts& facts() const noexcept { return state_.facts; }
   // How requests reach the kernel: "io_uring, direct I/O", "threads (REASON), page cache".
   [[nodiscard]] std::string way() const {
@@ -167,7 +167,7 @@ class basic_file {
     if (bytes % options.block_bytes != 0 && !state_.facts.block_device)
       throw error(path + " has " + std::to_string(bytes) + " bytes, no whole number of blocks of " +
                       std::to_string(options.block_bytes),
-                  "choose other blocks, or make the file anew with blocks::create_file");
+                  "choose other blocks, or make another file with blocks::create_file");
   }
 
   // Rule B6. The kernel shows an extent that was allocated and never written as a hole.
