@@ -1,6 +1,6 @@
 // The block device `simulated_drive`: a drive of the simulated machine.
 //
-// For code that is built by `pmlab_simulate`, beside the medium `simulated`: a crash cuts off both at one point.
+// For code that is built by `pmlab_simulate`, beside the medium `simulated`: a crash interrupts both at one moment.
 #pragma once
 
 #include "checker/simulator/calls.hpp"

@@ -3,20 +3,19 @@
 
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/verify/choices.hpp"
 #include "checker/verify/crashed_process.hpp"
 #include "checker/verify/drive_set.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <utility>
 
 namespace pmlab::verify {
 namespace {
 
 constexpr std::size_t image_bytes = std::size_t{64} << 20;
-constexpr std::size_t nothing_fixed = std::numeric_limits<std::size_t>::max();
 
 // Memory of the run before the crash is unmapped: recovery crashes if an image holds an address of its DRAM, or of its
 // memory's old place. Hiding costs as much as checking some images.
@@ -158,59 +157,12 @@ void crash_explorer::after_submission(const simulator::persistent_drive& drive, 
   point(unit == simulator::nowhere ? nothing_fixed : places_.place_of(drive, unit), options_.states_per_point);
 }
 
-// At most `states` (two at least) of the states of now, in which the place `fixed` has all of its stores or versions.
+// At most `states` of the states of now, in which the place `fixed` has all of its stores or versions.
 void crash_explorer::point(std::size_t fixed, std::size_t states) {
   ++counts_.points;
-  const std::size_t places = places_.count();
-  const auto most = [&](std::size_t i) { return places_.most(i); };
-  std::size_t combinations = 1;
-  for (std::size_t i = 0; i < places && combinations <= states; ++i)
-    if (i != fixed) combinations *= most(i) + 1;
-  choice& c = choice_;
-  c.assign(places, 0);
-  if (fixed != nothing_fixed) c[fixed] = most(fixed);
-
-  if (combinations <= states) {
-    for (bool more = true; more;) {
-      visit(c);
-      std::size_t digit = 0;
-      for (more = false; digit < c.size() && !more; ++digit) {
-        if (digit == fixed) continue;
-        if (c[digit] < most(digit)) {
-          ++c[digit];
-          more = true;
-        } else {
-          c[digit] = 0;
-        }
-      }
-    }
-    return;
-  }
-
-  visit(c);  // all others behind
-  for (std::size_t i = 0; i < places; ++i) c[i] = most(i);
-  visit(c);  // all ahead
-  std::size_t made = 2;
-  const std::size_t lines = places_.lines();
-  if (lines != 0 && lines != places) {
-    // One kind outruns the other.
-    for (const bool lines_ahead : {true, false}) {
-      for (std::size_t i = 0; i < places; ++i) c[i] = (i < lines) == lines_ahead || i == fixed ? most(i) : 0;
-      visit(c);
-      ++made;
-    }
-  }
-  for (; made < states; ++made) {
-    const std::size_t special = random_.below(places);
-    const std::uint64_t kind = random_.below(3);
-    for (std::size_t i = 0; i < places; ++i) {
-      if (kind == 0) c[i] = i == special ? static_cast<std::uint32_t>(random_.below(most(i))) : most(i);
-      if (kind == 1) c[i] = i == special ? 1 + static_cast<std::uint32_t>(random_.below(most(i))) : 0;
-      if (kind == 2) c[i] = static_cast<std::uint32_t>(random_.below(most(i) + 1));
-    }
-    if (fixed != nothing_fixed) c[fixed] = most(fixed);
-    visit(c);
-  }
+  for_each_choice(
+      choice_, places_.count(), places_.lines(), fixed, states, random_,
+      [this](std::size_t i) { return places_.most(i); }, [this](const choice& c) { visit(c); });
 }
 
 void crash_explorer::keep(const choice& c) {

@@ -1,5 +1,6 @@
 """Shards of a run and ranges of a campaign: merged, they are byte for byte those of one machine; all that does not fit
 together is refused, and nothing that was measured is lost."""
+import fcntl
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ from program import PMLAB, ProgramTest, main, pmlab  # noqa: E402
 
 from matrix import contents, experiment  # noqa: E402
 
+EXPERIMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "experiments")
 SHARDS = 4
 CAMPAIGN = ["--index", "cceh,fast_fair", "--threads", "4", "--quiet"]
 
@@ -155,6 +157,11 @@ class Shards(ClusterTest):
         self.change("there/manifest.json", moved)
         self.assertIn("note: Cells with a real clock ran on 2 machines of one kind", self.merge("here", "there").stdout)
         self.assertIn("node7", self.read("merged", "manifest.json")["caveats"][0])
+        if pmlab("report", self.file("merged")).returncode == 0:
+            with open(self.file("merged/index.html"), encoding="utf-8") as page:
+                text = page.read()
+            self.assertIn("class=warn>Cells with a real clock ran on 2 machines of one kind", text)
+            self.assertIn("<dt>Started</dt>", text, "a real clock's figures have a date")
         self.change("there/manifest.json", lambda d: d["hosts"]["node7"].update(cpu="Another"))
         self.refused(["ran on different machines", "node7 (cpu 'Another')", "--other-machines"], "here", "there")
         self.assertIn("ran on different machines", self.merge("here", "there", out="all", more=["--other-machines"]).stdout)
@@ -274,6 +281,33 @@ class Ranges(ClusterTest):
         self.assert_fails(2, ["bounded search"], "verify", "--index", "cceh", "--seeds", "1..2", "--search", "bounded")
         self.assert_fails(2, ["--out records a range"], "verify", "--index", "cceh", "--out", self.file("x"))
         self.assert_fails(2, ["--resume goes on"], "verify", "--index", "cceh", "--seeds", "1..2", "--resume")
+
+
+class Lasting(ClusterTest):
+    def test_a_file_below_raw_has_neither_date_nor_duration_nor_path(self):
+        made = {"schema": 1, "machine": {"cpu": "x", "date": "2026-01-01T00:00:00Z"}, "cases": [1e-7, 10**17, "\u00e9"],
+                "options": {"command": "pmlab microbench --json /mine/x.json", "seed": 1}, "seconds": 7.5}
+        self.write("x.json", json.dumps(made).encode())
+        program = ("import sys; from pmlab.run.lasting import keep_the_lasting; "
+                   "print(keep_the_lasting(sys.argv[1], ['microbench', '--suite', 'a b']))")
+        done = subprocess.run([sys.executable, "-B", "-c", program, self.file("x.json")], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": EXPERIMENTS})
+        self.assertEqual((done.stdout, done.stderr), ("2026-01-01T00:00:00Z\n", ""))
+        made["machine"]["date"] = made["seconds"] = None
+        made["options"]["command"] = "pmlab microbench --suite 'a b'"
+        self.assertEqual(self.read("x.json"), made)
+
+
+class Locks(ClusterTest):
+    def test_two_processes_do_not_work_in_one_folder(self):
+        self.write("small.toml", experiment().encode())
+        os.makedirs(self.file("out"))
+        other = os.open(self.file("out"), os.O_RDONLY)
+        self.addCleanup(os.close, other)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        self.assert_fails(2, ["another `pmlab run` works in"], "run", self.file("small.toml"), "--out", self.file("out"))
+        self.assert_fails(2, ["another `pmlab verify` works in"], "verify", "--index", "cceh", "--seeds", "1..2", "--out",
+                          self.file("out"))
 
 
 class Export(ClusterTest):

@@ -96,7 +96,7 @@ class OnSlurm(Cluster):
         text = self.folder / "small.toml"
         text.write_text(experiment(indexes=("cceh", "fast_fair", "fp_tree", "skip_list"), records=("300", "500", "700", "900"),
                                    threads=("1", "2", "3")))
-        run = ["run", text, "hybrid_restart", "--scale", "smoke", "--quiet"]
+        run = ["run", text, "hybrid_restart", "memory", "--scale", "smoke", "--quiet"]
         verify = ["verify", *CAMPAIGN]
         started = time.monotonic()
         self.works(*run, "--out", self.folder / "serial")

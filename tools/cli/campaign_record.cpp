@@ -7,13 +7,15 @@
 #include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace pmlab::cli {
@@ -78,6 +80,14 @@ json new_manifest(const bench::machine_facts& machine, const arguments& command_
   return j;
 }
 
+// Until this process ends: two in one folder would take each other's counts. Throws pmlab::error.
+void keep_others_out(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // A file system without locks gives another error.
+  if (file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw error("another `pmlab verify` works in " + folder, "wait for its end, or end it");
+}
+
 // Null: there is no such file. Throws pmlab::error: it is not JSON.
 json read(const fs::path& path) {
   std::ifstream file(path);
@@ -110,6 +120,7 @@ campaign_record::campaign_record(const verify_request& request, const verify::ca
   std::error_code problem;
   fs::create_directories(folder_, problem);
   if (problem) throw error("cannot make " + folder_ + ": " + problem.message(), "give --out a folder that can be made");
+  keep_others_out(folder_);
   const fs::path folder = folder_;
   const json before = read(folder / record_name);
   if (!before.is_null()) {

@@ -101,7 +101,7 @@ std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room,
   const std::size_t wanted = std::min({at_least, room, q.in_flight.size() + q.done.size()});
   while (q.done.size() < wanted) wait_for_one(q);
   return m.quietly([&] {
-    // Whoever polls gets on, too: with a timing, what is due by now.
+    // A thread that polls finds something in the end: with a timing, the requests that are due by now.
     if (!q.in_flight.empty() && q.done.size() < room &&
         (q.of.timing() == nullptr ? q.done.empty() && room != 0
                                   : m.running() && persistent_drive::next_due(q) <= m.current()->clock))

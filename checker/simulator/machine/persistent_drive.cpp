@@ -161,6 +161,21 @@ void persistent_drive::complete_one(queue& q) {
   }));
 }
 
+void persistent_drive::complete(queue& q, std::uint64_t tag) {
+  complete(*std::find_if(q.in_flight.begin(), q.in_flight.end(), [&](const auto& r) { return r->asked.tag == tag; }));
+}
+
+void persistent_drive::fail(queue& q, std::uint64_t tag) {
+  const auto place =
+      std::find_if(q.in_flight.begin(), q.in_flight.end(), [&](const auto& r) { return r->asked.tag == tag; });
+  const std::shared_ptr<drive_request> r = *place;
+  q.in_flight.erase(place);
+  std::erase_if(in_flight_, [&](const auto& f) { return f.second == r; });
+  if (changes_content(r->asked.what)) take_effect(*r);
+  r->failed = true;
+  r->completed = ++events_;
+}
+
 std::uint64_t persistent_drive::next_due(const queue& q) noexcept {
   std::uint64_t due = std::numeric_limits<std::uint64_t>::max();
   for (const auto& r : q.in_flight) due = std::min(due, r->due);
@@ -223,7 +238,7 @@ void persistent_drive::complete(const std::shared_ptr<drive_request>& given) {
   } else if (r->asked.what == operation::flush) {
     more_is_durable = make_durable_before(r->submitted);
   } else {
-    if (blocks::writes(r->asked.what) && std::memcmp(r->data.data(), r->asked.data, r->data.size()) != 0 && on_misuse)
+    if (on_misuse && blocks::writes(r->asked.what) && std::memcmp(r->data.data(), r->asked.data, r->data.size()) != 0)
       on_misuse("the data of a write changed before the write completed; the write was submitted at " +
                 code_address(r->caller));
     take_effect(*r);
@@ -280,7 +295,9 @@ void persistent_drive::make_durable(const drive_request& r) {
 
 // All that had completed before this event. False: nothing had.
 bool persistent_drive::make_durable_before(std::uint64_t event) {
-  const auto is_covered = [&](const unit_version& v) { return v.of->completed != 0 && v.of->completed < event; };
+  const auto is_covered = [&](const unit_version& v) {
+    return v.of->completed != 0 && v.of->completed < event && !v.of->failed;
+  };
   bool any = false;
   const std::vector<std::uint32_t> numbers = uncertain_;
   for (const std::uint32_t number : numbers) {

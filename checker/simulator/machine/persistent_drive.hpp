@@ -35,7 +35,7 @@ struct drive_request {
   std::uint64_t completed = 0;         // 0: in flight
   std::uint64_t due = 0;               // on a virtual clock, in picoseconds
   unsigned kept_variant = 0;           // of a discard: 0 the old content, 1 zeros, 2 garbage
-  bool read_done = false;
+  bool failed = false;
   std::vector<std::byte> data;  // of a write, as submitted; of a discard zeros, then garbage; of a read the answer
   std::vector<std::uint64_t> hashes;  // of the data's sectors
 };
@@ -99,6 +99,10 @@ class persistent_drive {
   void progress();
   // Completes one request of the queue, which has one: any, or with a timing the one that is due first.
   void complete_one(queue& q);
+  // Completes the request with this tag, which is in flight: for replays.
+  void complete(queue& q, std::uint64_t tag);
+  // The same with an error: of a write, each unit is old or new.
+  void fail(queue& q, std::uint64_t tag);
   // The virtual time at which complete_one has work.
   [[nodiscard]] static std::uint64_t next_due(const queue& q) noexcept;
   // Forgets the requests of a queue that ends without having waited, as a process that dies does: they stay uncertain.
