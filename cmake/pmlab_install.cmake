@@ -19,7 +19,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/pmlabConfig.cmake ${CMAKE_CURRENT_BINA
 # Relative, so that the prefix may be chosen when installing, and moved.
 set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH up_to_prefix /${pkgconfig_folder} /)
-foreach(package pmlab pmlab-pmem pmlab-jemalloc)
+foreach(package pmlab pmlab-pmem pmlab-jemalloc pmlab-uring)
   configure_file(cmake/${package}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_folder}
           COMPONENT headers)

@@ -4,7 +4,7 @@
 # Installs the packages of scripts/packages.txt that are missing: with apt-get, as root or through sudo, without
 # questions. When all are there it does nothing, so it is safe to run again.
 #
-#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen
+#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
 #   --with-cluster-tools   also Slurm and Snakemake
 #   --check                installs nothing; lists missing packages, status 1 if anything required is
 #

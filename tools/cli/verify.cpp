@@ -19,6 +19,16 @@ namespace {
 
 constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
 
+void check_io_log(const verify_request& r) {
+  if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty())
+    throw error("--io-log excludes --index, --subject and --library", "give one of them");
+  if (r.seeds) throw error("--io-log has no rounds, so --seeds has no effect", "leave one of them out");
+  if (r.check.empty())
+    throw error("--io-log needs a check of its crash states", "give --check COMMAND, or --check acknowledged");
+  if (r.states < 2) throw error("--states must be at least 2", "leave it out for 16");
+  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+}
+
 seed_range read_seeds(std::string_view text) {
   seed_range range;
   const char* const end = text.data() + text.size();
@@ -53,6 +63,9 @@ void check_seeds(const verify_request& r, const CLI::App& app) {
 }
 
 void check(const verify_request& r) {
+  if (!r.io_log.empty()) return check_io_log(r);
+  if (!r.check.empty() || !r.base.empty() || r.cut_off)
+    throw error("--check, --base and --cut-off are about a recorded run", "give its log: --io-log FILE");
   if (r.indexes.empty() && r.subject.empty() && r.library.empty())
     throw error("nothing to verify", "name an index: --index NAME, or give a library: --library FILE.so");
   if (!r.library.empty() && !(r.indexes.empty() && r.subject.empty()))
@@ -99,6 +112,14 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--schedule", r->schedule, "S: of the first round's schedule; the round's own seed if not given");
   app->add_option("--steps", r->steps, "N,N,...: only these operations of a round, as a violation names them");
   app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
+  app->add_option("--io-log", r->io_log,
+                  "FILE: a log of blocks::recorded; checks the states that a crash may have left on its device");
+  app->add_option("--check", r->check,
+                  "with --io-log: COMMAND, given the path of an image, ends with status 0 if it is sound; or\n"
+                  "acknowledged: no write may lie in the drive's cache when the program marks an acknowledgement");
+  app->add_option("--base", r->base, "FILE, with --io-log: the device's content of before the log; zeros if not given");
+  app->add_option("--states", r->states, "N, with --io-log: states at each point; 16 if not given");
+  app->add_flag("--cut-off", r->cut_off, "with --io-log: the log may end in the middle of a record");
   app->add_flag("--quiet", r->quiet, "No progress on stderr");
   app->footer(
       "Without --crashes and --schedules, both. A violation ends the search of its index: it is printed with the\n"
@@ -108,7 +129,8 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index fast_fair --crashes --budget 10\n"
       "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
       "  pmlab verify --index fp_tree --seeds 1..6400 --out campaign\n"
-      "  pmlab verify --library ./libmine.so --crashes");
+      "  pmlab verify --library ./libmine.so --crashes\n"
+      "  pmlab verify --io-log run.log --check ./open-and-check");
   return {app, [r, given, seeds, app, command_line] {
             r->indexes = index_names(*given);
             r->schedule_given = app->count("--schedule") != 0;

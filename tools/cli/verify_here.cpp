@@ -72,6 +72,9 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
     text += fmt::format(", {} crash states ({} different ones judged, {} of them of recoveries; {:.0f}/s)",
                         counts.crash.states, counts.crash.judged, counts.crash.in_recovery,
                         static_cast<double>(counts.crash.judged) / seconds);
+  if (counts.crash.lost_lines + counts.crash.lost_units != 0)
+    text += fmt::format("; {} had lost stores to memory, {} writes to a drive, {} both", counts.crash.lost_lines,
+                        counts.crash.lost_units, counts.crash.lost_both);
   if (counts.schedules != 0)
     text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
   return text;
@@ -217,6 +220,7 @@ int status_of_seeds(const verify_request& request, const std::vector<const verif
 }  // namespace
 
 int verify(const verify_request& request, const arguments& command_line) {
+  if (!request.io_log.empty()) return verify_io_log(request);
   std::vector<const verify::subject*> kinds;
   if (!request.library.empty()) kinds.push_back(&verify::load_library(request.library, request.scans));
   if (!request.subject.empty()) {

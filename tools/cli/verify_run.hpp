@@ -37,10 +37,16 @@ struct verify_request {
   bool resume = false;
   double budget = 60;
   double shrink = 20;
-  std::string steps;  // "3,7,9"
+  std::string steps;   // "3,7,9"
+  std::string io_log;  // a file that blocks::recorded has written: its crash states, in place of an index's
+  std::string check;   // a command, or acknowledged
+  std::string base;
+  std::size_t states = 16;
+  bool cut_off = false;
 };
 
-// pmlab-simulated does it; pmlab hands it over. Returns the exit status; throws pmlab::error for bad input.
+// pmlab-simulated does both; pmlab hands them over. They return the exit status, and throw pmlab::error for bad input.
+[[nodiscard]] int verify_io_log(const verify_request& request);
 [[nodiscard]] int verify(const verify_request& request, const arguments& command_line);
 
 }  // namespace pmlab::cli
