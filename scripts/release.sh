@@ -74,7 +74,7 @@ time=$("${git[@]}" log -1 --format=%ct)
 unfinished=$(mktemp -d "$out/.unfinished.XXXXXX")
 trap 'rm -rf "$unfinished"' EXIT
 
-# Which commit a build of the archive names in its results: git describe is not to be had there.
+# Which commit a build of the archive names in its results: git describe has no repository there.
 commit=$("${git[@]}" describe --always --dirty --abbrev=12)
 printf '%s\n' "$commit" >"$unfinished/COMMIT"
 

@@ -46,12 +46,6 @@ install_packages() { as_root apt-get install -y -q --no-install-recommends -o Dp
 
 can_be_had() { [ -n "$(apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)"')" ]; }
 
-# The address of the main Debian archive that apt uses here: the target whose suite is a release itself.
-debian_mirror() {
-  apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(SUITE) $(REPO_URI)' 'Created-By: Packages' |
-    awk '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }'
-}
-
 # Installs package $1 from the older release without telling this machine's apt about that release.
 install_from_older_release() (
   package=$1

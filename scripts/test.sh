@@ -10,8 +10,10 @@
 #   --list        names the steps
 #
 # Without --all, the steps all_headers (each compiles alone, of the tools too), asan (address and undefined-behaviour
-# sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same with clang's static analyzer) and cluster (shards
-# on a real Slurm) run only when they are named.
+# sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same with clang's static analyzer), packages (every
+# way to install the headers), compilers (g++-13, g++-14, clang++-16, clang++-19) and cluster (shards on a real Slurm) run
+# only when they are named; so do program_package (the Debian package of the program, installed in a root folder of its
+# own) and container, also with --all.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools, and
 # --with-cluster-tools those of step cluster. Logs are in build/test-logs. The last line is "N passed, N failed[, N
@@ -108,9 +110,23 @@ step_cluster() {
   "$(find_python)" -B "$root/tests/cluster/slurm_test.py" "$root/build/release/bin/pmlab" 2>&1
 }
 
+# Every way to install the headers and the Python package, from the archive of a release. Shows how each was tried.
+step_packages() {
+  local status=0
+  "$(find_python)" "$root/tests/packages/ways_test.py" || status=$?
+  sed -n '/^network: /,$s/^/   /p' "$logs/packages.log" >&3
+  return $status
+}
+
+step_program_package() { "$(find_python)" "$root/tests/packages/program_package_test.py"; }
+step_container() { "$(find_python)" "$root/tests/packages/container_test.py"; }
+step_compilers() { "$scripts/compilers.sh"; }
+
 steps=(build ctest headers format api)
 quick_steps=(build ctest format)
-slow_steps=(all_headers asan tsan clang tidy analyze cluster)
+slow_steps=(all_headers asan tsan clang tidy analyze packages compilers cluster)
+# Long, and for a release: not part of --all.
+release_steps=(program_package container)
 
 # need TOOL [OPTION]: ends a step as skipped when its tool is missing, which that option of setup.sh installs.
 need() {
@@ -156,10 +172,10 @@ while [ $# -gt 0 ]; do
       index=$2 chosen=(index); shift ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"
-      [[ " ${steps[*]} ${slow_steps[*]} " == *" $2 "* ]] ||
-        die "there is no step $2; the steps are ${steps[*]}, and by name only ${slow_steps[*]}"
+      [[ " ${steps[*]} ${slow_steps[*]} ${release_steps[*]} " == *" $2 "* ]] ||
+        die "there is no step $2; the steps are ${steps[*]}, and by name only ${slow_steps[*]} ${release_steps[*]}"
       chosen+=("$2"); shift ;;
-    --list) printf '%s\n' "${steps[@]}" "${slow_steps[@]}"; exit 0 ;;
+    --list) printf '%s\n' "${steps[@]}" "${slow_steps[@]}" "${release_steps[@]}"; exit 0 ;;
     --help | -h) print_help; exit 0 ;;
     *) die "unknown option $1; see --help" ;;
   esac

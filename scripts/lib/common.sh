@@ -25,6 +25,12 @@ missing_packages() {
   done
 }
 
+# The address of the main Debian archive that apt uses here: the target whose suite is a release itself.
+debian_mirror() {
+  apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(SUITE) $(REPO_URI)' 'Created-By: Packages' |
+    awk '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }'
+}
+
 # Installs missing required packages; quick if there are none. Without dpkg it only prints a message:
 # the build then names missing ones.
 ensure_packages() {

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -41,6 +42,24 @@ def is_repository(folder):
     done = subprocess.run(["git", "-C", str(folder), "rev-parse", "--show-toplevel"], capture_output=True, text=True,
                           check=False)
     return done.returncode == 0 and pathlib.Path(done.stdout.strip()).samefile(folder)
+
+
+def compiler_cache(base, folder=None):
+    """The variables by which a build with CMake uses this machine's compiler cache; none, if it has none. `base`: the paths
+    below it are equal in every build. `folder`: where the build finds the cache, if not where it is."""
+    if not shutil.which("ccache"):
+        return {}
+    settings = dict(line.split(") ", 1)[1].split(" = ", 1) for line in run("ccache", "-p").splitlines() if " = " in line)
+    # debhelper sets a home folder and LC_ALL of its own: the cache would not be found, and compares the language.
+    words = ["env", "-u", "LC_ALL", f"LANG={os.environ.get('LANG', 'C.UTF-8')}", f"CCACHE_DIR={folder or settings['cache_dir']}",
+             f"CCACHE_BASEDIR={base}", "CCACHE_NOHASHDIR=1", f"CCACHE_MAXSIZE={settings['max_size']}",
+             f"CCACHE_SLOPPINESS={settings['sloppiness'].replace(', ', ',')}", "ccache"]
+    return {"CMAKE_CXX_COMPILER_LAUNCHER": ";".join(words)}
+
+
+def compiler_cache_folder():
+    """Where this machine's compiler cache is."""
+    return re.search(r"cache_dir = (.*)", run("ccache", "-p"))[1]
 
 
 class Release:

@@ -112,6 +112,18 @@ class ReleaseTest(unittest.TestCase):
         shutil.rmtree(tree / ".git")
         self.assertIn("no git repository of its own", self.release(tree, out, status=1))
 
+    def test_a_build_of_the_archive_names_the_commit(self):
+        """Of the release, and not that of a repository which the archive was unpacked in."""
+        tree = self.clone("around") / "unpacked"
+        self.release(tree.parent, self.folder / "commit-out", "--draft")
+        with tarfile.open(self.folder / "commit-out" / f"pmlab-{VERSION}.tar.gz") as archive:
+            archive.extractall(tree)
+        unpacked, output = tree / f"pmlab-{VERSION}", self.folder / "build_info.cpp"
+        (unpacked / "COMMIT").write_text("0123456789ab\n")
+        run("cmake", "-D", f"SOURCE={unpacked / 'tools/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3", "-D",
+            f"BUILD_VERSION={VERSION}", "-P", unpacked / "tools/support/build_info.cmake")
+        self.assertIn('build_commit() noexcept { return R"(0123456789ab)"; }', output.read_text())
+
     def test_a_draft_has_the_working_tree(self):
         """Changed files as they are, without those that are deleted; the changes are those that are not released yet."""
         tree = self.clone("draft")

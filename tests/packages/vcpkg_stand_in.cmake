@@ -1,4 +1,4 @@
-# Stands in for vcpkg, where it is not to be had: the functions that pmlab's port calls, and what they do to files.
+# Stands in for vcpkg, where it is not available: the functions that pmlab's port calls, and what they do to files.
 #   cmake -D PORT_FOLDER=... -D WORK=... -D PREFIX=... -P vcpkg_stand_in.cmake
 # A function that the port calls and that is not here is an error.
 set(PORT pmlab)

@@ -4,7 +4,7 @@
     ways_test.py [Ways.test_NAME]...
 
 Without a network, except where a tool is installed from a package registry first. The table at the end shows how each way
-was tried: with its own tool, or, where that is not to be had here, with a stand-in for the tool's functions."""
+was tried: with its own tool, or, where that is not available here, with a stand-in for the tool's functions."""
 
 import importlib.util
 import json
@@ -50,6 +50,10 @@ class Ways(unittest.TestCase):
         if seconds is not None:
             self.assertLess(seconds, MOST_SECONDS, f"{way}: the install of the headers alone")
 
+    def not_tried(self, way, reason):
+        table.append((way, f"NOT TRIED: {reason}", ""))
+        self.skipTest(reason)
+
     def test_cmake_install(self):
         build, prefix = self.folder / "headers", self.folder / "cmake-prefix"
 
@@ -68,7 +72,7 @@ class Ways(unittest.TestCase):
     def test_debian_headers(self):
         """libpmlab-dev: built by dpkg-buildpackage, unpacked, and used from where a package lies."""
         if not shutil.which("dpkg-buildpackage") or not shutil.which("dh"):
-            self.skipTest("no dpkg-buildpackage and debhelper here: apt-get install dpkg-dev debhelper")
+            self.not_tried("Debian, libpmlab-dev", "no dpkg-buildpackage and debhelper here: apt-get install dpkg-dev debhelper")
         tree = self.release.unpack(self.folder / "debian")
         shutil.copytree(tree / "packaging/debian", tree / "debian")
         seconds = seconds_of(lambda: offline("dpkg-buildpackage", "-us", "-uc", "-A", cwd=tree))
@@ -97,7 +101,7 @@ class Ways(unittest.TestCase):
                 done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
                 if done.returncode:
                     shutil.rmtree(TOOLS / "conan", ignore_errors=True)
-                    self.skipTest("no conan here, and pip cannot install it: " + done.stderr.strip().splitlines()[-1])
+                    self.not_tried("Conan", "no conan here, and pip cannot install it: " + done.stderr.strip().splitlines()[-1])
         return shutil.which("conan") or own
 
     def test_conan(self):
@@ -185,7 +189,7 @@ class Ways(unittest.TestCase):
     def test_pip(self):
         """The Python package, in an environment that has pandas from this machine."""
         if not importlib.util.find_spec("pandas"):
-            self.skipTest("no pandas here: apt-get install python3-pandas")
+            self.not_tried("pip", "no pandas here: apt-get install python3-pandas")
         tree = self.release.unpack(self.folder / "pip")
         environment = self.folder / "python"
         run(sys.executable, "-m", "venv", "--system-site-packages", environment)

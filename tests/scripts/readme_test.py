@@ -24,6 +24,17 @@ class Documents(unittest.TestCase):
                 with self.subTest(document=document.name, target=target):
                     self.assertTrue((document.parent / target).exists())
 
+    def test_licence_and_citations(self):
+        """The README names the licences of the originals and ours; both citations state the same."""
+        section = (REPOSITORY / "README.md").read_text().split("\n## Licence\n")[1]
+        for term in ("non-commercial use", "GPL", "undecided", "Apache License", "(CITATION.bib)", "(CITATION.cff)"):
+            self.assertIn(term, " ".join(section.split()))
+        cff = dict(re.findall(r'^(\w+): "?([^"\n]+)"?$', (REPOSITORY / "CITATION.cff").read_text(), re.M))
+        bib = {key: value.replace("{", "").replace("}", "")
+               for key, value in re.findall(r"^  (\w+) += \{(.*)\},$", (REPOSITORY / "CITATION.bib").read_text(), re.M)}
+        self.assertEqual({key: bib[key] for key in ("title", "version", "license")},
+                         {key: cff[key] for key in ("title", "version", "license")})
+
     def test_first_screen(self):
         """The thesis with its two charts of the published results, three commands, and the claims' number."""
         screen = (REPOSITORY / "README.md").read_text().split("\n## ")[0]

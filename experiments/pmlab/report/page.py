@@ -184,7 +184,7 @@ def _peers(results):
 
 
 def _remarks(results):
-    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories] for text in run.remarks))
+    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories, *results.drives] for text in run.remarks))
     if not remarks:
         return ""
     items = "".join(f"<li>{escape(t)}</li>" for t in remarks)

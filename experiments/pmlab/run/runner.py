@@ -1,5 +1,6 @@
 """Runs cells: each a child process of pmlab, so that one that fails takes no other one with it."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -189,12 +190,13 @@ class Runner:
         for path in (results, log):
             path.parent.mkdir(parents=True, exist_ok=True)
         results.unlink(missing_ok=True)
+        self._remove_drive(cell)
         pools = self._pools_of(cell)
         if any("{pool}" in word for word in cell.words):
             pools.mkdir(parents=True, exist_ok=True)
         if self._settings.source is None and any("{source}" in word for word in cell.words):
             raise Failure("this cell needs pmlab's source tree", "run a pmlab that was built there")
-        words = [self._filled(word, pools) for word in cell.words]
+        words = [self._filled(word, pools, self._drive_of(cell)) for word in cell.words]
         return [self._settings.program, *words, "--quiet", "--json", str(results)], log
 
     def _results_of(self, cell):
@@ -204,8 +206,20 @@ class Runner:
         """A folder of the cell's own: cells on counting media may run beside each other."""
         return Path(self.manifest.pools) / file_form(cell.name)
 
-    def _filled(self, word, pools):
-        return word.replace("{pool}", str(pools / "pmlab.pool")).replace("{source}", str(self._settings.source or ""))
+    def _drive_of(self, cell):
+        """A file on the drive of the results; pools lie in memory."""
+        return self._settings.folder / f"{file_form(cell.name)}.drive"
+
+    def _remove_drive(self, cell):
+        """A cell that was killed leaves it."""
+        with contextlib.suppress(OSError):
+            self._drive_of(cell).unlink()
+
+    def _filled(self, word, pools, drive):
+        parts = {"{pool}": pools / "pmlab.pool", "{drive}": drive, "{source}": self._settings.source or ""}
+        for name, path in parts.items():
+            word = word.replace(name, str(path))
+        return word
 
     def _wait_for_one(self):
         """Until a cell has ended, and notes how."""
@@ -231,6 +245,7 @@ class Runner:
             status, message = errors.FAILURE, str(problem)
         finally:
             shutil.rmtree(self._pools_of(running.cell), ignore_errors=True)
+            self._remove_drive(running.cell)
         self._note(running.cell, Ending(status, message, time.monotonic() - running.begun, running.load,
                                         running.others.cpus() if running.others else None, date))
 
@@ -263,7 +278,7 @@ class Runner:
 
     def _alone_form(self, cell):
         """The command that runs the cell without the rest."""
-        return self._filled(shell_form(cell.words), self._settings.pools)
+        return self._filled(shell_form(cell.words), self._settings.pools, self._drive_of(cell))
 
     def _seconds_of_running(self):
         now = time.monotonic()

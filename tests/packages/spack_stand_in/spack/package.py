@@ -1,4 +1,4 @@
-"""Stands in for Spack, where it is not to be had: the directives that pmlab's recipe uses, as a record of their arguments.
+"""Stands in for Spack, where it is not available: the directives that pmlab's recipe uses, as a record of their arguments.
 A directive that is not here is an error."""
 
 RECORD = []
