@@ -19,7 +19,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/pmlabConfig.cmake ${CMAKE_CURRENT_BINA
 # Relative, so that the prefix may be chosen when installing, and moved.
 set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH up_to_prefix /${pkgconfig_folder} /)
-foreach(package pmlab pmlab-pmem pmlab-jemalloc)
+foreach(package pmlab pmlab-pmem pmlab-jemalloc pmlab-uring)
   configure_file(cmake/${package}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_folder}
           COMPONENT headers)
@@ -36,9 +36,10 @@ if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
   # Completion of bash, zsh and fish, and the manual page.
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION share COMPONENT programs)
-  # `pmlab run`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
+  # `pmlab run`, `merge`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
   install(DIRECTORY experiments DESTINATION share/pmlab COMPONENT programs
-          FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+          FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "Snakefile" PATTERN "*.yaml"
+          PATTERN "__pycache__" EXCLUDE)
   install(FILES tests/data/ycsb-a.load.txt tests/data/ycsb-a.run.txt DESTINATION share/pmlab/tests/data
           COMPONENT programs)
 endif()

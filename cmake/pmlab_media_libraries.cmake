@@ -1,8 +1,9 @@
-# The libraries of the media that need more than the standard library: read by pmlab's own build and by
+# The libraries of media and block devices that need more than the standard library: read by pmlab's own build and by
 # find_package(pmlab) alike.
 #
 #   pmlab::jemalloc  pmlab::pmlab + jemalloc and libnuma      (medium jemalloc_dram)
 #   pmlab::pmem      pmlab::pmlab + libpmemobj and libpmem    (medium pmem)
+#   pmlab::uring     pmlab::pmlab + liburing                  (block device blocks::file)
 #
 # Each exists only if its dependencies are installed; pmlab_missing_for_NAME lists the missing ones.
 find_package(PkgConfig QUIET)
@@ -40,4 +41,10 @@ if(NOT pmlab_missing_for_pmem AND NOT TARGET pmlab::pmem)
   # Imported: headers of dependencies count as system headers, without warnings.
   target_include_directories(pmlab::pmem INTERFACE ${PMLAB_PMEMOBJ_CPP_INCLUDE})
   target_link_libraries(pmlab::pmem INTERFACE pmlab::pmlab PkgConfig::pmlab_libpmemobj PkgConfig::pmlab_libpmem)
+endif()
+
+pmlab_find_modules(pmlab_missing_for_uring liburing)
+if(NOT pmlab_missing_for_uring AND NOT TARGET pmlab::uring)
+  add_library(pmlab::uring INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(pmlab::uring INTERFACE pmlab::pmlab PkgConfig::pmlab_liburing)
 endif()

@@ -1,7 +1,7 @@
 # The libraries that consumers link, and the flags of our own targets.
 #
 #   pmlab::pmlab     headers; needs nothing but the standard library (medium dram)
-#   pmlab::jemalloc, pmlab::pmem   media that need more: pmlab_media_libraries.cmake
+#   pmlab::jemalloc, pmlab::pmem, pmlab::uring   media and block devices that need more: pmlab_media_libraries.cmake
 #   pmlab_options    of pmlab's own programs: warnings, sanitizers, and the repository as an include path, so that their
 #                    headers are included as "tools/bench/engine.hpp"; never installed
 #

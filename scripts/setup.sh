@@ -1,11 +1,12 @@
 #!/bin/bash
-# Usage: scripts/setup.sh [--with-dev-tools] [--check] [--help]
+# Usage: scripts/setup.sh [--with-dev-tools] [--with-cluster-tools] [--check] [--help]
 #
 # Installs the packages of scripts/packages.txt that are missing: with apt-get, as root or through sudo, without
 # questions. When all are there it does nothing, so it is safe to run again.
 #
-#   --with-dev-tools   also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
-#   --check            installs nothing; lists missing packages, status 1 if anything required is
+#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
+#   --with-cluster-tools   also Slurm and Snakemake
+#   --check                installs nothing; lists missing packages, status 1 if anything required is
 #
 # libpmemobj-cpp-dev is not part of Debian 12. There it comes from release 11 of the mirror that this machine's apt
 # uses, checked with Debian's archive keyring, through an apt state of its own: no source is added to this machine.
@@ -19,6 +20,7 @@ check_only=no
 for argument in "$@"; do
   case $argument in
     --with-dev-tools) groups+=(dev) ;;
+    --with-cluster-tools) groups+=(cluster) ;;
     --check) check_only=yes ;;
     --help | -h) print_help; exit 0 ;;
     *) die "unknown option $argument; see --help" ;;

@@ -5,17 +5,19 @@
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
-#   --all         also the long steps: sanitizers, the second compiler, clang-tidy; half an hour more
+#   --all         also the long steps: sanitizers, the second compiler, clang-tidy, Slurm; half an hour more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
 # Without --all, the steps all_headers (each compiles alone, of the tools too), asan (address and undefined-behaviour
 # sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same with clang's static analyzer), packages (every
-# way to install the headers) and compilers (g++-13, g++-14, clang++-16, clang++-19) run only when they are named; so do
-# program_package (the Debian package of the program, installed in a root folder of its own) and container, also with --all.
+# way to install the headers), compilers (g++-13, g++-14, clang++-16, clang++-19) and cluster (shards on a real Slurm) run
+# only when they are named; so do program_package (the Debian package of the program, installed in a root folder of its
+# own) and container, also with --all.
 #
-# A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools. Logs are in
-# build/test-logs. The last line is "N passed, N failed[, N skipped]": the tests of ctest, and each other step as one.
+# A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools, and
+# --with-cluster-tools those of step cluster. Logs are in build/test-logs. The last line is "N passed, N failed[, N
+# skipped]": the tests of ctest, and each other step as one.
 #
 # Status: 0 nothing failed; 1 something did; 2 wrong usage.
 set -euo pipefail
@@ -100,6 +102,14 @@ tidied() {
 step_tidy() { tidied "-clang-analyzer-*,-performance-unnecessary-value-param,-bugprone-reserved-identifier"; }
 step_analyze() { tidied ""; }
 
+# Workers that are killed, on a Slurm of one node that the test starts itself, and Snakemake on it.
+step_cluster() {
+  local tool
+  export PATH=$PATH:/usr/sbin
+  for tool in slurmctld slurmd munged snakemake; do need "$tool" --with-cluster-tools; done
+  "$(find_python)" -B "$root/tests/cluster/slurm_test.py" "$root/build/release/bin/pmlab" 2>&1
+}
+
 # Every way to install the headers and the Python package, from the archive of a release. Shows how each was tried.
 step_packages() {
   local status=0
@@ -114,13 +124,13 @@ step_compilers() { "$scripts/compilers.sh"; }
 
 steps=(build ctest headers format api)
 quick_steps=(build ctest format)
-slow_steps=(all_headers asan tsan clang tidy analyze packages compilers)
+slow_steps=(all_headers asan tsan clang tidy analyze packages compilers cluster)
 # Long, and for a release: not part of --all.
 release_steps=(program_package container)
 
-# Ends a step as skipped when its tool is missing.
+# need TOOL [OPTION]: ends a step as skipped when its tool is missing, which that option of setup.sh installs.
 need() {
-  command -v "$1" >/dev/null || { echo "no $1 here: scripts/setup.sh --with-dev-tools installs it"; exit 77; }
+  command -v "$1" >/dev/null || { echo "no $1 here: scripts/setup.sh ${2:---with-dev-tools} installs it"; exit 77; }
 }
 
 # Runs one step in a shell of its own, which ends at the first command that fails, and counts how it ended. Leaves that in
@@ -174,7 +184,7 @@ done
 [ ${#chosen[@]} != 0 ] || chosen=("${steps[@]}")
 for name in "${chosen[@]}"; do
   # These use the results of the build.
-  if [[ " ctest clang tidy analyze " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
+  if [[ " ctest clang tidy analyze cluster " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
     chosen=(build "${chosen[@]}")
   fi
 done

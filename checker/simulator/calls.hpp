@@ -59,4 +59,38 @@ struct pmlab_change {
   std::uint64_t value;
 };
 void pmlab_memory_publish(void* memory, const pmlab_change* changes, std::size_t count, const void* caller) noexcept;
+
+// ---- the device `simulated_drive`: drives of the machine, by handles ----
+
+struct pmlab_drive_shape {
+  std::uint64_t blocks;
+  std::uint32_t block_bytes;
+  std::uint32_t atomic_bytes;
+  std::uint32_t volatile_cache;
+};
+struct pmlab_drive_request {
+  unsigned what;  // blocks::operation
+  std::uint32_t count;
+  std::uint64_t first;
+  void* data;
+  std::uint64_t tag;
+};
+
+// The one with this number that the machine observes, nullptr if there is none.
+void* pmlab_drive_watched(unsigned number) noexcept;
+// A separate drive, which no crash cuts off. nullptr: impossible shape.
+void* pmlab_drive_make(const pmlab_drive_shape* shape) noexcept;
+void pmlab_drive_drop(void* drive) noexcept;
+void pmlab_drive_shape_of(const void* drive, pmlab_drive_shape* shape) noexcept;
+
+// A queue belongs to one thread. Closing it waits for its requests.
+void* pmlab_drive_open_queue(void* drive) noexcept;
+void pmlab_drive_close_queue(void* queue) noexcept;
+// The request is possible, and the queue has room.
+void pmlab_drive_submit(void* queue, const pmlab_drive_request* request, const void* caller) noexcept;
+// Waits until at least so many are there (or all in flight, if these are fewer); writes at most `room` tags. All
+// succeeded.
+std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room, std::size_t at_least,
+                             const void* caller) noexcept;
+std::size_t pmlab_drive_in_flight(const void* queue) noexcept;  // submitted and not reaped
 }

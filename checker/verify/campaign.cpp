@@ -70,7 +70,12 @@ void shorten(const subject& kind, violation& found, double seconds) {
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
-  const bool ours = !kind.reserves_sentinels && kind.open_image != nullptr;
+  if (kind.volume != nullptr) {
+    round.full = round.full || number == 6;
+    if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
+    return;
+  }
+  const bool ours = !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
   if (!ours || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.

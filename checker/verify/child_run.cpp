@@ -2,6 +2,7 @@
 #include "checker/verify/child_run.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/verify/shared_text.hpp"
+#include "checker/verify/volume_round.hpp"
 #include <pmlab/base/child_process.hpp>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string_view>
@@ -62,26 +64,6 @@ double processor_seconds() {
 [[noreturn]] void end_child(const std::string& what) {
   board->text.put(what);
   ::_exit(violated_status);
-}
-
-std::string in_words(const round_plan& plan) {
-  std::string text;
-  if (!plan.prepare.empty())
-    text.append("(")
-        .append(std::to_string(plan.prepare.size()))
-        .append(" inserts and erases before, which leave ")
-        .append(std::to_string(plan.before.size()))
-        .append(" keys)\n");
-  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
-    if (p > 0) text.append("(a crash)\n");
-    const round_plan::phase& phase = plan.phases[p];
-    for (std::size_t t = 0; t < phase.size(); ++t)
-      for (const planned_step& s : phase[t]) {
-        if (phase.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
-        text.append(to_string(s)).append("\n");
-      }
-  }
-  return text;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -147,16 +129,21 @@ void watch_over_child() {
   ::setitimer(ITIMER_REAL, &every_tick, nullptr);
 }
 
+std::unique_ptr<runner> make_runner(const subject& kind) {
+  if (kind.volume != nullptr) return std::make_unique<volume_runner>(kind, board->counts, end_child);
+  return std::make_unique<round_runner>(kind, board->counts, end_child);
+}
+
 // The first round of a process does one-time work (statics, first uses of libraries), and so has other schedules than
 // the same round later on. So that any round can be replayed alone, all are preceded by this one.
-void warm_up(round_runner& runner, round_options like) {
+void warm_up(runner& rounds, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
   like.grown = like.thin = like.loaded = like.full = false;
   like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();
-  runner.run(like);
+  rounds.run(like);
   board->counts = none;
 }
 
@@ -167,14 +154,14 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   const auto start = clock::now();
   try {
-    round_runner runner(kind, board->counts, end_child);
-    runner.on_plan = [](const round_plan& plan) { board->history.put(in_words(plan)); };
+    const std::unique_ptr<runner> rounds = make_runner(kind);
+    rounds->on_history = [](const std::string& history) { board->history.put(history); };
     round_options options;
-    if (next(0, options)) warm_up(runner, options);
+    if (next(0, options)) warm_up(*rounds, options);
     for (std::uint64_t number = 0; next(number, options); ++number) {
       if (std::chrono::duration<double>(clock::now() - start).count() >= seconds) break;
       board->round = number;
-      runner.run(options);
+      rounds->run(options);
     }
   } catch (const std::exception& e) {
     end_child(std::string("an operation throws: ") + e.what());

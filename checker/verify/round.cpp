@@ -1,5 +1,6 @@
 // One run of an index on the simulated machine.
 #include "checker/verify/round.hpp"
+#include "checker/verify/round_schedule.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -19,27 +20,13 @@ constexpr std::uint64_t accesses_of_a_step = 20'000;
 }  // namespace
 
 round_runner::round_runner(const subject& kind, round_counts& counts, std::function<void(const std::string&)> violated)
-    : kind_(kind), counts_(counts), violated_(std::move(violated)), memory_(memory_bytes) {}
+    : kind_(kind),
+      counts_(counts),
+      violated_(std::move(violated)),
+      memory_(memory_bytes),
+      drives_(kind.drives),
+      judge_(kind) {}
 round_runner::~round_runner() = default;
-
-std::unique_ptr<simulator::schedule> round_runner::make_schedule(const round_options& options) const {
-  if (options.threads == 1 && !kind_.has_threads) return nullptr;
-  if (options.how == search::random || options.threads == 1)
-    return std::make_unique<random_schedule>(options.schedule_seed);
-  // Seed 0 pre-empts nowhere and so measures the run; then one pre-emption at every place; then two, at random places.
-  const std::uint64_t length = std::max<std::uint64_t>(accesses_before_, 1);
-  const unsigned others = options.threads - 1;
-  if (options.schedule_seed == 0) return std::make_unique<bounded_schedule>(0, std::vector<preemption>{});
-  const std::uint64_t number = options.schedule_seed - 1;
-  if (number < length * others)
-    return std::make_unique<bounded_schedule>(
-        0, std::vector<preemption>{{number / others + 1, static_cast<unsigned>(number % others) + 1}});
-  splitmix64 source(options.schedule_seed);
-  std::vector<preemption> two(2);
-  for (preemption& p : two) p = {source.below(length) + 1, static_cast<unsigned>(source.below(others)) + 1};
-  std::sort(two.begin(), two.end(), [](const auto& a, const auto& b) { return a.access < b.access; });
-  return std::make_unique<bounded_schedule>(static_cast<unsigned>(source.below(options.threads)), std::move(two));
-}
 
 std::uint64_t round_runner::refusals() const {
   return memory_.limit().refusals() + simulator::the_machine().limit_of_dram().refusals();
@@ -125,17 +112,22 @@ void round_runner::check_live(target& index) {
 
 void round_runner::prepare(const round_plan& plan) {
   if (!plan.prepare.empty()) {
-    memory_.observe(nullptr);
+    observe(nullptr);
     memory_.keep_log(false);
     for (const step& s : plan.prepare) index_->perform(s);
     simulator::the_machine().settle();
     memory_.keep_log(true);
-    if (exploring_) memory_.observe(explorer_.get());
+    if (exploring_) observe(explorer_.get());
   }
   simulator::space_limit::plan space = plan.space;
   if (space.most_bytes != simulator::space_limit::never) space.most_bytes += memory_.blocks().live_bytes();
   memory_.limit(simulator::space_limit(space));
   simulator::the_machine().limit_of_dram() = simulator::space_limit(plan.space_of_copies);
+}
+
+void round_runner::observe(simulator::persistence_observer* observer) {
+  memory_.observe(observer);
+  drives_.observe(observer);
 }
 
 // Before the last crash, states are kept, not judged: other rounds do that.
@@ -146,8 +138,9 @@ void round_runner::begin_explorer(const round_options& options, bool last) {
     how.states_per_point = how.states_per_promise = 3;
     how.only_keep_one = true;
   }
-  explorer_->begin(history_.get(), options.seed ^ options.schedule_seed << 32, how);
-  memory_.observe(explorer_.get());
+  judge_.begin(history_.get());
+  explorer_->begin(options.seed ^ options.schedule_seed << 32, how);
+  observe(explorer_.get());
 }
 
 void round_runner::run_until_crash(const round_options& options, const round_plan& plan, std::size_t phase) {
@@ -155,7 +148,7 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
   const round_plan::phase& todo = plan.phases[phase];
   history_ = std::make_unique<history_model>(plan.keys);
   for (const indexes::entry& e : known_) history_->there_before(e);
-  const std::unique_ptr<simulator::schedule> schedule = make_schedule(options);
+  const std::unique_ptr<simulator::schedule> schedule = schedule_of(options, kind_.has_threads, accesses_before_);
   simulator::machine_options how;
   how.who = schedule.get();
   std::size_t steps = plan.prepare.size() + known_.size();
@@ -164,6 +157,8 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
   how.access_limit = accesses_of_creation + steps * accesses_of_a_step;
   machine.begin(how);
   machine.use(&memory_);
+  machine.use_drives(drives_.all());
+  drives_.begin(options.seed ^ options.schedule_seed << 32);
   if (exploring_) begin_explorer(options, phase + 1 == plan.phases.size());
   {
     machine.watch(true);
@@ -185,7 +180,7 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
       });
     }
     machine.watch(false);
-    memory_.observe(nullptr);
+    observe(nullptr);
     check_live(*index);
     machine.watch(true);
   }
@@ -201,24 +196,26 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
 bool round_runner::crash() {
   const kept_crash& kept = explorer_->kept();
   if (kept.blocks == nullptr) return false;
-  known_ = explorer_->entries_of_kept();
+  known_ = judge_.entries_in(explorer_->image_of_kept());
   memory_.reset();
   memory_.restore(kept.bytes.data(), kept.bytes.size());
   memory_.restore_blocks(*kept.blocks, kept.top);
+  drives_.restore(kept.drives);
   return true;
 }
 
 void round_runner::run(const round_options& options) {
   const round_plan todo = make_plan(kind_, options);
-  if (on_plan) on_plan(todo);
+  if (on_history) on_history(to_string(todo));
   if (options.crashes && explorer_ == nullptr)
-    explorer_ = std::make_unique<crash_explorer>(kind_, memory_, counts_.crash, violated_);
+    explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
   alone_ = options.threads == 1 && !kind_.has_threads;
   // In a pool, blocks of small alignment begin in the middle of a line.
   constexpr std::size_t places[] = {16, 16, 16, 0, 32, 48};
   memory_.place_small_blocks_at(places[options.seed % std::size(places)]);
   memory_.reset();
+  drives_.restore({});
   known_.clear();
   for (std::size_t phase = 0; phase < todo.phases.size(); ++phase) {
     if (phase > 0 && !crash()) break;

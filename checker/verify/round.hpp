@@ -3,10 +3,12 @@
 
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/crash_explorer.hpp"
+#include "checker/verify/drive_set.hpp"
 #include "checker/verify/history_model.hpp"
+#include "checker/verify/index_judge.hpp"
 #include "checker/verify/operations.hpp"
 #include "checker/verify/round_plan.hpp"
-#include "checker/verify/schedules.hpp"
+#include "checker/verify/runner.hpp"
 #include "checker/verify/target.hpp"
 
 #include <cstddef>
@@ -25,21 +27,18 @@ struct round_counts {
   std::uint64_t schedules = 0;  // rounds of more than one thread
 };
 
-// Keeps expensive state between the rounds of a process.
-class round_runner {
+class round_runner final : public runner {
  public:
-  // Called before every round.
-  std::function<void(const round_plan&)> on_plan;
-
   // `violated` is called at the first violation; it must not return.
   round_runner(const subject& kind, round_counts& counts, std::function<void(const std::string&)> violated);
-  ~round_runner();
+  ~round_runner() override;
 
-  void run(const round_options& options);
+  void run(const round_options& options) override;
 
  private:
   void run_until_crash(const round_options& options, const round_plan& plan, std::size_t phase);
   void prepare(const round_plan& plan);
+  void observe(simulator::persistence_observer* observer);
   void begin_explorer(const round_options& options, bool last);
   void drive(unsigned thread, const round_plan::thread_steps& steps);
   std::string perform(unsigned thread, const planned_step& s, std::vector<indexes::entry>& scanned);
@@ -47,12 +46,13 @@ class round_runner {
   [[nodiscard]] std::uint64_t refusals() const;
   bool crash();
   void check_live(target& index);
-  std::unique_ptr<simulator::schedule> make_schedule(const round_options& options) const;
 
   const subject& kind_;
   round_counts& counts_;
   std::function<void(const std::string&)> violated_;
   simulator::persistent_memory memory_;
+  drive_set drives_;
+  index_judge judge_;
   std::unique_ptr<crash_explorer> explorer_;
   std::unique_ptr<history_model> history_;
   target* index_ = nullptr;

@@ -376,6 +376,26 @@ std::string to_string(const planned_step& s) {
   return text.empty() ? to_string(s.what) : text + ")";
 }
 
+std::string to_string(const round_plan& plan) {
+  std::string text;
+  if (!plan.prepare.empty())
+    text.append("(")
+        .append(std::to_string(plan.prepare.size()))
+        .append(" inserts and erases before, which leave ")
+        .append(std::to_string(plan.before.size()))
+        .append(" keys)\n");
+  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
+    if (p > 0) text.append("(a crash)\n");
+    const round_plan::phase& phase = plan.phases[p];
+    for (std::size_t t = 0; t < phase.size(); ++t)
+      for (const planned_step& s : phase[t]) {
+        if (phase.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
+        text.append(to_string(s)).append("\n");
+      }
+  }
+  return text;
+}
+
 round_plan make_plan(const subject& kind, const round_options& options) { return planner(kind, options).make(); }
 
 }  // namespace pmlab::verify

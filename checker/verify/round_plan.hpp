@@ -65,6 +65,8 @@ struct round_plan {
 };
 
 [[nodiscard]] std::string to_string(const planned_step& s);
+// A line for each operation.
+[[nodiscard]] std::string to_string(const round_plan& plan);
 
 // The same options, the same plan.
 [[nodiscard]] round_plan make_plan(const subject& kind, const round_options& options);

@@ -1,6 +1,7 @@
 // Where in the source an address of code is.
 #include "checker/verify/source_lines.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +30,11 @@ bool is_of_the_system(const std::string& place) {
   return place.starts_with("/usr/") || place.starts_with("?") || place.find("/c++/") != std::string::npos;
 }
 
+// Helpers that submit requests for their callers.
+bool passes_requests_on(const std::string& place) {
+  return place.find("pmlab/blocks/") != std::string::npos || place.find("checker/") != std::string::npos;
+}
+
 // The path from the repository's folder on.
 std::string short_path(const std::string& place) {
   const std::size_t tree = place.rfind("/pmlab/");
@@ -49,7 +55,8 @@ std::string short_name(const std::string& name) {
   return colon == std::string::npos ? flat : flat.substr(colon + 2);
 }
 
-std::string place_of(std::uintptr_t address) {
+// `submitter`: "" rather than a helper for block devices.
+std::string place_of(std::uintptr_t address, bool submitter = false) {
   Dl_info object{};
   // A return address is the one after the call.
   if (address == 0 || ::dladdr(reinterpret_cast<void*>(address - 1), &object) == 0 || object.dli_fname == nullptr)
@@ -61,8 +68,22 @@ std::string place_of(std::uintptr_t address) {
       lines_of("addr2line -Cfi -e '" + std::string(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
   // Function and place by turns, the innermost first.
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2)
-    if (!is_of_the_system(lines[i + 1])) return short_path(lines[i + 1]) + " (" + short_name(lines[i]) + ")";
-  return std::string(object.dli_fname) + "+" + hex.data();
+    if (!is_of_the_system(lines[i + 1]) && !(submitter && passes_requests_on(lines[i + 1])))
+      return short_path(lines[i + 1]) + " (" + short_name(lines[i]) + ")";
+  return submitter ? std::string() : std::string(object.dli_fname) + "+" + hex.data();
+}
+
+// Addresses with | between them, each the caller of the one before: the place that requested a helper's work.
+std::string place_of_any(std::string_view addresses) {
+  const auto number = [](std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 16); };
+  const std::string_view first = addresses.substr(0, addresses.find('|'));
+  while (first.size() != addresses.size()) {
+    const std::size_t end = std::min(addresses.find('|'), addresses.size());
+    if (std::string place = place_of(number(addresses.substr(0, end)), true); !place.empty()) return place;
+    if (end == addresses.size()) break;
+    addresses.remove_prefix(end + 1);
+  }
+  return place_of(number(first));
 }
 
 }  // namespace
@@ -74,7 +95,7 @@ std::string with_source_lines(std::string_view text) {
     const std::size_t close = open == std::string_view::npos ? open : text.find('}', open);
     if (close == std::string_view::npos) return result + std::string(text.substr(at));
     result += text.substr(at, open - at);
-    result += place_of(std::strtoull(std::string(text.substr(open + 1, close - open - 1)).c_str(), nullptr, 16));
+    result += place_of_any(text.substr(open + 1, close - open - 1));
     at = close + 1;
   }
   return result;

@@ -1,6 +1,7 @@
 // The indexes that can be verified.
 #include "checker/verify/subjects.hpp"
 #include "checker/verify/register_subject.hpp"
+#include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/base/suggest.hpp>
@@ -107,6 +108,16 @@ const subject& combine(const std::string& text, const spec& given) {
   return all().back();
 }
 
+void merge_volume(subject& known, const subject& part) {
+  if (part.volume == nullptr) return;
+  const auto merged = std::make_shared<volume_kind>(*part.volume);
+  if (known.volume != nullptr) {
+    if (!merged->open_simulated) merged->open_simulated = known.volume->open_simulated;
+    if (known.volume->open_image != nullptr && !part.is_mutant) merged->open_image = known.volume->open_image;
+  }
+  known.volume = merged;
+}
+
 }  // namespace
 
 std::vector<std::string> subject_names() {
@@ -137,7 +148,8 @@ const subject& find_subject(std::string_view name) {
     throw error("there is no index '" + std::string(name) + "' to verify",
                 "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
   }
-  if (!found->open_simulated) load_own_object(found->name);
+  const bool is_volume = found->volume != nullptr;
+  if (is_volume ? !found->volume->open_simulated : !found->open_simulated) load_own_object(found->name);
   return *found;
 }
 
@@ -158,8 +170,12 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->key_of_hash = part->key_of_hash;
   if (part->open_simulated) known->open_simulated = part->open_simulated;
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;
+  known->drives = part->drives;
+  merge_volume(*known, *part);
   // The program's own is faster than an instrumented one; a mutant's is its own.
   if (known->open_image == nullptr || part->is_mutant) known->open_image = part->open_image;
+  if (known->open_image_on_drives == nullptr || part->is_mutant)
+    known->open_image_on_drives = part->open_image_on_drives;
 }
 
 extern "C" void pmlab_verify_register_combination(const pmlab::verify::combination* made) {

@@ -4,6 +4,7 @@
 #include "checker/verify/image_medium.hpp"
 #include "checker/verify/operations.hpp"
 #include <pmlab/base/spec.hpp>
+#include <pmlab/blocks/device.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 
@@ -103,7 +104,10 @@ class typed_target final : public target {
   Index index_;
 };
 
-// How an index is opened.
+class crash_image;
+struct volume_kind;
+
+// How an index is opened, or a store.
 struct subject {
   std::string name;
   bool ordered = false;
@@ -123,6 +127,11 @@ struct subject {
   bool has_threads = false;
   // On an image.
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
+  // The drives that it is opened on beside the memory, and how it is opened on their image: in place of open_image.
+  std::vector<blocks::geometry> drives{};
+  std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
+  // A store of blocks, not of keys: how it is opened. Null: it is an index.
+  std::shared_ptr<const volume_kind> volume{};
 
   // For an index that chooses its memory itself, and cannot be opened on an image: it is opened at the same address, in
   // a crashed process, by a fresh copy of the code.

@@ -1,4 +1,4 @@
-"""Runs experiments, judges claims and writes reports: `pmlab run`, `claims`, `report`. docs/experiments.md.
+"""Runs experiments, judges claims and writes reports: `pmlab run`, `merge`, `claims`, `report`. docs/experiments.md.
 
 For Python programs and notebooks, with pandas: `pmlab.results(FOLDER)` and `pmlab.figures(FOLDER)`. docs/installing.md."""
 

@@ -24,7 +24,8 @@ class Parser(argparse.ArgumentParser):
             if word == "--":
                 break
             name = word.split("=", 1)[0]
-            if word.startswith("--") and name not in known:
+            # With a blank in it, it is a value: argparse takes it for one, too.
+            if word.startswith("--") and " " not in name and name not in known:
                 raise Failure(f"{self.prog} has no option {name}",
                               f"did you mean {nearest(name, [k for k in known if k.startswith('--')])}? "
                               f"`{self.prog} --help` names the options")

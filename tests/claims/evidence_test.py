@@ -4,7 +4,7 @@ import unittest
 
 import package  # noqa: F401
 from pmlab.claims.claim import NS, Claim, Condition
-from pmlab.claims.drive import drive_cases, measure_drive
+from pmlab.claims.drive import CASES, DRIVE, drive_cases
 from pmlab.claims.evidence import Evidence, Missing, NotApplicable, Uncounted
 from pmlab.claims.judging import NOT_APPLICABLE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, judge
 from pmlab.claims.limits import at_most
@@ -99,21 +99,11 @@ class Quantities(unittest.TestCase):
 
 
 class Drive(unittest.TestCase):
-    def test_figures_are_those_of_fio(self):
-        cases = drive_cases({"jobs": [{"write": {"bw_bytes": 680e6}}, {"read": {"bw_bytes": 870e6}}]}, "/somewhere")
-        self.assertEqual([case["name"] for case in cases], ["drive-write", "drive-read"])
-        self.assertAlmostEqual(cases[0]["value"], 0.6333, delta=1e-3)
-        self.assertAlmostEqual(cases[1]["value"], 0.8103, delta=1e-3)
-        for answer in ({}, [], {"jobs": [{"write": {"bw_bytes": 0}}]}):
-            with self.assertRaises(Failure):
-                drive_cases(answer, "/somewhere")
-
-    def test_no_folder_is_a_reason(self):
-        cases = measure_drive("")
-        self.assertEqual(len(cases), 2)
-        self.assertIn("--ssd FOLDER", cases[0]["skipped"])
-        with self.assertRaises(Failure):
-            measure_drive("/no/such/folder")
+    def test_the_cases_of_the_drive_that_claims_compare_with(self):
+        document = {"machine": {"medium": DRIVE}, "cases": [{"name": "random-read/bytes=4096/depth=1"}, *({"name": c} for c in CASES)]}
+        self.assertEqual([case["name"] for case in drive_cases(document)], list(CASES))
+        document["machine"]["medium"] = "file:/mnt/nvme/test"
+        self.assertEqual(drive_cases(document), [])
 
 
 if __name__ == "__main__":

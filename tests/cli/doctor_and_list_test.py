@@ -1,6 +1,7 @@
 """`pmlab doctor`, `pmlab list`, help and version."""
 import json
 import os
+import tempfile
 
 from program import ProgramTest, main
 
@@ -36,6 +37,32 @@ class DoctorAndList(ProgramTest):
         self.assertIn("emulated:PROFILE@" + self.file("new"), facts["media"])
         self.assertEqual(os.listdir(self.folder), [], "it leaves nothing behind")
 
+    def test_doctor_of_a_drive(self):
+        for folder in (self.folder, tempfile.gettempdir()):
+            there = set(os.listdir(folder))
+            facts = self.facts_of(folder)
+            self.assertRegex(facts["drive"], ", file system ")
+            for subject in ("direct I/O", "io_uring", "FUA"):
+                self.assertRegex(facts[subject], "^(yes|no|not known)")
+            self.assertRegex(facts["blocks"], r"^\d+ bytes logical, (\d+|not known) physical\n$")
+            self.assertRegex(facts["cache"], "^(volatile|none that is volatile|not known)")
+            self.assertRegex(facts["atomic unit"], r"^(none promised|\d+ bytes)")
+            for subject in ("read 4 KB", "write", "write+flush"):
+                self.assertRegex(facts[subject], r"^median [\d.]+ [um]s, p99 [\d.]+ [um]s \(\d+ times\)\n$")
+            self.assertFalse([name for name in os.listdir(folder) if name not in there and "doctor" in name])
+
+    def test_doctor_of_a_block_device(self):
+        """The one below /: in use, so that nothing is written to it."""
+        number = os.stat("/").st_dev
+        link = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
+        device = f"/dev/{os.path.basename(os.path.realpath(link))}"
+        if not os.path.exists(link) or not os.path.exists(device):
+            self.skipTest("no block device below /")
+        facts = self.facts_of(device)
+        self.assertEqual(facts["kind"], "block device\n")
+        self.assertIn("blocks::file takes it", facts["media"])
+        self.assertIn("not examined", facts["drive"])
+
     def test_doctor_of_a_pool(self):
         self.assert_works("bench", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases", "read", "--medium",
                           "pmem:" + self.file("p"), "--keep", "--quiet")
@@ -58,12 +85,15 @@ class DoctorAndList(ProgramTest):
 
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
-        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "workloads", "distributions", "phases"})
+        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "drives", "workloads", "distributions",
+                                           "phases"})
         self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")
         self.assertEqual(kinds["fast_fair"], "ordered")
-        for profile in everything["profiles"]:
+        self.assertEqual({drive["name"] for drive in everything["drives"]},
+                         {"p4610", "9300", "5210x4", "plain-tlc", "no-plp"})
+        for profile in everything["profiles"] + everything["drives"]:
             self.assertTrue(profile["what"])
         for name in everything["distributions"]:
             self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "100", "--operations", "100",

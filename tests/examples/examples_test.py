@@ -232,5 +232,54 @@ class CachedFastFair(Example):
         self.assert_shows_usage(self.pool)
 
 
+class BlockLog(Example):
+    name = "block_log"
+
+    def setUp(self):
+        super().setUp()
+        on_disk = tempfile.TemporaryDirectory(prefix="pmlab-example-")
+        self.addCleanup(on_disk.cleanup)
+        self.log = os.path.join(on_disk.name, "log")
+
+    def test_lines_stay(self):
+        self.assertEqual(self.answer(self.log, "append", "one", "two"), "1\n2\n")
+        self.assertEqual(self.answer(self.log, "append", "three"), "3\n")
+        self.assertEqual(self.answer(self.log, "show"), "1 one\n2 two\n3 three\n")
+
+    def test_a_torn_line_was_never_there(self):
+        self.answer(self.log, "append", "one", "two" * 1000)
+        with open(self.log, "r+b") as f:
+            f.seek(4096 + 2048)  # what a power failure may leave: half of the sectors
+            f.write(bytes(2048))
+        self.assertEqual(self.answer(self.log, "show"), "1 one\n")
+        self.assertEqual(self.answer(self.log, "append", "zwei"), "2\n")
+        self.assertEqual(self.answer(self.log, "show"), "1 one\n2 zwei\n")
+
+    def test_what_was_answered_survives_a_kill(self):
+        words = [f"line {n}" for n in range(250)]
+        with subprocess.Popen([self.program(), self.log, "append", *words], stdout=subprocess.PIPE) as running:
+            for n in range(100):
+                self.assertEqual(running.stdout.readline(), f"{n + 1}\n".encode())
+            running.kill()
+            answered = 100 + len(running.stdout.read().splitlines())
+        lines = self.answer(self.log, "show").splitlines()
+        self.assertGreaterEqual(len(lines), answered)
+        self.assertEqual(lines, [f"{n + 1} line {n}" for n in range(len(lines))])
+
+    def test_bad_input(self):
+        self.assert_refuses("is too long", self.log, "append", "x" * 5000)
+        self.assert_refuses("is full", self.log, "append", *["x"] * 257)
+        self.assert_refuses("cannot make", os.path.join(self.folder, "none/log"), "show")
+        self.assert_refuses("at least", self.file("text", b"no log"), "show")
+        self.assert_refuses("not preallocated", self.sparse(), "show")
+        self.assert_shows_usage(self.log)
+
+    def sparse(self):
+        path = self.log + ".sparse"
+        with open(path, "wb") as f:
+            f.truncate(1 << 20)
+        return path
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

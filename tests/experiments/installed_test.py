@@ -61,6 +61,13 @@ class Installed(unittest.TestCase):
         self.assertIn("Only here", (out / "index.html").read_text())
         self.assertEqual(list(self.prefix.rglob("__pycache__")), [], "the prefix may belong to root")
 
+    def test_jobs_are_exported(self):
+        jobs = self.folder / "jobs"
+        self.pmlab("run", "only_here", "--export", "snakemake", "--out", jobs)
+        self.assertEqual(sorted(str(p.relative_to(jobs)) for p in jobs.rglob("*") if p.is_file()),
+                         ["Snakefile", "experiments/only_here.toml", "plan.json", "slurm/config.v8+.yaml", "slurm/config.yaml",
+                          "slurm/status.py"])
+
     def test_claims(self):
         self.assertIn("M1 ", self.pmlab("claims", "--list").stdout)
 

@@ -11,5 +11,5 @@ if len(sys.argv) > 1:
 # As a program reports them; enough for the tests.
 OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution", "verify",
                      "repeat", "batch", "trace", "huge-pages", "seconds"],
-           "microbench": ["suite", "medium"]}
+           "microbench": ["suite", "medium", "device"]}
 HEAD = 'title = "T"\nabout = "A"\nshows = "figure 17"\n'

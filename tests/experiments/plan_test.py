@@ -47,12 +47,20 @@ class Plan(unittest.TestCase):
                 '[matrix]\nmedium = ["simulated:aep", "counted:dram", "emulated:aep", "pmem:{pool}"]\n')
         self.assertEqual([c.value("--repeat") for c in plan(read(text), "quick")], ["", "", "5", "5"])
 
+    def test_a_device_stands_in_the_place_of_a_medium(self):
+        text = 'kind = "microbench"\n[arguments]\nsuite = "quick"\n[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n'
+        simulated, file = plan(read(text), "quick")
+        self.assertEqual((simulated.medium, file.medium), ("simulated:p4610", "file:{drive}"))
+        self.assertFalse(simulated.has_real_clock)
+        self.assertTrue(file.has_real_clock)
+        self.assertGreater(guess(file), guess(simulated))
+
     def test_quick_cells_do_not_fit_into_caches(self):
         """And those of a real clock are repeated. Not those that count answers, or have sizes as their axis."""
         bytes_of_entry = 27  # at least, of any index here
         least = {"simulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry, "emulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry,
                  "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}
-        for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory"}:
+        for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory", "drive"}:
             for c in plan(load_experiment(name, OPTIONS), "quick"):
                 with self.subTest(cell=c.name):
                     self.assertGreaterEqual(count_of(c.value("--records"), "--records"), least[c.medium.split(":")[0]])

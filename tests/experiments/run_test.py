@@ -250,6 +250,20 @@ class Run(ProgramTest):
         self.assert_fails(2, ["cannot be read"], "claims", "--from", self.file("none"))
         self.assert_fails(2, ["is about indexes", "pmlab run"], "claims", "--medium", "dram", "I1")
 
+    def test_a_drive_lies_beside_the_results_and_is_removed(self):
+        text = ('title = "Drives"\nabout = "Two."\nshows = "beyond the paper"\nkind = "microbench"\nclaims = ["M22"]\n'
+                '[arguments]\nsuite = "quick"\nfilter = "^drive-(read|write)$"\nsize = "32M"\n'
+                '[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n')
+        done = self.run_it(self.experiment(text, "drives.toml"))
+        self.assertIn("not measured: M22", done.stdout, "there is no memory to compare the drive with")
+        document = self.raw("drives/file-drive")
+        self.assertEqual(document["machine"]["medium"], "file:" + self.file("out/drives-file-drive.drive"))
+        self.assertEqual(sorted(os.listdir(self.file("out"))), ["claims", "doctor.txt", "log", "manifest.json", "raw"])
+        self.assertEqual({run["name"]: run["load"] is None for run in self.manifest()["runs"]},
+                         {"drives/simulated-p4610": True, "drives/file-drive": False})
+        with open(self.file("out/claims/drive.json"), encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["claims"][0]["verdict"], "not measured")
+
     def test_list_and_dry_run_run_nothing(self):
         listed = self.assert_works("run", "--list").stdout
         for name in ("hybrid", "memory", "placement", "ycsb", "cache_size", "recovery", "counted"):

@@ -15,6 +15,7 @@ SOURCE = pathlib.Path(os.environ["PMLAB_SOURCE"])
 BUILD = pathlib.Path(os.environ["PMLAB_BUILD"])
 CONSUMER = SOURCE / "tests/packages/consumer"
 EXAMPLE = SOURCE / "examples/embed.cpp"
+DRIVE_EXAMPLE = SOURCE / "examples/block_log.cpp"
 
 
 def run(*words, status=0, **how):
@@ -40,11 +41,14 @@ class Packages(unittest.TestCase):
         for time in (1, 2):
             self.assertEqual(run(folder / "in_a_pool", pool), f"42 -> 4242, run {time}\n")
         pool.unlink()
+        with tempfile.TemporaryDirectory(prefix="pmlab-packages-drive-") as drive:
+            self.assertEqual(run(folder / "on_a_drive", f"{drive}/log", "append", "first"), "1\n")
+            self.assertEqual(run(folder / "on_a_drive", f"{drive}/log", "show"), "1 first\n")
 
     def configure(self, way, *more, status=0, folder=None):
         build = self.folder / (folder or way)
         return build, run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DWAY={way}", f"-DEXAMPLE={EXAMPLE}",
-                          f"-DPMLAB_SOURCE={SOURCE}", f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
+                          f"-DDRIVE_EXAMPLE={DRIVE_EXAMPLE}", f"-DPMLAB_SOURCE={SOURCE}", f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
 
     def by_cmake(self, way):
         build, _ = self.configure(way)
@@ -64,7 +68,8 @@ class Packages(unittest.TestCase):
         environment = {**os.environ, "PKG_CONFIG_PATH": ":".join(str(p) for p in self.prefix.glob("lib*/**/pkgconfig"))}
         folder = self.folder / "pkg-config"
         folder.mkdir()
-        for source, package, program in ((CONSUMER / "in_dram.cpp", "pmlab", "in_dram"), (EXAMPLE, "pmlab-pmem", "in_a_pool")):
+        for source, package, program in ((CONSUMER / "in_dram.cpp", "pmlab", "in_dram"), (EXAMPLE, "pmlab-pmem", "in_a_pool"),
+                                         (DRIVE_EXAMPLE, "pmlab-uring", "on_a_drive")):
             flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
             run("c++", "-std=c++20", "-o", folder / program, source, *flags)
         self.assert_works(folder)

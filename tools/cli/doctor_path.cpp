@@ -32,6 +32,9 @@ namespace fs = std::filesystem;
 // libpmemobj makes no smaller pool.
 constexpr std::uint64_t least_pool = std::uint64_t{8} << 20;
 
+// For the trial of a drive.
+constexpr std::uint64_t least_for_trial = std::uint64_t{64} << 20;
+
 void line(std::string_view subject, std::string_view finding) { fmt::print("{:<12} {}\n", subject, finding); }
 
 struct place {
@@ -43,6 +46,7 @@ struct place {
   std::uint64_t all_bytes = 0;
 
   [[nodiscard]] bool is_device() const { return fs::is_character_file(status); }
+  [[nodiscard]] bool is_block_device() const { return fs::is_block_file(status); }
   [[nodiscard]] bool is_file() const { return fs::is_regular_file(status); }
 };
 
@@ -69,6 +73,7 @@ place place_of(const std::string& text) {
 std::string kind_of(const place& p) {
   if (p.is_device()) return fmt::format("device of {}", bench::readable_bytes(media::capacity_of(p.path)));
   if (p.is_file()) return fmt::format("file of {}", bench::readable_bytes(media::capacity_of(p.path)));
+  if (p.is_block_device()) return "block device";
   if (fs::is_directory(p.status)) return "folder";
   if (fs::exists(p.status)) return "neither a file nor a folder nor a device of persistent memory";
   return fmt::format("nothing yet, in folder {}", p.folder.string());
@@ -174,6 +179,11 @@ int examine_path(const std::string& path) {
   const place p = place_of(path);
   line("path", path);
   line("kind", kind_of(p));
+  if (p.is_block_device()) {
+    examine_block_device(path);
+    line("media", "none: a pool is a file or a device of persistent memory; blocks::file takes it");
+    return success;
+  }
   const std::optional<media::backing> backing = backing_of(p);
   line("memory", backing ? memory_of(*backing) : "not known: this user may make no file there");
   if (backing) line("survives", media::survives(*backing));
@@ -181,6 +191,12 @@ int examine_path(const std::string& path) {
   if (!p.is_device())
     line("space",
          fmt::format("{} free of {}", bench::readable_bytes(p.free_bytes), bench::readable_bytes(p.all_bytes)));
+  if (!p.is_device()) {
+    if (p.writable && p.free_bytes > least_for_trial)
+      examine_drive_below(p.folder.string());
+    else
+      line("drive", fmt::format("not examined: {}", p.writable ? "no space" : "this user may make no file there"));
+  }
   const bool readable = show_pool(p);
   show_media(p);
   return readable ? success : failure;

@@ -3,6 +3,7 @@
 #include "tools/catalogue/medium_spec.hpp"
 #include "tools/catalogue/registry.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/devices/drive_file.hpp"
 #include "tools/devices/profile_file.hpp"
 #include "tools/workload/distribution.hpp"
 #include "tools/workload/mix.hpp"
@@ -63,6 +64,8 @@ json everything() {
     all["media"].push_back({{"form", f.form}, {"what", f.what}});
   for (const std::string_view name : media::profile_names())
     all["profiles"].push_back({{"name", name}, {"what", describe(name)}});
+  for (const std::string_view name : blocks::drive_names())
+    all["drives"].push_back({{"name", name}, {"what", blocks::load_drive(name).description}});
   for (const std::string_view name : workload::mix_names()) all["workloads"].push_back(name);
   for (const std::string_view name : workload::distribution_names()) all["distributions"].push_back(name);
   for (const std::string_view name : bench::phase_names()) all["phases"].push_back(name);
@@ -91,6 +94,9 @@ void print_text(const json& all) {
   std::puts("\nDevice profiles (emulated:PROFILE, simulated:PROFILE; a file.toml of your own works too)");
   for (const json& p : all["profiles"])
     fmt::print("  {:<14} {}\n", p["name"].get<std::string>(), p["what"].get<std::string>());
+  std::puts("\nDrive profiles (modelled drives; a file.toml of your own works too)");
+  for (const json& d : all["drives"])
+    fmt::print("  {:<14} {}\n", d["name"].get<std::string>(), d["what"].get<std::string>());
   fmt::print("\nWorkloads (--workload), or shares such as \"read=.9,update=.1\"\n  {}\n", joined(all["workloads"]));
   fmt::print("\nDistributions (--distribution)\n  {}\n", joined(all["distributions"]));
   fmt::print("\nPhases (--phases)\n  {}\n", joined(all["phases"]));
@@ -99,7 +105,7 @@ void print_text(const json& all) {
 }  // namespace
 
 command add_list(CLI::App& program) {
-  CLI::App* const options = program.add_subcommand("list", "Names the indexes, media, profiles, workloads");
+  CLI::App* const options = program.add_subcommand("list", "Names the indexes, media, profiles, drives, workloads");
   const auto as_json = std::make_shared<bool>(false);
   options->add_flag("--json", *as_json, "As JSON");
   return {options, [as_json] {

@@ -1,6 +1,7 @@
-// `pmlab microbench`: measures a memory, and shows the figures.
+// `pmlab microbench`: measures a memory or a block device, and shows the figures.
 #include "tools/bench/results_json.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/drive_run.hpp"
 #include "tools/cli/memory_options.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/microbench/engine.hpp"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +31,7 @@ namespace {
 // As on the command line; empty: not given.
 struct given_options {
   memory_options memory;
-  std::string suite = "quick", filter, json, threads, spread, emulation_scale;
+  std::string device, size, fio, suite, filter, json, threads, spread, emulation_scale;
   std::string huge_pages = "on", prefetchers;
   bool list = false;
 };
@@ -47,10 +49,37 @@ microbench::run_options read_options(const given_options& given) {
   return o;
 }
 
+// The options that mean nothing for a device, or nothing without one.
+int run_on_device(const given_options& given, const arguments& command_line) {
+  for (const auto& [option, value] :
+       {std::pair{"--medium", &given.memory.medium}, std::pair{"--threads", &given.threads},
+        std::pair{"--prefetchers", &given.prefetchers}, std::pair{"--emulation-scale", &given.emulation_scale}})
+    if (!value->empty())
+      throw error(fmt::format("{} is about a memory, and --device is measured", option), "leave one of them out");
+  if (given.memory.reuse)
+    throw error("--reuse is about a pool, and --device is measured", "leave it out, or give --overwrite");
+  return measure_drive({.device = given.device,
+                        .suite = given.suite.empty() ? "drive" : given.suite,
+                        .filter = given.filter,
+                        .json = given.json,
+                        .size = given.size,
+                        .fio = given.fio,
+                        .spread = given.spread,
+                        .list = given.list,
+                        .overwrite = given.memory.overwrite,
+                        .quiet = given.memory.quiet},
+                       command_line);
+}
+
 int run(const given_options& given, const arguments& command_line) {
+  if (!given.device.empty()) return run_on_device(given, command_line);
+  for (const auto& [option, value] : {std::pair{"--size", &given.size}, std::pair{"--fio", &given.fio}})
+    if (!value->empty()) throw error(fmt::format("{} needs --device", option), "name one, for example --device memory");
+  if (given.suite == "drive") throw error("suite drive needs --device", "name one, for example --device file:PATH");
   const microbench::run_options options = read_options(given);
   microbench::suite suite = microbench::load_suite(
-      given.suite, {.threads = given.threads.empty() ? std::vector<unsigned>() : thread_numbers(given.threads)});
+      given.suite.empty() ? "quick" : given.suite,
+      {.threads = given.threads.empty() ? std::vector<unsigned>() : thread_numbers(given.threads)});
   if (!given.filter.empty()) microbench::filter_cases(suite, given.filter);
   if (given.list) {
     fmt::print("{}", microbench::list_of_cases(suite));
@@ -90,11 +119,20 @@ int run(const given_options& given, const arguments& command_line) {
 }  // namespace
 
 command add_microbench(CLI::App& program, const arguments& command_line) {
-  CLI::App* const app = program.add_subcommand("microbench", "Measures a memory: latency, bandwidth, granularity");
+  CLI::App* const app =
+      program.add_subcommand("microbench", "Measures a memory or a block device: latency, bandwidth, granularity");
   const auto given = std::make_shared<given_options>();
   const auto text = texts_of(*app);
   add_options_of_memory(*app, given->memory);
-  text("--suite", given->suite, "quick | paper | full | FILE.toml: the cases to measure; default: quick");
+  text("--device", given->device,
+       "file:PATH | emulated:PROFILE | simulated:PROFILE | memory: measure a block device in place of a memory "
+       "(docs/blocks.md)");
+  text("--size", given->size,
+       "BYTES: of a new device; at most so many of an existing one are used; 256M if not given, 2G if it is modelled");
+  text("--fio", given->fio, "on | off: beside a file device, measure fio; on if fio is installed");
+  text("--suite", given->suite,
+       "quick | paper | full | FILE.toml: the cases to measure; default: quick; of a device: quick | drive | full; "
+       "default: drive");
   text("--filter", given->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", given->list, "Show the cases and measure nothing");
   text("--threads", given->threads, "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)");
@@ -107,6 +145,7 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   app->footer(
       "  pmlab microbench --medium simulated:aep --suite paper --json aep.json\n"
       "  pmlab microbench --medium pmem:/mnt/pmem/test.pool --suite full --prefetchers off --json optane.json\n"
+      "  pmlab microbench --device file:/mnt/nvme/test --suite drive --json nvme.json\n"
       "  pmlab microbench --suite mine.toml --filter 'read-latency/.*access_bytes=256' --list");
   return {app, [given, command_line] { return run(*given, command_line); }};
 }

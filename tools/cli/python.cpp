@@ -1,4 +1,4 @@
-// Hands `pmlab run`, `claims` and `report` over to Python.
+// Hands `pmlab run`, `merge`, `claims` and `report` over to Python.
 #include "tools/cli/python.hpp"
 #include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
@@ -101,9 +101,11 @@ bool add_described(CLI::App& program, const std::string& line) {
 
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
-  for (const auto& [name, what] : {std::pair{"run", "Runs experiments, and decides the claims from their results"},
-                                   std::pair{"claims", "Measures and decides published claims about persistent memory"},
-                                   std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
+  for (const auto& [name, what] :
+       {std::pair{"run", "Runs experiments, and decides the claims from their results"},
+        std::pair{"merge", "Joins the results of several machines, and decides the claims from all of them"},
+        std::pair{"claims", "Measures and decides published claims about persistent memory"},
+        std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();
     app->set_help_flag("");

@@ -3,6 +3,7 @@
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/source_lines.hpp"
 #include "checker/verify/subjects.hpp"
+#include "tools/cli/campaign_record.hpp"
 #include "tools/cli/verify_run.hpp"
 #include "tools/support/progress.hpp"
 #include "tools/support/shell_form.hpp"
@@ -12,6 +13,7 @@
 #include <charconv>
 #include <cstdio>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +60,9 @@ campaign_options options_of(const verify_request& r) {
   o.rounds = r.rounds;
   // A single round is a replay.
   o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
+  // A range is as long as it takes.
+  constexpr double weeks = 1e7;
+  if (r.seeds) o.budget_seconds = weeks;
   return o;
 }
 
@@ -67,6 +72,9 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
     text += fmt::format(", {} crash states ({} different ones judged, {} of them of recoveries; {:.0f}/s)",
                         counts.crash.states, counts.crash.judged, counts.crash.in_recovery,
                         static_cast<double>(counts.crash.judged) / seconds);
+  if (counts.crash.lost_lines + counts.crash.lost_units != 0)
+    text += fmt::format("; {} had lost stores to memory, {} writes to a drive, {} both", counts.crash.lost_lines,
+                        counts.crash.lost_units, counts.crash.lost_both);
   if (counts.schedules != 0)
     text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
   return text;
@@ -110,6 +118,14 @@ std::optional<double> seconds_left(const campaign_options& options, const round_
   return each * static_cast<double>(rounds);
 }
 
+void print(const verify::violation& v, const std::string& replay) {
+  fmt::print("\n  {}\n", verify::with_source_lines(v.what));
+  fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
+  for (const std::string& step : v.history) fmt::print("    {}\n", step);
+  fmt::print("  to reproduce it:\n    {}\n", replay);
+  std::fflush(stdout);
+}
+
 // True: no violation. `others`: indexes that will be verified after this one.
 bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others) {
   const std::string& name = kind.name;
@@ -126,18 +142,85 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
   fmt::print("{}: {} in {:.1f} s: {}\n", name, counts_in_words(result.counts, result.seconds), result.seconds,
              result.found ? "1 VIOLATION" : "no violation");
   if (!result.found) return true;
-  const verify::violation& v = *result.found;
-  fmt::print("\n  {}\n", verify::with_source_lines(v.what));
-  fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
-  for (const std::string& step : v.history) fmt::print("    {}\n", step);
-  fmt::print("  to reproduce it:\n    {}\n", replay_command(request, name, v.round));
-  std::fflush(stdout);
+  print(*result.found, replay_command(request, name, result.found->round));
   return false;
+}
+
+// Every seed of the range that is not recorded yet. Each round has a process of its own, as its replay has: rounds before it
+// leave traces in a process (statics, first uses), and a range must have the same figures in however many parts it is
+// verified.
+void verify_seeds_of(const verify_request& request, const verify::subject& kind, std::size_t number,
+                     campaign_record& record) {
+  const seed_range range = *request.seeds;
+  campaign_options options = options_of(request);
+  options.rounds = 1;
+  bench::progress shown(bench::progress::style_of_stderr(request.quiet));
+  shown.pass(fmt::format("{}: verifying seeds {}..{}", kind.name, range.first, range.last));
+  double seconds = 0, saved_at = 0;
+  std::size_t printed = 0;
+  for (std::uint64_t seed = record.next_seed(number); seed <= range.last; ++seed) {
+    options.round.seed = seed;
+    const campaign_result result = verify::run_campaign(kind, options, {});
+    if (!result.found && result.counts.rounds != 1)
+      throw std::runtime_error(fmt::format("{}: the round of seed {} did not end", kind.name, seed));
+    const std::string replay = result.found ? replay_command(request, kind.name, result.found->round) : "";
+    record.add(number, result.counts, seed, result.seconds, result.found ? &*result.found : nullptr, replay);
+    seconds += result.seconds;
+    // A kill loses no more than the rounds since the last time.
+    constexpr double between_saves = 0.5;
+    if (seconds - saved_at >= between_saves || result.found) {
+      record.save();
+      saved_at = seconds;
+    }
+    const std::size_t found = record.violations(number);
+    shown.show(
+        fmt::format("seed {} of {}..{}, {} violation{}", seed, range.first, range.last, found, found == 1 ? "" : "s"),
+        seconds / static_cast<double>(seed - range.first + 1) * static_cast<double>(range.last - seed));
+    constexpr std::size_t most_printed = 3;
+    if (!result.found || printed == most_printed) continue;
+    shown.clear();
+    fmt::print("{}: seed {}:\n", kind.name, seed);
+    print(*result.found, replay);
+    if (++printed == most_printed && !request.out.empty())
+      fmt::print("{}: further violations are in the record only\n", kind.name);
+  }
+  record.save();
+  shown.clear();
+  const std::size_t found = record.violations(number);
+  fmt::print("{}: seeds {}..{}: {} in {:.1f} s: {}\n", kind.name, range.first, range.last,
+             counts_in_words(record.counts(number), std::max(seconds, 1e-3)), seconds,
+             found == 0 ? std::string("no violation") : fmt::format("{} VIOLATION{}", found, found == 1 ? "" : "S"));
+}
+
+bool verify_seeds(const verify_request& request, const std::vector<const verify::subject*>& kinds,
+                  const arguments& command_line) {
+  std::vector<std::string> names;
+  for (const verify::subject* kind : kinds) names.push_back(kind->name);
+  campaign_record record(request, options_of(request), names, command_line);
+  bool clean = true;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    verify_seeds_of(request, *kinds[i], i, record);
+    clean = clean && record.violations(i) == 0;
+  }
+  return clean;
+}
+
+// Jobs of a cluster take status 1 for a violation, and for nothing else.
+int status_of_seeds(const verify_request& request, const std::vector<const verify::subject*>& kinds,
+                    const arguments& command_line) {
+  try {
+    return verify_seeds(request, kinds, command_line) ? success : failure;
+  } catch (const error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw error(e.what(), request.out.empty() ? "run it again" : "give --resume to go on");
+  }
 }
 
 }  // namespace
 
-int verify(const verify_request& request, const arguments& /*command_line*/) {
+int verify(const verify_request& request, const arguments& command_line) {
+  if (!request.io_log.empty()) return verify_io_log(request);
   std::vector<const verify::subject*> kinds;
   if (!request.library.empty()) kinds.push_back(&verify::load_library(request.library, request.scans));
   if (!request.subject.empty()) {
@@ -147,6 +230,7 @@ int verify(const verify_request& request, const arguments& /*command_line*/) {
     if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
+  if (request.seeds) return status_of_seeds(request, kinds, command_line);
   bool clean = true;
   for (std::size_t i = 0; i < kinds.size(); ++i) clean = verify_one(request, *kinds[i], kinds.size() - i - 1) && clean;
   return clean ? success : failure;

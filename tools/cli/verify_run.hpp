@@ -4,10 +4,17 @@
 #include "tools/cli/command.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pmlab::cli {
+
+// Both included.
+struct seed_range {
+  std::uint64_t first = 1;
+  std::uint64_t last = 1;
+};
 
 struct verify_request {
   std::vector<std::string> indexes;
@@ -25,12 +32,21 @@ struct verify_request {
   bool schedule_given = false;
   std::string search;
   std::uint64_t rounds = 0;
+  std::optional<seed_range> seeds;  // every round of them, whatever the others show
+  std::string out;                  // the folder of their record
+  bool resume = false;
   double budget = 60;
   double shrink = 20;
-  std::string steps;  // "3,7,9"
+  std::string steps;   // "3,7,9"
+  std::string io_log;  // a file that blocks::recorded has written: its crash states, in place of an index's
+  std::string check;   // a command, or acknowledged
+  std::string base;
+  std::size_t states = 16;
+  bool cut_off = false;
 };
 
-// pmlab-simulated does it; pmlab hands it over. Returns the exit status; throws pmlab::error for bad input.
+// pmlab-simulated does both; pmlab hands them over. They return the exit status, and throw pmlab::error for bad input.
+[[nodiscard]] int verify_io_log(const verify_request& request);
 [[nodiscard]] int verify(const verify_request& request, const arguments& command_line);
 
 }  // namespace pmlab::cli

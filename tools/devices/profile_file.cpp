@@ -1,5 +1,6 @@
 // Reading device profiles from TOML.
 #include "tools/devices/profile_file.hpp"
+#include "tools/devices/profile_fields.hpp"
 #include "tools/support/read_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
@@ -17,28 +18,18 @@
 namespace pmlab::media {
 namespace {
 
-using member = std::variant<double device_profile::*, std::uint64_t device_profile::*, bool device_profile::*,
-                            std::string device_profile::*>;
-
-// One key of a profile file.
-struct field {
-  std::string_view key;
-  member where;
-  double least = 0;
-  double most = 1e9;
-  bool is_time = false;  // scaled with the device
-};
-
-constexpr double no_limit = 1e15;
-constexpr double most_time_ns = 1e9;
-
-constexpr field time_field(std::string_view key, double device_profile::*where) {
-  return {key, where, 0, most_time_ns, true};
-}
+using devices::check_number;
+using devices::field;
+using devices::in_words;
+using devices::joined;
+using devices::most_time_ns;
+using devices::no_limit;
+using devices::refuse;
+using devices::time_field;
 
 constexpr std::array fields = {
-    field{"description", &device_profile::description},
-    field{"dram_read_latency_ns", &device_profile::dram_read_latency_ns, 1, most_time_ns},
+    field<device_profile>{"description", &device_profile::description},
+    field<device_profile>{"dram_read_latency_ns", &device_profile::dram_read_latency_ns, 1, most_time_ns},
     time_field("read_latency_ns", &device_profile::read_latency_ns),
     time_field("buffered_read_latency_ns", &device_profile::buffered_read_latency_ns),
     time_field("next_line_read_latency_ns", &device_profile::next_line_read_latency_ns),
@@ -49,69 +40,24 @@ constexpr std::array fields = {
     time_field("ntstore_accept_ns", &device_profile::ntstore_accept_ns),
     time_field("ntstore_fence_period_ns", &device_profile::ntstore_fence_period_ns),
     time_field("line_write_transfer_ns", &device_profile::line_write_transfer_ns),
-    field{"flush_drops_cached_line", &device_profile::flush_drops_cached_line},
+    field<device_profile>{"flush_drops_cached_line", &device_profile::flush_drops_cached_line},
     time_field("media_read_ns_per_granule", &device_profile::media_read_ns_per_granule),
     time_field("media_write_ns_per_granule", &device_profile::media_write_ns_per_granule),
-    field{"write_share", &device_profile::write_share, 0.01, 0.99},
+    field<device_profile>{"write_share", &device_profile::write_share, 0.01, 0.99},
     time_field("wear_move_ns", &device_profile::wear_move_ns),
-    field{"wear_writes", &device_profile::wear_writes, 1, no_limit},
-    field{"granule_bytes", &device_profile::granule_bytes, 64, 4096},
-    field{"dimms", &device_profile::dimms, 1, 64},
-    field{"interleave_bytes", &device_profile::interleave_bytes, 64, no_limit},
-    field{"buffer_granules", &device_profile::buffer_granules, 1, 65535},
-    field{"read_queue_granules", &device_profile::read_queue_granules, 1, 65535},
-    field{"write_queue_granules", &device_profile::write_queue_granules, 1, 65535},
-    field{"translation_buffer_entries", &device_profile::translation_buffer_entries, 0, 1 << 24},
-    field{"outstanding_reads", &device_profile::outstanding_reads, 1, 1024},
-    field{"outstanding_stores", &device_profile::outstanding_stores, 1, 1024},
-    field{"outstanding_writes", &device_profile::outstanding_writes, 1, 1024},
-    field{"cpu_cache_bytes", &device_profile::cpu_cache_bytes, 0, 1 << 30},
+    field<device_profile>{"wear_writes", &device_profile::wear_writes, 1, no_limit},
+    field<device_profile>{"granule_bytes", &device_profile::granule_bytes, 64, 4096},
+    field<device_profile>{"dimms", &device_profile::dimms, 1, 64},
+    field<device_profile>{"interleave_bytes", &device_profile::interleave_bytes, 64, no_limit},
+    field<device_profile>{"buffer_granules", &device_profile::buffer_granules, 1, 65535},
+    field<device_profile>{"read_queue_granules", &device_profile::read_queue_granules, 1, 65535},
+    field<device_profile>{"write_queue_granules", &device_profile::write_queue_granules, 1, 65535},
+    field<device_profile>{"translation_buffer_entries", &device_profile::translation_buffer_entries, 0, 1 << 24},
+    field<device_profile>{"outstanding_reads", &device_profile::outstanding_reads, 1, 1024},
+    field<device_profile>{"outstanding_stores", &device_profile::outstanding_stores, 1, 1024},
+    field<device_profile>{"outstanding_writes", &device_profile::outstanding_writes, 1, 1024},
+    field<device_profile>{"cpu_cache_bytes", &device_profile::cpu_cache_bytes, 0, 1 << 30},
 };
-
-std::string place_of(std::string_view file, const toml::source_region& source) {
-  return std::string(file) + ":" + std::to_string(source.begin.line);
-}
-
-[[noreturn]] void refuse(const std::string& place, std::string_view key, const std::string& why,
-                         const std::string& remedy) {
-  throw error(place + ": key '" + std::string(key) + "' " + why, remedy);
-}
-
-std::string in_words(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
-void check_number(double value, const field& f, const std::string& place) {
-  if (std::isnan(value) || value < 0)
-    refuse(place, f.key, "is negative or no number: " + in_words(value), "give a value of 0 or more");
-  if (value < f.least || value > f.most)
-    refuse(place, f.key, "is out of range: " + in_words(value),
-           "give a value from " + in_words(f.least) + " to " + in_words(f.most));
-}
-
-void assign(device_profile& profile, const field& f, const toml::node& node, const std::string& place) {
-  if (const auto* text = std::get_if<std::string device_profile::*>(&f.where)) {
-    const auto value = node.value_exact<std::string>();
-    if (!value) refuse(place, f.key, "is not a string", "write it in quotes");
-    profile.*(*text) = *value;
-  } else if (const auto* flag = std::get_if<bool device_profile::*>(&f.where)) {
-    const auto value = node.value_exact<bool>();
-    if (!value) refuse(place, f.key, "is neither true nor false", "write true or false");
-    profile.*(*flag) = *value;
-  } else {
-    const auto value = node.is_number() ? node.value<double>() : std::nullopt;
-    if (!value) refuse(place, f.key, "is not a number", "write a number, without quotes or unit");
-    check_number(*value, f, place);
-    if (const auto* time = std::get_if<double device_profile::*>(&f.where)) {
-      profile.*(*time) = *value;
-    } else {
-      if (*value != std::floor(*value)) refuse(place, f.key, "is not a whole number", "write a whole number");
-      profile.*std::get<std::uint64_t device_profile::*>(f.where) = static_cast<std::uint64_t>(*value);
-    }
-  }
-}
 
 // Checks that involve several values.
 void check_sizes(const device_profile& profile, const std::string& place) {
@@ -124,50 +70,17 @@ void check_sizes(const device_profile& profile, const std::string& place) {
            "give granule_bytes or more, for example 4096: a granule must lie on one DIMM");
 }
 
-std::vector<std::string_view> known_keys() {
-  std::vector<std::string_view> keys;
-  keys.reserve(fields.size());
-  for (const field& f : fields) keys.push_back(f.key);
-  return keys;
-}
-
-std::string joined(std::span<const std::string_view> names) {
-  std::string list;
-  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
-}
-
 }  // namespace
 
 device_profile parse_profile(std::string_view text, std::string_view file) {
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& e) {
-    throw error(place_of(file, e.source()) + ": not TOML: " + std::string(e.description()), "correct that line");
-  }
-  const std::vector<std::string_view> keys = known_keys();
-  device_profile profile;
-  profile.name = std::filesystem::path(file).stem().string();
-  std::vector<std::string_view> missing = keys;
-  for (const auto& [key, node] : table) {
-    const std::string_view name = key.str();
-    const std::string place = place_of(file, key.source());
-    const auto* const f =
-        std::find_if(fields.begin(), fields.end(), [name](const field& one) { return one.key == name; });
-    if (f == fields.end()) refuse(place, name, "is not known", "did you mean '" + nearest(name, keys) + "'?");
-    assign(profile, *f, node, place);
-    std::erase(missing, f->key);
-  }
-  if (!missing.empty())
-    throw error(std::string(file) + ": missing key: " + joined(missing), "copy a file of profiles/ and edit that");
+  const auto profile = devices::parse_fields<device_profile>(text, file, fields, "profiles/");
   check_sizes(profile, std::string(file));
   return profile;
 }
 
 void check_profile(const device_profile& profile) {
   const std::string place = "profile '" + profile.name + "'";
-  for (const field& f : fields) {
+  for (const field<device_profile>& f : fields) {
     if (const auto* time = std::get_if<double device_profile::*>(&f.where)) {
       check_number(profile.*(*time), f, place);
     } else if (const auto* size = std::get_if<std::uint64_t device_profile::*>(&f.where)) {
@@ -178,7 +91,7 @@ void check_profile(const device_profile& profile) {
 }
 
 device_profile scaled(device_profile profile, double factor) {
-  for (const field& f : fields)
+  for (const field<device_profile>& f : fields)
     if (f.is_time) profile.*std::get<double device_profile::*>(f.where) *= factor;
   profile.scale *= factor;
   return profile;
@@ -187,7 +100,7 @@ device_profile scaled(device_profile profile, double factor) {
 std::string profile_text(const device_profile& profile, const std::map<std::string, std::string, std::less<>>& comments,
                          std::string_view otherwise) {
   std::ostringstream text;
-  for (const field& f : fields) {
+  for (const field<device_profile>& f : fields) {
     text << f.key << " = ";
     if (const auto* words = std::get_if<std::string device_profile::*>(&f.where)) {
       text << toml::value<std::string>(profile.*(*words)) << "\n\n";

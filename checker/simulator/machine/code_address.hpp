@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <span>
 #include <string>
 
 namespace pmlab::simulator {
@@ -11,6 +12,16 @@ namespace pmlab::simulator {
   char text[32];
   std::snprintf(text, sizeof text, "{%p}", address);
   return text;
+}
+
+// "{0x...|0x...}": an address, its caller, and so on. The report names the first one that is not of the library's blocks.
+[[nodiscard]] inline std::string code_address(std::span<const void* const> callers) {
+  std::string text;
+  for (const void* c : callers) {
+    const std::string one = code_address(c);
+    text.append(text.empty() ? "{" : "|").append(one, 1, one.size() - 2);
+  }
+  return text + "}";
 }
 
 }  // namespace pmlab::simulator

@@ -63,6 +63,7 @@ void machine::end() {
   fibers_.clear();
   current_ = nullptr;
   use(nullptr);
+  use_drives({});
 }
 
 void machine::use(persistent_memory* memory) noexcept {
@@ -94,15 +95,17 @@ std::string machine::positions() const {
   return text;
 }
 
-machine::aside_section::aside_section(machine& m, persistent_memory& memory)
+machine::aside_section::aside_section(machine& m, persistent_memory& memory, std::span<persistent_drive* const> drives)
     : machine_(m),
       watching_(m.watching_),
       memory_(m.memory_),
+      drives_(m.drives_),
       flushes_(std::move(m.current_->flushes)),
       last_caller_(m.current_->last_caller),
       left_(m.next_turn_ - m.accesses_) {
   m.settle();
   m.use(&memory);
+  m.use_drives(drives);
   m.current_->flushes.clear();
   constexpr std::uint64_t patience = 50'000'000;
   m.next_turn_ = m.accesses_ + patience;
@@ -115,6 +118,7 @@ machine::aside_section::~aside_section() {
   machine_.watching_ = watching_;
   machine_.aside_ = false;
   machine_.use(memory_);
+  machine_.use_drives(drives_);
   machine_.current_->flushes = std::move(flushes_);
   machine_.current_->last_caller = last_caller_;
   machine_.next_turn_ = left_ > ~machine_.accesses_ ? never : machine_.accesses_ + left_;
@@ -212,6 +216,13 @@ void machine::fence(const void* caller) {
   if (!watching_) return;
   moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
   if (memory_ != nullptr) quietly([&] { memory_->fenced(current_->flushes); });
+}
+
+void machine::drive_called(const void* caller) {
+  if (!watching_) return;
+  settle();
+  current_->last_caller = caller;
+  if (++accesses_ >= next_turn_) time_is_up();
 }
 
 // A locked instruction waits for the write-backs of its core, as a fence does.

@@ -12,6 +12,7 @@
 #include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/fiber.hpp"
 #include "checker/simulator/machine/heap.hpp"
+#include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/space_limit.hpp"
 
@@ -83,6 +84,10 @@ class machine {
   void use(persistent_memory* memory) noexcept;
   [[nodiscard]] persistent_memory* memory() const noexcept { return memory_; }
 
+  // The drives that instrumented code finds by their place here; they outlive their use.
+  void use_drives(std::span<persistent_drive* const> drives) noexcept { drives_ = drives; }
+  [[nodiscard]] std::span<persistent_drive* const> drives() const noexcept { return drives_; }
+
   // Called with a description when the machine detects an error (deadlock, freed memory, ...); must not return.
   using violation_handler = void (*)(const std::string&);
   violation_handler on_violation = nullptr;
@@ -96,11 +101,11 @@ class machine {
     return work();
   }
 
-  // Runs `work` on another memory, observed, in the middle of a run: no other fiber runs during it, and flushes of the
-  // current fiber to its own memory are kept.
+  // Runs `work` on another memory and other drives, observed, in the middle of a run: no other fiber runs during it, and
+  // flushes of the current fiber to its own memory are kept.
   template <class Work>
-  void aside(persistent_memory& memory, Work&& work) {
-    const aside_section section(*this, memory);
+  void aside(persistent_memory& memory, std::span<persistent_drive* const> drives, Work&& work) {
+    const aside_section section(*this, memory, drives);
     work();
   }
 
@@ -195,6 +200,8 @@ class machine {
   void locked_instruction();
   // `m` may be another memory than the one in use.
   void publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller);
+  // A call to a drive: a moment at which another fiber may go on. Its time is the drive's.
+  void drive_called(const void* caller);
   // Stores announced by plain hooks have happened by now.
   void settle() {
     if (pending_count_ != 0) log_pending();
@@ -221,7 +228,7 @@ class machine {
 
   class aside_section {
    public:
-    aside_section(machine& m, persistent_memory& memory);
+    aside_section(machine& m, persistent_memory& memory, std::span<persistent_drive* const> drives);
     aside_section(const aside_section&) = delete;
     aside_section& operator=(const aside_section&) = delete;
     ~aside_section();
@@ -230,6 +237,7 @@ class machine {
     machine& machine_;
     bool watching_;
     persistent_memory* memory_;
+    std::span<persistent_drive* const> drives_;
     flush_list flushes_;
     const void* last_caller_;
     std::uint64_t left_;  // of the quantum
@@ -280,6 +288,7 @@ class machine {
   persistent_memory* memory_ = nullptr;
   std::uintptr_t memory_start_ = 0;
   std::size_t memory_bytes_ = 0;
+  std::span<persistent_drive* const> drives_;
   std::uint32_t pending_count_ = 0;
   std::array<pending_store, 8> pending_{};
   fiber* current_ = nullptr;

@@ -51,6 +51,8 @@ struct flushed_line {
 };
 using flush_list = std::vector<flushed_line>;
 
+class persistent_drive;
+
 // Informed of every event that changes the states that a crash may leave. Called on the fiber that caused it, with
 // observation off.
 class persistence_observer {
@@ -58,6 +60,8 @@ class persistence_observer {
   virtual ~persistence_observer() = default;
   virtual void after_store(const unpersisted_line& line) = 0;  // its last store is new
   virtual void after_fence() = 0;                              // or a publication: something became durable
+  // A drive has new versions: of one unit, or (`nowhere`) of several.
+  virtual void after_submission(const persistent_drive& /*drive*/, std::uint32_t /*unit*/) {}
 };
 
 // Thread safety: none; fibers share one kernel thread.

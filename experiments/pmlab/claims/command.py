@@ -8,7 +8,7 @@ from ..errors import Failure
 from ..json_files import check_writable, read_json, table_beside, write_json
 from ..spelling import nearest, shell_form
 from .catalogue import every_claim
-from .drive import measure_drive
+from .drive import CASES, measure_drive
 from .evidence import Evidence
 from .judging import NOT_MEASURED, judge
 from .tables import rules_markdown, rules_table, verdicts_table, verdicts_to_json
@@ -18,7 +18,7 @@ _DESCRIPTION = "Measures and decides published claims about persistent memory"
 _EXAMPLES = """\
 examples:
   pmlab claims --medium simulated:aep
-  pmlab claims --medium pmem:/mnt/pmem/test.pool --ssd /mnt/nvme --json verdicts.json
+  pmlab claims --medium pmem:/mnt/pmem/test.pool --json verdicts.json
   pmlab claims --from aep.json M1 M8
   pmlab claims --from results/quick I1 I2"""
 
@@ -37,7 +37,6 @@ def command_line():
         help="judge the results of `pmlab microbench --json` or `pmlab run`, and measure nothing")
     add("--results", metavar="FILE", help="write the measurements there, for --from and for the report")
     add("--json", metavar="FILE", help="write the verdicts there (docs/claims.md); -: to standard output")
-    add("--ssd", metavar="FOLDER", help="for M22, measure the drive below FOLDER with fio")
     add("--spread", metavar="PERCENT", help="repeat until repetitions agree so well; 5 if not given")
     add("--prefetchers", metavar="off | on", help="off: switch the CPU's prefetchers off for the run (root); on: leave them")
     add("--list", action="store_true", help="show the claims and their rules, and measure nothing")
@@ -66,8 +65,6 @@ def _memory_claims(chosen, ids):
 def _check_options(given):
     if given.results_of and (given.medium or given.suite):
         raise Failure("--from decides from existing results, so --medium and --suite have no effect", "leave them out")
-    if not given.results_of and given.ssd and not os.path.isdir(given.ssd):
-        raise Failure(f"no folder {given.ssd}", "give --ssd a folder on the drive to write in")
     if given.markdown and not given.list:
         raise Failure("--markdown is a form of --list", "give both")
     for path in (given.json, given.results):
@@ -123,20 +120,17 @@ def _measure(given, chosen):
         return read_json(written.name), status
 
 
-def _add_drive(document, given, chosen):
+def _add_drive(document, chosen):
     """M22 needs a device that is no memory."""
     cases = document.get("cases") if isinstance(document, dict) else None
-    if not isinstance(cases, list) or all(claim.id != "M22" for claim in chosen):
-        return
-    others = [c for c in cases if not (isinstance(c, dict) and str(c.get("name")).startswith("drive-"))]
-    if len(others) == len(cases) or given.ssd:
-        document["cases"] = others + measure_drive(given.ssd)
+    if isinstance(cases, list) and any(set(CASES) & set(claim.cases) for claim in chosen):
+        document["cases"] = cases + measure_drive()
 
 
 def _judge_folder(given, chosen, command):
-    if given.json or given.results or given.ssd:
+    if given.json or given.results:
         raise Failure("the verdicts on a folder of results are written into it, one file for each medium",
-                      "leave --json, --results and --ssd out")
+                      "leave --json and --results out")
     verdicts = judge_result_set(given.results_of, chosen, command)
     for table in verdicts.tables:
         print(table)
@@ -149,9 +143,9 @@ def _judge_memory(given, chosen, command):
     status = errors.SUCCESS
     if not given.results_of:
         document, status = _measure(given, chosen)
+        _add_drive(document, chosen)
     else:
         document = read_json(given.results_of)
-    _add_drive(document, given, chosen)
     if given.results:
         write_json(given.results, document)
     evidence = Evidence(document, given.results_of or "the result of `pmlab microbench`")

@@ -1,12 +1,13 @@
 """The results that `pmlab run` left in a folder, as evidence for the claims."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from ..errors import Failure
 from ..json_files import read_json
+from .drive import drive_cases
 from .evidence import KNOWN_SCHEMA, is_number
 from .index_cases import case_name
 
@@ -75,17 +76,39 @@ def _prefix_of(run):
     return run["experiment"] + "".join(more)
 
 
-def _add(by_medium, run, file):
-    document = read_json(file)
-    try:
+@dataclass
+class _Found:
+    by_medium: dict = field(default_factory=dict)
+    drive: list = field(default_factory=list)  # cases of the drive that claims compare with
+
+    def _results(self, medium, machine):
+        return self.by_medium.setdefault(medium, MediumResults(
+            medium, {"schema": KNOWN_SCHEMA, "machine": machine | {"medium": medium}, "cases": []}))
+
+    def add(self, run, document):
         if document["schema"] != KNOWN_SCHEMA:
-            raise Failure(f"{file} is not of schema {KNOWN_SCHEMA}", "measure again")
-        medium = _medium_of(document)
+            raise Failure(f"{run['name']} is not of schema {KNOWN_SCHEMA}", "measure again")
+        if document.get("kind") == "drive":
+            self.drive += drive_cases(document)
+            self._results("drive", document["machine"])
+            return
         of_memory = document.get("kind") == "microbench"
         cases = document["cases"] if of_memory else cases_of_bench(document, _prefix_of(run), run["name"])
-        results = by_medium.setdefault(medium, MediumResults(
-            medium, {"schema": KNOWN_SCHEMA, "machine": document["machine"] | {"medium": medium}, "cases": []}))
-        results.document["cases"] += cases
+        self._results(_medium_of(document), document["machine"]).document["cases"] += cases
+
+    def media(self):
+        """A drive is no medium, but stands beside each."""
+        of_memory = {medium: results for medium, results in self.by_medium.items() if medium != "drive"}
+        found = list((of_memory or self.by_medium).values())
+        for results in found:
+            results.document["cases"] += self.drive
+        return found
+
+
+def _add(found, run, file):
+    document = read_json(file)
+    try:
+        found.add(run, document)
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise Failure(f"{file} is no result of pmlab: {problem!r}", "measure again") from None
 
@@ -99,14 +122,15 @@ def read_result_set(folder):
 
     with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
     figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case with
-    the most threads. Cells that failed are left out. Raises Failure: no manifest.json, a file that is no result."""
+    the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside those of
+    each medium. Raises Failure: no manifest.json, a file that is no result."""
     folder = Path(folder)
     if not (folder / "manifest.json").exists():
         raise Failure(f"{folder} holds no manifest.json", "name a folder that `pmlab run --out` wrote")
-    by_medium = {}
+    found = _Found()
     for run in read_json(folder / "manifest.json").get("runs", []):
         if run.get("status", 1) == 0:
-            _add(by_medium, run, folder / "raw" / f"{run.get('name', '')}.json")
-    if not by_medium:
+            _add(found, run, folder / "raw" / f"{run.get('name', '')}.json")
+    if not found.by_medium:
         raise Failure(f"{folder} holds no results that ended well", "see its manifest.json for why")
-    return list(by_medium.values())
+    return found.media()

@@ -8,12 +8,11 @@ from pathlib import Path
 from ..json_files import read_json, write_json
 from ..spelling import file_form
 from .catalogue import every_claim
+from .drive import CASES
 from .evidence import Evidence
 from .judging import NOT_MEASURED, VERDICTS, judge
 from .result_set import read_result_set
 from .tables import verdicts_table, verdicts_to_json
-
-_DRIVES = ("drive-read", "drive-write")
 
 
 @dataclass
@@ -31,16 +30,16 @@ class _Medium:
 
 
 def _add_missing_drive(document):
-    """No result set measures a drive beside the memory: the claim about one is not applicable, rather than lacking."""
+    """Where a result set has no drive beside the memory, the claim about one is not applicable, rather than lacking."""
     cases = document["cases"]
-    if any(str(case.get("name")).startswith("load-random/") for case in cases if isinstance(case, dict)):
+    names = {str(case.get("name")) for case in cases if isinstance(case, dict)}
+    if any(name.startswith("load-random/") for name in names) and not names.issuperset(CASES):
         cases += [{"name": name, "medium": None, "value": None, "unit": None,
-                   "skipped": "no drive was measured: `pmlab claims --ssd FOLDER` measures one with fio"}
-                  for name in _DRIVES]
+                   "skipped": "no drive was measured: `pmlab run drive memory` measures one"} for name in CASES]
 
 
 def _measured_cases(claim, evidence):
-    return sum(name in evidence for name in claim.cases if name not in _DRIVES)
+    return sum(name in evidence for name in claim.cases if name not in CASES)
 
 
 def _judge_everywhere(claim, media):

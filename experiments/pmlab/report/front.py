@@ -164,7 +164,7 @@ def load_warnings(results):
     """What other programs did to figures of a real clock."""
     found = []
     cores = provenance.cores(results.machine) or 1
-    if isinstance(results.load, (int, float)) and results.load >= BUSY_SHARE * cores:
+    if results.has_real_clock and isinstance(results.load, (int, float)) and results.load >= BUSY_SHARE * cores:
         found.append(f"Before the run the machine had a load of {names.number(results.load)} on {cores} CPUs")
     disturbed = {name: cpus for name, cpus in results.disturbed.items() if cpus >= DISTURBING_CPUS}
     if disturbed:

@@ -184,7 +184,7 @@ def _peers(results):
 
 
 def _remarks(results):
-    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories] for text in run.remarks))
+    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories, *results.drives] for text in run.remarks))
     if not remarks:
         return ""
     items = "".join(f"<li>{escape(t)}</li>" for t in remarks)
@@ -264,7 +264,9 @@ def _verdicts(results):
 
 def _ran(results):
     machine = results.machine
-    minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds else ""
+    # When it ran is no property of figures that repeat to the digit, and their page repeats to the byte.
+    timed = results.has_real_clock
+    minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds and timed else ""
     repeats = [m.n for run in results.runs for m in run.measurements if m.phase not in ("load", "reopen")]
     text, wrong = front.answers(results) if results.runs else ("", False)
     warning = front.load_warnings(results)
@@ -275,13 +277,13 @@ def _ran(results):
     for failed in results.failed:
         parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
                      f'{escape(failed.get("message") or "")}</p>')
-    if warning:
-        parts.append(f"<p class=warn>{escape(warning)}</p>")
+    parts += [f"<p class=warn>{escape(text)}</p>" for text in [*results.caveats, *([warning] if warning else [])]]
     if invalid:
         marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
         parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")
     parts.append(_definitions([
-        ("Machine", provenance.machine_line(machine)), *front.where(results), ("Started", results.started), ("Took", minutes),
+        ("Machine", provenance.machine_lines(r.machine for r in results.listed if r.machine)), *front.where(results),
+        ("Started", results.started if timed else ""), ("Took", minutes),
         ("Repeats", "n = " + " to ".join(map(str, sorted({min(repeats), max(repeats)}))) if repeats else ""), ("Commit", machine.get("commit")),
         ("Compiler", machine.get("compiler"))]))
     return parts

@@ -53,6 +53,11 @@ def machine_line(machine):
     return cpu(machine) + (f", {many} core{'s' if many != 1 else ''}" if many else "")
 
 
+def machine_lines(machines):
+    """Of results that several machines made."""
+    return "; ".join(dict.fromkeys(map(machine_line, machines)))
+
+
 def exact(measurements):
     """Whether the media of all of them repeat to the digit."""
     return all(set(kinds_of(m.medium)) & {"simulated", "counted"} for m in measurements)

@@ -157,16 +157,18 @@ class ResultSet:
     failed: list
     runs: list
     memories: list = field(default_factory=list)  # of the microbenchmark
+    drives: list = field(default_factory=list)  # of the microbenchmark, with --device
     verdicts: list = field(default_factory=list)  # of the claims
     experiments: list = field(default_factory=list)
     scale: str = ""
     load: float = None  # of the machine before the run
     disturbed: dict = field(default_factory=dict)  # cell -> CPUs that other programs used beside it
+    caveats: list = field(default_factory=list)  # of results that several machines made
 
     @property
     def listed(self):
         """Every run of whatever kind."""
-        return [*self.runs, *self.memories, *self.verdicts]
+        return [*self.runs, *self.memories, *self.drives, *self.verdicts]
 
     @property
     def machine(self):
@@ -175,6 +177,12 @@ class ResultSet:
     @property
     def media(self):
         return [*(m.medium for r in self.runs for m in r.measurements), *(m.medium for m in self.memories)]
+
+    @property
+    def has_real_clock(self):
+        """Whether any figure depends on the moment it was taken."""
+        return any(not medium.startswith(("simulated:", "counted:")) for medium in
+                   [*(r.medium for r in self.runs), *(m.medium for m in self.memories)])
 
     def run(self, name):
         return next((r for r in self.runs if r.name == name), None)
@@ -242,7 +250,7 @@ def load(folder):
     raw = folder / "raw"
     found = {str(p.relative_to(raw).with_suffix("")): p for p in sorted(raw.rglob("*.json"))}
     files = sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-    runs, memories, verdicts = [], [], []
+    runs, memories, drives, verdicts = [], [], [], []
     for name, path in files:
         told = {"name": name, **described.get(name, {})}
         if told.get("status", 0) != 0:
@@ -251,6 +259,8 @@ def load(folder):
         try:
             if document.get("kind") == "microbench":
                 memories.append(memory.memory_of(name, document, told))
+            elif document.get("kind") == "drive":
+                drives.append(memory.memory_of(name, document, told))
             elif document.get("kind") == "claims":
                 verdicts.append(memory.verdicts_of(name, document, told))
             else:
@@ -259,13 +269,14 @@ def load(folder):
             raise BadResults(f"{path}: lacks or spoils {problem}") from problem
     for path in sorted((folder / "claims").glob("*.json")):
         verdicts.append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
-    if not runs and not memories and not verdicts:
+    if not runs and not memories and not drives and not verdicts:
         if (folder / PUBLISHED).is_file():
             raise BadResults(f"{folder} is published: it holds page and figures, and no raw/ to make them from",
                              "unpack the raw files of the release into it, or run `pmlab run` again")
         raise BadResults(f"{folder}: holds no results below raw/", "`pmlab run --out FOLDER` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs, memories, verdicts, _experiments_of(manifest),
+                     manifest.get("seconds", 0.0), failed, runs, memories, drives, verdicts, _experiments_of(manifest),
                      manifest.get("scale", ""), manifest.get("load"),
-                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None})
+                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
+                     manifest.get("caveats", []))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from . import charts, experiments, names, paper_figures, paper_tables, provenance, targets
+from . import charts, drives, experiments, names, paper_figures, paper_tables, provenance, targets
 from .chart import Table
 
 MANY_CLAIMS = 5
@@ -131,7 +131,14 @@ def _memory_section(memory):
                    paper_tables.tables(memory))
 
 
-def _of_runs(runs, memories):
+def _drives_section(found):
+    section = Section("Block devices", "Modelled drives run on a virtual clock, in the state in which datasheets are measured: full, "
+                      "and steady before random writes. The drive of this machine is as it was found.")
+    section.charts, section.tables = drives.charts_and_tables(found)
+    return section
+
+
+def _of_runs(runs, memories, of_drives):
     """Sections of runs that no experiment describes: their content determines their kind."""
     verified = [r for r in runs if r.options.get("verify")]
     counted = [r for r in runs if r.medium.startswith("counted")]
@@ -152,6 +159,8 @@ def _of_runs(runs, memories):
         found.append(_simulated_section(simulated))
     if verified:
         found.append(_verified_section(verified))
+    if of_drives:
+        found.append(_drives_section(of_drives))
     return [*found, *map(_memory_section, memories)]
 
 
@@ -175,20 +184,20 @@ def _feeds(claims):
     return ", ".join(claims) if len(claims) <= MANY_CLAIMS else f"{claims[0]} to {claims[-1]}"
 
 
-def _experiment_section(experiment, runs, memories):
+def _experiment_section(experiment, runs, memories, of_drives):
     section = Section(experiment.title, experiment.about, anchor=anchor_of(experiment.name))
     if any(c["kind"] == "standard" for c in experiment.charts):
         parts = _standard_sections(runs)
     elif runs and not experiment.charts:
         parts = [_verified_section(runs)]
     else:
-        parts = [_memory_section(m) for m in memories]
+        parts = [_memory_section(m) for m in memories] + ([_drives_section(of_drives)] if of_drives else [])
     section.charts = experiments.charts_of(experiment, runs) + [c for p in parts for c in p.charts]
     section.tables = [t for p in parts for t in p.tables]
     for text in (p.text for p in parts if p.text):
         section.text += f" {text}"
-    everything = [*runs, *memories]
-    media = [m.medium for r in runs for m in r.measurements] + [m.medium for m in memories]
+    everything = [*runs, *memories, *of_drives]
+    media = [m.medium for r in runs for m in r.measurements] + [m.medium for m in [*memories, *of_drives]]
     records = list(dict.fromkeys(names.count(r.records) for r in runs if r.records))
     section.facts = [("Shows", experiment.shows), ("Feeds", _feeds(experiment.claims)),
                      ("Media", provenance.medium_line(media)), ("Records", ", ".join(records)),
@@ -211,9 +220,11 @@ def sections_of(results):
     for experiment in sorted(results.experiments, key=_place_of):
         runs = [r for r in results.runs if r.experiment == experiment.name]
         memories = [m for m in results.memories if m.experiment == experiment.name]
-        if runs or memories:
-            found.append(_experiment_section(experiment, runs, memories))
+        of_drives = [d for d in results.drives if d.experiment == experiment.name]
+        if runs or memories or of_drives:
+            found.append(_experiment_section(experiment, runs, memories, of_drives))
     described = {e.name for e in results.experiments}
     found += _of_runs([r for r in results.runs if r.experiment not in described],
-                      [m for m in results.memories if m.experiment not in described])
+                      [m for m in results.memories if m.experiment not in described],
+                      [d for d in results.drives if d.experiment not in described])
     return [s for s in found if s.charts or s.tables]

@@ -10,15 +10,19 @@ from ..errors import Failure
 from ..program_facts import facts
 from ..spelling import nearest, shell_form
 from .experiment import SCALES, experiment_names, load_experiment
+from .export import ENGINES, export, read_campaign
 from .plan import plan
 from .runner import Runner, RunSettings
+from .share import cells_of, read_shard
 
 _DESCRIPTION = "Runs experiments, and decides the claims from their results"
 _EXAMPLES = """\
 examples:
   pmlab run --scale quick --out results/mine && pmlab report results/mine
   pmlab run hybrid cache --scale smoke --out /tmp/smoke
-  pmlab run my-experiment.toml --out results/my --resume"""
+  pmlab run my-experiment.toml --out results/my --resume
+  pmlab run --scale full --shard 3/64 --out shards/3    # on one of 64 machines; then `pmlab merge shards/* --out all`
+  pmlab run --scale full --export snakemake --out jobs  # then `snakemake --profile slurm` there"""
 
 
 def command_line():
@@ -32,6 +36,13 @@ def command_line():
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
                         help="continue in a folder: keep the results of this build with the same arguments")
+    parser.add_argument("--shard", metavar="I/N", help="only part I of N, for one of N machines; `pmlab merge` joins them")
+    parser.add_argument("--cell", action="append", metavar="NAME", help="only this cell; may be repeated")
+    parser.add_argument("--export", metavar="snakemake", help="write a Snakefile with the cells as jobs to --out, and run nothing")
+    parser.add_argument("--campaign", action="append", metavar="WORDS",
+                        help="with --export: options of `pmlab verify` with --seeds A..B, in one word; may be repeated. Without "
+                             "an experiment's name, only campaigns are exported")
+    parser.add_argument("--ranges", metavar="N", help="with --campaign: so many jobs; 64 if not given")
     parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
     parser.add_argument("--dry-run", action="store_true", help="show each cell's command, and run nothing")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -94,6 +105,52 @@ def _check_pools(pools, cells):
         raise Failure(f"cannot make pools in {pools}", "give --pools a folder on a tmpfs or an fsdax device")
 
 
+def _chosen_cells(given, cells):
+    """(cells to run, the Shard that they are or None)."""
+    if given.shard and given.cell:
+        raise Failure("--shard and --cell both choose the cells", "give one of them")
+    if given.shard:
+        shard = read_shard(given.shard)
+        return cells_of(shard, cells), shard
+    names = [cell.name for cell in cells]
+    for name in given.cell or ():
+        if name not in names:
+            raise Failure(f"there is no cell '{name}' in these experiments",
+                          f"did you mean {nearest(name, names)}? `pmlab run --dry-run` names them")
+    return [cell for cell in cells if not given.cell or cell.name in given.cell], None
+
+
+def _number_of_ranges(text):
+    if not text.isdecimal() or not 1 <= int(text) <= 10**6:
+        raise Failure(f"--ranges '{text}' is no number of jobs", "give 1 to 1000000")
+    return int(text)
+
+
+def _check_export(given):
+    if given.export is None:
+        for option in ("campaign", "ranges"):
+            if getattr(given, option):
+                raise Failure(f"--{option} is for jobs of an engine", "give --export snakemake, too")
+        return
+    if given.export not in ENGINES:
+        raise Failure(f"there is no engine '{given.export}' to export for", f"give --export {' or '.join(ENGINES)}")
+    for option in ("shard", "cell", "resume", "list", "dry_run"):
+        if getattr(given, option):
+            raise Failure(f"--export writes all cells as jobs, so --{option.replace('_', '-')} has no effect", "leave it out")
+    if not given.out:
+        raise Failure("no folder for the Snakefile", "give --out FOLDER")
+
+
+def _export(given, experiments, cells):
+    campaigns = [read_campaign(text, _number_of_ranges(given.ranges or "64")) for text in given.campaign or ()]
+    names = [] if not experiments else given.experiment or experiment_names()
+    options = ["--pools", given.pools] if given.pools else []
+    export(given.out, experiments, names, cells, campaigns, given.scale, options)
+    print(f"jobs of {len(cells)} cells and {len(campaigns)} campaigns: cd {given.out} && snakemake --cores "
+          f"{os.cpu_count()}, or snakemake --profile slurm", flush=True)
+    return errors.SUCCESS
+
+
 def _tell(summary, folder):
     print(f"{summary.done} cells ran, {summary.kept} were there, {summary.failed} failed; results in {folder}",
           flush=True)
@@ -107,29 +164,36 @@ def main(words):
     """Runs `pmlab run WORDS`; its exit status."""
     given = command_line().parse_args(words)
     _check_scale(given.scale)
+    _check_export(given)
     told = facts()
-    experiments = _chosen_experiments(given.experiment, told["options"])
+    none = given.campaign and not given.experiment
+    experiments = [] if none else _chosen_experiments(given.experiment, told["options"])
     _check_claims(experiments)
     if given.list:
         _show_list(experiments, given.scale)
         return errors.SUCCESS
     cells = [cell for e in experiments for cell in plan(e, given.scale)]
     _check_indexes(cells)
+    if given.export:
+        return _export(given, experiments, cells)
+    chosen, shard = _chosen_cells(given, cells)
     if given.dry_run:
-        for cell in cells:
+        for cell in chosen:
             print(f"{cell.name}: {shell_form(cell.words)}")
         return errors.SUCCESS
     if not given.out:
         raise Failure("no folder for the results", "give --out FOLDER, or --dry-run to list the commands")
     folder, pools = Path(given.out), _pools_folder(given.pools)
-    _check_pools(pools, cells)
+    _check_pools(pools, chosen)
     machine, command = told["machine"], shell_form(["run", *words])
-    runner = Runner(experiments, cells, RunSettings(
+    runner = Runner(experiments, cells, chosen, RunSettings(
         program=programs.pmlab(), folder=folder, pools=pools, source=programs.source(), scale=given.scale,
-        command=command, machine=machine, resume=given.resume, quiet=given.quiet,
+        command=command, machine=machine, shard=shard, resume=given.resume, quiet=given.quiet,
         jobs=machine["cores"]))
     summary = runner.run()
-    if summary.done + summary.kept:
-        judge_folder(folder, command)
+    if not runner.manifest.is_complete:
+        print("part of the cells: `pmlab merge` judges the claims, from all parts")
+    elif summary.done + summary.kept:
+        judge_folder(folder, runner.manifest.canonical_command)
     processes.run([programs.pmlab(), "doctor"], output=folder / "doctor.txt")
     return _tell(summary, folder)

@@ -184,14 +184,21 @@ def experiment_names():
     return sorted(path.stem for path in programs.experiments().glob("*.toml"))
 
 
-def load_experiment(name_or_path, known):
-    """One that comes with pmlab, or a TOML file if the name ends in .toml or has a slash. As `parse_experiment`."""
+def path_of(name_or_path):
+    """The file of an experiment that comes with pmlab; a path, if the name ends in .toml or has a slash. Raises Failure:
+    no such name."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
-        return parse_experiment(_read(name_or_path), name_or_path, known)
+        return Path(name_or_path)
     names = experiment_names()
     if name_or_path not in names:
         raise Failure(f"there is no experiment '{name_or_path}'",
                       f"did you mean '{nearest(name_or_path, names)}'? `pmlab run --list` names them, and a path of a "
                       ".toml file is one, too")
-    file = f"{name_or_path}.toml"
-    return parse_experiment(_read(programs.experiments() / file), file, known)
+    return programs.experiments() / f"{name_or_path}.toml"
+
+
+def load_experiment(name_or_path, known):
+    """As `parse_experiment`, of the file that `path_of` gives."""
+    path = path_of(name_or_path)
+    ours = path.parent == programs.experiments()
+    return parse_experiment(_read(path), path.name if ours else name_or_path, known)

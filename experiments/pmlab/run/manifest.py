@@ -1,7 +1,10 @@
-"""The record of a run: FOLDER/manifest.json. --resume, claims and report read it."""
+"""The record of a run: FOLDER/manifest.json. --resume, merge, claims and report read it.
+
+It has all that differs by nature from one run to the next: dates, seconds, hosts, loads. The results have none of it."""
 
 import dataclasses
 import json
+import os
 import time
 from dataclasses import dataclass
 
@@ -15,13 +18,30 @@ _SCHEMA = 1
 @dataclass
 class Ending:
     """How a cell ended. `message`: the program's complaint, if there is one. `load`, `other_cpus`: of a cell with a
-    real clock (other_load.py), otherwise None."""
+    real clock (other_load.py), otherwise None. `date`: of its results."""
 
     status: int
     message: str = ""
     seconds: float = 0
     load: float | None = None
     other_cpus: float | None = None
+    date: str = ""
+
+
+def _host():
+    return os.uname().nodename
+
+
+def canonical_command(experiments, scale):
+    """The command that makes these results, wherever and by however many machines they were made: for documents that are
+    the same each time."""
+    return shell_form(["run", *(e["name"] for e in experiments), "--scale", scale])
+
+
+def in_order(runs, planned):
+    """The runs in the order of the plan, not in that of their endings, which differs from time to time."""
+    place = {p["name"]: number for number, p in enumerate(planned)}
+    return sorted(runs, key=lambda run: place.get(run["name"], len(place)))
 
 
 class Manifest:
@@ -37,7 +57,8 @@ class Manifest:
             "schema": _SCHEMA, "kind": "results", "title": f"{scale} results",
             "about": f"The results of `pmlab run --scale {scale}`.", "scale": scale, "command": command,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "",
-            "machine": machine, "load": load, "experiments": [], "runs": []})
+            "machine": machine, "hosts": {_host(): machine}, "load": load, "shards": [], "caveats": [],
+            "experiments": [], "planned": [], "runs": []})
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
@@ -57,15 +78,34 @@ class Manifest:
             raise Failure(f"{folder} holds results of scale {before}",
                           f"give --scale {before}, or --out another folder")
         document["machine"], document["load"] = machine, load
+        document.setdefault("hosts", {})[_host()] = machine
         return cls(folder, document)
 
-    def describe(self, experiments):
-        """Adds the experiments, in the place of those of the same name."""
+    def describe(self, experiments, cells, shard=None):
+        """Adds the experiments with all of their cells, in the place of those of the same name. `shard`: the part of the
+        cells that is run here; None: all, or some by name."""
         known = {e["name"]: e for e in self._document["experiments"]}
         for e in experiments:
             known[e.name] = {"name": e.name, "title": e.title, "about": e.about, "shows": e.shows, "kind": e.kind,
                              "claims": e.claims, "charts": [dataclasses.asdict(c) for c in e.charts]}
         self._document["experiments"] = list(known.values())
+        planned = [p for p in self._document.get("planned", []) if p["experiment"] not in {e.name for e in experiments}]
+        planned += [{"name": c.name, "experiment": c.experiment, "command": shell_form(c.words),
+                     "real_clock": c.has_real_clock} for c in cells]
+        order = list(known)
+        self._document["planned"] = sorted(planned, key=lambda p: order.index(p["experiment"]))
+        if shard and str(shard) not in self._document.setdefault("shards", []):
+            self._document["shards"].append(str(shard))
+
+    @property
+    def is_complete(self):
+        """Whether each cell of its experiments has been run."""
+        return {p["name"] for p in self._document["planned"]} <= {run["name"] for run in self._document["runs"]}
+
+    @property
+    def canonical_command(self):
+        """See canonical_command."""
+        return canonical_command(self._document["experiments"], self._document["scale"])
 
     def has(self, cell):
         """Whether the cell was run with these words by this build of pmlab, ended well, and left its results."""
@@ -81,8 +121,8 @@ class Manifest:
         runs = [run for run in self._document["runs"] if run["name"] != cell.name]
         runs.append({"name": cell.name, "experiment": cell.experiment, "values": cell.values,
                      "command": shell_form(cell.words), "commit": self._document["machine"]["commit"],
-                     **dataclasses.asdict(ending)})
-        self._document["runs"] = runs
+                     "host": _host(), **dataclasses.asdict(ending)})
+        self._document["runs"] = in_order(runs, self._document["planned"])
         self._document["seconds"] = sum(run.get("seconds", 0) for run in runs)
         self.write()
 

@@ -12,7 +12,7 @@ from .experiment import Argument, option_of
 class Cell:
     """One call of pmlab. `name`: "hybrid/simulated-aep", of its files and in errors. `values`: of the matrix. `words`:
     after "pmlab", as in ["bench", "--index", ...]; "{pool}" in a word stands for a pool file in a folder of the run's
-    own, "{source}" for pmlab's source tree."""
+    own, "{drive}" for a file beside the results, "{source}" for pmlab's source tree."""
 
     experiment: str
     name: str
@@ -31,7 +31,8 @@ class Cell:
 
     @property
     def medium(self):
-        return self.value("--medium", "dram")
+        """Or the block device in the place of one."""
+        return self.value("--device") or self.value("--medium", "dram")
 
     @property
     def has_real_clock(self):

@@ -1,5 +1,7 @@
 """Runs cells: each a child process of pmlab, so that one that fails takes no other one with it."""
 
+import contextlib
+import fcntl
 import os
 import shutil
 import time
@@ -9,6 +11,7 @@ from pathlib import Path
 from .. import errors, processes
 from ..errors import Failure, Interrupted
 from ..spelling import file_form, shell_form
+from .lasting import keep_the_lasting
 from .manifest import Ending, Manifest
 from .other_load import OtherPrograms, load, warning_after, warning_before
 from .progress import Progress, left_text
@@ -23,7 +26,7 @@ _REFRESH_SECONDS = 1
 class RunSettings:
     """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`:
     pmlab's source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`:
-    facts of machine and build; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
+    facts of machine and build; `shard`: for the record; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
     does."""
 
     program: str
@@ -33,6 +36,7 @@ class RunSettings:
     scale: str
     command: str
     machine: dict
+    shard: object = None
     resume: bool = False
     quiet: bool = False
     jobs: int = 1
@@ -68,6 +72,17 @@ def _complaint_of(log):
     return found or last
 
 
+def _keep_others_out(folder):
+    """Until this process ends. An engine that was killed and started again may begin a job that still runs: two in one
+    folder would take each other's notes. Of other machines only where the file system knows their locks. Raises Failure."""
+    try:
+        fcntl.flock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Failure(f"another `pmlab run` works in {folder}", "wait for its end, or end it") from None
+    except OSError:
+        pass  # a file system without locks
+
+
 def _open_folder(settings):
     folder = settings.folder
     used = (folder / "raw").exists() or (folder / "manifest.json").exists()
@@ -80,21 +95,22 @@ def _open_folder(settings):
         pass
     if not os.access(folder, os.W_OK):
         raise Failure(f"cannot write to {folder}", "give --out a folder that can be written to")
+    _keep_others_out(folder)
     open_manifest = Manifest.resume if settings.resume else Manifest.begin
     return open_manifest(folder, settings.scale, settings.command, settings.machine, load())
 
 
 class Runner:
-    """One run. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all); log/CELL.txt,
-    their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
+    """One run of `cells`, of those that are `planned`. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all; without its
+    date); log/CELL.txt, their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
     it cannot be written to."""
 
-    def __init__(self, experiments, cells, settings):
+    def __init__(self, experiments, planned, cells, settings):
         self._settings = settings
         self._cpus = settings.machine["cores"]
         self._progress = Progress(settings.quiet)
         self.manifest = _open_folder(settings)
-        self.manifest.describe(experiments)
+        self.manifest.describe(experiments, planned, settings.shard)
         missing = [cell for cell in cells if not self.manifest.has(cell)]
         self._summary = RunSummary(kept=len(cells) - len(missing))
         # The longest ones first, so that at the end no CPU waits long for another one.
@@ -112,6 +128,8 @@ class Runner:
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
+            # A shard may have no cells: its folder shows that it was run.
+            self.manifest.write()
             return self._summary
         if self._alone:
             self._warn(warning_before(load(), self._cpus))
@@ -167,30 +185,47 @@ class Runner:
 
     def _prepare(self, cell):
         """The words of its call, and the file of its log, with the folders that it needs."""
-        results = self._settings.folder / "raw" / f"{cell.name}.json"
+        results = self._results_of(cell)
         log = self._settings.folder / "log" / f"{cell.name}.txt"
         for path in (results, log):
             path.parent.mkdir(parents=True, exist_ok=True)
         results.unlink(missing_ok=True)
+        self._remove_drive(cell)
         pools = self._pools_of(cell)
         if any("{pool}" in word for word in cell.words):
             pools.mkdir(parents=True, exist_ok=True)
         if self._settings.source is None and any("{source}" in word for word in cell.words):
             raise Failure("this cell needs pmlab's source tree", "run a pmlab that was built there")
-        words = [self._filled(word, pools) for word in cell.words]
+        words = [self._filled(word, pools, self._drive_of(cell)) for word in cell.words]
         return [self._settings.program, *words, "--quiet", "--json", str(results)], log
+
+    def _results_of(self, cell):
+        return self._settings.folder / "raw" / f"{cell.name}.json"
 
     def _pools_of(self, cell):
         """A folder of the cell's own: cells on counting media may run beside each other."""
         return Path(self.manifest.pools) / file_form(cell.name)
 
-    def _filled(self, word, pools):
-        return word.replace("{pool}", str(pools / "pmlab.pool")).replace("{source}", str(self._settings.source or ""))
+    def _drive_of(self, cell):
+        """A file on the drive of the results; pools lie in memory."""
+        return self._settings.folder / f"{file_form(cell.name)}.drive"
+
+    def _remove_drive(self, cell):
+        """A cell that was killed leaves it."""
+        with contextlib.suppress(OSError):
+            self._drive_of(cell).unlink()
+
+    def _filled(self, word, pools, drive):
+        parts = {"{pool}": pools / "pmlab.pool", "{drive}": drive, "{source}": self._settings.source or ""}
+        for name, path in parts.items():
+            word = word.replace(name, str(path))
+        return word
 
     def _wait_for_one(self):
         """Until a cell has ended, and notes how."""
         timeout = _REFRESH_SECONDS if self._progress.moves else None
         by_child = {r.child: r for r in self._running}
+        date = ""
         while (child := processes.first_ended(by_child, timeout)) is None:
             self._show_running()
         running = by_child[child]
@@ -200,6 +235,8 @@ class Runner:
             if status == errors.INVALID_FIGURES:
                 self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the device")
                 status = errors.SUCCESS
+            if status == 0:
+                date = keep_the_lasting(self._results_of(running.cell), running.cell.words)
             message = "" if status == 0 else _complaint_of(self._settings.folder / "log" / f"{running.cell.name}.txt")
         except Interrupted:
             # The cell is not noted, so that --resume runs it again.
@@ -208,8 +245,9 @@ class Runner:
             status, message = errors.FAILURE, str(problem)
         finally:
             shutil.rmtree(self._pools_of(running.cell), ignore_errors=True)
+            self._remove_drive(running.cell)
         self._note(running.cell, Ending(status, message, time.monotonic() - running.begun, running.load,
-                                        running.others.cpus() if running.others else None))
+                                        running.others.cpus() if running.others else None, date))
 
     def _stop_all(self):
         """After an error: the cells that run are asked to end, and waited for."""
@@ -240,7 +278,7 @@ class Runner:
 
     def _alone_form(self, cell):
         """The command that runs the cell without the rest."""
-        return self._filled(shell_form(cell.words), self._settings.pools)
+        return self._filled(shell_form(cell.words), self._settings.pools, self._drive_of(cell))
 
     def _seconds_of_running(self):
         now = time.monotonic()

@@ -13,6 +13,8 @@ _STARTUP_SECONDS = 0.4
 _CALIBRATION_SECONDS = 1  # of an emulated medium
 _DEFAULT_COUNT = 1e6  # records, operations
 _SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
+# Of a drive: on a virtual clock, and on a real one.
+_DRIVE_SECONDS = {"quick": (2, 12), "drive": (8, 90), "full": (80, 2500)}
 # One operation of an index, the checks of its answer included.
 _MICROSECONDS = {"simulated": 8, "emulated": 1.6, "counted": 0.9}
 _OTHER_MICROSECONDS = 0.6
@@ -55,6 +57,8 @@ def kind_of(cell):
 
 def guess(cell):
     """Seconds that it may take."""
+    if cell.value("--device"):
+        return _STARTUP_SECONDS + _DRIVE_SECONDS.get(cell.value("--suite", "drive"), (8, 90))[cell.has_real_clock]
     if cell.words[0] != "bench":
         return _STARTUP_SECONDS + _SUITE_SECONDS.get(cell.value("--suite", "quick"), _SUITE_SECONDS["paper"])
 

@@ -26,7 +26,7 @@ def _share_of_dram(six, one, dram):
 
 def _drive(side, of_memory):
     """ "Far below": less than half. """
-    return Condition(f"bandwidth of the drive over the memory's, {side}", TIMES,
+    return Condition(f"bandwidth of the modelled P4610 over the memory's, {side}", TIMES,
                      ratio(measured(f"drive-{side}"), measured(of_memory)), at_most(0.5))
 
 

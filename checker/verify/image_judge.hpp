@@ -1,0 +1,48 @@
+// Opens the states that crashes left, and judges them against the history of the run.
+#pragma once
+
+#include "checker/verify/crash_image.hpp"
+#include <pmlab/base/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace pmlab::verify {
+
+struct crash_options {
+  std::size_t states_per_point = 64;     // if there are more
+  std::size_t states_per_promise = 64;   // likewise, of the states that a crash may leave after an answer
+  std::size_t points_one_in = 1;         // of the crash points, one in so many is examined
+  std::size_t work_after_recovery = 16;  // operations on every recovered index
+  std::size_t long_work_one_in = 64;     // of the images: enough operations to split nodes
+  std::size_t long_work = 300;
+  std::size_t crash_recovery_one_in = 64;  // of the images
+  bool remember_images = true;
+  bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
+};
+
+class image_judge {
+ public:
+  image_judge() = default;
+  image_judge(const image_judge&) = delete;
+  image_judge& operator=(const image_judge&) = delete;
+  virtual ~image_judge() = default;
+
+  // False: recovery needs the memory at its old place, so it happens in a crashed process.
+  [[nodiscard]] virtual bool opens_images() const = 0;
+  // Opens the image and judges it. "" or the violation. Throws if recovery does.
+  virtual std::string judge(crash_image& image, const crash_options& options, splitmix64& random) = 0;
+  // The same in a crashed process.
+  virtual std::string judge_here(const crash_options& options, splitmix64& random) = 0;
+  // Recovery on the memory and the drives that the machine observes. Calls `opened` when it is open.
+  virtual void recover_on_machine(const std::function<void()>& opened) = 0;
+
+  // Grows whenever something is promised, or may newly have happened.
+  [[nodiscard]] virtual std::uint64_t history_version() const = 0;
+  // The operations under way, as text; "": none.
+  [[nodiscard]] virtual std::string under_way() const = 0;
+};
+
+}  // namespace pmlab::verify

@@ -1,0 +1,217 @@
+// Opens the images of an index, and judges them.
+#include "checker/verify/index_judge.hpp"
+#include "checker/verify/crash_image.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+// Of many keys, one in so many is searched for in an image, and one image in so many gets further work. Walks see them
+// all.
+constexpr std::size_t many_keys = 500;
+constexpr std::size_t sample = 8;
+
+std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
+
+// The first key in which `found` differs from `expected`, as text; "": none. Both ascend.
+std::string difference(std::span<const indexes::entry> expected, std::span<const indexes::entry> found) {
+  const auto words = [](const indexes::entry& e) {
+    return "key " + std::to_string(e.key) + " with value " + std::to_string(e.value);
+  };
+  for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
+    if (i < expected.size() && i < found.size() && expected[i] == found[i]) continue;
+    if (i >= expected.size() || (i < found.size() && found[i].key < expected[i].key)) {
+      const bool doubled = i > 0 && found[i - 1].key == found[i].key;
+      return words(found[i]) + (doubled ? " is present twice, before with " + std::to_string(found[i - 1].value)
+                                        : std::string(" is present, and must not be"));
+    }
+    if (i >= found.size() || found[i].key > expected[i].key) return words(expected[i]) + " is missing";
+    return "key " + std::to_string(found[i].key) + " has value " + std::to_string(found[i].value) + ", and must have " +
+           std::to_string(expected[i].value);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<target> index_judge::open(crash_image& image) const {
+  if (kind_.open_image_on_drives == nullptr) return kind_.open_image(image.memory());
+  return kind_.open_image_on_drives(image);
+}
+
+std::string index_judge::judge(crash_image& image, const crash_options& options, splitmix64& random) {
+  options_ = &options;
+  random_ = &random;
+  const std::unique_ptr<target> index = open(image);
+  return judge(*index, &image.memory());
+}
+
+std::string index_judge::judge_here(const crash_options& options, splitmix64& random) {
+  options_ = &options;
+  random_ = &random;
+  const std::unique_ptr<target> index = kind_.open_recovered();
+  index->know_keys(history_->keys());
+  return judge(*index, nullptr);
+}
+
+void index_judge::recover_on_machine(const std::function<void()>& opened) {
+  const std::unique_ptr<target> index = kind_.open_durable_part ? kind_.open_durable_part() : kind_.open_simulated();
+  opened();
+}
+
+std::vector<indexes::entry> index_judge::entries_in(crash_image& image) {
+  std::vector<indexes::entry> entries;
+  const std::unique_ptr<target> index = open(image);
+  index->know_keys(history_->keys());
+  index->entries(entries);
+  return entries;
+}
+
+std::string index_judge::judge(target& index, image_medium* medium) {
+  if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
+  if (std::string wrong = history_->judge(entries_); !wrong.empty()) return wrong;
+  if (std::string wrong = judge_blocks(index, medium); !wrong.empty()) return wrong;
+  return sampled() && !random_->one_in(sample) ? std::string() : work_on(index, medium);
+}
+
+bool index_judge::sampled() const { return history_->keys().size() > many_keys; }
+
+// Every way of reading must agree: `entries_` is the common result.
+std::string index_judge::read_back(target& index) {
+  if (std::string wrong = index.check_opened(); !wrong.empty()) return "check(): " + wrong;
+  index.entries(entries_);
+  for (std::size_t i = 1; i < entries_.size(); ++i)
+    if (entries_[i].key <= entries_[i - 1].key)
+      return entries_[i].key == entries_[i - 1].key
+                 ? "key " + std::to_string(entries_[i].key) + " is present twice, with values " +
+                       std::to_string(entries_[i - 1].value) + " and " + std::to_string(entries_[i].value)
+                 : "a walk returns key " + std::to_string(entries_[i].key) + " after key " +
+                       std::to_string(entries_[i - 1].key);
+  if (kind_.image_is_ordered) {
+    again_.resize(entries_.size() + 2);
+    const std::size_t count = index.scan(0, again_);
+    if (std::string wrong = difference(entries_, std::span(again_).first(std::min(count, again_.size())));
+        !wrong.empty())
+      return "a scan differs from a walk: " + wrong;
+  }
+  return search_for_all(index);
+}
+
+// One key after the other, or many at once.
+std::string index_judge::search_for_all(target& index) {
+  const std::vector<std::uint64_t>& all = history_->keys();
+  std::span<const std::uint64_t> keys = all;
+  if (sampled()) {
+    searched_.clear();
+    for (std::size_t i = random_->below(sample); i < all.size(); i += sample) searched_.push_back(all[i]);
+    keys = searched_;
+  }
+  const bool together = random_->one_in(4);
+  found_.assign(keys.size(), std::nullopt);
+  if (together) index.find_batch(keys, found_);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    while (at < entries_.size() && entries_[at].key < keys[i]) ++at;
+    const bool there = at < entries_.size() && entries_[at].key == keys[i];
+    const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, keys[i], 0});
+    const key_state walked = there ? key_state(entries_[at].value) : std::nullopt;
+    if (got.found != walked)
+      return std::string(together ? "find_batch returns for key " : "find returns for key ") + std::to_string(keys[i]) +
+             ": " + to_string(got) + ", a walk: " + in_words(walked);
+  }
+  return {};
+}
+
+// The recovered index must remain usable: on the run's keys, and in long work on new ones, so that nodes split.
+std::string index_judge::work_on(target& index, image_medium* medium) {
+  const bool is_long = random_->one_in(options_->long_work_one_in);
+  const std::size_t operations = is_long ? options_->long_work : options_->work_after_recovery;
+  if (operations == 0) return {};
+  model_.clear();
+  std::size_t at = 0;
+  for (const std::uint64_t key : history_->keys()) {
+    while (at < entries_.size() && entries_[at].key < key) ++at;
+    model_.emplace_back(key,
+                        at < entries_.size() && entries_[at].key == key ? key_state(entries_[at].value) : std::nullopt);
+  }
+  if (is_long && kind_.loads)
+    if (std::string wrong = load_into(index); !wrong.empty()) return wrong;
+  // Some go on where there is no space for a while.
+  if (medium != nullptr && random_->one_in(8))
+    medium->limit(simulator::space_limit(
+        {.spare = random_->below(4), .refused = 1 + random_->below(6), .one_in = 1 + random_->below(2)}));
+  const std::size_t known = model_.size();
+  for (std::size_t i = 0; i < operations; ++i) {
+    std::size_t which = random_->below(known);
+    step s{random_action(*random_, {}), model_[which].first, random_->next()};
+    if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
+    if (is_long && !random_->one_in(4)) {
+      // Beside a known key, where no key of the run is.
+      const std::uint64_t fresh = model_[which].first ^ (random_->next() >> 20);
+      const bool taken = std::any_of(model_.begin(), model_.end(), [&](const auto& m) { return m.first == fresh; });
+      if (!taken) {
+        which = model_.size();
+        model_.emplace_back(fresh, std::nullopt);
+        s = {action::insert, fresh, random_->next()};
+      }
+    }
+    const key_state before = model_[which].second;
+    const answer expected = expect(s, model_[which].second);
+    const std::uint64_t refused = medium == nullptr ? 0 : medium->limit().refusals();
+    const answer got = index.perform(s);
+    if (got.changed == indexes::outcome::full && medium != nullptr && medium->limit().refusals() != refused)
+      model_[which].second = before;
+    else if (got != expected)
+      return "after recovery, " + to_string(s) + " answers: " + to_string(got) +
+             "; it must answer: " + to_string(expected);
+  }
+  if (std::string wrong = judge_work(index); !wrong.empty()) return "after recovery and work, " + wrong;
+  const std::string wrong = judge_blocks(index, medium);
+  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
+// Entries that the work's model knows, in ascending order; present keys keep their values.
+std::string index_judge::load_into(target& index) {
+  std::vector<indexes::entry> ascending;
+  std::vector<key_state*> states;
+  const std::size_t from = random_->below(model_.size());
+  for (std::size_t i = from; i < std::min(from + 40, model_.size()); ++i) {
+    ascending.push_back({model_[i].first, random_->next()});
+    states.push_back(&model_[i].second);
+  }
+  const std::size_t done = index.load(ascending);
+  if (done != ascending.size())
+    return "after recovery, a load of " + std::to_string(ascending.size()) + " entries processes " +
+           std::to_string(done) + ", and there is space";
+  for (std::size_t i = 0; i < ascending.size(); ++i)
+    if (!*states[i]) *states[i] = ascending[i].value;
+  return {};
+}
+
+std::string index_judge::judge_work(target& index) {
+  if (std::string wrong = index.check(); !wrong.empty()) return "check(): " + wrong;
+  std::sort(model_.begin(), model_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  worked_keys_.clear();
+  for (const auto& [key, state] : model_) worked_keys_.push_back(key);
+  index.know_keys(worked_keys_);
+  index.entries(entries_);
+  std::vector<indexes::entry>& expected = again_;
+  expected.clear();
+  for (const auto& [key, state] : model_)
+    if (state) expected.push_back({key, *state});
+  return difference(expected, entries_);
+}
+
+// Every block that is allocated belongs to the index.
+std::string index_judge::judge_blocks(target& index, const image_medium* medium) {
+  if (medium == nullptr) return {};
+  if (!medium->misuse().empty()) return medium->misuse();
+  const auto held = index.held_bytes();
+  if (!held || *held == medium->used().allocated_bytes) return {};
+  return "the index holds " + std::to_string(*held) + " bytes, and " + std::to_string(medium->used().allocated_bytes) +
+         " are allocated: leaked, or freed while in use";
+}
+
+}  // namespace pmlab::verify

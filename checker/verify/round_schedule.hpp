@@ -1,0 +1,38 @@
+// The schedule of a round.
+#pragma once
+
+#include "checker/verify/round_plan.hpp"
+#include "checker/verify/schedules.hpp"
+#include <pmlab/base/random.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace pmlab::verify {
+
+// Null: it needs none. `has_threads`: the subject makes some of its own. `length`: the accesses of the round of this seed
+// without a pre-emption, for a bounded search.
+[[nodiscard]] inline std::unique_ptr<simulator::schedule> schedule_of(const round_options& options, bool has_threads,
+                                                                      std::uint64_t length) {
+  if (options.threads == 1 && !has_threads) return nullptr;
+  if (options.how == search::random || options.threads == 1)
+    return std::make_unique<random_schedule>(options.schedule_seed);
+  // Seed 0 pre-empts nowhere and so measures the run; then one pre-emption at every place; then two, at random places.
+  length = std::max<std::uint64_t>(length, 1);
+  const unsigned others = options.threads - 1;
+  if (options.schedule_seed == 0) return std::make_unique<bounded_schedule>(0, std::vector<preemption>{});
+  const std::uint64_t number = options.schedule_seed - 1;
+  if (number < length * others)
+    return std::make_unique<bounded_schedule>(
+        0, std::vector<preemption>{{number / others + 1, static_cast<unsigned>(number % others) + 1}});
+  splitmix64 source(options.schedule_seed);
+  std::vector<preemption> two(2);
+  for (preemption& p : two) p = {source.below(length) + 1, static_cast<unsigned>(source.below(others)) + 1};
+  std::sort(two.begin(), two.end(), [](const auto& a, const auto& b) { return a.access < b.access; });
+  return std::make_unique<bounded_schedule>(static_cast<unsigned>(source.below(options.threads)), std::move(two));
+}
+
+}  // namespace pmlab::verify

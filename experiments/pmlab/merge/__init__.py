@@ -1,0 +1,1 @@
+"""`pmlab merge`: joins the results that several machines made. docs/cluster.md."""

@@ -1,0 +1,165 @@
+// The concept of a block device: storage that is read and written in blocks, asynchronously, and that a crash can cut off.
+//
+// It is the sibling of media::medium. A store that uses both takes a medium for bytes and a device for blocks as template
+// arguments. Devices: memory (blocks/memory.hpp), file (blocks/file.hpp). Wrappers: counted, emulated, recorded, faulty.
+//
+// Requests go through queues. A queue belongs to one thread; a device has any number of them. Requests in flight overlap
+// in any order, those of one queue too. docs/blocks.md is the guide.
+//
+// What a crash leaves (docs/memory-model.md has the rules with their tests):
+//   (B1) A write is uncertain from its submission. Of each aligned unit of `atomic_bytes` (512 bytes if the device
+//        promises nothing) a crash leaves any version that was written since the last durable one. A later version in one
+//        unit implies nothing about another unit.
+//   (B2) A completed write_durable has made its units durable. A completed flush has made durable each write that had
+//        completed before the flush was submitted. Without a volatile cache each completed write is durable.
+//   (B3) Requests in flight that overlap take effect in any order.
+//   (B4) After a discard a block holds its old content, zeros, or anything else.
+//   (B5) A failed flush fails the device: no later request succeeds.
+//   (B6) The data path changes no metadata of a file: its size never changes and its extents are written.
+//   (B7) A queue orders nothing by itself: a flush that is submitted before a write completed does not cover that write.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/stream.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace pmlab::blocks {
+
+// A device promises nothing about a smaller unit: the sector of a disk.
+inline constexpr std::uint32_t least_block_bytes = 512;
+inline constexpr std::uint32_t most_block_bytes = 65536;
+
+// The address of a request's data is a multiple of the block size, or of this if blocks are larger: enough for direct
+// I/O. blocks::buffer begins at a multiple of this.
+inline constexpr std::size_t data_alignment = 4096;
+
+struct geometry {
+  std::uint64_t blocks = 0;          // of the whole device
+  std::uint32_t block_bytes = 4096;  // a power of two, 512 to 65536
+  std::uint32_t atomic_bytes = 0;    // an aligned unit that a power failure keeps whole: a power of two; 0: no promise
+  bool volatile_cache = true;        // completed writes need a flush
+
+  // What a crash keeps whole: at least a sector.
+  [[nodiscard]] std::uint32_t unit_bytes() const noexcept {
+    return atomic_bytes < least_block_bytes ? least_block_bytes : atomic_bytes;
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return blocks * block_bytes; }
+
+  friend bool operator==(const geometry&, const geometry&) = default;
+};
+
+// Of the data of requests to a device of this geometry.
+[[nodiscard]] constexpr std::size_t alignment_of(const geometry& shape) noexcept {
+  return shape.block_bytes < data_alignment ? shape.block_bytes : data_alignment;
+}
+
+enum class operation : std::uint8_t {
+  read,
+  write,          // durable after a later flush (B2)
+  write_durable,  // durable when it completes
+  flush,          // first, count and data mean nothing
+  discard         // the content of these blocks is not needed any more; data means nothing
+};
+
+[[nodiscard]] constexpr bool writes(operation what) noexcept {
+  return what == operation::write || what == operation::write_durable;
+}
+[[nodiscard]] constexpr bool moves_data(operation what) noexcept { return what == operation::read || writes(what); }
+
+struct request {
+  operation what = operation::read;
+  stream of = stream::data;   // for `counted`: what the bytes are for
+  std::uint32_t count = 1;    // blocks
+  std::uint64_t first = 0;    // block
+  std::byte* data = nullptr;  // count blocks, unchanged by the user until the completion; aligned as alignment_of
+  std::uint64_t tag = 0;      // returned with the completion
+};
+
+// `error` is std::errc{} on success. After an error of a write each of its blocks is old or new.
+struct completion {
+  std::uint64_t tag = 0;
+  std::errc error{};
+
+  [[nodiscard]] bool succeeded() const noexcept { return error == std::errc{}; }
+};
+
+// Errors of completions that have a meaning here; a device may return others, as no_space_on_device.
+inline constexpr std::errc request_failed = std::errc::io_error;
+inline constexpr std::errc device_failed = std::errc::state_not_recoverable;  // after a failed flush (B5)
+
+// A queue of a device `D`. submit takes requests in their order and returns how many it took: fewer than given when the
+// queue holds `depth` that were not reaped. reap waits until at least `at_least` completions are there (or all of those
+// in flight, if these are fewer), writes as many as fit, and returns how many. Both throw pmlab::error for misuse: a
+// request beyond the end, unaligned or missing data; none of the requests is taken then. An error of the device is a
+// completion, never an exception. Destruction waits for the requests in flight.
+template <class Q, class D>
+concept queue_of = std::constructible_from<Q, D&, unsigned> &&
+    requires(Q& q, std::span<const request> requests, std::span<completion> completions) {
+  { q.submit(requests) } -> std::same_as<std::size_t>;
+  { q.reap(completions, std::size_t{}) } -> std::same_as<std::size_t>;
+  { q.in_flight() } -> std::same_as<std::size_t>;  // submitted and not reaped
+  { q.depth() } -> std::same_as<unsigned>;
+};
+
+// `failure()` is empty while the device works; after a failed flush it states why every request fails. Thread safety: all
+// of it from any thread; queues see above.
+template <class D>
+concept device = requires(D& d, const D& constant) {
+  typename D::queue;
+  { constant.shape() } -> std::same_as<geometry>;
+  { constant.name() } -> std::convertible_to<std::string>;
+  { constant.failure() } -> std::convertible_to<std::string>;
+}
+&&queue_of<typename D::queue, D>;
+
+// Throws pmlab::error if a device of this geometry is impossible. `name` is that of the device.
+inline void check_geometry(const geometry& shape, const std::string& name) {
+  const std::string device_name = "device " + name;
+  if (!std::has_single_bit(shape.block_bytes) || shape.block_bytes < least_block_bytes ||
+      shape.block_bytes > most_block_bytes)
+    throw error(device_name + " has blocks of " + std::to_string(shape.block_bytes) + " bytes",
+                "choose a power of two from 512 to 65536");
+  if (shape.atomic_bytes != 0 && (!std::has_single_bit(shape.atomic_bytes) || shape.atomic_bytes < least_block_bytes))
+    throw error(device_name + " has an atomic unit of " + std::to_string(shape.atomic_bytes) + " bytes",
+                "choose 0 (no promise) or a power of two from 512");
+  if (shape.blocks == 0) throw error(device_name + " has no blocks", "make it larger");
+}
+
+// Throws pmlab::error if a device of this geometry cannot take the request.
+inline void check_request(const geometry& shape, const request& r, const std::string& name) {
+  if (r.what == operation::flush) return;
+  if (r.count == 0) throw error("a request of no blocks to device " + name, "ask for at least one block");
+  if (r.first >= shape.blocks || shape.blocks - r.first < r.count)
+    throw error("a request of blocks " + std::to_string(r.first) + " to " + std::to_string(r.first + r.count - 1) +
+                    " lies beyond the end of device " + name + ", which has " + std::to_string(shape.blocks) +
+                    " blocks",
+                "stay within the device, or make it larger");
+  if (moves_data(r.what) && (r.data == nullptr || reinterpret_cast<std::uintptr_t>(r.data) % alignment_of(shape) != 0))
+    throw error("the data of a request to device " + name + " does not begin at a multiple of " +
+                    std::to_string(alignment_of(shape)) + " bytes",
+                "use blocks::buffer");
+}
+
+// The words of a failed completion, for messages.
+[[nodiscard]] inline std::string describe(std::errc e) { return std::make_error_code(e).message(); }
+
+[[nodiscard]] constexpr std::string_view name_of(operation what) noexcept {
+  switch (what) {
+    case operation::read: return "read";
+    case operation::write: return "write";
+    case operation::write_durable: return "write_durable";
+    case operation::flush: return "flush";
+    case operation::discard: return "discard";
+  }
+  return "?";
+}
+
+}  // namespace pmlab::blocks

@@ -1,0 +1,60 @@
+// Base of devices that wrap another device.
+#pragma once
+
+#include <pmlab/blocks/device.hpp>
+
+#include <string>
+#include <utility>
+
+namespace pmlab::blocks {
+
+// Owns the inner device and answers for it. A derived class adds its queue, which passes requests on to a queue of
+// inner(). To wrap a device that another object owns, wrap blocks::reference<D>.
+template <class Inner>
+class wrapper {
+ public:
+  wrapper(const wrapper&) = delete;
+  wrapper& operator=(const wrapper&) = delete;
+
+  // The device that is wrapped; it lives as long as this.
+  [[nodiscard]] Inner& inner() noexcept { return inner_; }
+  // The same.
+  [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
+
+  [[nodiscard]] geometry shape() const { return inner_.shape(); }
+  [[nodiscard]] std::string name() const { return inner_.name(); }
+  [[nodiscard]] std::string failure() const { return inner_.failure(); }
+
+ protected:
+  // `arguments` build the inner device.
+  template <class... Arguments>
+  explicit wrapper(std::in_place_t /*builds the inner device*/, Arguments&&... arguments)
+      : inner_(std::forward<Arguments>(arguments)...) {}
+  ~wrapper() = default;
+
+ private:
+  Inner inner_;
+};
+
+// A device that another object owns, which outlives this one.
+template <device D>
+class reference {
+ public:
+  using queue_base = typename D::queue;
+
+  explicit reference(D& of) noexcept : device_(of) {}
+
+  class queue : public queue_base {
+   public:
+    queue(reference& of, unsigned depth) : queue_base(of.device_, depth) {}
+  };
+
+  [[nodiscard]] geometry shape() const { return device_.shape(); }
+  [[nodiscard]] std::string name() const { return device_.name(); }
+  [[nodiscard]] std::string failure() const { return device_.failure(); }
+
+ private:
+  D& device_;
+};
+
+}  // namespace pmlab::blocks

@@ -1,0 +1,40 @@
+// Measures the cases of a suite on a device.
+#pragma once
+
+#include "tools/drive/result.hpp"
+#include "tools/drive/suite.hpp"
+#include "tools/drive/target.hpp"
+#include "tools/support/progress.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace pmlab::drive {
+
+struct run_options {
+  device_spec device;
+  std::uint64_t bytes = 0;  // of a new device; at most so many of an existing one are used
+  double spread_percent = 10;
+  bool overwrite = false;
+  std::optional<std::string> fio;  // its path; nothing: no comparison
+};
+
+// One repetition on a queue of the case's depth: a new request for each that ends, as fio does.
+struct repetition {
+  std::uint64_t requests = 0;
+  std::uint64_t time = 0;                // picoseconds
+  double cpu_ns = 0;                     // of this process, all requests
+  std::vector<std::uint64_t> latencies;  // picoseconds
+};
+
+// For `time` picoseconds of the target's clock, after a warm-up of a tenth of it; at least 64 requests, unless that takes
+// ten times as long. On the first `bytes` of the device. Throws pmlab::error: the device fails a request.
+[[nodiscard]] repetition repeat_case(const drive_case& c, target& on, std::uint64_t bytes, std::uint64_t time,
+                                     std::uint64_t seed);
+
+// All cases. Throws pmlab::error where there is no device to measure; an error in the middle ends the run, and the report
+// has the results so far.
+[[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, target& on, bench::progress& shown);
+
+}  // namespace pmlab::drive

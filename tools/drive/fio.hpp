@@ -1,0 +1,28 @@
+// fio measures the same case on the same file, for comparison.
+#pragma once
+
+#include "tools/drive/case.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::drive {
+
+// The path of fio; nothing: it is not installed.
+[[nodiscard]] std::optional<std::string> path_of_fio();
+
+// The arguments that make fio measure a case for `seconds` on the first `bytes` of the file `path`, through io_uring with
+// direct I/O. The output is JSON in the file `output`.
+[[nodiscard]] std::vector<std::string> words_for_fio(const drive_case& c, const std::string& path, std::uint64_t bytes,
+                                                     double seconds, const std::string& output);
+
+// Requests a second, from fio's JSON. Throws pmlab::error: it names none.
+[[nodiscard]] double requests_per_s(const std::string& text, access what);
+
+// Runs fio; returns requests a second. Throws pmlab::error: fio failed.
+[[nodiscard]] double run_fio(const std::string& fio, const drive_case& c, const std::string& path, std::uint64_t bytes,
+                             double seconds);
+
+}  // namespace pmlab::drive

@@ -1,0 +1,39 @@
+// The result of measuring a case of a drive.
+#pragma once
+
+#include "tools/drive/case.hpp"
+#include "tools/microbench/result.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::drive {
+
+// Medians of the repetitions.
+struct case_result {
+  drive_case what;
+  std::optional<std::string> skipped;  // why it was not measured; nothing below means anything then
+  std::vector<double> gib_per_s;       // of each repetition
+  double requests_per_s = 0;
+  std::optional<double> cpu_ns;         // of this process for a request; nothing: the clock is virtual
+  microbench::latency_figures latency;  // from submission until it counts as done; all repetitions together
+  std::optional<double> fio_requests_per_s;
+  std::optional<double> over_fio;       // our requests a second over fio's: the median of the pairs of repetitions
+  std::optional<double> amplification;  // bytes that flash programmed for each byte written, where a model counts them
+  double spread_percent = 0;            // (max - min) / median of the repetitions
+  bool steady = false;                  // the spread is below the limit
+  std::vector<std::string> notes;
+
+  // GiB/s: the median.
+  [[nodiscard]] double value() const;
+};
+
+struct suite_report {
+  std::vector<case_result> results;  // in the order of the suite
+  std::vector<std::string> remarks;
+  std::optional<std::string> failure;  // why the run ended early; earlier results stand
+  double seconds = 0;                  // that the run took, by a clock on the wall
+};
+
+}  // namespace pmlab::drive

@@ -1,0 +1,109 @@
+#include "tools/drive/results_json.hpp"
+#include "tools/bench/results_json.hpp"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace pmlab::drive {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+template <class T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+
+json latency_to_json(const microbench::latency_figures& l) {
+  return {{"samples", l.samples},
+          {"mean", l.mean},
+          {"p50", l.p50},
+          {"p90", l.p90},
+          {"p99", or_null(l.p99)},
+          {"p99_9", or_null(l.p99_9)},
+          {"p99_99", or_null(l.p99_99)},
+          {"p99_999", or_null(l.p99_999)},
+          {"max", l.max}};
+}
+
+json case_to_json(const run_options& options, const target& on, const case_result& r) {
+  const bool measured = !r.skipped;
+  json j;
+  j["name"] = r.what.name;
+  j["claims"] = r.what.claims;
+  j["case"] = {{"operation", to_string(r.what.what)},
+               {"order", to_string(r.what.where)},
+               {"until", to_string(r.what.until)},
+               {"bytes", r.what.bytes},
+               {"depth", r.what.depth}};
+  j["medium"] = options.device.text();
+  j["skipped"] = or_null(r.skipped);
+  j["value"] = measured ? json(r.value()) : json(nullptr);
+  j["unit"] = measured ? json("GiB/s") : json(nullptr);
+  j["values"] = measured ? json(r.gib_per_s) : json(nullptr);
+  j["exact"] = on.virtual_clock();
+  j["repetitions"] = measured ? json(r.gib_per_s.size()) : json(nullptr);
+  j["spread_percent"] = measured ? json(r.spread_percent) : json(nullptr);
+  j["steady"] = measured ? json(r.steady) : json(nullptr);
+  j["requests_per_s"] = measured ? json(r.requests_per_s) : json(nullptr);
+  j["latency_ns"] = measured ? latency_to_json(r.latency) : json(nullptr);
+  j["cpu_ns_per_request"] = or_null(r.cpu_ns);
+  j["fio"] =
+      r.fio_requests_per_s ? json{{"requests_per_s", *r.fio_requests_per_s}, {"ratio", *r.over_fio}} : json(nullptr);
+  j["write_amplification"] = or_null(r.amplification);
+  j["notes"] = r.notes;
+  return j;
+}
+
+json device_to_json(target& on) {
+  const blocks::geometry shape = on.device().shape();
+  json j;
+  j["name"] = on.device().name();
+  j["blocks"] = shape.blocks;
+  j["block_bytes"] = shape.block_bytes;
+  j["atomic_bytes"] = shape.atomic_bytes;
+  j["volatile_cache"] = shape.volatile_cache;
+  j["way"] = text_or_null(on.way());
+  j["scale"] = text_or_null(on.scale());
+  j["drive"] = nullptr;
+  if (const auto facts = on.facts())
+    j["drive"] = {{"name", text_or_null(facts->drive)},
+                  {"file_system", text_or_null(facts->file_system)},
+                  {"logical_block", facts->logical_block},
+                  {"physical_block", facts->physical_block},
+                  {"volatile_cache", or_null(facts->volatile_cache)},
+                  {"fua", or_null(facts->fua)}};
+  return j;
+}
+
+}  // namespace
+
+bench::json_document results_to_json(const run_options& options, const run_record& record,
+                                     const bench::machine_facts& machine, const suite& s, target& on,
+                                     const suite_report& report) {
+  json facts = bench::facts_to_json(machine);
+  facts["medium"] = options.device.text();
+  facts["clock"] = {{"source", on.virtual_clock() ? "virtual" : "real"}};
+  facts["date"] = machine.date;
+  json document;
+  document["schema"] = schema;
+  document["kind"] = "drive";
+  document["machine"] = std::move(facts);
+  document["device"] = device_to_json(on);
+  document["options"] = {{"command", record.command}, {"suite", s.name},
+                         {"suite_title", s.title},    {"filter", or_null(record.filter)},
+                         {"bytes", options.bytes},    {"spread_percent", options.spread_percent}};
+  document["cases"] = json::array();
+  for (const case_result& r : report.results) document["cases"].push_back(case_to_json(options, on, r));
+  document["remarks"] = report.remarks;
+  document["failure"] = or_null(report.failure);
+  document["seconds"] = report.seconds;
+  return bench::json_document(std::move(document));
+}
+
+}  // namespace pmlab::drive

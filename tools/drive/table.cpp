@@ -1,0 +1,86 @@
+#include "tools/drive/table.hpp"
+#include "tools/support/quantity.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::drive {
+namespace {
+
+using cells = std::vector<std::string>;
+
+// Columns as wide as their widest cell; the first one flush left.
+std::string aligned(const std::vector<cells>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const cells& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const cells& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += i == 0 ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string microseconds(const std::optional<double>& ns) { return ns ? fmt::format("{:.1f}", *ns / 1000) : "-"; }
+
+cells row_of(const case_result& r) {
+  return {r.what.name,
+          fmt::format("{:.0f}", r.requests_per_s),
+          fmt::format("{:.3f}", r.value()),
+          microseconds(r.latency.p50),
+          microseconds(r.latency.p99),
+          r.cpu_ns ? fmt::format("{:.0f}", *r.cpu_ns) : "-",
+          r.over_fio ? fmt::format("{:.2f}x", *r.over_fio) : "-",
+          fmt::format("{:.0f} %{}", r.spread_percent, r.steady ? "" : "!")};
+}
+
+}  // namespace
+
+std::string results_table(const run_options& options, const suite& s, target& on, const suite_report& report) {
+  std::string text =
+      fmt::format("{}: {} on {} of {}{}\n\n", s.name, s.title, options.device.text(),
+                  bench::readable_bytes(on.device().shape().bytes()), on.way().empty() ? "" : "; " + on.way());
+  std::vector<cells> rows = {{"case", "requests/s", "GiB/s", "p50 us", "p99 us", "CPU ns", "of fio", "spread"}};
+  std::map<std::string, std::vector<std::string>> skipped;
+  for (const case_result& r : report.results) {
+    if (r.skipped)
+      skipped[*r.skipped].push_back(r.what.name);
+    else
+      rows.push_back(row_of(r));
+  }
+  text += aligned(rows);
+  for (const auto& [reason, names] : skipped) {
+    text += fmt::format("skipped, {}: {}", reason, names.front());
+    if (names.size() > 1) text += fmt::format(" and {} more", names.size() - 1);
+    text += '\n';
+  }
+  if (std::ranges::any_of(report.results, [](const case_result& r) { return !r.skipped && !r.steady; }))
+    text += fmt::format("! repetitions differ by more than {} %\n", options.spread_percent);
+  for (const std::string& remark : report.remarks) text += "note: " + remark + '\n';
+  return text;
+}
+
+std::string list_of_cases(const suite& s) {
+  std::vector<cells> rows = {{"case", "requests", "bytes", "in flight", "done after", "claims"}};
+  for (const drive_case& c : s.cases) {
+    std::string claims;
+    for (const std::string& claim : c.claims) claims += (claims.empty() ? "" : " ") + claim;
+    rows.push_back({c.name, fmt::format("{} {}s", to_string(c.where), to_string(c.what)),
+                    bench::readable_bytes(c.bytes), fmt::format("{}", c.depth),
+                    c.until == durability::none      ? "completion"
+                    : c.until == durability::durable ? "durable write"
+                                                     : "flush",
+                    claims});
+  }
+  return aligned(rows) + fmt::format("\n{} cases\n", s.cases.size());
+}
+
+}  // namespace pmlab::drive

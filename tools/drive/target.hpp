@@ -1,0 +1,71 @@
+// The device under test, chosen by a text.
+#pragma once
+
+#include "tools/drive/case.hpp"
+#include <pmlab/blocks/any_device.hpp>
+#include <pmlab/blocks/file/facts.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::drive {
+
+struct device_spec {
+  enum class kind : std::uint8_t {
+    memory,
+    file,
+    emulated,  // a modelled drive on the real clock
+    simulated  // the same on a virtual clock
+  };
+  kind which = kind::memory;
+  std::string path;     // of a file
+  std::string profile;  // of a modelled drive: its name, or the path of a TOML file
+
+  [[nodiscard]] bool modelled() const noexcept { return which == kind::emulated || which == kind::simulated; }
+  // "file:PATH", "memory", "simulated:p4610".
+  [[nodiscard]] std::string text() const;
+};
+
+// "memory", "file:PATH", "emulated:PROFILE" or "simulated:PROFILE". Throws pmlab::error for any other text.
+[[nodiscard]] device_spec parse_device(const std::string& text);
+
+struct target_options {
+  std::uint64_t bytes = 0;  // of a new device; of an existing one, at most so many are used
+  bool overwrite = false;   // an existing file or block device may be written to
+};
+
+class target {
+ public:
+  target() = default;
+  target(const target&) = delete;
+  target& operator=(const target&) = delete;
+  virtual ~target() = default;
+
+  [[nodiscard]] virtual blocks::any_device& device() noexcept = 0;
+  // Picoseconds, on the clock that the device's requests take time of.
+  [[nodiscard]] virtual std::uint64_t now() noexcept = 0;
+  [[nodiscard]] virtual bool virtual_clock() const noexcept { return false; }
+  // Before a case, without time passing: the state that its figure is defined for.
+  virtual void prepare(const drive_case& /*c*/) {}
+
+  // Of a file: for fio.
+  [[nodiscard]] virtual std::string path() const { return {}; }
+  [[nodiscard]] virtual std::optional<blocks::drive_facts> facts() const { return std::nullopt; }
+  // How requests get to it: "io_uring, direct I/O"; empty: not through the kernel.
+  [[nodiscard]] virtual std::string way() const { return {}; }
+  // Of a modelled drive: how it stands to the drive of its profile.
+  [[nodiscard]] virtual std::string scale() const { return {}; }
+  // Bytes that flash has programmed for each byte written, since the last `prepare`; nothing: not known.
+  [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
+  // About all figures so far.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+};
+
+// Opens or makes the device. A file that was made is removed with the target. Throws pmlab::error: a file exists and
+// `overwrite` is not set, or blocks::file refuses it.
+[[nodiscard]] std::unique_ptr<target> open_target(const device_spec& spec, const target_options& options);
+
+}  // namespace pmlab::drive

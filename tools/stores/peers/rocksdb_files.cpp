@@ -1,0 +1,308 @@
+#include "tools/stores/peers/rocksdb_files.hpp"
+
+#include <rocksdb/file_system.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace pmlab::stores {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+using file_handle = std::shared_ptr<block_files::file>;
+
+// The status of an action that throws pmlab::error.
+template <class Action>
+[[nodiscard]] IOStatus status_of(Action&& action) {
+  try {
+    return action();
+  } catch (const block_files::no_room& full) {
+    return IOStatus::NoSpace(full.what());
+  } catch (const error& failed) {
+    return IOStatus::IOError(failed.what());
+  }
+}
+
+[[nodiscard]] IOStatus no_such_file(const std::string& name) { return IOStatus::PathNotFound(name); }
+
+[[nodiscard]] blocks::stream stream_of(const std::string& name) {
+  if (name.ends_with(".log")) return blocks::stream::log;
+  if (name.ends_with(".sst") || name.ends_with(".blob")) return blocks::stream::data;
+  return blocks::stream::manifest;
+}
+
+[[nodiscard]] std::span<std::byte> bytes_of(char* start, std::size_t bytes) {
+  return {reinterpret_cast<std::byte*>(start), bytes};
+}
+
+class random_access_file final : public rocksdb::FSRandomAccessFile {
+ public:
+  random_access_file(block_files& files, file_handle file) : files_(files), file_(std::move(file)) {}
+  IOStatus Read(std::uint64_t offset, std::size_t n, const IOOptions& /*options*/, Slice* result, char* scratch,
+                IODebugContext* /*debug*/) const override {
+    return status_of([&] {
+      *result = Slice(scratch, files_.read(*file_, offset, bytes_of(scratch, n)));
+      return IOStatus::OK();
+    });
+  }
+
+ private:
+  block_files& files_;
+  file_handle file_;
+};
+
+class sequential_file final : public rocksdb::FSSequentialFile {
+ public:
+  sequential_file(block_files& files, file_handle file) : files_(files), file_(std::move(file)) {}
+  IOStatus Read(std::size_t n, const IOOptions& /*options*/, Slice* result, char* scratch,
+                IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      const std::size_t got = files_.read(*file_, position_, bytes_of(scratch, n));
+      position_ += got;
+      *result = Slice(scratch, got);
+      return IOStatus::OK();
+    });
+  }
+  IOStatus Skip(std::uint64_t n) override {
+    position_ += n;
+    return IOStatus::OK();
+  }
+
+ private:
+  block_files& files_;
+  file_handle file_;
+  std::uint64_t position_ = 0;
+};
+
+class writable_file final : public rocksdb::FSWritableFile {
+ public:
+  writable_file(block_files& files, file_handle file) : files_(files), file_(std::move(file)) {}
+  using FSWritableFile::Append;
+  IOStatus Append(const Slice& data, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      files_.append(*file_, std::as_bytes(std::span(data.data(), data.size())));
+      return IOStatus::OK();
+    });
+  }
+  IOStatus Truncate(std::uint64_t size, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      files_.truncate(*file_, size);
+      return IOStatus::OK();
+    });
+  }
+  IOStatus Close(const IOOptions& /*options*/, IODebugContext* /*debug*/) override { return IOStatus::OK(); }
+  IOStatus Flush(const IOOptions& /*options*/, IODebugContext* /*debug*/) override { return IOStatus::OK(); }
+  IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      files_.sync(*file_);
+      return IOStatus::OK();
+    });
+  }
+  bool IsSyncThreadSafe() const override { return true; }
+  std::uint64_t GetFileSize(const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return files_.size(*file_);
+  }
+
+ private:
+  block_files& files_;
+  file_handle file_;
+};
+
+class directory final : public rocksdb::FSDirectory {
+ public:
+  explicit directory(block_files& files) : files_(files) {}
+  IOStatus Fsync(const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      files_.sync_names();
+      return IOStatus::OK();
+    });
+  }
+
+ private:
+  block_files& files_;
+};
+
+class no_logger final : public rocksdb::Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
+
+class held_lock final : public rocksdb::FileLock {};
+
+// Folders are part of a name. Every operation that names a file is overridden: none reaches the machine's files.
+class file_system final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit file_system(block_files& files) : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files) {}
+
+  const char* Name() const override { return "pmlab block files"; }
+
+  IOStatus NewSequentialFile(const std::string& name, const FileOptions& /*options*/,
+                             std::unique_ptr<rocksdb::FSSequentialFile>* result, IODebugContext* /*debug*/) override {
+    return opened(name, [&](file_handle f) { *result = std::make_unique<sequential_file>(files_, std::move(f)); });
+  }
+  IOStatus NewRandomAccessFile(const std::string& name, const FileOptions& /*options*/,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                               IODebugContext* /*debug*/) override {
+    return opened(name, [&](file_handle f) { *result = std::make_unique<random_access_file>(files_, std::move(f)); });
+  }
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& /*options*/,
+                           std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* /*debug*/) override {
+    return status_of([&] {
+      *result = std::make_unique<writable_file>(files_, files_.create(name, stream_of(name)));
+      return IOStatus::OK();
+    });
+  }
+  IOStatus ReopenWritableFile(const std::string& name, const FileOptions& options,
+                              std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) override {
+    if (!files_.exists(name)) return NewWritableFile(name, options, result, debug);
+    return opened(name, [&](file_handle f) { *result = std::make_unique<writable_file>(files_, std::move(f)); });
+  }
+  IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name, const FileOptions& options,
+                             std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) override {
+    files_.remove(old_name);
+    return NewWritableFile(name, options, result, debug);
+  }
+  IOStatus NewRandomRWFile(const std::string& /*name*/, const FileOptions& /*options*/,
+                           std::unique_ptr<rocksdb::FSRandomRWFile>* /*result*/, IODebugContext* /*debug*/) override {
+    return IOStatus::NotSupported("files that are overwritten");
+  }
+  IOStatus NewMemoryMappedFileBuffer(const std::string& /*name*/,
+                                     std::unique_ptr<rocksdb::MemoryMappedFileBuffer>* /*result*/) override {
+    return IOStatus::NotSupported("mapped files");
+  }
+  IOStatus NewDirectory(const std::string& /*name*/, const IOOptions& /*options*/,
+                        std::unique_ptr<rocksdb::FSDirectory>* result, IODebugContext* /*debug*/) override {
+    *result = std::make_unique<directory>(files_);
+    return IOStatus::OK();
+  }
+  IOStatus FileExists(const std::string& name, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return files_.exists(name) ? IOStatus::OK() : IOStatus::NotFound();
+  }
+  IOStatus GetChildren(const std::string& folder, const IOOptions& /*options*/, std::vector<std::string>* result,
+                       IODebugContext* /*debug*/) override {
+    const std::string prefix = folder.ends_with('/') ? folder : folder + '/';
+    std::set<std::string> children;
+    for (const std::string& name : files_.names())
+      if (name.starts_with(prefix))
+        children.insert(name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size()));
+    result->assign(children.begin(), children.end());
+    return IOStatus::OK();
+  }
+  IOStatus GetChildrenFileAttributes(const std::string& folder, const IOOptions& options,
+                                     std::vector<rocksdb::FileAttributes>* result, IODebugContext* debug) override {
+    std::vector<std::string> children;
+    static_cast<void>(GetChildren(folder, options, &children, debug));
+    result->clear();
+    for (const std::string& child : children) {
+      const file_handle f = files_.open((folder.ends_with('/') ? folder : folder + '/') + child);
+      result->push_back({child, f == nullptr ? 0 : files_.size(*f)});
+    }
+    return IOStatus::OK();
+  }
+  IOStatus DeleteFile(const std::string& name, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return files_.remove(name) ? IOStatus::OK() : no_such_file(name);
+  }
+  IOStatus Truncate(const std::string& name, std::size_t size, const IOOptions& /*options*/,
+                    IODebugContext* /*debug*/) override {
+    return opened(name, [&](const file_handle& f) { files_.truncate(*f, size); });
+  }
+  IOStatus CreateDir(const std::string& /*name*/, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus CreateDirIfMissing(const std::string& /*name*/, const IOOptions& /*options*/,
+                              IODebugContext* /*debug*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus DeleteDir(const std::string& /*name*/, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus GetFileSize(const std::string& name, const IOOptions& /*options*/, std::uint64_t* size,
+                       IODebugContext* /*debug*/) override {
+    return opened(name, [&](const file_handle& f) { *size = files_.size(*f); });
+  }
+  IOStatus GetFileModificationTime(const std::string& name, const IOOptions& /*options*/, std::uint64_t* time,
+                                   IODebugContext* /*debug*/) override {
+    return opened(name, [&](const file_handle& /*f*/) { *time = 0; });
+  }
+  IOStatus GetAbsolutePath(const std::string& path, const IOOptions& /*options*/, std::string* result,
+                           IODebugContext* /*debug*/) override {
+    *result = path;
+    return IOStatus::OK();
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& /*options*/,
+                      IODebugContext* /*debug*/) override {
+    return files_.rename(from, to) ? IOStatus::OK() : no_such_file(from);
+  }
+  IOStatus LinkFile(const std::string& /*from*/, const std::string& /*to*/, const IOOptions& /*options*/,
+                    IODebugContext* /*debug*/) override {
+    return IOStatus::NotSupported("links");
+  }
+  IOStatus NumFileLinks(const std::string& /*name*/, const IOOptions& /*options*/, std::uint64_t* /*count*/,
+                        IODebugContext* /*debug*/) override {
+    return IOStatus::NotSupported("links");
+  }
+  IOStatus AreFilesSame(const std::string& first, const std::string& second, const IOOptions& /*options*/, bool* result,
+                        IODebugContext* /*debug*/) override {
+    *result = first == second;
+    return IOStatus::OK();
+  }
+  // One process has the device.
+  IOStatus LockFile(const std::string& /*name*/, const IOOptions& /*options*/, rocksdb::FileLock** lock,
+                    IODebugContext* /*debug*/) override {
+    *lock = new held_lock;
+    return IOStatus::OK();
+  }
+  IOStatus UnlockFile(rocksdb::FileLock* lock, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
+    delete lock;
+    return IOStatus::OK();
+  }
+  IOStatus GetTestDirectory(const IOOptions& /*options*/, std::string* path, IODebugContext* /*debug*/) override {
+    *path = "/test";
+    return IOStatus::OK();
+  }
+  IOStatus NewLogger(const std::string& /*name*/, const IOOptions& /*options*/,
+                     std::shared_ptr<rocksdb::Logger>* result, IODebugContext* /*debug*/) override {
+    *result = std::make_shared<no_logger>();
+    return IOStatus::OK();
+  }
+  IOStatus GetFreeSpace(const std::string& /*path*/, const IOOptions& /*options*/, std::uint64_t* bytes,
+                        IODebugContext* /*debug*/) override {
+    *bytes = files_.free_bytes();
+    return IOStatus::OK();
+  }
+  IOStatus IsDirectory(const std::string& path, const IOOptions& /*options*/, bool* result,
+                       IODebugContext* /*debug*/) override {
+    *result = !files_.exists(path);
+    return IOStatus::OK();
+  }
+
+ private:
+  template <class Action>
+  [[nodiscard]] IOStatus opened(const std::string& name, Action&& action) {
+    return status_of([&] {
+      file_handle f = files_.open(name);
+      if (f == nullptr) return no_such_file(name);
+      action(std::move(f));
+      return IOStatus::OK();
+    });
+  }
+
+  block_files& files_;
+};
+
+}  // namespace
+
+std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files) {
+  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files));
+}
+
+}  // namespace pmlab::stores
