@@ -8,7 +8,9 @@ from .json_files import read_json
 
 _SCHEMA = 1
 _PUBLISHED = "results.csv"
-# Of a microbenchmark's document these are not parameters of a case.
+# Documents of `pmlab microbench`, on a memory and on a drive.
+_WITH_CASES = ("microbench", "drive")
+# In them these are not parameters of a case.
 _NOT_OF_A_CASE = {"about", "claims", "group"}
 
 
@@ -47,8 +49,8 @@ def _document(path):
 
 def _measured(document):
     """The measurements of a cell: (kind, columns of each)."""
-    if document.get("kind") == "microbench":
-        return "microbench", [{k: v for k, v in case.items() if k not in _NOT_OF_A_CASE} for case in document["cases"]]
+    if document.get("kind") in _WITH_CASES:
+        return document["kind"], [{k: v for k, v in case.items() if k not in _NOT_OF_A_CASE} for case in document["cases"]]
     return "bench", document["results"]
 
 
@@ -59,7 +61,7 @@ def _rows(path, name, run):
         return
     try:
         kind, measured = _measured(document)
-        of_all = [("machine", document["machine"]), ("options", document["options"])]
+        of_all = [("machine", document["machine"]), ("device", document.get("device", {})), ("options", document["options"])]
         for one in measured:
             row = {"experiment": run.get("experiment", name.partition("/")[0]), "cell": name, "kind": kind}
             row.update(_flat(one, ""))

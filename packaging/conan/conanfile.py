@@ -53,8 +53,8 @@ class Pmlab(ConanFile):
         self.info.clear()
 
     def package_info(self):
-        # The package's own files for find_package, which know the components pmem and jemalloc: these need libraries of
-        # the system. Conan writes none beside them.
+        # The package's own files for find_package, which know the components pmem, jemalloc and uring: these need
+        # libraries of the system. Conan writes none beside them.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = ["lib/cmake/pmlab"]
         self.cpp_info.bindirs = []

@@ -36,7 +36,7 @@ using namespace blocks;
 
 constexpr std::uint64_t megabyte = std::uint64_t{1} << 20;
 
-// What a test wants to go wrong, shared with the device's threads.
+// The failures that a test causes, shared with the device's threads.
 struct plan {
   std::atomic<std::uint32_t> most_bytes{~0U};  // of one transfer
   std::atomic<int> failures{0};                // of calls to come

@@ -234,16 +234,15 @@ TEST(PageFtl, StreamsKeepHotAndColdDataApart) {
   EXPECT_LT(amplification(2), 0.9 * amplification(1));
 }
 
+// The same megabyte again and again, on a drive that is empty otherwise.
 TEST(PageFtl, ErasesAllSuperblocksInTurn) {
   page_ftl model(small_drive(0.15), of_bytes(128 * mb));
-  model.precondition();
-  random_source random(2);
-  for (std::uint64_t i = 0; i < 20 * (128 * mb / 4096); ++i)
-    static_cast<void>(model.perform(one(operation::write, random.below(128 * mb / 4096)), 0));
+  for (std::uint64_t i = 0; i < 10 * (128 * mb / 4096); ++i)
+    static_cast<void>(model.perform(one(operation::write, i % 256), 0));
   const std::vector<std::uint32_t> erases = model.erase_counts();
   const double mean = std::accumulate(erases.begin(), erases.end(), 0.0) / static_cast<double>(erases.size());
-  EXPECT_GT(mean, 20);
-  EXPECT_LT(*std::max_element(erases.begin(), erases.end()), 2 * mean);
+  EXPECT_GT(mean, 5);
+  EXPECT_LT(*std::max_element(erases.begin(), erases.end()), 1.5 * mean);
 }
 
 // Any requests, on drives of any form: the map is sound at every time, and no time goes backwards.
@@ -288,7 +287,7 @@ TEST(PageFtl, KeepsItsMapUnderAnyRequests) {
       const picoseconds done = model.perform({what, of, count, first, nullptr, 0}, now);
       ASSERT_GT(done, now);
       if (random.one_in(4)) now = done;
-      if (i % 500 == 0) {
+      if (i % (i < 2000 ? 20 : 500) == 0) {
         ASSERT_EQ(model.check(), "") << "after " << i << " requests";
       }
       if (i == 12000) model.precondition(seed);

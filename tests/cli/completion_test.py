@@ -51,6 +51,7 @@ class Completion(ProgramTest):
         self.assertEqual(self.completed("pmlab bench --index cceh,fast"), ["cceh,fast_fair"])
         # Bash puts what is before the colon there itself.
         self.assertEqual(self.completed("pmlab bench --medium simulated:ae")[0], "aep")
+        self.assertEqual(self.completed("pmlab microbench --device simulated:p4"), ["p4610"])
         self.assertEqual(self.completed("pmlab bench --huge-pages o"), ["on", "off"])
         self.assertEqual(self.completed("pmlab bench --json " + self.folder + "/scr"), [self.file("script")])
 

@@ -65,7 +65,7 @@ def installed(tree, packages):
         # pmlab reads /proc and keeps pools in /dev/shm. The mounts end with the command.
         mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs tmpfs "$0/dev/shm"; exec autopkgtest "$@" -- chroot "$0"'
         said = run("unshare", "--mount", "sh", "-euc", mounts, root, *(p for p in packages if "dbgsym" not in p.name), tree)
-        print("\n".join(line for line in said.splitlines() if re.match(r"(headers|program) +(PASS|FAIL|SKIP)", line)))
+        print("\n".join(dict.fromkeys(re.findall(r"(?m)^(?:headers|program) +(?:PASS|FAIL|SKIP).*", said))))
 
 
 def main():

@@ -4,6 +4,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -123,6 +124,13 @@ class ReleaseTest(unittest.TestCase):
         run("cmake", "-D", f"SOURCE={unpacked / 'tools/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3", "-D",
             f"BUILD_VERSION={VERSION}", "-P", unpacked / "tools/support/build_info.cmake")
         self.assertIn('build_commit() noexcept { return R"(0123456789ab)"; }', output.read_text())
+
+    def test_debian_knows_every_package(self):
+        """Each that scripts/packages.txt requires is a dependency, but for those of the tests and of a clone."""
+        of_tests = {"libgtest-dev", "libgmock-dev", "librocksdb-dev", "git"}
+        required = re.findall(r"(?m)^required +(\S+)", (SOURCE / "scripts/packages.txt").read_text())
+        control = set(re.findall(r"[a-z0-9][a-z0-9+.-]+", (SOURCE / "packaging/debian/control").read_text()))
+        self.assertEqual(set(required) - control - of_tests, set())
 
     def test_a_draft_has_the_working_tree(self):
         """Changed files as they are, without those that are deleted; the changes are those that are not released yet."""

@@ -100,6 +100,19 @@ class DataFrames(unittest.TestCase):
         self.assertEqual(set(table["kind"]), {"microbench"})
         self.assertEqual(set(table["experiment"]), {"memory"})
 
+    def test_drives(self):
+        """A document of `pmlab microbench --suite drive`, shortened."""
+        folder = self.folder / "drives" / "raw" / "drive"
+        folder.mkdir(parents=True)
+        case = {"name": "read/depth=4", "about": "reads", "case": {"operation": "read", "bytes": 4096, "depth": 4}, "value": 7.5,
+                "unit": "thousand/s", "latency_ns": {"p50": 80.0}, "fio": None}
+        (folder / "file.json").write_text(json.dumps({"schema": 1, "kind": "drive", "machine": {"cpu": "x"}, "cases": [case], "device": {"sectors": 9},
+                                                      "options": {"suite": "drive"}}))
+        row = pmlab.results(self.folder / "drives").to_dict("records")[0]
+        expected = {"kind": "drive", "name": "read/depth=4", "case.depth": 4, "value": 7.5, "latency_ns.p50": 80.0,
+                    "machine.cpu": "x", "device.sectors": 9, "options.suite": "drive"}
+        self.assertEqual({key: row[key] for key in expected}, expected)
+
     def test_published_figures(self):
         folder = SOURCE / "results/quick"
         with open(folder / "results.csv", newline="") as file:

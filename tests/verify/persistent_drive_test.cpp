@@ -155,6 +155,23 @@ TEST(persistent_drive, overlapping_writes_in_flight_end_in_any_order) {
   EXPECT_EQ(seen, (states{"a..", "b.."}));
 }
 
+TEST(persistent_drive, overlapping_writes_end_durably_in_the_order_that_reads_see) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    blocks::geometry shape = small;
+    shape.volatile_cache = false;
+    a_drive d(shape, seed);
+    d.submit_write(0, 1, 'a', 1);
+    d.submit_write(0, 1, 'b', 2);
+    d.submit_write(0, 1, 'c', 3);
+    for (int i = 0; i < 4; ++i) d.drive.progress();
+    while (!d.queue.in_flight.empty()) d.drive.complete_one(d.queue);
+    blocks::buffer data(512);
+    d.submit({operation::read, blocks::stream::data, 1, 0, data.data(), 4});
+    d.drive.complete(d.queue, 4);
+    EXPECT_EQ(d.states(), (states{std::string{static_cast<char>(data.data()[0]), '.', '.'}})) << "seed " << seed;
+  }
+}
+
 TEST(persistent_drive, a_discarded_block_is_old_or_zero_or_anything) {
   states durable;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

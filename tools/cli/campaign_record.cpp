@@ -43,8 +43,12 @@ json options_of(const verify_request& request, const verify::campaign_options& o
 }
 
 json counts_of_nothing(const std::string& index) {
-  return {{"index", index}, {"done", nullptr},  {"rounds", 0},    {"crash_points", 0},          {"crash_states", 0},
-          {"judged", 0},    {"in_recovery", 0}, {"schedules", 0}, {"violations", json::array()}};
+  json j = {{"index", index}, {"done", nullptr}};
+  for (const char* const count : {"rounds", "crash_points", "crash_states", "judged", "in_recovery", "lost_lines",
+                                  "lost_units", "lost_both", "schedules"})
+    j[count] = 0;
+  j["violations"] = json::array();
+  return j;
 }
 
 json new_record(const verify_request& request, const verify::campaign_options& options,
@@ -162,6 +166,9 @@ void campaign_record::add(std::size_t index, const verify::round_counts& counts,
   more("crash_states", counts.crash.states);
   more("judged", counts.crash.judged);
   more("in_recovery", counts.crash.in_recovery);
+  more("lost_lines", counts.crash.lost_lines);
+  more("lost_units", counts.crash.lost_units);
+  more("lost_both", counts.crash.lost_both);
   more("schedules", counts.schedules);
   if (found != nullptr)
     of["violations"].push_back({{"seed", done},
@@ -184,6 +191,9 @@ verify::round_counts campaign_record::counts(std::size_t index) const {
   counts.crash.states = of["crash_states"];
   counts.crash.judged = of["judged"];
   counts.crash.in_recovery = of["in_recovery"];
+  counts.crash.lost_lines = of["lost_lines"];
+  counts.crash.lost_units = of["lost_units"];
+  counts.crash.lost_both = of["lost_both"];
   counts.schedules = of["schedules"];
   return counts;
 }

@@ -4,6 +4,7 @@
 #include "tools/catalogue/registry.hpp"
 #include "tools/cli/offered.hpp"
 #include "tools/cli/python.hpp"
+#include "tools/devices/drive_file.hpp"
 #include "tools/devices/profile_file.hpp"
 #include "tools/workload/distribution.hpp"
 #include "tools/workload/mix.hpp"
@@ -33,6 +34,10 @@ std::vector<std::string> values_of(const offered_option& o) {
   } else if (o.name == "--medium") {
     values = {"dram", "pmem:", "counted:"};
     for (const std::string_view profile : media::profile_names())
+      for (const char* const kind : {"emulated:", "simulated:"}) values.push_back(kind + std::string(profile));
+  } else if (o.name == "--device") {
+    values = {"memory", "file:"};
+    for (const std::string_view profile : blocks::drive_names())
       for (const char* const kind : {"emulated:", "simulated:"}) values.push_back(kind + std::string(profile));
   } else if (o.name == "--workload") {
     all(workload::mix_names());

@@ -49,8 +49,11 @@ void add_datasheet(suite& s, bool beside_fio) {
 }
 
 suite quick() {
-  suite s{
-      .name = "quick", .title = "the figures that datasheets have", .seconds = 0.2, .most_repetitions = 3, .cases = {}};
+  suite s{.name = "quick",
+          .title = "the figures that datasheets have",
+          .seconds = 0.15,
+          .most_repetitions = 3,
+          .cases = {}};
   add_peaks(s);
   add_datasheet(s, true);
   return s;

@@ -1,5 +1,6 @@
 // The drives of the device `simulated_drive`, by handles.
 #include "checker/simulator/calls.hpp"
+#include "checker/simulator/drive_clock.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_drive.hpp"
 
@@ -22,15 +23,10 @@ void read_into(void* data, std::size_t bytes, const void* caller) {
   if (memory != nullptr && memory->contains(address)) memory->stored(address, bytes, caller);
 }
 
-// Others run meanwhile.
+// Others run meanwhile. On virtual clocks the drive itself takes no time: blocks::timed is for that.
 void wait_for_one(persistent_drive::queue& q) {
   machine& m = the_machine();
-  if (q.of.timing() != nullptr && m.watching() && m.cost() != nullptr) {
-    const std::uint64_t due = persistent_drive::next_due(q);
-    if (due > m.current()->clock) m.sleep_until(due);
-  } else if (m.watching()) {
-    m.yield();
-  }
+  if (m.watching() && m.cost() == nullptr) m.yield();
   // Another queue's thread may have completed it.
   m.quietly([&] {
     if (!q.in_flight.empty()) q.of.complete_one(q);
@@ -87,7 +83,7 @@ void pmlab_drive_submit(void* queue, const pmlab_drive_request* request, const v
     r.first = request->first;
     r.data = static_cast<std::byte*>(request->data);
     r.tag = request->tag;
-    q.of.submit(q, r, caller, m.running() ? m.current()->clock : 0);
+    q.of.submit(q, r, caller);
     q.of.progress();
   });
 }
@@ -101,11 +97,8 @@ std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room,
   const std::size_t wanted = std::min({at_least, room, q.in_flight.size() + q.done.size()});
   while (q.done.size() < wanted) wait_for_one(q);
   return m.quietly([&] {
-    // A thread that polls finds something in the end: with a timing, the requests that are due by now.
-    if (!q.in_flight.empty() && q.done.size() < room &&
-        (q.of.timing() == nullptr ? q.done.empty() && room != 0
-                                  : m.running() && persistent_drive::next_due(q) <= m.current()->clock))
-      q.of.complete_one(q);
+    // A thread that polls finds something in the end.
+    if (!q.in_flight.empty() && q.done.empty() && room != 0) q.of.complete_one(q);
     const std::size_t count = std::min(room, q.done.size());
     for (std::size_t i = 0; i < count; ++i) tags[i] = q.done[i].tag;
     q.done.erase(q.done.begin(), q.done.begin() + static_cast<std::ptrdiff_t>(count));
@@ -116,5 +109,10 @@ std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room,
 std::size_t pmlab_drive_in_flight(const void* queue) noexcept {
   const auto& q = *static_cast<const persistent_drive::queue*>(queue);
   return q.in_flight.size() + q.done.size();
+}
+
+void pmlab_machine_wait_until(std::uint64_t clock) noexcept {
+  machine& m = the_machine();
+  if (m.running() && m.current()->clock < clock) m.sleep_until(clock);
 }
 }

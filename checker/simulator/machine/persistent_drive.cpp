@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include <unwind.h>
@@ -121,14 +120,13 @@ void persistent_drive::add_versions(const std::shared_ptr<drive_request>& r) {
   });
 }
 
-void persistent_drive::submit(queue& q, const blocks::request& r, const void* caller, std::uint64_t now) {
+void persistent_drive::submit(queue& q, const blocks::request& r, const void* caller) {
   const auto made = std::make_shared<drive_request>();
   made->asked = r;
   if (r.what == operation::flush) made->asked.count = 0;
   made->caller = caller;
   if (observer_ != nullptr) made->callers = callers_behind(caller);
   made->submitted = ++events_;
-  if (timing_ != nullptr) made->due = timing_->completion(r, now);
   capture(*made);
   q.in_flight.push_back(made);
   in_flight_.emplace_back(&q, made);
@@ -141,7 +139,7 @@ void persistent_drive::submit(queue& q, const blocks::request& r, const void* ca
 }
 
 void persistent_drive::progress() {
-  if (in_flight_.empty() || timing_ != nullptr) return;
+  if (in_flight_.empty()) return;
   if (random_.one_in(2)) {
     const auto number = static_cast<std::uint32_t>(random_.below(units_.size()));
     uncertain_unit& u = units_[number];
@@ -154,12 +152,7 @@ void persistent_drive::progress() {
   if (random_.one_in(4)) complete(in_flight_[random_.below(in_flight_.size())].second);
 }
 
-void persistent_drive::complete_one(queue& q) {
-  if (timing_ == nullptr) return complete(q.in_flight[random_.below(q.in_flight.size())]);
-  complete(*std::min_element(q.in_flight.begin(), q.in_flight.end(), [](const auto& a, const auto& b) {
-    return a->due != b->due ? a->due < b->due : a->submitted < b->submitted;
-  }));
-}
+void persistent_drive::complete_one(queue& q) { complete(q.in_flight[random_.below(q.in_flight.size())]); }
 
 void persistent_drive::complete(queue& q, std::uint64_t tag) {
   complete(*std::find_if(q.in_flight.begin(), q.in_flight.end(), [&](const auto& r) { return r->asked.tag == tag; }));
@@ -174,12 +167,6 @@ void persistent_drive::fail(queue& q, std::uint64_t tag) {
   if (changes_content(r->asked.what)) take_effect(*r);
   r->failed = true;
   r->completed = ++events_;
-}
-
-std::uint64_t persistent_drive::next_due(const queue& q) noexcept {
-  std::uint64_t due = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& r : q.in_flight) due = std::min(due, r->due);
-  return due;
 }
 
 void persistent_drive::abandon(queue& q) {

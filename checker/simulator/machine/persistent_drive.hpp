@@ -33,7 +33,6 @@ struct drive_request {
   std::vector<const void*> callers{};  // where states are explored: it, its caller, and so on
   std::uint64_t submitted = 0;         // numbers of the drive's events
   std::uint64_t completed = 0;         // 0: in flight
-  std::uint64_t due = 0;               // on a virtual clock, in picoseconds
   unsigned kept_variant = 0;           // of a discard: 0 the old content, 1 zeros, 2 garbage
   bool failed = false;
   std::vector<std::byte> data;  // of a write, as submitted; of a discard zeros, then garbage; of a read the answer
@@ -53,14 +52,6 @@ struct unit_version {
 struct uncertain_unit {
   std::uint32_t position = 0;          // in the list of uncertain units
   std::vector<unit_version> versions;  // in the order of their effects; then those without one
-};
-
-// The time that requests take, on virtual clocks.
-class drive_timing {
- public:
-  virtual ~drive_timing() = default;
-  // When a request that is submitted `now` completes, in picoseconds.
-  virtual std::uint64_t completion(const blocks::request& r, std::uint64_t now) = 0;
 };
 
 class persistent_drive {
@@ -84,27 +75,22 @@ class persistent_drive {
   void observe(persistence_observer* observer) noexcept { observer_ = observer; }
   // Decides orders and discarded contents from now on.
   void begin(std::uint64_t seed) noexcept { random_ = splitmix64(seed * 31 + 7); }
-  // Null: requests complete when they are waited for.
-  void take_time_of(drive_timing* timing) noexcept { timing_ = timing; }
-  [[nodiscard]] drive_timing* timing() const noexcept { return timing_; }
 
   // Called with a description of a misuse.
   std::function<void(const std::string&)> on_misuse;
   // Called when a read has written to memory of the program.
   std::function<void(void* data, std::size_t bytes, const void* caller)> on_read;
 
-  // The request is possible. `now`: the virtual time.
-  void submit(queue& q, const blocks::request& r, const void* caller, std::uint64_t now = 0);
+  // The request is possible.
+  void submit(queue& q, const blocks::request& r, const void* caller);
   // Some requests in flight take effect, some complete.
   void progress();
-  // Completes one request of the queue, which has one: any, or with a timing the one that is due first.
+  // Completes one request of the queue, which has one: any.
   void complete_one(queue& q);
   // Completes the request with this tag, which is in flight: for replays.
   void complete(queue& q, std::uint64_t tag);
   // The same with an error: of a write, each unit is old or new.
   void fail(queue& q, std::uint64_t tag);
-  // The virtual time at which complete_one has work.
-  [[nodiscard]] static std::uint64_t next_due(const queue& q) noexcept;
   // Forgets the requests of a queue that ends without having waited, as a process that dies does: they stay uncertain.
   void abandon(queue& q);
 
@@ -159,7 +145,6 @@ class persistent_drive {
   std::uint64_t durable_hash_ = 0;
   splitmix64 random_{1};
   persistence_observer* observer_ = nullptr;
-  drive_timing* timing_ = nullptr;
 };
 
 }  // namespace pmlab::simulator

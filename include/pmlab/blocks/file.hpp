@@ -38,16 +38,18 @@
 
 namespace pmlab::blocks {
 
+// The way of requests to the kernel.
 enum class file_io : std::uint8_t {
   automatic,  // io_uring, or threads where the kernel forbids it
   io_uring,   // refused where the kernel forbids it
   threads     // pread and pwrite
 };
 
+// How a file or block device is opened.
 struct file_options {
   std::uint32_t block_bytes = 4096;  // at least the drive's logical block
   std::uint64_t least_bytes = 0;     // a smaller file or device is refused
-  file_io io = file_io::automatic;
+  file_io io = file_io::automatic;   // how requests reach the kernel
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
   // figures are those of the cache; durability is the same, since a flush still reaches the drive.
   bool page_cache = false;
@@ -60,7 +62,7 @@ struct file_options {
 // a block device gets it as a hint, after which its blocks read zero or as before.
 //
 // shape().atomic_bytes is the unit that the kernel states. A drive promises it for a request of one such unit; of a
-// larger request most drives keep each unit whole, and none says so.
+// larger request most drives keep each unit whole, and none promises it.
 template <class System = plain_system>
 class basic_file {
  public:
@@ -100,11 +102,14 @@ class basic_file {
   basic_file& operator=(const basic_file&) = delete;
   ~basic_file() = default;
 
+  // Constant.
   [[nodiscard]] geometry shape() const noexcept { return state_.shape; }
+  // "file:PATH".
   [[nodiscard]] std::string name() const { return state_.name; }
+  // Why a flush failed, after which no request succeeds; empty: the device works.
   [[nodiscard]] std::string failure() const { return state_.failed.reason(); }
 
-  // What the kernel says of the drive.
+  // The kernel's facts of the drive.
   [[nodiscard]] const drive_facts& facts() const noexcept { return state_.facts; }
   // How requests reach the kernel: "io_uring, direct I/O", "threads (REASON), page cache".
   [[nodiscard]] std::string way() const {
@@ -162,7 +167,7 @@ class basic_file {
     if (bytes % options.block_bytes != 0 && !state_.facts.block_device)
       throw error(path + " has " + std::to_string(bytes) + " bytes, no whole number of blocks of " +
                       std::to_string(options.block_bytes),
-                  "choose other blocks, or make the file anew with blocks::create_file");
+                  "choose other blocks, or make another file with blocks::create_file");
   }
 
   // Rule B6. The kernel shows an extent that was allocated and never written as a hole.
@@ -320,6 +325,7 @@ class basic_file<System>::queue {
   std::vector<detail::finished_slots::one> results_;
 };
 
+// The file or block device itself, without a test's failures.
 using file = basic_file<>;
 
 static_assert(device<file>);

@@ -32,8 +32,8 @@ namespace pmlab::blocks {
 
 // Nothing, or 0: the kernel does not say.
 struct drive_facts {
-  bool block_device = false;  // itself, rather than a file on one
-  std::uint64_t bytes = 0;
+  bool block_device = false;           // itself, rather than a file on one
+  std::uint64_t bytes = 0;             // of the file or device
   std::string file_system;             // of a file: "ext4", "tmpfs", or its number
   std::string drive;                   // "vda"; empty: none known
   std::uint32_t logical_block = 512;   // bytes; offsets and lengths of direct I/O are multiples of it

@@ -49,7 +49,7 @@ class ring {
     return all ? std::string() : "this kernel's io_uring lacks reads, writes or flushes";
   }
 
-  // The next system call of a transfer. The kernel sees it at the next submit. `slot` comes back with its result. There
+  // The next system call of a transfer. The kernel sees it at the next submit. Its result has `slot`. There
   // is room for `depth` of them.
   void add(const transfer& t, std::uint32_t bytes, std::size_t slot) noexcept {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);

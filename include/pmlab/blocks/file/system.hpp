@@ -1,4 +1,4 @@
-// The system calls of blocks::file whose failures a test may want to see.
+// The system calls of blocks::file whose failures a test may cause.
 #pragma once
 
 #include <pmlab/blocks/device.hpp>
