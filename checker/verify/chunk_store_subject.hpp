@@ -28,7 +28,7 @@ class chunk_store_subject {
   static constexpr volume_shape shape{.block_bytes = block_bytes,
                                       .blocks = 12,
                                       .chunk_blocks = 4,
-                                      .reads_are_atomic = AtomicBytes == 0,
+                                      .reads_are_atomic = true,
                                       .groups = true,
                                       .discards = true,
                                       .fills_up = true};

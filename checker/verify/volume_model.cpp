@@ -4,6 +4,7 @@
 #include <pmlab/base/error.hpp>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace pmlab::verify {
@@ -65,6 +66,7 @@ void volume_model::called(unsigned thread, const volume_step& s) {
 
 // Adds every course that follows from one of these, when more operations under way take effect.
 void volume_model::let_happen(chunk& c) {
+  std::set<course> known(c.courses.begin(), c.courses.end());
   for (std::size_t from = 0; from < c.courses.size(); ++from)
     for (std::size_t i = 0; i < c.under_way.size(); ++i) {
       if (c.courses[from].effects[i].done) continue;
@@ -78,7 +80,7 @@ void volume_model::let_happen(chunk& c) {
         else
           next.now[b] = p.what == volume_step::action::write ? p.number : 0;
       }
-      if (std::find(c.courses.begin(), c.courses.end(), next) == c.courses.end()) c.courses.push_back(std::move(next));
+      if (known.insert(next).second) c.courses.push_back(std::move(next));
     }
 }
 
@@ -88,16 +90,16 @@ std::string volume_model::end(std::size_t number, const part& p, const content& 
   const auto place =
       static_cast<std::size_t>(std::find(c.under_way.begin(), c.under_way.end(), p) - c.under_way.begin());
   const bool reads = p.what == volume_step::action::read;
-  std::vector<course> left;
+  std::set<course> left;
   for (course& one : c.courses) {
     const effect& e = one.effects[place];
     if (done && e.done != *done) continue;
     if (reads && e.seen != got) continue;
     one.effects.erase(one.effects.begin() + static_cast<std::ptrdiff_t>(place));
-    if (std::find(left.begin(), left.end(), one) == left.end()) left.push_back(std::move(one));
+    left.insert(std::move(one));
   }
   if (left.empty()) return "chunk " + std::to_string(number) + story(number);
-  c.courses = std::move(left);
+  c.courses.assign(left.begin(), left.end());
   c.under_way.erase(c.under_way.begin() + static_cast<std::ptrdiff_t>(place));
   c.reachable.clear();
   return {};

@@ -10,6 +10,7 @@
 #include "checker/verify/volume.hpp"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -69,12 +70,12 @@ class volume_model {
   struct effect {
     bool done = false;
     content seen{};  // by a read
-    friend bool operator==(const effect&, const effect&) = default;
+    friend auto operator<=>(const effect&, const effect&) = default;
   };
   struct course {
     content now{};
     std::vector<effect> effects;  // as under_way
-    friend bool operator==(const course&, const course&) = default;
+    friend auto operator<=>(const course&, const course&) = default;
   };
   struct chunk {
     std::vector<course> courses{course{}};
