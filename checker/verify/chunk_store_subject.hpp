@@ -16,7 +16,7 @@
 namespace pmlab::verify {
 
 // A ring of 3 entries is merged often, and a drive of 27 blocks leaves three free ones beside two copies of the volume's
-// chunks: blocks are used again soon. `AtomicBytes`: what the drive keeps whole; a block: overwrites are made in place.
+// chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive keeps whole; a block: overwrites are made in place.
 template <class Medium, class Drive, std::uint32_t AtomicBytes>
 class chunk_store_subject {
   using store = stores::chunk_store<Medium, Drive>;

@@ -74,8 +74,10 @@ class any_device {
   explicit any_device(std::in_place_type_t<D> /*type*/, Arguments&&... arguments)
       : held_(std::make_unique<holder<D>>(std::forward<Arguments>(arguments)...)) {}
 
+  // A queue of the device, whatever its type.
   class queue {
    public:
+    // At most `depth` requests in flight. `of` outlives it.
     queue(any_device& of, unsigned depth) : held_(of.held_->open_queue(depth)) {}
     [[nodiscard]] std::size_t submit(std::span<const request> requests) { return held_->submit(requests); }
     [[nodiscard]] std::size_t reap(std::span<completion> completions, std::size_t at_least) {
@@ -88,8 +90,11 @@ class any_device {
     std::unique_ptr<held_queue> held_;
   };
 
+  // The device's.
   [[nodiscard]] geometry shape() const { return held_->shape(); }
+  // The device's.
   [[nodiscard]] std::string name() const { return held_->name(); }
+  // The device's.
   [[nodiscard]] std::string failure() const { return held_->failure(); }
 
   // The device, if it is a D; otherwise nullptr.

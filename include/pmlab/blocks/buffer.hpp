@@ -15,15 +15,21 @@ namespace pmlab::blocks {
 class buffer {
  public:
   buffer() = default;
+  // `bytes` zeros. Throws std::bad_alloc.
   explicit buffer(std::size_t bytes)
       : start_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{data_alignment}))), bytes_(bytes) {
     std::memset(start_.get(), 0, bytes);
   }
 
+  // Its first byte; nullptr if it is empty.
   [[nodiscard]] std::byte* data() noexcept { return start_.get(); }
+  // The same.
   [[nodiscard]] const std::byte* data() const noexcept { return start_.get(); }
+  // In bytes.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  // All of it.
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data(), bytes_}; }
+  // The same.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data(), bytes_}; }
 
  private:

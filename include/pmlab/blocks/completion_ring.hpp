@@ -38,8 +38,11 @@ class completion_ring {
     return count;
   }
 
+  // Completions in it.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // Completions that it still has room for.
   [[nodiscard]] std::size_t room() const noexcept { return places_.size() - size_; }
+  // Completions that it has room for when it is empty.
   [[nodiscard]] unsigned capacity() const noexcept { return static_cast<unsigned>(places_.size()); }
 
  private:

@@ -16,15 +16,16 @@ namespace pmlab::blocks {
 
 // Of one stream, or a sum. A request counts when it is taken, also if it fails later.
 struct counts {
-  std::uint64_t reads = 0;           // requests
-  std::uint64_t writes = 0;          // requests, durable or not
-  std::uint64_t durable_writes = 0;  // of these
-  std::uint64_t flushes = 0;
-  std::uint64_t discards = 0;
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_discarded = 0;
+  std::uint64_t reads = 0;            // requests
+  std::uint64_t writes = 0;           // requests, durable or not
+  std::uint64_t durable_writes = 0;   // of these
+  std::uint64_t flushes = 0;          // requests
+  std::uint64_t discards = 0;         // requests
+  std::uint64_t bytes_read = 0;       // by reads
+  std::uint64_t bytes_written = 0;    // by writes
+  std::uint64_t bytes_discarded = 0;  // by discards
 
+  // Adds each figure.
   counts& operator+=(const counts& other) noexcept {
     reads += other.reads;
     writes += other.writes;
@@ -49,8 +50,10 @@ class counted : public wrapper<Inner> {
   template <class... Arguments>
   explicit counted(Arguments&&... arguments) : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...) {}
 
+  // Counts the requests that the inner queue takes.
   class queue : public Inner::queue {
    public:
+    // At most `depth` requests in flight. `device` outlives it.
     queue(counted& device, unsigned depth) : Inner::queue(device.inner(), depth), device_(device) {}
 
     [[nodiscard]] std::size_t submit(std::span<const request> requests) {

@@ -35,12 +35,14 @@ namespace pmlab::blocks {
 
 // A device promises nothing about a smaller unit: the sector of a disk.
 inline constexpr std::uint32_t least_block_bytes = 512;
+// Of a device.
 inline constexpr std::uint32_t most_block_bytes = 65536;
 
 // The address of a request's data is a multiple of the block size, or of this if blocks are larger: enough for direct
 // I/O. blocks::buffer begins at a multiple of this.
 inline constexpr std::size_t data_alignment = 4096;
 
+// The shape of a device, and its promises for a power failure.
 struct geometry {
   std::uint64_t blocks = 0;          // of the whole device
   std::uint32_t block_bytes = 4096;  // a power of two, 512 to 65536
@@ -51,6 +53,7 @@ struct geometry {
   [[nodiscard]] std::uint32_t unit_bytes() const noexcept {
     return atomic_bytes < least_block_bytes ? least_block_bytes : atomic_bytes;
   }
+  // Of the whole device.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return blocks * block_bytes; }
 
   friend bool operator==(const geometry&, const geometry&) = default;
@@ -61,6 +64,7 @@ struct geometry {
   return shape.block_bytes < data_alignment ? shape.block_bytes : data_alignment;
 }
 
+// The kinds of requests.
 enum class operation : std::uint8_t {
   read,
   write,          // durable after a later flush (B2)
@@ -69,30 +73,35 @@ enum class operation : std::uint8_t {
   discard         // the content of these blocks is not needed any more; data means nothing
 };
 
+// True: a write, durable or not.
 [[nodiscard]] constexpr bool writes(operation what) noexcept {
   return what == operation::write || what == operation::write_durable;
 }
+// True: its data means something.
 [[nodiscard]] constexpr bool moves_data(operation what) noexcept { return what == operation::read || writes(what); }
 
+// One request. It is copied by submit.
 struct request {
-  operation what = operation::read;
-  stream of = stream::data;   // for `counted`: what the bytes are for
-  std::uint32_t count = 1;    // blocks
-  std::uint64_t first = 0;    // block
+  operation what = operation::read;  // its kind
+  stream of = stream::data;          // for `counted`: what the bytes are for
+  std::uint32_t count = 1;           // blocks
+  std::uint64_t first = 0;           // block
   std::byte* data = nullptr;  // count blocks, unchanged by the user until the completion; aligned as alignment_of
   std::uint64_t tag = 0;      // returned with the completion
 };
 
 // `error` is std::errc{} on success. After an error of a write each of its blocks is old or new.
 struct completion {
-  std::uint64_t tag = 0;
-  std::errc error{};
+  std::uint64_t tag = 0;  // of the request
+  std::errc error{};      // std::errc{}: none
 
+  // True: the request took effect.
   [[nodiscard]] bool succeeded() const noexcept { return error == std::errc{}; }
 };
 
 // Errors of completions that have a meaning here; a device may return others, as no_space_on_device.
 inline constexpr std::errc request_failed = std::errc::io_error;
+// See request_failed.
 inline constexpr std::errc device_failed = std::errc::state_not_recoverable;  // after a failed flush (B5)
 
 // A queue of a device `D`. submit takes requests in their order and returns how many it took: fewer than given when the
@@ -151,6 +160,7 @@ inline void check_request(const geometry& shape, const request& r, const std::st
 // The words of a failed completion, for messages.
 [[nodiscard]] inline std::string describe(std::errc e) { return std::make_error_code(e).message(); }
 
+// The enumerator's name.
 [[nodiscard]] constexpr std::string_view name_of(operation what) noexcept {
   switch (what) {
     case operation::read: return "read";

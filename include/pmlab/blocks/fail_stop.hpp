@@ -23,6 +23,7 @@ class fail_stop {
     failed_.store(true, std::memory_order_release);
   }
 
+  // True: no request may succeed any more.
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
   // Empty while the device works.

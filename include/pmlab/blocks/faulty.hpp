@@ -22,6 +22,7 @@
 
 namespace pmlab::blocks {
 
+// The kinds of faults.
 enum class fault : std::uint8_t {
   io_error,        // the request does nothing and fails
   no_space,        // the write does nothing and fails because no space is left
@@ -32,6 +33,7 @@ enum class fault : std::uint8_t {
   lost_write       // the write completes and does nothing
 };
 
+// True if a request of this kind can have the fault.
 [[nodiscard]] constexpr bool can_have(operation what, fault f) noexcept {
   switch (f) {
     case fault::io_error: return true;
@@ -45,6 +47,7 @@ enum class fault : std::uint8_t {
   return false;
 }
 
+// The enumerator's name.
 [[nodiscard]] constexpr std::string_view name_of(fault f) noexcept {
   constexpr std::array<std::string_view, 7> names{"io_error", "no_space",    "short_transfer", "failed_flush",
                                                   "bit_flip", "misdirected", "lost_write"};
@@ -53,7 +56,7 @@ enum class fault : std::uint8_t {
 
 // A fault that was injected, for messages and assertions.
 struct injected_fault {
-  fault kind;
+  fault kind;    // which
   request into;  // its data may be gone
 };
 
@@ -65,11 +68,11 @@ class faulty : public wrapper<Inner> {
   // Which requests fail: of those that can have the fault (and are of stream `only`, if given), `times` after the first
   // `skip`.
   struct plan {
-    fault kind = fault::io_error;
-    std::uint64_t skip = 0;
-    std::uint64_t times = 1;
-    std::optional<operation> what{};
-    std::optional<stream> only{};
+    fault kind = fault::io_error;     // which
+    std::uint64_t skip = 0;           // requests that pass before
+    std::uint64_t times = 1;          // requests that have the fault
+    std::optional<operation> what{};  // only requests of this kind
+    std::optional<stream> only{};     // only requests of this stream
   };
 
   // `arguments` build the inner device. `seed` decides which bit flips, and where a misdirected request goes.
@@ -100,10 +103,13 @@ class faulty : public wrapper<Inner> {
     return injected_;
   }
 
+  // Of an injected flush failure, or of the inner device; empty while it works.
   [[nodiscard]] std::string failure() const { return failed_.failed() ? failed_.reason() : this->inner().failure(); }
 
+  // Injects the planned faults into the requests that pass.
   class queue {
    public:
+    // At most `depth` requests in flight. `device` outlives it.
     queue(faulty& device, unsigned depth)
         : device_(device), inner_(device.inner(), depth), at_once_(depth), places_(depth) {
       for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);

@@ -33,39 +33,42 @@
 
 namespace pmlab::blocks {
 
+// The kinds of records.
 enum class io_event : std::uint8_t {
   submitted = 1,  // before the inner device was given the request
   completed = 2,  // after the inner device returned its completion
   mark = 3        // a text of the program, for example what it has acknowledged
 };
 
+// One event. The data of a submitted write, or the text of a mark, follows it.
 struct io_record {
-  std::uint64_t checksum = 0;    // of the record, with 0 here, and its data
-  std::uint64_t id = 0;          // of the request; a completion has that of its submission
-  std::uint64_t first = 0;       // block
-  std::uint32_t count = 0;       // blocks
-  std::uint32_t data_bytes = 0;  // that follow, without the padding
-  std::uint32_t queue = 0;       // which queue of the device
-  std::int32_t error = 0;        // of a completion: a std::errc
-  io_event event = io_event::submitted;
-  operation what = operation::read;
-  stream of = stream::data;
-  std::uint8_t unused[5] = {};
+  std::uint64_t checksum = 0;            // of the record, with 0 here, and its data
+  std::uint64_t id = 0;                  // of the request; a completion has that of its submission
+  std::uint64_t first = 0;               // block
+  std::uint32_t count = 0;               // blocks
+  std::uint32_t data_bytes = 0;          // that follow, without the padding
+  std::uint32_t queue = 0;               // which queue of the device
+  std::int32_t error = 0;                // of a completion: a std::errc
+  io_event event = io_event::submitted;  // its kind
+  operation what = operation::read;      // of the request
+  stream of = stream::data;              // of the request
+  std::uint8_t unused[5] = {};           // zeros
 };
 static_assert(sizeof(io_record) == 48 && std::is_trivially_copyable_v<io_record>);
 
+// The beginning of a log: the geometry of its device.
 struct io_log_header {
-  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'B', 'I', 'O', 'L', 'G'};
-  static constexpr std::uint32_t current_version = 1;
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'B', 'I', 'O', 'L', 'G'};  // of every log
+  static constexpr std::uint32_t current_version = 1;                                        // of the format
 
-  std::array<char, 8> magic = right_magic;
-  std::uint32_t version = current_version;
-  std::uint32_t block_bytes = 0;
-  std::uint64_t blocks = 0;
-  std::uint32_t atomic_bytes = 0;
-  std::uint32_t volatile_cache = 0;
-  std::uint64_t unused[3] = {};
-  std::uint64_t checksum = 0;  // of all before
+  std::array<char, 8> magic = right_magic;  // right_magic
+  std::uint32_t version = current_version;  // of the log's format
+  std::uint32_t block_bytes = 0;            // of the device
+  std::uint64_t blocks = 0;                 // of the device
+  std::uint32_t atomic_bytes = 0;           // of the device
+  std::uint32_t volatile_cache = 0;         // 0 or 1
+  std::uint64_t unused[3] = {};             // zeros
+  std::uint64_t checksum = 0;               // of all before
 };
 static_assert(sizeof(io_log_header) == 64);
 
@@ -145,9 +148,10 @@ class io_log_writer {
 // Reads a log from its beginning. Not thread-safe.
 class io_log_reader {
  public:
+  // A record with its data.
   struct entry {
-    io_record record;
-    std::vector<std::byte> data;
+    io_record record;             // the event
+    std::vector<std::byte> data;  // that followed it
 
     // Of a mark.
     [[nodiscard]] std::string_view text() const noexcept {
@@ -171,6 +175,7 @@ class io_log_reader {
     check_geometry(shape_, path);
   }
 
+  // Of the recorded device.
   [[nodiscard]] const geometry& shape() const noexcept { return shape_; }
 
   // The next entry; nothing at the end. A record that the log ends within is not returned, and `cut_off` is true then:

@@ -38,6 +38,7 @@ class memory {
   memory& operator=(const memory&) = delete;
   ~memory() { munmap(start_, shape_.bytes()); }
 
+  // Performs requests when they are submitted.
   class queue {
    public:
     // At most `depth` requests in flight. `device` outlives it.
@@ -63,8 +64,11 @@ class memory {
     completion_ring completed_;
   };
 
+  // The one it was made with.
   [[nodiscard]] geometry shape() const noexcept { return shape_; }
+  // "memory".
   [[nodiscard]] std::string name() const { return "memory"; }
+  // Empty: it never fails.
   [[nodiscard]] std::string failure() const { return {}; }
 
   // The content, for tests and tools that look at an image.

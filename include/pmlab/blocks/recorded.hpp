@@ -29,8 +29,10 @@ class recorded : public wrapper<Inner> {
   explicit recorded(const std::string& log, Arguments&&... arguments)
       : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...), log_(log, this->inner().shape()) {}
 
+  // Logs each request, and each completion.
   class queue {
    public:
+    // At most `depth` requests in flight. `device` outlives it.
     queue(recorded& device, unsigned depth)
         : device_(device),
           number_(device.queues_.fetch_add(1, std::memory_order_relaxed)),

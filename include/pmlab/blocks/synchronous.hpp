@@ -32,6 +32,7 @@ class synchronous {
   // `device` outlives it.
   explicit synchronous(D& device) : device_(device), shape_(device.shape()), queue_(device, 1) {}
 
+  // Fills `data` from block `first`.
   void read(std::uint64_t first, std::span<std::byte> data, stream of = stream::data) {
     run({operation::read, of, blocks_in(data.size()), first, data.data(), 0});
   }
@@ -43,7 +44,9 @@ class synchronous {
   void write_durable(std::uint64_t first, std::span<const std::byte> data, stream of = stream::data) {
     run({operation::write_durable, of, blocks_in(data.size()), first, writable(data), 0});
   }
+  // Makes completed writes durable.
   void flush(stream of = stream::data) { run({operation::flush, of, 0, 0, nullptr, 0}); }
+  // The content of `count` blocks is not needed any more.
   void discard(std::uint64_t first, std::uint32_t count, stream of = stream::data) {
     run({operation::discard, of, count, first, nullptr, 0});
   }

@@ -21,8 +21,11 @@ class wrapper {
   // The same.
   [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
+  // The inner device's.
   [[nodiscard]] geometry shape() const { return inner_.shape(); }
+  // The inner device's.
   [[nodiscard]] std::string name() const { return inner_.name(); }
+  // The inner device's.
   [[nodiscard]] std::string failure() const { return inner_.failure(); }
 
  protected:
@@ -40,17 +43,24 @@ class wrapper {
 template <device D>
 class reference {
  public:
+  // The queue of the owned device.
   using queue_base = typename D::queue;
 
+  // `of` outlives it.
   explicit reference(D& of) noexcept : device_(of) {}
 
+  // A queue of the owned device.
   class queue : public queue_base {
    public:
+    // At most `depth` requests in flight. `of` outlives it.
     queue(reference& of, unsigned depth) : queue_base(of.device_, depth) {}
   };
 
+  // The owned device's.
   [[nodiscard]] geometry shape() const { return device_.shape(); }
+  // The owned device's.
   [[nodiscard]] std::string name() const { return device_.name(); }
+  // The owned device's.
   [[nodiscard]] std::string failure() const { return device_.failure(); }
 
  private:

@@ -85,6 +85,7 @@ struct chunk_store_options {
   std::array<std::uint64_t, 2> identity{};
 };
 
+// Of chunk_store::volume.
 struct volume_options {
   std::uint64_t bytes = 0;  // of a new volume, a multiple of a block; an existing one has its own
 };
@@ -96,15 +97,19 @@ struct chunk_store_promises {
   bool durable = false;            // what returned survives a power failure: the medium is durable
 };
 
+// Figures of a store.
 struct chunk_store_stats {
-  std::uint64_t chunks = 0;
-  std::uint64_t volumes = 0;
+  std::uint64_t chunks = 0;               // with a record
+  std::uint64_t volumes = 0;              // that are there
   std::uint64_t free_bytes = 0;           // of the drive
   std::uint64_t longest_free_extent = 0;  // bytes
   std::uint64_t medium_bytes = 0;         // records, maps and the index
   // Since the store was opened.
-  std::uint64_t in_place = 0, first = 0, redirected = 0;  // commits of writes, by how they were made
-  std::uint64_t merges = 0, replaced_maps = 0;
+  std::uint64_t in_place = 0;       // writes to the place that a block had
+  std::uint64_t first = 0;          // first writes, to the base extent
+  std::uint64_t redirected = 0;     // writes to free blocks
+  std::uint64_t merges = 0;         // rings that went into a map
+  std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
 };
 
 // The drive or the medium has no space for an operation. The chunk is unchanged, and the store goes on.
@@ -130,27 +135,33 @@ class chunk_store {
   static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
 
  public:
+  // Blocks of a chunk.
   using range = detail::chunk_store::range;
+  // Of its root in the medium.
   static constexpr std::string_view layout_name = "chunk_store";
+  // Of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
 
   // A volume of an open store. Copied freely; the store outlives it. Its operations take whole blocks and throw
   // pmlab::error: unaligned, beyond the end, the drive failed; chunk_store_full: there is no space.
   class volume_handle {
    public:
+    // Its size.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+    // Its number in the store, from 1.
     [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
 
     // Atomic within each chunk, durable on return.
     void write(std::uint64_t offset, std::span<const std::byte> data) { store_->write(*this, offset, data); }
+    // Blocks that were never written, or were discarded, are zeros.
     void read(std::uint64_t offset, std::span<std::byte> data) { store_->read(*this, offset, data); }
     // Blocks that read as zeros from now on, and need no space. Durable on return.
     void discard(std::uint64_t offset, std::uint64_t length) { store_->discard(*this, offset, length); }
 
     // One write of a group.
     struct part {
-      std::uint64_t offset;
-      std::span<const std::byte> data;
+      std::uint64_t offset;             // byte of the volume
+      std::span<const std::byte> data;  // whole blocks
     };
     // All of them or none after a crash (C11). They lie in one chunk, and do not overlap. Durable on return.
     void write_group(std::span<const part> parts) { store_->write_group(*this, parts); }
@@ -196,10 +207,12 @@ class chunk_store {
     return true;
   }
 
+  // On this medium and device.
   [[nodiscard]] chunk_store_promises promises() const {
     return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, media::is_durable(medium_)};
   }
 
+  // Walks all records. Exact while no operation runs.
   [[nodiscard]] chunk_store_stats stats() const {
     chunk_store_stats s;
     records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
@@ -254,8 +267,11 @@ class chunk_store {
     return report;
   }
 
+  // Of a block: the device's.
   [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
+  // Blocks of a chunk.
   [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
+  // The device that it was opened on.
   [[nodiscard]] Device& device() noexcept { return device_; }
 
   // ---- for queues: the steps of an operation. Users have chunk_queue and the operations of a volume.
@@ -265,6 +281,7 @@ class chunk_store {
    public:
     // Where its blocks are on the drive; target `hole`: no transfer, the data is zeros.
     [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
+    // True: no transfer, the data is zeros.
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
 
    private:
@@ -290,6 +307,7 @@ class chunk_store {
     p.generation_ = s.gone.enter();
     return p;
   }
+  // Ends a read whose transfers have ended.
   void end_read(const plan& p) noexcept {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);

@@ -216,7 +216,7 @@ class chunk {
     find({0, shape_.blocks}, now);
     for (const placed& p : parts)
       for (std::uint32_t b = p.blocks.first; b < p.blocks.end(); ++b) now[b] = p.target_of(b);
-    // Blocks that the base extent has stay out of the map: their bits say so, now and later.
+    // Blocks that the base extent has stay out of the map: their bits lead to it, now and later.
     for (std::uint32_t b = 0; b < shape_.blocks; ++b)
       ::new (map + b) map_entry(head_.base != no_block && now[b] == head_.base + b && is_written(b) ? 0 : now[b]);
     const std::size_t used = shape_.blocks * sizeof(map_entry);

@@ -1,7 +1,7 @@
 // The free blocks of a drive: volatile, rebuilt when the store is opened.
 //
 // Best fit, as in the UStore paper: the shortest extent that is long enough, cut at its end, joined with its neighbours
-// when it is given back. Two sorted containers of the standard library: a pmlab index would add nothing here, since one
+// when it is freed. Two sorted containers of the standard library: a pmlab index would add nothing here, since one
 // lock protects both, and a store under verification makes thousands of them.
 #pragma once
 

@@ -6,7 +6,7 @@
 //   map:     one word for each block of the chunk (of 4 bytes)
 //
 // Of each block of a chunk, in this order:
-//   the newest ring entry that covers it says where it is; else
+//   the newest ring entry that covers it has its place; else
 //   its word in the map, if there is a map and the word is not 0; else
 //   its bit in `written`: it is where the chunk's base extent has it; else
 //   it was never written, and reads as zeros.

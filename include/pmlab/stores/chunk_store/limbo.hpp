@@ -29,7 +29,7 @@ class limbo {
 
   void put(extent e) { freed_[now_ % 2].push_back(e); }
 
-  // Gives back all extents that no operation can use.
+  // Frees all extents that no operation can use.
   void collect(free_map& free) {
     for (int turn = 0; turn < 2; ++turn) {
       if (freed_[0].empty() && freed_[1].empty()) return;

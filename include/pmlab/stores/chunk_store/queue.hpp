@@ -30,8 +30,8 @@ namespace pmlab::stores {
 // `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
-  std::uint64_t tag = 0;
-  std::errc error{};
+  std::uint64_t tag = 0;  // of the operation
+  std::errc error{};      // std::errc{}: none
 };
 
 // Belongs to one thread; any number of them on a store, which outlives them. An operation is done, and durable, when it
@@ -66,11 +66,13 @@ class chunk_queue {
     // The drive only reads the data of a write.
     return start(v, offset, data.size(), const_cast<std::byte*>(data.data()), true, tag);
   }
+  // Reads into `data`; blocks that were never written are zeros.
   [[nodiscard]] bool read(const volume& v, std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) {
     check(v, offset, data.size());
     check_data(data.data());
     return start(v, offset, data.size(), data.data(), false, tag);
   }
+  // Blocks that read as zeros when it is reaped.
   [[nodiscard]] bool discard(const volume& v, std::uint64_t offset, std::uint64_t length, std::uint64_t tag) {
     check(v, offset, length);
     if (free_.empty()) return false;
