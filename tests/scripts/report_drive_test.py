@@ -4,7 +4,7 @@ import re
 import unittest
 
 import sample_results
-from report_test import ReportCase, setUpModule  # noqa: F401  (it is called)
+from report_test import ReportCase, names, setUpModule  # noqa: F401  (it is called)
 
 
 def case(name, requests, **more):
@@ -36,6 +36,9 @@ class ReportOfDrives(ReportCase):
         self.assertIn("<h3>Beside fio</h3>", text)
         self.assertIn(">0.98<", text)
         self.assertIn("about all figures", text)
+
+    def test_the_folder_of_a_drive_is_not_named(self):
+        self.assertEqual(names.short_medium("file:/somewhere/drive"), "file")
 
     def test_skipped_cases_and_no_fio(self):
         document = drive("simulated:p4610", 13_000)

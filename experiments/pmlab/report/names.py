@@ -75,7 +75,9 @@ def noun(phase):
 
 
 def short_medium(medium):
-    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm."""
+    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm. Of a drive: file."""
+    if medium.startswith("file:"):
+        return "file"
     match = re.match(r"^(.*?(?:^|:|@))(/[^/@]*(?:/[^/@]+)?)(/.*)$", medium)
     return match[1] + match[2] if match else medium
 
