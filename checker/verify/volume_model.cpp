@@ -13,7 +13,7 @@ std::string to_string(const volume_step& s) {
   std::string text(s.what == volume_step::action::write  ? "write"
                    : s.what == volume_step::action::read ? "read"
                                                          : "discard");
-  if (s.what == volume_step::action::write) text += " " + std::to_string(s.number);
+  if (s.what == volume_step::action::write) text.append(1, ' ').append(std::to_string(s.number));
   text += "(";
   for (std::size_t i = 0; i < s.ranges.size(); ++i) {
     const block_range& r = s.ranges[i];
@@ -175,7 +175,7 @@ std::string volume_model::story(std::size_t number) const {
     if (p.what == volume_step::action::write) text += std::to_string(p.number);
     text += " of places";
     for (std::size_t b = 0; b < shape_.chunk_blocks; ++b)
-      if ((p.blocks >> b & 1U) != 0) text += " " + std::to_string(b);
+      if ((p.blocks >> b & 1U) != 0) text.append(1, ' ').append(std::to_string(b));
   }
   return text;
 }

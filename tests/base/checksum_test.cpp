@@ -12,7 +12,7 @@ namespace pmlab::tests {
 namespace {
 
 TEST(Checksum, finds_each_changed_bit) {
-  for (const std::size_t bytes : {1, 7, 8, 31, 32, 33, 100}) {
+  for (const std::size_t bytes : {1U, 7U, 8U, 31U, 32U, 33U, 100U}) {
     std::vector<unsigned char> data(bytes, 0x5a);
     const std::uint64_t right = checksum(data.data(), bytes);
     for (std::size_t bit = 0; bit < bytes * 8; ++bit) {

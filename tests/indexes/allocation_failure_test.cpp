@@ -368,7 +368,7 @@ TYPED_TEST(allocation_failure, background_threads_without_memory_end_nothing) {
   is_foreground = true;
   random source(this->seed_);
   this->under_.open();
-  for (const std::uint64_t one_in : {1, 2, 3}) {
+  for (const std::uint64_t one_in : {1U, 2U, 3U}) {
     one_in_background.store(one_in);
     this->failures_ = 0;
     std::string wrong = this->work_on_a_new_thread(2500, source);

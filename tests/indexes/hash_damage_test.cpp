@@ -118,7 +118,7 @@ std::uint64_t number_in(const std::string& text, const std::string& after) {
 }
 
 TEST(hash_damage, cceh_check_counts_the_slots_that_were_overwritten_and_repair_leaves_them_out) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     known_blocks medium;
     fill<cceh>(medium);
     random source(seed);

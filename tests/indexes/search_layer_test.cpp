@@ -71,7 +71,7 @@ void expect_same_counts(std::uint64_t seed) {
     constexpr std::array<std::uint64_t, 4> around = {0, top / 2, top, 1U << 31U};
     return random() % 3 == 0 ? random() : around[random() % around.size()] + random() % 5 - 2;
   };
-  for (int round = 0; round < 20'000; ++round) {
+  for (unsigned round = 0; round < 20'000; ++round) {
     for (auto& w : eight) w = word();
     for (auto& w : four) w = word();
     const std::uint64_t bound =

@@ -506,7 +506,7 @@ TYPED_TEST(skip_lists, a_full_medium_has_room_for_as_many_as_were_erased) {
   auto list = list_type::open(*under.medium);
   std::uint64_t keys = 0;
   while (list.insert(scattered(keys), keys) == outcome::inserted) ++keys;
-  for (const std::uint64_t stay : {2, 10}) {
+  for (const std::uint64_t stay : {2U, 10U}) {
     for (std::uint64_t i = 0; i < keys; ++i)
       if (i % stay != 0) {
         ASSERT_EQ(list.erase(scattered(i)), outcome::erased);
