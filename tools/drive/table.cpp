@@ -1,4 +1,5 @@
 #include "tools/drive/table.hpp"
+#include "tools/support/aligned_table.hpp"
 #include "tools/support/quantity.hpp"
 
 #include <algorithm>
@@ -10,24 +11,6 @@
 
 namespace pmlab::drive {
 namespace {
-
-using cells = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the first one flush left.
-std::string aligned(const std::vector<cells>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const cells& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const cells& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 std::string microseconds(const std::optional<double>& ns) { return ns ? fmt::format("{:.1f}", *ns / 1000) : "-"; }
 
