@@ -93,8 +93,8 @@ TYPED_TEST(Device, writes_durably_flushes_and_discards) {
 }
 
 TYPED_TEST(Device, returns_each_tag_once) {
-  typename TestFixture::queue q(*this->device_, 8);
   buffer data(4096 * 8);
+  typename TestFixture::queue q(*this->device_, 8);
   std::vector<request> requests;
   for (std::uint64_t i = 0; i < 8; ++i)
     requests.push_back(
@@ -109,9 +109,10 @@ TYPED_TEST(Device, returns_each_tag_once) {
 }
 
 TYPED_TEST(Device, takes_no_more_requests_than_its_depth) {
+  // The buffer is declared first: it must outlive the queue, whose end waits for reads that are still in flight.
+  buffer data(4096);
   typename TestFixture::queue q(*this->device_, 4);
   EXPECT_EQ(q.depth(), 4U);
-  buffer data(4096);
   const std::vector<request> requests(6, {operation::read, stream::data, 1, 0, data.data(), 0});
   EXPECT_EQ(q.submit(requests), 4U);
   EXPECT_EQ(q.submit(requests), 0U);
@@ -141,9 +142,9 @@ TYPED_TEST(Device, waits_for_its_requests_when_it_ends) {
 }
 
 TYPED_TEST(Device, refuses_misuse_and_takes_nothing_of_it) {
-  typename TestFixture::queue q(*this->device_, 4);
   buffer data(2 * 4096);
   fill(data, 3);
+  typename TestFixture::queue q(*this->device_, 4);
   const request right{operation::write, stream::data, 1, 0, data.data(), 0};
   const auto message = [&](const request& wrong) {
     const std::array<request, 2> both{right, wrong};
