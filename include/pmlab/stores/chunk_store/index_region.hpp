@@ -152,6 +152,10 @@ class index_region {
   // The rest: REQUIRES the guard of the block.
 
   // Its durable content: an address that does not change.
+  [[nodiscard]] const std::byte* current(std::uint32_t number) const noexcept {
+    return current_.data() + std::size_t{number} * stride_;
+  }
+  // The same.
   [[nodiscard]] std::byte* current(std::uint32_t number) noexcept {
     return current_.data() + std::size_t{number} * stride_;
   }
