@@ -15,7 +15,7 @@
 //   (I1) the data that an index block names is durable   (I2) the index block is written
 //   (I3) the write is durable                            (I4) `sent` becomes current, its changes are settled
 //   (I1) < (I2): no crash leaves a name of blocks whose data is not there.
-//   (I3) < (I4): a reader sees nothing that a crash takes back; blocks are not used again before their replacement is
+//   (I3) < (I4): a reader sees nothing that a crash undoes; blocks are not used again before their replacement is
 //   durable.
 #pragma once
 

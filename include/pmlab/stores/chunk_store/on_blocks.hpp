@@ -273,13 +273,13 @@ class records_in_region {
     const std::uint64_t chunks = geometry_.blocks / shape.blocks;
     const std::uint64_t volumes =
         geometry_.blocks < least_blocks_for_all_volumes ? 1 : blocks_for(most_volumes, slots_of_block());
-    const std::uint64_t of_records = records_of_block(shape.ring) == 0 ? geometry_.blocks
-                                                                      : blocks_for(chunks, records_of_block(shape.ring));
+    const std::uint64_t of_records =
+        records_of_block(shape.ring) == 0 ? geometry_.blocks : blocks_for(chunks, records_of_block(shape.ring));
     const std::uint64_t region = 1 + index_layout::places * (volumes + of_records);
     if (region + shape.blocks > geometry_.blocks)
-      throw error(name() + " has " + std::to_string(geometry_.blocks) + " blocks",
-                  "a chunk store that has its records there needs " + std::to_string(region + shape.blocks) +
-                      " for one chunk");
+      throw error(
+          name() + " has " + std::to_string(geometry_.blocks) + " blocks",
+          "a chunk store that has its records there needs " + std::to_string(region + shape.blocks) + " for one chunk");
     h.region.volume_blocks = static_cast<std::uint32_t>(volumes);
     h.region.record_blocks = static_cast<std::uint32_t>(of_records);
   }
@@ -314,8 +314,7 @@ class records_in_region {
     headers h;
     std::memcpy(static_cast<void*>(&h.drive), two.data(), sizeof h.drive);
     std::memcpy(static_cast<void*>(&h.region), two.data() + sizeof h.drive, sizeof h.region);
-    const bool has_index =
-        head_of(two.bytes().subspan(geometry_.block_bytes)).magic == index_block_head::right_magic;
+    const bool has_index = head_of(two.bytes().subspan(geometry_.block_bytes)).magic == index_block_head::right_magic;
     if (h.drive.magic != drive_header::right_magic && has_index)
       throw error("block 0 of " + name() + " is damaged: a chunk store's index follows it",
                   "restore the drive from a copy, or overwrite its first two blocks to lose the store");
