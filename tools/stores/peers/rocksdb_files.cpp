@@ -141,7 +141,8 @@ class held_lock final : public rocksdb::FileLock {};
 // Folders are part of a name. Every operation that names a file is overridden: none reaches the machine's files.
 class file_system final : public rocksdb::FileSystemWrapper {
  public:
-  explicit file_system(block_files& files) : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files) {}
+  file_system(block_files& files, std::uint64_t log_bytes)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files), log_bytes_(log_bytes) {}
 
   const char* Name() const override { return "pmlab block files"; }
 
@@ -157,7 +158,9 @@ class file_system final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& name, const FileOptions& /*options*/,
                            std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* /*debug*/) override {
     return status_of([&] {
-      *result = std::make_unique<writable_file>(files_, files_.create(name, stream_of(name)));
+      const bool log = log_bytes_ != 0 && stream_of(name) == blocks::stream::log;
+      *result = std::make_unique<writable_file>(
+          files_, log ? files_.create_log(name, log_bytes_) : files_.create(name, stream_of(name)));
       return IOStatus::OK();
     });
   }
@@ -168,8 +171,16 @@ class file_system final : public rocksdb::FileSystemWrapper {
   }
   IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) override {
-    files_.remove(old_name);
-    return NewWritableFile(name, options, result, debug);
+    if (log_bytes_ == 0) {
+      files_.remove(old_name);
+      return NewWritableFile(name, options, result, debug);
+    }
+    return status_of([&] {
+      file_handle f = files_.reuse_log(old_name, name);
+      if (f == nullptr) return no_such_file(old_name);
+      *result = std::make_unique<writable_file>(files_, std::move(f));
+      return IOStatus::OK();
+    });
   }
   IOStatus NewRandomRWFile(const std::string& /*name*/, const FileOptions& /*options*/,
                            std::unique_ptr<rocksdb::FSRandomRWFile>* /*result*/, IODebugContext* /*debug*/) override {
@@ -297,12 +308,13 @@ class file_system final : public rocksdb::FileSystemWrapper {
   }
 
   block_files& files_;
+  std::uint64_t log_bytes_;
 };
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files) {
-  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files));
+std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes) {
+  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files, log_bytes));
 }
 
 }  // namespace pmlab::stores

@@ -14,6 +14,10 @@ namespace pmlab::stores {
 
 // An environment whose files are `files`, which outlives it. Time, threads and scheduling are those of RocksDB's default
 // environment. Its information log is not written.
-[[nodiscard]] std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files);
+//
+// `log_bytes` other than 0: a log is made with that size, of zeros, and used again without its size changing, so that a
+// sync of it is one write. It needs DBOptions::recycle_log_file_num > 0 and WALRecoveryMode::kSkipAnyCorruptedRecords:
+// RocksDB then gives each record the number of its log, and so tells the content of an earlier one.
+[[nodiscard]] std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes = 0);
 
 }  // namespace pmlab::stores
