@@ -304,21 +304,31 @@ void block_files::begin_again(file& log) {
   log.tail_at = 0;
 }
 
+void block_files::append_zeros(file& to, std::uint64_t bytes) {
+  const std::vector<std::byte> zeros(write_unit);
+  for (std::uint64_t left = bytes; left > 0; left -= std::min<std::uint64_t>(left, write_unit))
+    append(to, std::span(zeros).first(std::min<std::uint64_t>(left, write_unit)));
+  const std::scoped_lock writing(to.writing);
+  begin_again(to);
+}
+
 std::shared_ptr<block_files::file> block_files::create_log(const std::string& name, std::uint64_t bytes) {
   std::shared_ptr<file> f = create(name, blocks::stream::log);
-  const std::vector<std::byte> zeros(write_unit);
-  for (std::uint64_t at = 0; at < bytes; at += write_unit) append(*f, zeros);
-  const std::scoped_lock writing(f->writing);
-  begin_again(*f);
+  append_zeros(*f, bytes);
   return f;
 }
 
-std::shared_ptr<block_files::file> block_files::reuse_log(const std::string& from, const std::string& to) {
-  if (!rename(from, to)) return nullptr;
-  std::shared_ptr<file> f = open(to);
-  const std::scoped_lock writing(f->writing);
-  begin_again(*f);
-  return f;
+bool block_files::clear_log(const std::string& from, const std::string& to) {
+  if (!rename(from, to)) return false;
+  const std::shared_ptr<file> f = open(to);
+  std::uint64_t written = 0;
+  {
+    const std::scoped_lock writing(f->writing);
+    written = f->tail_at + f->tail.size();
+    begin_again(*f);
+  }
+  append_zeros(*f, written);
+  return true;
 }
 
 std::vector<std::string> block_files::names() const {

@@ -18,8 +18,8 @@ class device_region {
   device_region(blocks::any_device& of, std::uint64_t first, std::uint64_t count)
       : device_(of), first_(first), shape_(of.shape()) {
     if (count == 0 || first > shape_.blocks || count > shape_.blocks - first)
-      throw error("device " + of.name() + " has " + std::to_string(shape_.blocks) + " blocks: too few for a region of " +
-                      std::to_string(count) + " from " + std::to_string(first),
+      throw error("device " + of.name() + " has " + std::to_string(shape_.blocks) +
+                      " blocks: too few for a region of " + std::to_string(count) + " from " + std::to_string(first),
                   "make it larger");
     shape_.blocks = count;
   }

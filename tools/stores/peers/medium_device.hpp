@@ -5,19 +5,17 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
-#include <pmlab/blocks/completion_ring.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/immediate_queue.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace pmlab::stores {
 
@@ -36,7 +34,8 @@ class medium_device {
     std::atomic<std::uint64_t>& root = *medium.named_root(layout_name, layout_name, 1).word;
     if (root.load(std::memory_order_acquire) == 0) {
       typename Medium::publication change(medium);
-      auto* const made = static_cast<header*>(change.allocate(sizeof(header) + shape_.bytes(), media::cache_line_bytes));
+      auto* const made =
+          static_cast<header*>(change.allocate(sizeof(header) + shape_.bytes(), media::cache_line_bytes));
       if (made == nullptr)
         throw error("no space in " + medium.name() + " for a device of " + std::to_string(bytes) + " bytes",
                     "give it more space");
@@ -54,32 +53,7 @@ class medium_device {
   medium_device(const medium_device&) = delete;
   medium_device& operator=(const medium_device&) = delete;
 
-  // Performs requests when they are submitted.
-  class queue {
-   public:
-    queue(medium_device& device, unsigned depth) : device_(device), completed_(depth) {}
-
-    [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
-      const std::size_t taken = std::min(requests.size(), completed_.room());
-      for (const blocks::request& r : requests.first(taken)) blocks::check_request(device_.shape_, r, device_.name());
-      media::begin_operation(device_.medium_);
-      for (const blocks::request& r : requests.first(taken)) {
-        device_.perform(r);
-        completed_.push({r.tag, std::errc{}});
-      }
-      media::end_operation(device_.medium_);
-      return taken;
-    }
-    [[nodiscard]] std::size_t reap(std::span<blocks::completion> completions, std::size_t /*at_least*/) {
-      return completed_.pop(completions);
-    }
-    [[nodiscard]] std::size_t in_flight() const noexcept { return completed_.size(); }
-    [[nodiscard]] unsigned depth() const noexcept { return completed_.capacity(); }
-
-   private:
-    medium_device& device_;
-    blocks::completion_ring completed_;
-  };
+  using queue = blocks::immediate_queue<medium_device>;
 
   [[nodiscard]] blocks::geometry shape() const noexcept { return shape_; }
   // Of the medium: "emulated:aep".
@@ -87,6 +61,8 @@ class medium_device {
   [[nodiscard]] std::string failure() const { return {}; }
 
  private:
+  friend queue;
+
   struct alignas(media::cache_line_bytes) header {
     std::uint64_t bytes;
   };
@@ -94,6 +70,7 @@ class medium_device {
   void perform(const blocks::request& r) noexcept {
     std::byte* const place = start_ + r.first * block_bytes;
     const std::size_t bytes = std::size_t{r.count} * block_bytes;
+    media::begin_operation(medium_);
     if (r.what == blocks::operation::read) {
       medium_.annotate_read(place, bytes);
       std::memcpy(r.data, place, bytes);
@@ -101,6 +78,7 @@ class medium_device {
       medium_.copy(place, r.data, bytes);
       medium_.fence();
     }
+    media::end_operation(medium_);
   }
 
   Medium& medium_;

@@ -61,12 +61,11 @@ rocksdb::Options options_for(const blocks::any_device& meta, const rocksdb_meta_
   o.compression = rocksdb::kNoCompression;
   o.write_buffer_size = std::clamp<std::uint64_t>(meta.shape().bytes() / 64, 1 << 20, 64 << 20);
   o.max_write_buffer_number = 4;
-  o.recycle_log_file_num = 4;
-  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   o.target_file_size_base = o.write_buffer_size;
   o.max_bytes_for_level_base = o.write_buffer_size * 4;
   o.max_background_jobs = static_cast<int>(std::max(1U, given.threads));
   o.writable_file_max_buffer_size = 1 << 20;
+  o.max_bgerror_resume_count = 0;  // a device that failed is given up
   o.stats_dump_period_sec = 0;
   o.stats_persist_period_sec = 0;
   o.max_open_files = -1;
@@ -80,8 +79,8 @@ std::uint64_t log_bytes_for(const rocksdb::Options& o) { return o.write_buffer_s
 
 // One of a queue.
 struct operation {
-  bool writes = false;
-  bool defers = false;
+  enum class kind : std::uint8_t { read, redirected, deferred, discard };
+  kind what = kind::read;
   bool committed = false;  // under the store's commit lock
   std::uint32_t first = 0;
   std::uint32_t count = 0;  // units
@@ -98,10 +97,7 @@ struct operation {
 class rocksdb_meta::store {
  public:
   store(blocks::any_device& data, blocks::any_device& meta, const rocksdb_meta_options& given)
-      : data_(data),
-        unit_(std::max(unit_bytes, data.shape().block_bytes)),
-        given_(given),
-        files_(meta, given.format) {
+      : data_(data), unit_(std::max(unit_bytes, data.shape().block_bytes)), given_(given), files_(meta, given.format) {
     if (given.volume_bytes == 0 || given.volume_bytes % unit_ != 0)
       throw error("a volume of " + std::to_string(given.volume_bytes) + " bytes",
                   "use a multiple of " + std::to_string(unit_) + " bytes");
@@ -138,7 +134,7 @@ class rocksdb_meta::store {
 
   // True: the write may wait as a row. Its units have places, and not too many wait.
   [[nodiscard]] bool can_defer(const operation& o) {
-    if (std::uint64_t{o.count} * unit_ > given_.deferred_bytes) return false;
+    if (std::uint64_t{o.count} * unit_ > given_.deferred_bytes) return false;  // 0: none is
     const std::scoped_lock lock(map_mutex_);
     if (deferred_.size() + o.count > most_deferred) return false;
     return std::all_of(map_.begin() + o.first, map_.begin() + o.first + o.count, [](auto p) { return p != none; });
@@ -304,7 +300,8 @@ class rocksdb_meta::store {
 
   static constexpr std::size_t row_extent_bytes = 6;  // first unit in the row, units, place
 
-  [[nodiscard]] std::string_view row_of(std::uint32_t number, std::array<char, row_units * row_extent_bytes>& text) const {
+  [[nodiscard]] std::string_view row_of(std::uint32_t number,
+                                        std::array<char, row_units * row_extent_bytes>& text) const {
     const std::uint32_t begin = number * row_units;
     const std::uint32_t end = std::min<std::uint32_t>(begin + row_units, static_cast<std::uint32_t>(map_.size()));
     std::size_t size = 0;
@@ -336,7 +333,9 @@ class rocksdb_meta::store {
         deferred_.erase(at);
       }
       for (operation* const o : all) {
-        if (o->defers)
+        if (o->what == operation::kind::discard)
+          discard(*o, rows);
+        else if (o->what == operation::kind::deferred)
           defer(*o, rows);
         else
           redirect(*o, rows);
@@ -348,7 +347,10 @@ class rocksdb_meta::store {
     std::array<char, row_units * row_extent_bytes> text;
     for (const std::uint32_t number : touched_) {
       const std::string_view row = row_of(number, text);
-      rows.Put(key_of('x', number), rocksdb::Slice(row.data(), row.size()));
+      if (row.empty())
+        rows.Delete(key_of('x', number));
+      else
+        rows.Put(key_of('x', number), rocksdb::Slice(row.data(), row.size()));
     }
     rocksdb::WriteOptions synced;
     synced.sync = true;
@@ -365,7 +367,18 @@ class rocksdb_meta::store {
     gone_.collect(free_);
   }
 
-  void defer(const operation& o, rocksdb::WriteBatch& rows) {
+  void defer(operation& o, rocksdb::WriteBatch& rows) {
+    // A discard may have been quicker.
+    for (std::uint32_t u = o.first; u < o.first + o.count; ++u) {
+      if (map_[u] != none) continue;
+      const std::vector<extent> place = free_.take_pieces(1);
+      if (place.empty()) {
+        o.error = std::errc::no_space_on_device;
+        return;
+      }
+      map_[u] = place.front().first;
+      touched_.push_back(u / row_units);
+    }
     deferred_writes_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < o.count; ++i) {
       const std::byte* const data = o.data + std::size_t{i} * unit_;
@@ -382,17 +395,27 @@ class rocksdb_meta::store {
   void redirect(const operation& o, rocksdb::WriteBatch& rows) {
     redirected_.fetch_add(1, std::memory_order_relaxed);
     std::uint32_t unit = o.first;
-    for (const extent& e : o.places) {
-      for (std::uint32_t i = 0; i < e.count; ++i, ++unit) {
-        if (map_[unit] != none) replace(map_[unit]);
-        map_[unit] = e.first + i;
-        if (const auto at = deferred_.find(unit); at != deferred_.end()) {
-          if (!at->second.placed) --unplaced_;
-          deferred_.erase(at);
-          rows.Delete(key_of('d', unit));
-        }
-      }
-    }
+    for (const extent& e : o.places)
+      for (std::uint32_t i = 0; i < e.count; ++i) move(unit++, e.first + i, rows);
+    touch(o);
+  }
+
+  void discard(const operation& o, rocksdb::WriteBatch& rows) {
+    for (std::uint32_t u = o.first; u < o.first + o.count; ++u) move(u, none, rows);
+    touch(o);
+  }
+
+  void move(std::uint32_t unit, std::uint32_t place, rocksdb::WriteBatch& rows) {
+    if (map_[unit] != none) replace(map_[unit]);
+    map_[unit] = place;
+    const auto at = deferred_.find(unit);
+    if (at == deferred_.end()) return;
+    if (!at->second.placed) --unplaced_;
+    deferred_.erase(at);
+    rows.Delete(key_of('d', unit));
+  }
+
+  void touch(const operation& o) {
     for (std::uint32_t row = o.first / row_units; row <= (o.first + o.count - 1) / row_units; ++row)
       touched_.push_back(row);
   }
@@ -447,13 +470,15 @@ class rocksdb_meta::queue::state {
     while (batch_) progress(1);
   }
 
-  [[nodiscard]] bool start(bool writes, std::uint64_t offset, std::byte* data, std::size_t bytes, std::uint64_t tag) {
+  // `what`: read, redirected (a write, which may be deferred) or discard.
+  [[nodiscard]] bool start(operation::kind what, std::uint64_t offset, std::byte* data, std::size_t bytes,
+                           std::uint64_t tag) {
     check_range(offset, bytes, data);
     if (free_.empty()) return false;
     const std::size_t at = free_.back();
     operation& o = operations_[at];
     o = {};
-    o.writes = writes;
+    o.what = what;
     o.first = static_cast<std::uint32_t>(offset / store_.unit());
     o.count = static_cast<std::uint32_t>(bytes / store_.unit());
     o.data = data;
@@ -492,13 +517,14 @@ class rocksdb_meta::queue::state {
 
   void transfer(blocks::operation what, std::uint32_t place, std::uint32_t units, std::byte* data, std::uint64_t tag) {
     const std::uint32_t blocks_per_unit = store_.device_blocks_per_unit();
-    waiting_.push_back({what, blocks::stream::data, units * blocks_per_unit, std::uint64_t{place} * blocks_per_unit,
-                        data, tag});
+    waiting_.push_back(
+        {what, blocks::stream::data, units * blocks_per_unit, std::uint64_t{place} * blocks_per_unit, data, tag});
   }
 
   void begin(std::size_t at) {
     operation& o = operations_[at];
-    if (!o.writes) {
+    if (o.what == operation::kind::discard) return transferred(at);
+    if (o.what == operation::kind::read) {
       store_.plan_read(o, [&](std::uint32_t place, std::uint32_t units, std::byte* data) {
         transfer(blocks::operation::read, place, units, data, at);
         ++o.transfers;
@@ -506,8 +532,10 @@ class rocksdb_meta::queue::state {
       if (o.transfers == 0) transferred(at);
       return;
     }
-    o.defers = store_.deferred_bytes() > 0 && store_.can_defer(o);
-    if (o.defers) return transferred(at);
+    if (store_.can_defer(o)) {
+      o.what = operation::kind::deferred;
+      return transferred(at);
+    }
     o.places = store_.allocate(o.count);
     if (o.places.empty()) {
       if (drive_.in_flight() + waiting_.size() > 0 || !to_commit_.empty()) {
@@ -569,11 +597,12 @@ class rocksdb_meta::queue::state {
 
   void transferred(std::size_t at) {
     operation& o = operations_[at];
-    if (o.writes && o.error == std::errc{}) return to_commit_.push_back(at);
-    if (o.writes)
-      store_.give_back(o.places);
-    else
+    const bool reads = o.what == operation::kind::read;
+    if (!reads && o.error == std::errc{}) return to_commit_.push_back(at);
+    if (reads)
       store_.end_read(o);
+    else
+      store_.give_back(o.places);
     end(at);
   }
 
@@ -623,10 +652,13 @@ rocksdb_meta::queue::queue(rocksdb_meta& of, unsigned depth) : state_(std::make_
 rocksdb_meta::queue::~queue() = default;
 bool rocksdb_meta::queue::write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) {
   // The device only reads the data of a write.
-  return state_->start(true, offset, const_cast<std::byte*>(data.data()), data.size(), tag);
+  return state_->start(operation::kind::redirected, offset, const_cast<std::byte*>(data.data()), data.size(), tag);
 }
 bool rocksdb_meta::queue::read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) {
-  return state_->start(false, offset, data.data(), data.size(), tag);
+  return state_->start(operation::kind::read, offset, data.data(), data.size(), tag);
+}
+bool rocksdb_meta::queue::discard(std::uint64_t offset, std::uint64_t bytes, std::uint64_t tag) {
+  return state_->start(operation::kind::discard, offset, nullptr, bytes, tag);
 }
 std::size_t rocksdb_meta::queue::reap(std::span<blocks::completion> completions, std::size_t at_least) {
   return state_->reap(completions, at_least);

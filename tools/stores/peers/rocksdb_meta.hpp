@@ -32,10 +32,10 @@ struct rocksdb_meta_options {
 };
 
 struct rocksdb_meta_stats {
-  std::uint64_t redirected = 0;   // writes
-  std::uint64_t deferred = 0;     // writes
-  std::uint64_t commits = 0;      // batches of rows
-  std::uint64_t free_bytes = 0;   // of the data device
+  std::uint64_t redirected = 0;           // writes
+  std::uint64_t deferred = 0;             // writes
+  std::uint64_t commits = 0;              // batches of rows
+  std::uint64_t free_bytes = 0;           // of the data device
   std::uint64_t longest_free_extent = 0;  // bytes
 };
 
@@ -65,6 +65,8 @@ class rocksdb_meta {
     // False: `depth` operations are under way. Throw pmlab::error: unaligned, beyond the end.
     [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag);
     [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag);
+    // Blocks that read as zeros, and need no space.
+    [[nodiscard]] bool discard(std::uint64_t offset, std::uint64_t bytes, std::uint64_t tag);
     // Waits until at least so many are done, or all of those under way.
     std::size_t reap(std::span<blocks::completion> completions, std::size_t at_least);
     [[nodiscard]] std::size_t in_flight() const;
