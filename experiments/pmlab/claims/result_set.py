@@ -29,8 +29,8 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which is not a property of the device."""
-    medium = document["machine"].get("medium", "").split("@")[0]
+    """Without the path of a pool, which is not a property of the device. Of stores: where their records are."""
+    medium = (document["options"] if document.get("kind") == "stores_bench" else document["machine"]).get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 
 

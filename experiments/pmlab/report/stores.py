@@ -43,13 +43,13 @@ def _per_operation(case):
 
 def run_of(name, document, described):
     """Raises KeyError, TypeError: it is no such document."""
-    machine, measurements = document["machine"], {}
+    machine, measurements = document["machine"] | {"medium": document["options"]["medium"]}, {}
     for case, phase in numbered(document["cases"]):
         keys = {key: str(case[key]) for key in KEYS if case.get(key)} | {"size": size_text(case["size"])}
         if case["throughput"] is None:
             continue  # opening a store is no operation
         m = measurements.setdefault((phase, *keys.items()), StoreMeasurement(
-            name, case["store"], str(machine.get("medium", "")), phase, int(case.get("threads") or 1), 1, keys=keys))
+            name, case["store"], machine["medium"], phase, int(case.get("threads") or 1), 1, keys=keys))
         m.repeats.append({**case, "throughput_ops_per_s": case["throughput"], "wrong_answers": case.get("wrong"),
                           "per_operation": _per_operation(case)})
     return Run(name, described.get("about", ""), described.get("command", ""), machine, document.get("options", {}),
