@@ -83,9 +83,9 @@ class ResultSet:
                 if run.options.get("verify") and m.wrong_answers is not None:
                     wrong += m.wrong_answers
                     checked += sum(r.get("operations", 0) for r in m.repeats)
-        for m in (m for run in self.stores for m in run.measurements):
-            wrong += m.wrong_answers or 0
-            checked += m.checked
+        for run in self.stores:
+            wrong += run.wrong
+            checked += run.checked
         return wrong, checked
 
 

@@ -18,11 +18,6 @@ class StoreMeasurement(Measurement):
 
     keys: dict = field(default_factory=dict)
 
-    @property
-    def checked(self):
-        """Operations whose answers were checked."""
-        return sum(r["operations"] for r in self.repeats if r.get("verified"))
-
     def of_case(self, *path):
         """The figure at a path below the case, median of the repeats; None where it was not measured."""
         def at(repeat):
@@ -30,6 +25,19 @@ class StoreMeasurement(Measurement):
                 repeat = (repeat or {}).get(key)
             return repeat
         return self._median(at)
+
+
+@dataclass
+class StoreRun(Run):
+    """`checked`: reads whose answers were compared with the blocks that were written, those after the last case too; `wrong`:
+    of these."""
+
+    checked: int = 0
+    wrong: int = 0
+
+
+# Of a medium that counts, they mean nothing.
+_TIMES = ("throughput_ops_per_s", "latency_ns", "cpu_ns_per_operation")
 
 
 def _per_operation(case):
@@ -50,11 +58,15 @@ def run_of(name, document, described):
             continue  # opening a store is no operation
         m = measurements.setdefault((phase, *keys.items()), StoreMeasurement(
             name, case["store"], machine["medium"], phase, int(case.get("threads") or 1), 1, keys=keys))
-        m.repeats.append({**case, "throughput_ops_per_s": case["throughput"], "wrong_answers": case.get("wrong"),
-                          "per_operation": _per_operation(case)})
-    return Run(name, described.get("about", ""), described.get("command", ""), machine, document.get("options", {}),
+        repeat = {**case, "throughput_ops_per_s": case["throughput"], "wrong_answers": case["wrong"],
+                  "per_operation": _per_operation(case)}
+        if m.medium.startswith("counted"):
+            repeat |= dict.fromkeys(_TIMES)
+        m.repeats.append(repeat)
+    everything = [*document["cases"], *document["at_end"]]
+    return StoreRun(name, described.get("about", ""), described.get("command", ""), machine, document.get("options", {}),
                document.get("remarks") or [], [], list(measurements.values()), described.get("experiment", ""),
-               described.get("values", {}))
+               described.get("values", {}), sum(one["verified"] for one in everything), sum(one["wrong"] for one in everything))
 
 
 def _micro(nanoseconds):
