@@ -1,0 +1,171 @@
+#include "tools/stores/store_device.hpp"
+#include "tools/devices/drive_file.hpp"
+#include "tools/support/removed_on_interrupt.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/clock.hpp>
+#include <pmlab/blocks/emulated.hpp>
+#include <pmlab/blocks/file.hpp>
+#include <pmlab/blocks/memory.hpp>
+#include <pmlab/blocks/timed.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::store_bench {
+namespace {
+
+constexpr std::uint32_t block_bytes = 4096;
+
+// The clock of an emulated drive, which keeps an account of the CPU time that waiting takes: a wait ends with at most
+// 30 us of looking at the clock, before which the thread sleeps.
+class waiting_clock {
+ public:
+  static constexpr std::string_view kind = "emulated";
+  explicit waiting_clock(std::atomic<std::uint64_t>& waited) noexcept : waited_(&waited) {}
+
+  [[nodiscard]] blocks::picoseconds now() const noexcept { return clock_.now(); }
+  void wait_until(blocks::picoseconds time) const noexcept {
+    const blocks::picoseconds began = now();
+    clock_.wait_until(time);
+    waited_->fetch_add(std::min(now() - began, most_looking), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr blocks::picoseconds most_looking = 30'000'000;
+  blocks::emulated_clock clock_;
+  std::atomic<std::uint64_t>* waited_;
+};
+
+template <blocks::device D>
+class counted_device : public store_device {
+ public:
+  template <class... Arguments>
+  explicit counted_device(Arguments&&... arguments)
+      : device_(std::in_place_type<blocks::counted<D>>, std::forward<Arguments>(arguments)...) {}
+
+  [[nodiscard]] blocks::any_device& device() noexcept override { return device_; }
+  [[nodiscard]] device_counts counts() const override {
+    device_counts all;
+    for (std::size_t s = 0; s < blocks::streams; ++s) all[s] = counter().of(static_cast<blocks::stream>(s));
+    return all;
+  }
+  void reset_counts() override { counter().reset(); }
+
+ protected:
+  [[nodiscard]] blocks::counted<D>& counter() const { return *device_.template get<blocks::counted<D>>(); }
+
+ private:
+  mutable blocks::any_device device_;
+};
+
+// No case is about the kernel's first touch of a page.
+void touch(blocks::memory& m) { std::memset(m.content().data(), 0, m.content().size()); }
+
+class memory_device final : public counted_device<blocks::memory> {
+ public:
+  explicit memory_device(std::uint64_t bytes)
+      : counted_device(blocks::geometry{.blocks = bytes / block_bytes,
+                                        .block_bytes = block_bytes,
+                                        .atomic_bytes = block_bytes,
+                                        .volatile_cache = false}) {
+    touch(counter().inner());
+  }
+};
+
+struct owned_account {
+  std::atomic<std::uint64_t> waited{0};  // outlives the drive
+};
+
+using waited_drive = blocks::timed<blocks::memory, waiting_clock>;
+
+class emulated_device final : private owned_account, public counted_device<waited_drive> {
+ public:
+  emulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
+      : counted_device(profile, waiting_clock(waited), blocks::shape_of(profile, bytes, block_bytes)) {
+    touch(drive().inner());
+    drive().model().precondition();
+    drive().model().reset_counts();
+  }
+  void reset_counts() override {
+    counted_device::reset_counts();
+    drive().model().reset_counts();
+  }
+  [[nodiscard]] std::optional<double> amplification() const override {
+    const double found = drive().model().counts().amplification();
+    return found > 0 ? std::optional(found) : std::nullopt;
+  }
+  [[nodiscard]] std::uint64_t waiting_cpu_ns() const noexcept override {
+    return waited.load(std::memory_order_relaxed) / 1000;
+  }
+  [[nodiscard]] std::string scale() const override { return drive().model().scale().text(); }
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    std::string doubt = drive().warning();
+    return doubt.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(doubt)};
+  }
+
+ private:
+  [[nodiscard]] waited_drive& drive() const { return counter().inner(); }
+};
+
+// A file that exists is taken as it is; one that does not is made, and removed at the end.
+class file_on_disk {
+ public:
+  file_on_disk(std::string path, const store_device_options& options) : path_(std::move(path)) {
+    const bool exists = std::filesystem::exists(path_);
+    if (exists && !options.overwrite)
+      throw error(path_ + " exists, and this run writes to it",
+                  "give --overwrite if its content is not needed, or name a new file");
+    if (exists) return;
+    made_.emplace(path_);
+    blocks::create_file(path_, options.bytes);
+  }
+  file_on_disk(const file_on_disk&) = delete;
+  file_on_disk& operator=(const file_on_disk&) = delete;
+  ~file_on_disk() {
+    if (made_) std::remove(path_.c_str());
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+  std::optional<removed_on_interrupt> made_;
+};
+
+class file_device final : private file_on_disk, public counted_device<blocks::file> {
+ public:
+  file_device(const std::string& path, const store_device_options& options)
+      : file_on_disk(path, options),
+        counted_device(this->path(), blocks::file_options{.block_bytes = block_bytes, .least_bytes = options.bytes}) {}
+  [[nodiscard]] std::string way() const override { return counter().inner().way(); }
+  [[nodiscard]] std::vector<std::string> remarks() const override {
+    std::vector<std::string> all;
+    if (!counter().inner().uses_io_uring()) all.push_back("io_uring is not used: " + way());
+    if (counter().inner().facts().file_system == "tmpfs") all.emplace_back("a file on tmpfs is memory, not a drive");
+    return all;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
+  if (options.bytes < 1U << 20 || options.bytes % block_bytes != 0)
+    throw error("a device of " + std::to_string(options.bytes) + " bytes",
+                "give --device-bytes a multiple of 4096, at least 1M");
+  switch (spec.which) {
+    case drive::device_spec::kind::memory: return std::make_unique<memory_device>(options.bytes);
+    case drive::device_spec::kind::file: return std::make_unique<file_device>(spec.path, options);
+    case drive::device_spec::kind::emulated:
+      return std::make_unique<emulated_device>(options.bytes, blocks::load_drive(spec.profile));
+    case drive::device_spec::kind::simulated:
+      throw error("stores are not measured on a simulated drive by this program",
+                  "give --device emulated:" + spec.profile);
+  }
+  return nullptr;
+}
+
+}  // namespace pmlab::store_bench
