@@ -29,7 +29,8 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
   text("--device", given->device, "memory | file:PATH | emulated:PROFILE: the drive; memory if not given");
-  text("--device-bytes", given->device_bytes, "SIZE of the drive of each store; twice the volume's if not given");
+  text("--device-bytes", given->device_bytes,
+       "SIZE of the drive of each store; the volume's, a quarter more and 64M if not given");
   text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
   text("--index", given->index,
        "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,8 @@ namespace {
 
 constexpr std::uint32_t block_bytes = 4096;
 
-// The clock of an emulated drive, which keeps an account of the CPU time that waiting takes: a wait ends with at most
-// 30 us of looking at the clock, before which the thread sleeps.
+// The clock of an emulated drive, which keeps an account of the CPU time that waiting takes: a short wait looks at the
+// clock all the time, a long one sleeps first.
 class waiting_clock {
  public:
   static constexpr std::string_view kind = "emulated";
@@ -31,12 +32,23 @@ class waiting_clock {
   [[nodiscard]] blocks::picoseconds now() const noexcept { return clock_.now(); }
   void wait_until(blocks::picoseconds time) const noexcept {
     const blocks::picoseconds began = now();
+    const bool sleeps = time > began + longest_looking;
+    const std::uint64_t cpu = sleeps ? thread_cpu() : 0;
     clock_.wait_until(time);
-    waited_->fetch_add(std::min(now() - began, most_looking), std::memory_order_relaxed);
+    // What is later than `time` was no looking: the thread had no core.
+    waited_->fetch_add(sleeps ? thread_cpu() - cpu : std::max(time, began) - began, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr blocks::picoseconds most_looking = 30'000'000;
+  static constexpr blocks::picoseconds longest_looking = 30'000'000;
+
+  // Picoseconds. A call of the kernel: not for short waits.
+  static std::uint64_t thread_cpu() noexcept {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec)) * 1000;
+  }
+
   blocks::emulated_clock clock_;
   std::atomic<std::uint64_t>* waited_;
 };

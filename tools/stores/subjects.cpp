@@ -2,6 +2,7 @@
 #include "tools/catalogue/media_list.hpp"
 #include "tools/catalogue/pool_files.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
+#include "tools/stores/peers/page_stores.hpp"
 #include "tools/stores/raw_subject.hpp"
 #include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
@@ -97,6 +98,8 @@ void check_chunks(const store_setup& setup) {
 const std::vector<store_description>& all_stores() {
   static const std::vector<store_description> stores = {
       {"chunk_store", "redirect-on-write with an 8-byte commit in persistent memory (docs/stores.md)", true},
+      {"raw_dwb", "the drive with a double write of each page, as InnoDB has it", false},
+      {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
       {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
   };
   return stores;
@@ -117,6 +120,8 @@ const std::vector<std::string_view>& level1_indexes() {
 }
 
 std::uint64_t least_device_bytes(const store_setup& setup) {
+  if (setup.store == "raw_dwb") return setup.volume_bytes + area_of_raw_dwb(setup);
+  if (setup.store == "raw_fpw") return setup.volume_bytes + area_of_raw_fpw(setup);
   if (!find_store(setup.store).has_chunks) return setup.volume_bytes;
   // Redirected writes need blocks before those that they replace are free.
   const std::uint64_t chunks = (setup.volume_bytes + setup.chunk_bytes - 1) / setup.chunk_bytes;
@@ -137,6 +142,8 @@ void check_setup(const store_setup& setup, std::uint64_t device_bytes) {
 
 std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::any_device& device) {
   if (setup.store == "chunk_store") return make_chunk_store(setup, device);
+  if (setup.store == "raw_dwb") return make_raw_dwb(setup, device);
+  if (setup.store == "raw_fpw") return make_raw_fpw(setup, device);
   return make_raw(setup, device);
 }
 
