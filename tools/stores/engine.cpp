@@ -112,6 +112,7 @@ class run {
            bench_case steady{{phase_kind::overwrite, "steady state", 0, false}, order::random, c.size, steady_depth};
            // What writes of other sizes left is not work of this one.
            s.subject().settle();
+           s.device().precondition();
            static_cast<void>(run_threads(s, steady, writes_made, 0));
          });
     s.set_steady_for(c.size);
