@@ -120,9 +120,9 @@ class rocksdb_meta::store {
   [[nodiscard]] std::uint32_t device_blocks_per_unit() const noexcept { return unit_ / data_.shape().block_bytes; }
 
   [[nodiscard]] rocksdb_meta_stats stats() const {
-    return {redirected_.load(std::memory_order_relaxed), deferred_writes_.load(std::memory_order_relaxed),
-            commits_.load(std::memory_order_relaxed), free_.free_blocks() * unit_,
-            std::uint64_t{free_.longest_extent()} * unit_};
+    return {redirected_.load(std::memory_order_relaxed),   deferred_writes_.load(std::memory_order_relaxed),
+            commits_.load(std::memory_order_relaxed),      free_.free_blocks() * unit_,
+            std::uint64_t{free_.longest_extent()} * unit_, meta_bytes_ - files_.free_bytes()};
   }
 
   // Places for a redirected write; none: there is no space.
@@ -430,6 +430,7 @@ class rocksdb_meta::store {
   blocks::any_device& data_;
   std::uint32_t unit_;
   rocksdb_meta_options given_;
+  std::uint64_t meta_bytes_;
   block_files files_;
   std::unique_ptr<rocksdb::Env> environment_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -12,7 +12,7 @@
 //   (D1) the row with a deferred write's data, synced    (D2) the data in its place
 //   (D3) the removal of the row, with a later batch
 //   (B1) < (B2): no row names data that is not there.    (B2) < (B3): no row names units that have a new owner.
-//   (D1) < (D2): a write in place that a crash cuts off is done again. (D2) < (D3): else it would be lost.
+//   (D1) < (D2): an interrupted write in place is done again. (D2) < (D3): else it would be lost.
 #pragma once
 
 #include <pmlab/blocks/any_device.hpp>
@@ -37,6 +37,7 @@ struct rocksdb_meta_stats {
   std::uint64_t commits = 0;              // batches of rows
   std::uint64_t free_bytes = 0;           // of the data device
   std::uint64_t longest_free_extent = 0;  // bytes
+  std::uint64_t meta_bytes = 0;           // of RocksDB's files
 };
 
 // Thread safety: queues as those of devices; `stats` from any thread.
