@@ -106,7 +106,9 @@ store_bench::store_setup setup_of(const stores_options& given, std::uint64_t vol
 }
 
 store_bench::store_labels labels_of(const store_bench::store_setup& s) {
-  if (!store_bench::find_store(s.store).has_chunks) return {s.store, "", "", "", "", 0};
+  const store_bench::store_description& d = store_bench::find_store(s.store);
+  if (d.has_medium) return {s.store, s.container, s.container == "pmem" ? s.medium.text() : "", "", "", 0};
+  if (!d.has_chunks) return {s.store, "", "", "", "", 0};
   return {s.store, s.container, s.medium.text(), s.index, s.merge, s.ring};
 }
 

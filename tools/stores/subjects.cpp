@@ -4,6 +4,9 @@
 #include "tools/stores/chunk_store_subject.hpp"
 #include "tools/stores/peers/page_stores.hpp"
 #include "tools/stores/raw_subject.hpp"
+#if defined(PMLAB_WITH_ROCKSDB)
+#include "tools/stores/rocksdb_meta_subject.hpp"
+#endif
 #include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
@@ -76,6 +79,18 @@ std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, block
   return std::make_unique<with_pool_file>(setup.medium.path, setup.medium_bytes, setup.overwrite, make);
 }
 
+#if defined(PMLAB_WITH_ROCKSDB)
+std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, blocks::any_device& device) {
+  if (!setup.medium.in_pool() || setup.container == "blocks") return make_rocksdb_meta(setup, 0, device);
+  // Another store of the run may have the file itself.
+  store_setup own = setup;
+  own.medium.path += ".rocksdb_meta";
+  return std::make_unique<with_pool_file>(
+      own.medium.path, setup.medium_bytes + rocksdb_meta_bytes(setup), setup.overwrite,
+      [&](std::uint64_t pool_bytes) { return make_rocksdb_meta(own, pool_bytes, device); });
+}
+#endif
+
 void check_chunks(const store_setup& setup) {
   if (setup.medium.simulated)
     throw error(fmt::format("stores are not measured on medium {} by this program", setup.medium.text()),
@@ -97,10 +112,14 @@ void check_chunks(const store_setup& setup) {
 
 const std::vector<store_description>& all_stores() {
   static const std::vector<store_description> stores = {
-      {"chunk_store", "redirect-on-write with an 8-byte commit in persistent memory (docs/stores.md)", true},
-      {"raw_dwb", "the drive with a double write of each page, as InnoDB has it", false},
-      {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
-      {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
+    {"chunk_store", "redirect-on-write with an 8-byte commit in persistent memory (docs/stores.md)", true},
+    {"raw_dwb", "the drive with a double write of each page, as InnoDB has it", false},
+    {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
+#if defined(PMLAB_WITH_ROCKSDB)
+    {"rocksdb_meta", "BlueStore's algorithm: redirect-on-write, places and small deferred writes in RocksDB", false,
+     true},
+#endif
+    {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
   };
   return stores;
 }
@@ -122,6 +141,11 @@ const std::vector<std::string_view>& level1_indexes() {
 std::uint64_t least_device_bytes(const store_setup& setup) {
   if (setup.store == "raw_dwb") return setup.volume_bytes + area_of_raw_dwb(setup);
   if (setup.store == "raw_fpw") return setup.volume_bytes + area_of_raw_fpw(setup);
+#if defined(PMLAB_WITH_ROCKSDB)
+  if (setup.store == "rocksdb_meta")
+    return setup.volume_bytes + std::max(setup.volume_bytes / 16, 16 * mebibyte) +
+           (setup.container == "blocks" ? rocksdb_meta_bytes(setup) : 0);
+#endif
   if (!find_store(setup.store).has_chunks) return setup.volume_bytes;
   // Redirected writes need blocks before those that they replace are free.
   const std::uint64_t chunks = (setup.volume_bytes + setup.chunk_bytes - 1) / setup.chunk_bytes;
@@ -144,6 +168,9 @@ std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::a
   if (setup.store == "chunk_store") return make_chunk_store(setup, device);
   if (setup.store == "raw_dwb") return make_raw_dwb(setup, device);
   if (setup.store == "raw_fpw") return make_raw_fpw(setup, device);
+#if defined(PMLAB_WITH_ROCKSDB)
+  if (setup.store == "rocksdb_meta") return make_rocksdb_meta_of(setup, device);
+#endif
   return make_raw(setup, device);
 }
 

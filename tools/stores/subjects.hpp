@@ -34,6 +34,7 @@ struct store_description {
   std::string_view name;
   std::string_view what;
   bool has_chunks = false;  // container, medium, index, merge, ring and chunk mean something
+  bool has_medium = false;  // container and medium do
 };
 
 // Those of this build, in the order in which help texts have them.
