@@ -15,7 +15,7 @@ namespace pmlab::store_bench {
 
 // As results name it; empty: does not apply to this store.
 struct store_labels {
-  std::string store, container, medium, index, merge;
+  std::string store{}, container{}, medium{}, index{}, merge{};
   std::uint32_t ring = 0;  // 0: does not apply
 };
 
@@ -28,7 +28,7 @@ class contestant {
   contestant(store_labels labels, device_maker device, subject_maker subject, std::uint64_t seed)
       : labels_(std::move(labels)), make_device_(std::move(device)), make_subject_(std::move(subject)), seed_(seed) {}
 
-  // An empty store on a device as new; what was there is gone.
+  // An empty store on a device as new, in place of the one before.
   void make() {
     subject_.reset();
     ledger_.reset();

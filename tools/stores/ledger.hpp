@@ -1,4 +1,4 @@
-// What each block of a volume may hold, and the check of what a read returned.
+// The versions that each block of a volume may hold, and the check of data that was read.
 //
 // Each write has a version, which grows for each block. Its data has a stamp in each sector: the store's seed, the
 // block, the version, and which blocks the write covers. The ledger knows of each block the version that was given out
@@ -54,7 +54,7 @@ class ledger {
 
   // Before a read: the versions that it must not fall behind. At least `of.count` of them.
   void begin_read(block_range of, std::span<std::uint64_t> least) const noexcept;
-  // After it: nothing, or what is wrong with the first wrong block.
+  // After it: nothing, or the error of the first wrong block.
   [[nodiscard]] std::optional<std::string> check(block_range of, std::span<const std::byte> data,
                                                  std::span<const std::uint64_t> least) const;
 

@@ -84,7 +84,7 @@ class volume_subject {
   // with its number when the queue ends.
   [[nodiscard]] virtual std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned thread) = 0;
 
-  // Waits until work that goes on behind operations is done. No operation is under way.
+  // Does, or waits for, all work that operations have left for later. No operation is under way, and no queue exists.
   virtual void settle() {}
 
   // For the phase `open`. Closes the store, and opens it again so far that it can be read; no queue exists.

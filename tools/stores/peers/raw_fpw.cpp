@@ -27,6 +27,7 @@ constexpr std::uint64_t least_half = most_page_bytes + mebibyte;
 constexpr std::uint64_t group_bytes = 2 * mebibyte;
 // A group's first block has the addresses of its pages.
 constexpr std::size_t most_pages_of_group = 120;
+constexpr unsigned least_depth = 32;
 
 std::uint64_t half_bytes(const store_setup& setup) {
   const std::uint64_t share = setup.volume_bytes / 16 / setup.threads / mebibyte * mebibyte;
@@ -177,6 +178,15 @@ class raw_fpw_queue final : public volume_queue {
     return count;
   }
 
+  // Ends the checkpoint of each half: all pages are in their places. No operation is under way.
+  void settle() {
+    for (std::size_t i = 0; i < halves; ++i) {
+      finish_checkpoint();
+      static_cast<void>(switch_halves());
+    }
+    finish_checkpoint();
+  }
+
  private:
   static constexpr std::uint64_t of_group = std::uint64_t{1} << 62;
   static constexpr std::uint64_t of_place = std::uint64_t{1} << 61;
@@ -314,6 +324,10 @@ class raw_fpw_queue final : public volume_queue {
     flushes_ = true;
     put({blocks::operation::flush, blocks::stream::data, 1, 0, nullptr, of_flush});
   }
+  void finish_checkpoint() {
+    checkpoint(other().images.size());
+    while (queue_.in_flight() > 0) progress();
+  }
   std::size_t transfer_for(const transfer& t) {
     if (free_transfers_.empty()) {
       transfers_.push_back(t);
@@ -423,6 +437,9 @@ class raw_fpw final : public volume_subject {
   [[nodiscard]] volume_promises promises() const override { return {block_bytes(), false}; }
   [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned thread) override {
     return std::make_unique<raw_fpw_queue>(device_, depth, logs_.at(thread), dirty_, counters_);
+  }
+  void settle() override {
+    for (log_state& log : logs_) raw_fpw_queue(device_, least_depth, log, dirty_, counters_).settle();
   }
   [[nodiscard]] volume_space space() override {
     return {bytes_ + logs_.size() * halves * half_, std::nullopt, std::nullopt, std::nullopt};
