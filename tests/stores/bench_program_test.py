@@ -113,6 +113,14 @@ class StoresBench(ProgramTest):
             self.assertEqual((case["index"], case["ring"]), (index, 4))
             self.assertGreater(case["store_stats"]["merges"], case["operations"] / 8)
 
+    def test_a_merge_by_copy_writes_the_data_again(self):
+        case, = self.cases_of("--store", "chunk_store", "--merge", "copy", "--phases", "overwrite", "--size", "16K", "--depth", "4")
+        self.assertEqual((case["merge"], case["wrong"]), ("copy", 0))
+        copied = case["device_io"]["by_stream"]["merge"]["written_bytes"]
+        self.assertEqual(case["device_io"]["written_bytes"], case["bytes"] + copied)
+        self.assertGreater(case["amplification"]["host"], 1.5)
+        self.assertLessEqual(case["amplification"]["host"], 2.1)
+
     def test_a_pool_and_files_are_made_and_removed(self):
         with tempfile.TemporaryDirectory(prefix="pmlab-stores-") as folder:
             drive, pool = os.path.join(folder, "drive"), self.file("records.pool")
@@ -185,7 +193,7 @@ class StoresBench(ProgramTest):
                 ([*one, "--kind", "object"], ["no kind of stores 'object'", "block"]),
                 ([*one, "--container", "tape"], ["no container 'tape'", "pmem"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
-                ([*one, "--merge", "never"], ["no merge 'never'", "remap"]),
+                ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
                 ([*one, "--ring", "0"], ["1 to 30 entries"]),
                 ([*one, "--ring", "31"], ["1 to 30 entries"]),
                 ([*one, "--ring", "many"], ["--ring"]),

@@ -46,7 +46,9 @@ class chunk_queue_subject final : public volume_queue {
 };
 
 [[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup) {
-  return {.chunk_bytes = setup.chunk_bytes, .ring = setup.ring};
+  return {.chunk_bytes = setup.chunk_bytes,
+          .ring = setup.ring,
+          .merge = setup.merge == "copy" ? stores::merge_policy::copy : stores::merge_policy::remap};
 }
 
 [[nodiscard]] inline volume_space space_of(const stores::chunk_store_stats& s, const blocks::any_device& device) {
@@ -54,11 +56,9 @@ class chunk_queue_subject final : public volume_queue {
 }
 
 [[nodiscard]] inline std::vector<store_statistic> statistics_of(const stores::chunk_store_stats& s) {
-  return {{"in_place", s.in_place},
-          {"first", s.first},
-          {"redirected", s.redirected},
-          {"merges", s.merges},
-          {"replaced_maps", s.replaced_maps}};
+  return {
+      {"in_place", s.in_place},         {"first", s.first},   {"redirected", s.redirected},      {"merges", s.merges},
+      {"copied_bytes", s.copied_bytes}, {"remaps", s.remaps}, {"replaced_maps", s.replaced_maps}};
 }
 
 }  // namespace pmlab::store_bench

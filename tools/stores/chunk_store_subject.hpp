@@ -41,6 +41,10 @@ class chunk_store_subject final : public volume_subject {
     open_.emplace(setup_, *medium_, device_);
   }
 
+  void wait_until_complete() override {
+    if constexpr (requires { open_->store.wait_until_complete(); }) open_->store.wait_until_complete();
+  }
+
   [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }
 
