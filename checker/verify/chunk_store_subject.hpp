@@ -17,12 +17,16 @@ namespace pmlab::verify {
 
 // A ring of 3 entries is merged often, and a drive of 27 blocks leaves three free ones beside two copies of the volume's
 // chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive keeps whole; a block: overwrites are made in place.
-template <class Medium, class Drive, std::uint32_t AtomicBytes>
+// `Merge`: how a ring gets room.
+template <class Medium, class Drive, std::uint32_t AtomicBytes,
+          stores::merge_policy Merge = stores::merge_policy::remap>
 class chunk_store_subject {
   using store = stores::chunk_store<Medium, Drive>;
 
  public:
-  static constexpr std::string_view layout_name = AtomicBytes == 0 ? "chunk_store" : "chunk_store_in_place";
+  static constexpr std::string_view layout_name = Merge == stores::merge_policy::copy ? "chunk_store_copy"
+                                                  : AtomicBytes == 0                  ? "chunk_store"
+                                                                                      : "chunk_store_in_place";
   // Without a promise a drive keeps 512 bytes whole: half a block.
   static constexpr std::uint32_t block_bytes = AtomicBytes == 0 ? 1024 : AtomicBytes;
   static constexpr volume_shape shape{.block_bytes = block_bytes,
@@ -36,7 +40,8 @@ class chunk_store_subject {
       .blocks = 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
   chunk_store_subject(Medium& medium, Drive& device)
-      : store_(store::open(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .identity = {1, 2}})),
+      : store_(store::open(medium, device,
+                           {.chunk_bytes = 4 * block_bytes, .ring = 3, .merge = Merge, .identity = {1, 2}})),
         disk_(store_.volume("disk", {.bytes = 12 * block_bytes})) {}
 
   bool write(std::uint64_t first, std::span<const std::byte> data) {

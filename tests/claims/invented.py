@@ -167,7 +167,7 @@ class Stores(Invented):
             self._add(f"block_writes/container={container}", "chunk_store", "overwrite", "random", "4K", 32, rate,
                       cpu_ns_per_operation=cpu)
         for store, rate in (("chunk_store", 2.8e4), ("raw_dwb", 1e4), ("raw_fpw", 1.2e4)):
-            self._add(pm, store, "pages", "random", "16K", 32, rate)
+            self._add("block_pages", store, "pages", "random", "16K", 32, rate)
 
     def _add_reads(self):
         for pattern, lead in (("random", 4.2), ("sequential", 4.4)):

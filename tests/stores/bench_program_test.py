@@ -88,6 +88,24 @@ class StoresBench(ProgramTest):
         self.assertEqual(redirected["medium_counts"]["fences"] - 2 * merges, redirected["operations"])
         self.assertLess(redirected["medium_counts"]["flushes"] / redirected["operations"], 2.5)
 
+    def test_the_mix_of_a_page_store(self):
+        for threads in ("1", "2"):
+            for case in self.cases_of("--store", "chunk_store,raw_dwb,raw_fpw", "--phases", "pages", "--size", "16K", "--depth", "8",
+                                      "--threads", threads, "--operations", "800"):
+                with self.subTest(store=case["store"], threads=threads):
+                    pages, records = 200, 200
+                    self.assertEqual((case["operations"], case["reads"]), (800, 400))
+                    self.assertEqual(case["bytes"], 600 * 16384 + records * 4096)
+                    self.assertEqual((case["verified"], case["wrong"]), (400, 0))
+                    user = pages * 16384 + records * 4096
+                    written = case["device_io"]["written_bytes"]
+                    self.assertAlmostEqual(case["amplification"]["host"], written / user)
+                    if case["store"] == "chunk_store":
+                        self.assertEqual(written, user)
+                    if case["store"] == "raw_dwb":  # a record fits into the drive's atomic unit
+                        self.assertEqual(written, 2 * pages * 16384 + records * 4096)
+                    self.assertIsNotNone(case["write_latency_ns"])
+
     def test_indexes_rings_and_chunks(self):
         for index in ("skip_list", "fast_fair", "fp_tree", "hybrid"):
             case, = self.cases_of("--store", "chunk_store", "--index", index, "--ring", "4", "--chunk", "256K", "--phases", "overwrite",

@@ -37,10 +37,10 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--merge", given->merge, "remap: of chunk_store's full rings");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
-  text(
-      "--phases", given->phases,
-      "fill,overwrite,read,mix-a,mix-b,mix-c,mix:PERCENT,discard,open in any order; mixes are of reads and overwrites; "
-      "fill,overwrite,read if not given");
+  text("--phases", given->phases,
+       "fill,overwrite,read,mix-a,mix-b,mix-c,mix:PERCENT,discard,pages,open in any order; mixes are of reads and "
+       "overwrites; "
+       "fill,overwrite,read if not given");
   text("--pattern", given->patterns, "random,sequential,zipfian; random if not given");
   text("--size", given->sizes, "SIZE[,SIZE...] of an operation; 4K,16K if not given");
   text("--depth", given->depths, "N[,N...]: operations under way, of each thread; 1,32 if not given");

@@ -12,8 +12,8 @@
 namespace pmlab::store_bench {
 namespace {
 
-constexpr std::array<std::string_view, 8> simple_phases{"fill",  "overwrite", "read",    "mix-a",
-                                                        "mix-b", "mix-c",     "discard", "open"};
+constexpr std::array<std::string_view, 9> simple_phases{"fill",  "overwrite", "read",  "mix-a", "mix-b",
+                                                        "mix-c", "discard",   "pages", "open"};
 constexpr std::array<std::string_view, 3> orders{"random", "sequential", "zipfian"};
 
 std::vector<std::string> words_of(const std::string& list) {
@@ -34,6 +34,7 @@ phase phase_of(const std::string& word) {
   if (word == "mix-b") return {phase_kind::mix, word, 95, true};
   if (word == "mix-c") return {phase_kind::mix, word, 100, true};
   if (word == "discard") return {phase_kind::discard, word, 0, false};
+  if (word == "pages") return {phase_kind::pages, word, 50, false};
   if (word == "open") return {phase_kind::open, word, 0, false};
   if (word.starts_with("mix:")) {
     const std::uint64_t percent = bench::parse_count(word.substr(4), "--phases mix:PERCENT", 0);

@@ -13,6 +13,7 @@ enum class phase_kind : std::uint8_t {
   overwrite,  // writes of places that were written
   read,
   mix,      // reads and overwrites
+  pages,    // of a page store: two reads of pages, a write of one, a write of a block to a redo log; again and again
   discard,  // and, unmeasured, a write of the place again
   open      // closing and opening the store
 };
@@ -40,7 +41,7 @@ struct bench_case {
 [[nodiscard]] std::string_view to_string(order value) noexcept;
 
 // "fill", "overwrite", "read", "mix-a" (half reads), "mix-b" (95 % reads), "mix-c" (reads only), "mix:67" (67 % reads),
-// "discard", "open", separated by commas. Throws pmlab::error.
+// "discard", "pages", "open", separated by commas. Throws pmlab::error.
 [[nodiscard]] std::vector<phase> parse_phases(const std::string& list);
 [[nodiscard]] std::vector<order> parse_orders(const std::string& list);
 // For completion.

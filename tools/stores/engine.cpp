@@ -99,8 +99,8 @@ class run {
 
   // Overwrites until the rings of all chunks went into their maps more than once, and the drive's reserve is in use.
   void make_steady(contestant& s, const bench_case& c) {
-    const bool writes =
-        c.what.kind == phase_kind::overwrite || (c.what.kind == phase_kind::mix && c.what.read_percent < 100);
+    const bool writes = c.what.kind == phase_kind::overwrite || c.what.kind == phase_kind::pages ||
+                        (c.what.kind == phase_kind::mix && c.what.read_percent < 100);
     if (!writes || s.steady_for() == c.size) return;
     const std::uint64_t volume = s.subject().bytes();
     const std::uint64_t places = volume / c.size;
@@ -136,6 +136,8 @@ class run {
       sum.ended = std::max(sum.ended, w.ended);
       sum.operations += w.operations;
       sum.reads += w.reads;
+      sum.bytes += w.bytes;
+      sum.user_bytes += w.user_bytes;
       sum.own_ns += w.own_ns;
       sum.verified += w.verified;
       sum.wrong += w.wrong;
@@ -202,13 +204,13 @@ class run {
     const std::uint64_t not_the_store = s.device().waiting_cpu_ns() - waited + sum.own_ns;
     r.operations = sum.operations;
     r.reads = sum.reads;
-    r.bytes = sum.operations * c.size;
-    r.user_bytes = c.what.kind == phase_kind::discard ? 0 : (sum.operations - sum.reads) * c.size;
+    r.bytes = sum.bytes;
+    r.user_bytes = sum.user_bytes;
     r.time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
     workload::latency_histogram both = sum.read_latency;
     both.merge(sum.write_latency);
     r.latency = figures_if_any(both);
-    if (c.what.kind == phase_kind::mix) {
+    if (c.what.kind == phase_kind::mix || c.what.kind == phase_kind::pages) {
       r.read_latency = figures_if_any(sum.read_latency);
       r.write_latency = figures_if_any(sum.write_latency);
     }

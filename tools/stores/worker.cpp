@@ -28,6 +28,38 @@ constexpr std::uint64_t longest_own_ps = 200'000'000;
 
 enum class action : std::uint8_t { read, write, discard };
 
+// Of phase `pages`: four operations after each other are two reads of pages, the record in the log, and the page.
+constexpr unsigned steps_of_pages = 4;
+constexpr unsigned log_step = 2;
+constexpr std::uint64_t log_share = 16;  // of the volume: its end
+
+bool has_log(const worker_task& task) { return task.what.what.kind == phase_kind::pages; }
+std::uint64_t blocks_of_log(const worker_task& task, std::uint64_t blocks) {
+  // More than are under way at a time.
+  return has_log(task) ? std::max<std::uint64_t>(blocks / log_share, std::uint64_t{task.threads} * task.what.depth) : 0;
+}
+
+// The redo log of one thread: a block after the other, again and again.
+class log_blocks {
+ public:
+  log_blocks(const worker_task& task, std::uint64_t blocks) {
+    const std::uint64_t all = blocks_of_log(task, blocks);
+    begin_ = blocks - all + all * task.thread / task.threads;
+    end_ = blocks - all + all * (task.thread + 1) / task.threads;
+    next_ = begin_;
+  }
+  [[nodiscard]] std::uint64_t next() {
+    const std::uint64_t block = next_;
+    next_ = next_ + 1 == end_ ? begin_ : next_ + 1;
+    return block;
+  }
+
+ private:
+  std::uint64_t begin_ = 0;
+  std::uint64_t end_ = 0;
+  std::uint64_t next_ = 0;
+};
+
 // Chooses the places of one thread's operations. Threads write different places, so that writes do not overlap.
 class places {
  public:
@@ -99,7 +131,8 @@ class worker {
         ledger_(on.blocks()),
         blocks_(static_cast<std::uint32_t>(task.what.size / ledger_.block_bytes())),
         random_(task.seed * 1024 + task.thread),
-        places_(task_, ledger_.blocks() / blocks_),
+        places_(task_, (ledger_.blocks() - blocks_of_log(task, ledger_.blocks())) / blocks_),
+        log_(task_, ledger_.blocks()),
         data_(task.what.size * task.what.depth),
         slots_(task.what.depth) {
     // Bytes that no drive compresses.
@@ -139,7 +172,7 @@ class worker {
 
  private:
   [[nodiscard]] std::span<std::byte> data_of(std::size_t s) {
-    return data_.bytes().subspan(s * task_.what.size, task_.what.size);
+    return data_.bytes().subspan(s * task_.what.size, slots_[s].blocks.count * ledger_.block_bytes());
   }
 
   [[nodiscard]] bool is_over(std::uint64_t now) const {
@@ -152,6 +185,7 @@ class worker {
       case phase_kind::read:
       case phase_kind::open: return action::read;
       case phase_kind::mix: return random_.below(100) < task_.what.what.read_percent ? action::read : action::write;
+      case phase_kind::pages: return begun_ % steps_of_pages < log_step ? action::read : action::write;
       case phase_kind::discard: return action::discard;
       case phase_kind::fill:
       case phase_kind::overwrite: return action::write;
@@ -169,6 +203,13 @@ class worker {
     return blocks_of(place);
   }
 
+  // The next block of the redo log that no write is under way for.
+  [[nodiscard]] block_range idle_log_block() {
+    std::uint64_t block = log_.next();
+    while (ledger_.is_busy({block, 1})) block = log_.next();
+    return {block, 1};
+  }
+
   // False: there is nothing more to do.
   [[nodiscard]] bool prepare(std::uint64_t now) {
     if (is_over(now)) return false;
@@ -180,6 +221,8 @@ class worker {
       const std::optional<std::uint64_t> place = places_.next_once();
       if (!place) return false;
       s.blocks = blocks_of(*place);
+    } else if (has_log(task_) && begun_ % steps_of_pages == log_step) {
+      s.blocks = idle_log_block();
     } else {
       s.blocks = s.what == action::read ? blocks_of(places_.next_read(random_)) : idle_place();
     }
@@ -213,10 +256,12 @@ class worker {
                               s.what == action::read    ? "read"
                               : s.what == action::write ? "write"
                                                         : "discard",
-                              task_.what.size, s.blocks.first * ledger_.block_bytes(), blocks::describe(a.error)),
+                              data_of(at).size(), s.blocks.first * ledger_.block_bytes(), blocks::describe(a.error)),
                   a.error == std::errc::no_space_on_device  ? "give a larger --device-bytes"
                   : a.error == std::errc::not_enough_memory ? "give a larger --medium-bytes"
                                                             : "check the drive");
+    sums_.bytes += data_of(at).size();
+    if (s.what == action::write) sums_.user_bytes += data_of(at).size();
     (s.what == action::read ? sums_.read_latency : sums_.write_latency).record((now - s.began) / 1000);
     if (s.what == action::read) {
       ++sums_.reads;
@@ -242,6 +287,7 @@ class worker {
   std::uint32_t blocks_;
   random_source random_;
   places places_;
+  log_blocks log_;
   blocks::buffer data_;
   std::vector<slot> slots_;
   std::vector<std::size_t> free_;

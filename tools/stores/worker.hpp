@@ -25,7 +25,9 @@ struct worker_task {
 struct worker_sums {
   std::uint64_t operations = 0;
   std::uint64_t reads = 0;
-  std::uint64_t began = 0;  // picoseconds
+  std::uint64_t bytes = 0;       // of all operations
+  std::uint64_t user_bytes = 0;  // written
+  std::uint64_t began = 0;       // picoseconds
   std::uint64_t ended = 0;
   std::uint64_t own_ns = 0;  // of the benchmark itself: making data, checking answers
   std::uint64_t verified = 0;

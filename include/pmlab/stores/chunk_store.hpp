@@ -59,9 +59,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -79,6 +82,7 @@ namespace pmlab::stores {
 struct chunk_store_options {
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  // a power of two of blocks, 1 to 256 of them
   std::uint32_t ring = 16;                             // entries of a chunk's ring, 1 to 30
+  merge_policy merge = merge_policy::remap;            // how a full ring gets room
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
   // Of the new store; zeros: chosen at random.
@@ -108,7 +112,9 @@ struct chunk_store_stats {
   std::uint64_t in_place = 0;       // writes to the place that a block had
   std::uint64_t first = 0;          // first writes, to the base extent
   std::uint64_t redirected = 0;     // writes to free blocks
-  std::uint64_t merges = 0;         // rings that went into a map
+  std::uint64_t merges = 0;         // rings that were merged, by either policy
+  std::uint64_t copied_bytes = 0;   // by merges
+  std::uint64_t remaps = 0;         // of these merges: into a map
   std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
 };
 
@@ -137,6 +143,8 @@ class chunk_store {
  public:
   // Blocks of a chunk.
   using range = detail::chunk_store::range;
+  // Of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
+  static constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
   // Of its root in the medium.
   static constexpr std::string_view layout_name = "chunk_store";
   // Of its words in the medium.
@@ -227,6 +235,8 @@ class chunk_store {
     s.first = counters_.first.load(std::memory_order_relaxed);
     s.redirected = counters_.redirected.load(std::memory_order_relaxed);
     s.merges = counters_.merges.load(std::memory_order_relaxed);
+    s.copied_bytes = counters_.copied_bytes.load(std::memory_order_relaxed);
+    s.remaps = counters_.remaps.load(std::memory_order_relaxed);
     s.replaced_maps = counters_.replaced_maps.load(std::memory_order_relaxed);
     return s;
   }
@@ -283,15 +293,43 @@ class chunk_store {
     [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
     // True: no transfer, the data is zeros.
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
+    // Of its chunk.
+    [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
+    // When it has ended: a merge by copy of its chunk is to begin.
+    [[nodiscard]] bool wants_merge() const noexcept { return wants_merge_; }
 
    private:
     friend class chunk_store;
     enum class way : std::uint8_t { read, in_place, first, redirected };
+    // To places that a merge by copy may read or write at the same time.
+    [[nodiscard]] bool is_direct() const noexcept { return way_ == way::in_place || way_ == way::first; }
     std::uint64_t key_ = 0;
     range blocks_;
     way way_ = way::read;
+    bool wants_merge_ = false;
     detail::chunk_store::limbo::generation generation_ = 0;
+    detail::chunk_store::reader_epochs::epoch epoch_ = 0;  // of a read
     std::vector<placed> parts_;
+  };
+
+  // A merge by copy, between its beginning and its end.
+  class merge_plan {
+   public:
+    // The blocks whose data is elsewhere, in the order of the chunk, and where it is.
+    [[nodiscard]] std::span<const placed> sources() const noexcept { return sources_; }
+    // Where the data of a block is to go.
+    [[nodiscard]] std::uint64_t target_of(std::uint32_t block) const noexcept { return std::uint64_t{base_} + block; }
+
+   private:
+    friend class chunk_store;
+    std::uint64_t key_ = 0;
+    std::uint64_t id_ = 0;
+    std::uint32_t base_ = no_block;
+    std::uint32_t entries_ = 0;  // oldest ones of the ring
+    places before_{};            // of all blocks
+    std::vector<placed> sources_;
+    detail::chunk_store::limbo::generation generation_ = 0;
+    detail::chunk_store::reader_epochs::epoch epoch_ = 0;
   };
 
   // Plans a read of blocks of one chunk. The caller transfers, and calls end_read.
@@ -305,6 +343,7 @@ class chunk_store {
     if (record* const r = find_record(p.key_)) chunk(medium_, shape_, *r).find(blocks, at);
     p.parts_ = joined(blocks, at);
     p.generation_ = s.gone.enter();
+    p.epoch_ = s.readers.enter();
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -312,6 +351,8 @@ class chunk_store {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     s.gone.leave(p.generation_, free_);
+    s.readers.leave(p.epoch_);
+    if (s.merges > 0) changed();
   }
 
   // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
@@ -325,7 +366,11 @@ class chunk_store {
     writer_state* const state = state_for_writing(s, p.key_);
     if (state == nullptr) return std::errc::not_enough_memory;
     places at{};
-    if (state->published) chunk(medium_, shape_, *state->where).find(blocks, at);
+    if (state->published) {
+      const chunk c(medium_, shape_, *state->where);
+      c.find(blocks, at);
+      state->is_full_enough = c.is_full_enough();
+    }
     if (!choose_places(*state, at, p)) {
       leave_state(s, p.key_);
       return std::errc::no_space_on_device;
@@ -335,17 +380,23 @@ class chunk_store {
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
-  // the chunk is unchanged, except that after a failed write in place the block is old or new.
-  [[nodiscard]] std::errc end_write(const plan& p, bool written) {
+  // the chunk is unchanged, except that after a failed write in place the block is old or new. `no_room`: its ring is
+  // full until a merge by copy ends, and the write has not ended; unless it `may_remap`: then the ring goes into a map.
+  [[nodiscard]] std::errc end_write(plan& p, bool written, bool may_remap = false) {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     writer_state& state = s.writers.at(p.key_);
-    if (p.way_ == plan::way::first) state.unmark(p.blocks_);
+    const bool first = p.way_ == plan::way::first;
+    if (first) state.unmark(p.blocks_);
     std::errc result{};
     if (!written)
       result = std::errc::io_error;
     else if (p.way_ != plan::way::in_place)
-      result = commit(s, state, p.key_, p.parts_, p.way_ == plan::way::first);
+      // A merge waits for first writes, so these do not wait for it.
+      result = commit(s, state, p.key_, p.parts_, first, may_remap || first);
+    if (result == no_room) return result;
+    if (p.is_direct()) --state.direct;
+    p.wants_merge_ = state.wants_merge();
     if (result != std::errc{} && p.way_ != plan::way::in_place) take_back(s, state, p);
     if (result == std::errc{})
       (p.way_ == plan::way::first      ? counters_.first
@@ -376,9 +427,13 @@ class chunk_store {
     return {};
   }
 
-  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; nothing changed.
-  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks) {
+  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; `no_room`: as end_write.
+  // Nothing changed then.
+  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks, plan& p,
+                                           bool may_remap = false) {
     const std::uint64_t key = detail::chunk_store::name_chunk(v.id_, number);
+    p = plan();
+    p.key_ = key;
     stripe& s = stripe_of(key);
     const std::scoped_lock lock(s.mutex);
     record* const r = find_record(key);
@@ -395,10 +450,96 @@ class chunk_store {
       return {};
     writer_state* const state = state_for_writing(s, key);
     const placed nothing{blocks, hole};
-    const std::errc result = commit(s, *state, key, {&nothing, 1}, false);
+    const std::errc result = commit(s, *state, key, {&nothing, 1}, false, may_remap);
+    p.wants_merge_ = state->wants_merge();
     leave_state(s, key);
     s.gone.collect(free_);
     return result;
+  }
+
+  // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably to
+  // the targets, and calls end_merge.
+
+  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks.
+  [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) {
+    m = merge_plan();
+    m.key_ = key;
+    stripe& s = stripe_of(key);
+    const std::scoped_lock lock(s.mutex);
+    record* const r = find_record(key);
+    if (r == nullptr) return false;
+    const auto writing = s.writers.find(key);
+    if (writing != s.writers.end() && (writing->second.merge != 0 || writing->second.direct > 0)) return false;
+    const chunk c(medium_, shape_, *r);
+    if (!c.merges_by_copy() || c.is_merged()) return false;
+    writer_state* const state = state_for_writing(s, key);
+    state->merge = m.id_ = merge_ids_.fetch_add(1, std::memory_order_relaxed) + 1;
+    state->merge_is_void = false;
+    m.base_ = c.base();
+    m.entries_ = c.ring_entries();
+    c.find({0, shape_.blocks}, m.before_);
+    for (const placed& p : joined({0, shape_.blocks}, m.before_))
+      if (p.target != hole && !c.in_base(p.target)) m.sources_.push_back(p);
+    m.generation_ = s.gone.enter();
+    m.epoch_ = s.readers.now();
+    ++s.merges;
+    return true;
+  }
+
+  // True: no read is under way that began before the merge, and may read the blocks that it overwrites.
+  [[nodiscard]] bool may_overwrite(const merge_plan& m) {
+    stripe& s = stripe_of(m.key_);
+    const std::scoped_lock lock(s.mutex);
+    return s.readers.have_left(m.epoch_);
+  }
+
+  // Ends a merge whose data is durable at its targets (`copied`), or that is given up.
+  void end_merge(const merge_plan& m, bool copied) {
+    stripe& s = stripe_of(m.key_);
+    {
+      const std::scoped_lock lock(s.mutex);
+      const auto at = s.writers.find(m.key_);
+      // Its volume may have been removed meanwhile.
+      if (at != s.writers.end() && at->second.merge == m.id_) {
+        writer_state& state = at->second;
+        if (copied && !state.merge_is_void) finish_merge(s, state, m);
+        state.merge = 0;
+        leave_state(s, m.key_);
+      }
+      s.gone.leave(m.generation_, free_);
+      --s.merges;
+    }
+    changed();
+  }
+
+  // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
+  [[nodiscard]] std::uint64_t changes() const {
+    const std::scoped_lock lock(changes_mutex_);
+    return changes_;
+  }
+  // Waits until changes() is not `seen`, or a little while.
+  void wait_for_change(std::uint64_t seen) const {
+    std::unique_lock lock(changes_mutex_);
+    change_.wait_for(lock, std::chrono::milliseconds(1), [&] { return changes_ != seen; });
+  }
+
+  // Goes on with merges that operations of volumes began, on queues that no operation uses now. False: there was none to
+  // go on with.
+  bool help_merges() {
+    if (shape_.merge == merge_policy::remap) return false;
+    std::vector<std::unique_ptr<queue>> idle;
+    {
+      const std::scoped_lock lock(queues_mutex_);
+      const auto rest = std::ranges::partition(queues_, [](const auto& q) { return !q->has_merges(); });
+      std::ranges::move(rest, std::back_inserter(idle));
+      queues_.erase(rest.begin(), rest.end());
+    }
+    bool any = false;
+    for (std::unique_ptr<queue>& q : idle) {
+      any |= q->go_on_with_merges();
+      give_queue(std::move(q));
+    }
+    return any;
   }
 
   // Frees the replaced blocks that no operation can use any more. True: operations under way keep some.
@@ -419,10 +560,20 @@ class chunk_store {
   struct writer_state {
     record* where = nullptr;
     std::uint32_t base = no_block;
-    bool published = false;  // the record has its key
-    unsigned writers = 0;
+    bool published = false;                       // the record has its key
+    unsigned writers = 0;                         // and a merge by copy
+    unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
+    std::uint64_t merge = 0;                      // the merge by copy under way; 0: none
+    bool merge_is_void = false;                   // its entries went into a map meanwhile
+    bool is_full_enough = false;                  // as chunk::is_full_enough
+    bool lacks_room = false;                      // a write waits for a merge
     std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
 
+    // Writes to the places that blocks have stop before a merge by copy begins, and until it ends.
+    [[nodiscard]] bool may_write_directly() const noexcept { return merge == 0 && !is_full_enough && !lacks_room; }
+    [[nodiscard]] bool wants_merge() const noexcept {
+      return (is_full_enough || lacks_room) && merge == 0 && direct == 0;
+    }
     [[nodiscard]] bool is_marked(std::uint32_t b) const noexcept { return (first_writes[b / 64] >> (b % 64) & 1) != 0; }
     void mark(range of) noexcept {
       for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] |= std::uint64_t{1} << (b % 64);
@@ -435,11 +586,14 @@ class chunk_store {
   struct stripe {
     mutable std::mutex mutex;  // of these, and of the words of the stripe's chunks
     detail::chunk_store::limbo gone;
+    detail::chunk_store::reader_epochs readers;
+    unsigned merges = 0;  // by copy, under way
     std::unordered_map<std::uint64_t, writer_state> writers;
   };
 
   struct counters {
-    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, replaced_maps{0};
+    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, remaps{0}, copied_bytes{0},
+        replaced_maps{0};
   };
 
   chunk_store(Medium& medium, Device& device, const chunk_store_options& options, std::string_view name)
@@ -464,7 +618,7 @@ class chunk_store {
                   "choose a power of two, 1 to 256 blocks");
     if (options.ring == 0 || options.ring > 30)
       throw error("a ring of " + std::to_string(options.ring) + " entries", "choose 1 to 30");
-    return {static_cast<std::uint32_t>(blocks), options.ring};
+    return {static_cast<std::uint32_t>(blocks), options.ring, options.merge};
   }
 
   [[nodiscard]] superblock* open_superblock(const chunk_store_options& options, std::string_view name) {
@@ -500,7 +654,9 @@ class chunk_store {
     for (std::size_t i = 0; i < identity.size(); ++i) made->identity[i].store(identity[i], std::memory_order_relaxed);
     made->block_bytes.store(geometry_.block_bytes, std::memory_order_relaxed);
     made->chunk_blocks.store(shape_.blocks, std::memory_order_relaxed);
-    made->ring.store(shape_.ring, std::memory_order_relaxed);
+    made->ring.store(detail::chunk_store::word_of(
+                         detail::chunk_store::ring_word{shape_.ring, static_cast<std::uint32_t>(shape_.merge)}),
+                     std::memory_order_relaxed);
     made->blocks.store(geometry_.blocks, std::memory_order_relaxed);
     made->state.store(detail::chunk_store::forming, std::memory_order_relaxed);
     media::persist(medium_, *made);
@@ -513,8 +669,10 @@ class chunk_store {
     const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
     const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);
     const std::uint64_t chunk_of = super.chunk_blocks.load(std::memory_order_acquire);
-    const std::uint64_t ring = super.ring.load(std::memory_order_acquire);
-    if (chunk_of == 0 || chunk_of > detail::chunk_store::most_blocks_of_chunk || ring == 0 || ring > 30)
+    const auto [ring, merge] =
+        detail::chunk_store::parts_of<detail::chunk_store::ring_word>(super.ring.load(std::memory_order_acquire));
+    if (chunk_of == 0 || chunk_of > detail::chunk_store::most_blocks_of_chunk || ring == 0 || ring > 30 ||
+        merge > static_cast<std::uint32_t>(merge_policy::copy))
       throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
                   "restore the pool from a copy");
     if (bytes != geometry_.block_bytes || blocks != geometry_.blocks)
@@ -522,7 +680,7 @@ class chunk_store {
                       " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
                       std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
                   "open it with its own drive");
-    shape_ = {static_cast<std::uint32_t>(chunk_of), static_cast<std::uint32_t>(ring)};
+    shape_ = {static_cast<std::uint32_t>(chunk_of), ring, static_cast<merge_policy>(merge)};
   }
 
   [[nodiscard]] detail::chunk_store::drive_header read_header() {
@@ -618,19 +776,17 @@ class chunk_store {
   }
 
   // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
-  // blocks that were never written.
+  // blocks that were never written; all of them if merges copy data to it.
   template <class Visit>
   void for_each_owned(record& r, Visit&& visit) const {
     const chunk c(medium_, shape_, r);
     places at{};
     c.find({0, shape_.blocks}, at);
+    const bool keeps_base = c.merges_by_copy();
     for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
-      if (at[b] == hole) continue;
-      if (at[b] != 0) {
-        visit(std::uint64_t{at[b]});
-      } else if (c.base() != no_block) {
-        visit(std::uint64_t{c.base()} + b);
-      }
+      const bool elsewhere = at[b] != 0 && at[b] != hole && !(keeps_base && c.in_base(at[b]));
+      if (elsewhere) visit(std::uint64_t{at[b]});
+      if (c.base() != no_block && (keeps_base || at[b] == 0)) visit(std::uint64_t{c.base()} + b);
     }
   }
 
@@ -697,14 +853,17 @@ class chunk_store {
   [[nodiscard]] bool choose_places(writer_state& state, const places& at, plan& p) {
     const range blocks = p.blocks_;
     const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
-    if (in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+    const bool directly = state.may_write_directly();
+    if (directly && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+      ++state.direct;
       p.way_ = plan::way::in_place;
       p.parts_ = {{blocks, at[blocks.first]}};
       return true;
     }
-    bool first = state.base != no_block;
+    bool first = directly && state.base != no_block;
     for (std::uint32_t b = blocks.first; b < blocks.end() && first; ++b) first = at[b] == 0 && !state.is_marked(b);
     if (first) {
+      ++state.direct;
       p.way_ = plan::way::first;
       p.parts_ = {{blocks, state.base + blocks.first}};
       state.mark(blocks);
@@ -731,7 +890,7 @@ class chunk_store {
 
   // Commits `parts`, whose data is durable (K1). They are in the order of the chunk's blocks.
   [[nodiscard]] std::errc commit(stripe& s, writer_state& state, std::uint64_t key, std::span<const placed> parts,
-                                 bool first) {
+                                 bool first, bool may_remap) {
     places before{};
     if (!state.published) {
       if (first && chunk::in_one_word(parts.front().blocks)) {
@@ -751,7 +910,7 @@ class chunk_store {
       c.mark_written(parts.front().blocks);
       return {};
     }
-    if (!name_places(c, parts)) return std::errc::not_enough_memory;
+    if (const std::errc e = name_places(state, c, parts, may_remap); e != std::errc{}) return e;
     for (const placed& p : parts) free_replaced(s, state, p, before);
     return {};
   }
@@ -764,21 +923,66 @@ class chunk_store {
     state.published = true;
   }
 
-  // Commits the places of `parts` in the ring, or in a new map where they are too many for it.
-  [[nodiscard]] bool name_places(chunk& c, std::span<const placed> parts) {
+  // Commits the places of `parts` in the ring, or in a new map where they are too many for it. not_enough_memory: the
+  // medium is full; `no_room`: the ring is, and it may not go into a map.
+  [[nodiscard]] std::errc name_places(writer_state& state, chunk& c, std::span<const placed> parts, bool may_remap) {
     if (parts.size() <= shape_.ring) {
       if (!c.has_room(parts.size())) {
-        if (!c.merge()) return false;
+        if (c.merges_by_copy() && !may_remap) {
+          state.lacks_room = true;
+          return no_room;
+        }
+        if (!c.merge()) return std::errc::not_enough_memory;
+        ring_is_empty(state);
         counters_.merges.fetch_add(1, std::memory_order_relaxed);
+        counters_.remaps.fetch_add(1, std::memory_order_relaxed);
       }
       c.push(parts);
-      return true;
+      state.is_full_enough = c.is_full_enough();
+      return {};
     }
     publication change(medium_);
-    if (!c.replace_map(change, parts)) return false;
+    if (!c.replace_map(change, parts)) return std::errc::not_enough_memory;
     change.commit();
+    ring_is_empty(state);
     counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
-    return true;
+    return {};
+  }
+
+  // Its entries went into a map.
+  void ring_is_empty(writer_state& state) {
+    state.merge_is_void = true;
+    state.is_full_enough = false;
+    if (std::exchange(state.lacks_room, false)) changed();
+  }
+
+  // The base extent has the data of the merge's blocks. Blocks that newer entries replaced meanwhile are free already.
+  void finish_merge(stripe& s, writer_state& state, const merge_plan& m) {
+    chunk c(medium_, shape_, *state.where);
+    places now{};
+    c.find({0, shape_.blocks}, now);
+    detail::chunk_store::block_bits written{};
+    for (std::uint32_t b = 0; b < shape_.blocks; ++b)
+      if (m.before_[b] != 0 && m.before_[b] != hole) written[b / 64] |= std::uint64_t{1} << (b % 64);
+    c.take_base(m.entries_, written);
+    std::uint64_t copied = 0;
+    for (const placed& p : m.sources_) {
+      copied += p.blocks.count;
+      for (std::uint32_t b = p.blocks.first; b < p.blocks.end(); ++b)
+        if (now[b] == m.before_[b]) s.gone.put({now[b], 1});  // (W3) < here: C5
+    }
+    state.is_full_enough = chunk(medium_, shape_, *state.where).is_full_enough();
+    state.lacks_room = false;
+    counters_.merges.fetch_add(1, std::memory_order_relaxed);
+    counters_.copied_bytes.fetch_add(copied * block_bytes(), std::memory_order_relaxed);
+  }
+
+  void changed() {
+    {
+      const std::scoped_lock lock(changes_mutex_);
+      ++changes_;
+    }
+    change_.notify_all();
   }
 
   // Blocks that a committed write replaced: nothing names them any more, and nothing will.
@@ -790,9 +994,15 @@ class chunk_store {
         if (state.base == no_block || state.is_marked(b)) continue;
         old = state.base + b;
       }
-      if (old == now.target_of(b)) continue;
+      if (old == now.target_of(b) || keeps(state, old)) continue;
       s.gone.put({old, 1});
     }
+  }
+
+  // A block of a base extent that stays its chunk's.
+  [[nodiscard]] bool keeps(const writer_state& state, std::uint32_t block) const noexcept {
+    return shape_.merge == merge_policy::copy && state.base != no_block && block >= state.base &&
+           block - state.base < shape_.blocks;
   }
 
   // The blocks of a write that was not committed. Its transfers have ended.
@@ -802,7 +1012,7 @@ class chunk_store {
       return;
     }
     // Another write replaced these blocks of the base extent meanwhile.
-    if (!state.published) return;
+    if (!state.published || shape_.merge == merge_policy::copy) return;
     places now{};
     chunk(medium_, shape_, *state.where).find(p.blocks_, now);
     for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
@@ -832,6 +1042,7 @@ class chunk_store {
     const std::uint64_t key = r.key.load(std::memory_order_acquire);
     std::vector<std::uint64_t> owned;
     for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
+    s.writers.erase(key);  // of a merge by copy, which ends later
     records_.erase(r);
     static_cast<void>(index_.erase(key));
     records_.give(r);
@@ -971,8 +1182,12 @@ class chunk_store {
     return q;
   }
   void give_queue(std::unique_ptr<queue> q) {
-    const std::scoped_lock lock(queues_mutex_);
-    queues_.push_back(std::move(q));
+    const bool has_merges = q->has_merges();
+    {
+      const std::scoped_lock lock(queues_mutex_);
+      queues_.push_back(std::move(q));
+    }
+    if (has_merges) changed();  // help_merges finds it
   }
 
   Medium& medium_;
@@ -988,7 +1203,11 @@ class chunk_store {
   counters counters_;
   std::mutex volumes_mutex_;
   std::mutex queues_mutex_;
-  std::vector<std::unique_ptr<queue>> queues_;
+  std::atomic<std::uint64_t> merge_ids_{0};
+  mutable std::mutex changes_mutex_;
+  mutable std::condition_variable change_;
+  std::uint64_t changes_ = 0;
+  std::vector<std::unique_ptr<queue>> queues_;  // last: they use the others until they are gone
 };
 
 }  // namespace pmlab::stores

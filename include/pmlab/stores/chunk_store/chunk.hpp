@@ -7,6 +7,10 @@
 //   (M1) the map has the blocks of all ring entries, durable
 //   (M2) `head` goes past these entries
 //   (M1) < (M2): until then the entries are there, and say the same.
+//   (W1) the base extent has the data of all blocks, durable on the drive
+//   (W2) the bits of these blocks
+//   (W3) `head` goes past the entries, and the map is none
+//   (W1) < (W2) and (W2) < (W3): until then the entries are there, and lead to the same data. (W2) and (W3) are in one line.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -24,10 +28,16 @@ namespace pmlab::stores::detail::chunk_store {
 struct chunk_shape {
   std::uint32_t blocks = most_blocks_of_chunk;  // of a chunk
   std::uint32_t ring = 16;                      // entries
+  merge_policy merge = merge_policy::remap;
+
+  // A merge by copy begins when a ring has so many entries: later writes go on in the rest of it.
+  [[nodiscard]] std::uint32_t full_enough() const noexcept { return std::max(1U, ring - std::max(1U, ring / 4)); }
 };
 
 // Where each block of a chunk is: a block of the drive, `hole`, or 0 for a block that was never written.
 using places = std::array<std::uint32_t, most_blocks_of_chunk>;
+// A bit for each block of a chunk.
+using block_bits = std::array<std::uint64_t, most_blocks_of_chunk / 64>;
 
 // Blocks [first, first + count) of a chunk.
 struct range {
@@ -59,6 +69,18 @@ class chunk {
 
   [[nodiscard]] std::uint32_t base() const noexcept { return head_.base; }
   [[nodiscard]] std::uint32_t ring_entries() const noexcept { return entries_; }
+  // True: a block of the base extent.
+  [[nodiscard]] bool in_base(std::uint32_t target) const noexcept {
+    return head_.base != no_block && target >= head_.base && target - head_.base < shape_.blocks;
+  }
+  // Its data can go back to the base extent.
+  [[nodiscard]] bool merges_by_copy() const noexcept {
+    return shape_.merge == merge_policy::copy && head_.base != no_block;
+  }
+  // A merge by copy is to begin.
+  [[nodiscard]] bool is_full_enough() const noexcept { return merges_by_copy() && entries_ >= shape_.full_enough(); }
+  // No block is anywhere but in the base extent.
+  [[nodiscard]] bool is_merged() const noexcept { return entries_ == 0 && block_map() == nullptr; }
 
   // The places of the blocks of `of`, at their index in `result`.
   void find(range of, places& result) const {
@@ -139,6 +161,27 @@ class chunk {
     media::persist(medium_, record_.head);
     entries_ = 0;
     return true;
+  }
+
+  // Ends a merge by copy: the oldest `merged` entries and the map go, and `written` are the bits. REQUIRES: the base extent
+  // has the data of these blocks, durable (W1). Without a map it is one line, one flush and one fence.
+  void take_base(std::uint32_t merged, const block_bits& written) {
+    for (std::size_t i = 0; i < written.size(); ++i)
+      record_.written[i].store(written[i], std::memory_order_release);  // (W2)
+    head_word head = head_;
+    head.position = static_cast<std::uint16_t>(advance(head_.position, merged));
+    map_entry* const map = block_map();
+    if (map == nullptr) {
+      record_.head.store(word_of(head), std::memory_order_release);  // (W3)
+      media::persist(medium_, record_);
+      return;
+    }
+    media::persist(medium_, record_);
+    typename Medium::publication change(medium_);
+    change.release(map, map_bytes(shape_.blocks));
+    media::publish_store(change, record_.map, std::uint64_t{0});
+    media::publish_store(change, record_.head, word_of(head));
+    change.commit();
   }
 
   // Adds to `change` a new map, in which `parts` are at their places, and the end of the ring. The caller commits; then
