@@ -1,5 +1,7 @@
 // `pmlab stores bench`: measures stores, and shows the figures.
 #include "tools/bench/results_json.hpp"
+#include "tools/bench/simulated_run.hpp"
+#include "tools/cli/simulated_program.hpp"
 #include "tools/cli/stores_run.hpp"
 #include "tools/devices/calibration.hpp"
 #include "tools/devices/device_spec.hpp"
@@ -17,6 +19,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -112,6 +116,13 @@ store_bench::store_labels labels_of(const store_bench::store_setup& s) {
   return {s.store, s.container, s.medium.text(), s.index, s.merge, s.ring};
 }
 
+// Of a run in virtual time: a drive alone has no other memory than DRAM.
+bench::medium_spec medium_of_machine(bench::medium_spec medium) {
+  if (!medium.simulated) medium.profile = bench::simulated_run::dram_profile;
+  medium.simulated = true;
+  return medium;
+}
+
 // A file for each store: the path itself if it is alone.
 drive::device_spec device_of(const drive::device_spec& given, const std::string& store, bool alone) {
   drive::device_spec own = given;
@@ -132,6 +143,10 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
           : bench::parse_bytes(given.device_bytes, "--device-bytes");
   const drive::device_spec device = drive::parse_device(given.device);
   store_bench::store_setup setup = setup_of(given, volume_bytes);
+  const bool in_virtual_time = device.which == drive::device_spec::kind::simulated;
+  if (in_virtual_time || setup.medium.simulated) hand_over(command_line);
+  if (setup.medium.simulated && !in_virtual_time)
+    throw error("records in virtual time beside drive " + device.text(), "give --device simulated:p4610");
   std::vector<std::string> names;
   for (const std::string& list : given.stores)
     for (std::string& name : list_of(list, [](const std::string& n) { return n; })) names.push_back(std::move(name));
@@ -152,6 +167,8 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
     setup.emulation = std::make_shared<const media::calibration>(
         media::calibrate(media::load_profile(setup.medium.profile), {.scale = 1}));
   }
+  std::optional<bench::simulated_run> machine;
+  if (in_virtual_time) machine.emplace(medium_of_machine(setup.medium), options.threads);
   std::vector<contestant> stores;
   for (const std::string& name : names) {
     setup.store = name;
@@ -169,7 +186,11 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   const store_bench::real_run_clock clock;
   store_bench::run_report report = store_bench::run_cases(options, stores, clock, shown);
   shown.clear();
-  if (const std::size_t cpus = bench::usable_cpus().size(); options.threads > cpus)
+  const std::string scale = stores.front().device().scale();
+  const std::string way = stores.front().device().way();
+  stores.clear();
+  machine.reset();
+  if (const std::size_t cpus = bench::usable_cpus().size(); options.threads > cpus && !in_virtual_time)
     report.remarks.push_back(fmt::format("{} threads shared {} CPUs", options.threads, cpus));
   if (!given.json.empty()) {
     const store_bench::run_record record{shell_form(command_line),
@@ -179,8 +200,8 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
                                          volume_bytes,
                                          setup.chunk_bytes,
                                          names,
-                                         stores.front().device().scale(),
-                                         stores.front().device().way()};
+                                         scale,
+                                         way};
     bench::write_json(given.json,
                       store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report));
   }

@@ -11,7 +11,24 @@
 #include <array>
 #include <vector>
 
+#if defined(PMLAB_SIMULATED)
+#include "checker/simulator/calls.hpp"
+#endif
+
 namespace pmlab::store_bench {
+
+// On the simulated machine, accesses of this thread take virtual time while it lives.
+class charged_time {
+ public:
+#if defined(PMLAB_SIMULATED)
+  charged_time() noexcept { pmlab_machine_begin_timing(); }
+  ~charged_time() { pmlab_machine_end_timing(); }
+#else
+  charged_time() noexcept {}  // not defaulted: it is no unused variable then
+#endif
+  charged_time(const charged_time&) = delete;
+  charged_time& operator=(const charged_time&) = delete;
+};
 
 template <class Store>
 class chunk_queue_subject final : public volume_queue {
@@ -20,15 +37,19 @@ class chunk_queue_subject final : public volume_queue {
       : volume_(volume), queue_(store, depth) {}
 
   void write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) override {
+    const charged_time charged;
     check(queue_.write(volume_, offset, data, tag));
   }
   void read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) override {
+    const charged_time charged;
     check(queue_.read(volume_, offset, data, tag));
   }
   void discard(std::uint64_t offset, std::uint64_t length, std::uint64_t tag) override {
+    const charged_time charged;
     check(queue_.discard(volume_, offset, length, tag));
   }
   [[nodiscard]] std::size_t reap(std::span<answer> answers, std::size_t at_least) override {
+    const charged_time charged;
     std::array<stores::chunk_completion, 64> done;
     const std::size_t most = std::min(answers.size(), done.size());
     const std::size_t count = queue_.reap(std::span(done).first(most), std::min(at_least, most));

@@ -4,10 +4,8 @@
 // nanoseconds of the microsecond that an operation takes.
 #pragma once
 
-#include "tools/catalogue/watched_medium.hpp"
+#include "tools/catalogue/media_list.hpp"
 #include <pmlab/erased/any_index.hpp>
-#include <pmlab/media/dram.hpp>
-#include <pmlab/media/pmem.hpp>
 
 #include <memory>
 #include <string_view>
@@ -15,7 +13,7 @@
 
 namespace pmlab::store_bench {
 
-// Opens `index` as root `name` of the medium. Defined for dram, pmem and watched_medium. REQUIRES: `index` is one of
+// Opens `index` as root `name` of the medium. Defined for dram, pmem and watched_medium, and in simulated code for simulated. REQUIRES: `index` is one of
 // level1_indexes().
 template <class Medium>
 [[nodiscard]] std::shared_ptr<erased::any_index> open_level1(std::string_view index, Medium& medium,

@@ -1,5 +1,6 @@
 #include "tools/stores/store_device.hpp"
 #include "tools/devices/drive_file.hpp"
+#include "tools/stores/counted_device.hpp"
 #include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/clock.hpp>
@@ -20,7 +21,9 @@
 namespace pmlab::store_bench {
 namespace {
 
-constexpr std::uint32_t block_bytes = 4096;
+using detail::block_bytes;
+using detail::counted_device;
+using detail::touch;
 
 // The clock of an emulated drive, which keeps an account of the CPU time that waiting takes: a short wait looks at the
 // clock all the time, a long one sleeps first.
@@ -52,31 +55,6 @@ class waiting_clock {
   blocks::emulated_clock clock_;
   std::atomic<std::uint64_t>* waited_;
 };
-
-template <blocks::device D>
-class counted_device : public store_device {
- public:
-  template <class... Arguments>
-  explicit counted_device(Arguments&&... arguments)
-      : device_(std::in_place_type<blocks::counted<D>>, std::forward<Arguments>(arguments)...) {}
-
-  [[nodiscard]] blocks::any_device& device() noexcept override { return device_; }
-  [[nodiscard]] device_counts counts() const override {
-    device_counts all;
-    for (std::size_t s = 0; s < blocks::streams; ++s) all[s] = counter().of(static_cast<blocks::stream>(s));
-    return all;
-  }
-  void reset_counts() override { counter().reset(); }
-
- protected:
-  [[nodiscard]] blocks::counted<D>& counter() const { return *device_.template get<blocks::counted<D>>(); }
-
- private:
-  mutable blocks::any_device device_;
-};
-
-// No case is about the kernel's first touch of a page.
-void touch(blocks::memory& m) { std::memset(m.content().data(), 0, m.content().size()); }
 
 class memory_device final : public counted_device<blocks::memory> {
  public:
@@ -168,17 +146,14 @@ class file_device final : private file_on_disk, public counted_device<blocks::fi
 }  // namespace
 
 std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
-  if (options.bytes < 1U << 20 || options.bytes % block_bytes != 0)
-    throw error("a device of " + std::to_string(options.bytes) + " bytes",
-                "give --device-bytes a multiple of 4096, at least 1M");
+  detail::check_bytes(options.bytes);
   switch (spec.which) {
     case drive::device_spec::kind::memory: return std::make_unique<memory_device>(options.bytes);
     case drive::device_spec::kind::file: return std::make_unique<file_device>(spec.path, options);
     case drive::device_spec::kind::emulated:
       return std::make_unique<emulated_device>(options.bytes, blocks::load_drive(spec.profile));
     case drive::device_spec::kind::simulated:
-      throw error("stores are not measured on a simulated drive by this program",
-                  "give --device emulated:" + spec.profile);
+      throw error("a simulated drive is of the program that has the machine", "use `pmlab stores bench`");
   }
   return nullptr;
 }

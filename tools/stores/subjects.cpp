@@ -1,7 +1,11 @@
 #include "tools/stores/subjects.hpp"
+#if defined(PMLAB_SIMULATED)
+#include "tools/stores/simulated_chunk_store.hpp"
+#else
 #include "tools/catalogue/media_list.hpp"
 #include "tools/catalogue/pool_files.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
+#endif
 #include "tools/stores/peers/page_stores.hpp"
 #include "tools/stores/raw_subject.hpp"
 #if defined(PMLAB_WITH_ROCKSDB)
@@ -19,14 +23,24 @@
 
 namespace pmlab::store_bench {
 
+#if !defined(PMLAB_SIMULATED)
 extern template class chunk_store_subject<media::dram>;
 extern template class chunk_store_subject<media::pmem>;
 extern template class chunk_store_subject<bench::watched_medium>;
+#endif
 
 namespace {
 
 constexpr std::uint64_t block = 4096;
 constexpr std::uint64_t mebibyte = 1 << 20;
+
+#if defined(PMLAB_SIMULATED)
+
+std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
+  return make_simulated_chunk_store(setup, device);
+}
+
+#else
 
 // A subject whose pool was made for it: the file goes when the subject has gone.
 class with_pool_file final : public volume_subject {
@@ -65,7 +79,7 @@ std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t 
   of_medium.medium = setup.medium;
   of_medium.pool_bytes = pool_bytes;
   of_medium.emulation = setup.emulation;
-  return std::make_unique<chunk_store_subject<Medium>>(setup, bench::medium_traits<Medium>::make(of_medium), device);
+  return std::make_unique<chunk_store_subject<Medium> >(setup, bench::medium_traits<Medium>::make(of_medium), device);
 }
 
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
@@ -78,6 +92,8 @@ std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, block
   if (!setup.medium.in_pool()) return make(0);
   return std::make_unique<with_pool_file>(setup.medium.path, setup.medium_bytes, setup.overwrite, make);
 }
+
+#endif
 
 #if defined(PMLAB_WITH_ROCKSDB)
 std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, blocks::any_device& device) {
@@ -92,9 +108,11 @@ std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, b
 #endif
 
 void check_chunks(const store_setup& setup) {
-  if (setup.medium.simulated)
-    throw error(fmt::format("stores are not measured on medium {} by this program", setup.medium.text()),
-                fmt::format("give --medium emulated:{}", setup.medium.profile));
+#if defined(PMLAB_SIMULATED)
+  if (!setup.medium.simulated)
+    throw error(fmt::format("records on {} beside a drive in virtual time", setup.medium.text()),
+                "give --medium simulated:aep");
+#endif
   if (std::ranges::find(level1_indexes(), setup.index) == level1_indexes().end())
     throw error(fmt::format("there is no level-1 index '{}'", setup.index),
                 fmt::format("did you mean {}? chunk_store takes {}", nearest(setup.index, level1_indexes()),
@@ -126,6 +144,10 @@ const std::vector<store_description>& all_stores() {
 }
 
 const store_description& find_store(std::string_view name) {
+#if defined(PMLAB_SIMULATED)
+  if (name == "rocksdb_meta")
+    throw error("RocksDB cannot run in virtual time", "measure rocksdb_meta on --device emulated:p4610");
+#endif
   for (const store_description& d : all_stores())
     if (d.name == name) return d;
   std::vector<std::string_view> names;
