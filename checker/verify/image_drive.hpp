@@ -5,10 +5,9 @@
 #pragma once
 
 #include "checker/simulator/machine/persistent_drive.hpp"
-#include <pmlab/blocks/completion_ring.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/immediate_queue.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,35 +30,15 @@ class image_drive {
   [[nodiscard]] std::span<const std::byte*> base() noexcept { return base_; }
   void begin() { now_ = base_; }
 
-  class queue {
-   public:
-    queue(image_drive& device, unsigned depth) : device_(device), completed_(depth) {}
-
-    [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
-      const std::size_t taken = std::min(requests.size(), completed_.room());
-      for (const blocks::request& r : requests.first(taken)) blocks::check_request(device_.shape_, r, device_.name());
-      for (const blocks::request& r : requests.first(taken)) {
-        device_.perform(r);
-        completed_.push({r.tag, std::errc{}});
-      }
-      return taken;
-    }
-    [[nodiscard]] std::size_t reap(std::span<blocks::completion> completions, std::size_t /*at_least*/) {
-      return completed_.pop(completions);
-    }
-    [[nodiscard]] std::size_t in_flight() const noexcept { return completed_.size(); }
-    [[nodiscard]] unsigned depth() const noexcept { return completed_.capacity(); }
-
-   private:
-    image_drive& device_;
-    blocks::completion_ring completed_;
-  };
+  using queue = blocks::immediate_queue<image_drive>;
 
   [[nodiscard]] blocks::geometry shape() const noexcept { return shape_; }
   [[nodiscard]] std::string name() const { return "image"; }
   [[nodiscard]] std::string failure() const { return {}; }
 
  private:
+  friend queue;
+
   void perform(const blocks::request& r) noexcept {
     if (r.what == blocks::operation::flush) return;
     const std::size_t per_block = shape_.block_bytes / simulator::sector_bytes;

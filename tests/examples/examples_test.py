@@ -10,9 +10,12 @@ import pathlib
 import random
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -279,6 +282,289 @@ class BlockLog(Example):
         with open(path, "wb") as f:
             f.truncate(1 << 20)
         return path
+
+
+class NbdClient:
+    """The NBD protocol, fixed newstyle, as a client. Requests may be sent before the answers of others are read."""
+
+    READ, WRITE, DISCONNECT, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 2, 3, 4, 6
+    FUA = 1
+
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(60)
+        self._socket.connect(path)
+        self._magic, options, self.server_flags = struct.unpack(">8sQH", self._receive(18))
+        assert (self._magic, options) == (b"NBDMAGIC", 0x49484156454f5054)
+        self._socket.sendall(struct.pack(">I", 3))
+
+    def close(self):
+        self._socket.close()
+
+    def _receive(self, count):
+        parts = []
+        while count:
+            part = self._socket.recv(count)
+            if not part:
+                raise ConnectionError("the server has gone")
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def option(self, number, data=b""):
+        """The answers: [(kind, data)], the last one ends them."""
+        self._socket.sendall(b"IHAVEOPT" + struct.pack(">II", number, len(data)) + data)
+        answers = []
+        while not answers or answers[-1][0] in (2, 3):
+            magic, to, kind, length = struct.unpack(">QIII", self._receive(20))
+            assert (magic, to) == (0x3e889045565a9, number)
+            answers.append((kind, self._receive(length)))
+        return answers
+
+    def go(self, name):
+        return self.option(7, struct.pack(">I", len(name)) + name.encode() + struct.pack(">H", 0))
+
+    def export_name(self, name):
+        """(size, flags), as older clients ask for them."""
+        self._socket.sendall(b"IHAVEOPT" + struct.pack(">II", 1, len(name)) + name.encode())
+        return struct.unpack(">QH", self._receive(10))
+
+    def send(self, command, cookie, offset=0, length=0, data=b"", flags=0):
+        self._socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, cookie, offset, length or len(data)) + data)
+
+    def answer(self, bytes_to_read=0):
+        """(cookie, error, data)"""
+        magic, failed, cookie = struct.unpack(">IIQ", self._receive(16))
+        assert magic == 0x67446698
+        return cookie, failed, b"" if failed else self._receive(bytes_to_read)
+
+    def do(self, command, offset=0, length=0, data=b"", flags=0):
+        self.send(command, 7, offset, length, data, flags)
+        cookie, failed, read = self.answer(length if command == self.READ else 0)
+        assert cookie == 7
+        return read if command == self.READ and not failed else failed
+
+
+class BlockDevice(Example):
+    name = "block_device"
+    BLOCK, CHUNK = 4096, 256  # bytes, blocks
+
+    def setUp(self):
+        super().setUp()
+        on_disk = tempfile.TemporaryDirectory(prefix="pmlab-example-")
+        self.addCleanup(on_disk.cleanup)
+        self.drive = os.path.join(on_disk.name, "drive")
+        self.socket = os.path.join(self.folder, "socket")
+        self.running = None
+        self.addCleanup(self.kill)
+
+    def start(self, *volumes):
+        self.begin(*volumes)
+        return self.wait_until_it_serves()
+
+    def begin(self, *volumes):
+        self.running = subprocess.Popen([self.program(), self.pool, self.drive, "serve", self.socket, *volumes],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def wait_until_it_serves(self):
+        said = []
+        for line in self.running.stdout:
+            said.append(line.decode())
+            if said[-1].startswith("serving"):
+                return said
+        self.fail(f"it ended: {self.running.stderr.read().decode()}")
+
+    def kill(self):
+        if self.running:
+            self.running.kill()
+            self.running.wait()
+            self.running.stdout.close()
+            self.running.stderr.close()
+            self.running = None
+
+    def client(self, volume=None):
+        made = NbdClient(self.socket)
+        self.addCleanup(made.close)
+        if volume:
+            self.assertEqual(made.go(volume)[-1], (1, b""))
+        return made
+
+    def assert_checks(self):
+        self.assertRegex(self.answer(self.pool, self.drive, "check"), r"^\d+ chunks, \d+ bytes free, all well\n$")
+
+    def test_speaks_nbd(self):
+        self.assertEqual(self.start("a=1M", "b=8192"), ["a: 1048576 bytes\n", "b: 8192 bytes\n", f"serving at {self.socket}\n"])
+        client = self.client()
+        self.assertEqual(client.server_flags, 3)
+        self.assertEqual(client.option(3), [(2, b"\0\0\0\1a"), (2, b"\0\0\0\1b"), (1, b"")])
+        self.assertEqual(client.option(99), [(2**31 + 1, b"")])
+        self.assertEqual(client.go("c"), [(2**31 + 6, b"")])
+        flags = 1 | 4 | 8 | 32 | 64 | 256
+        self.assertEqual(client.go("b"), [(3, struct.pack(">HQH", 0, 8192, flags)),
+                                          (3, struct.pack(">HIII", 3, 4096, 4096, 32 << 20)), (1, b"")])
+        n = NbdClient
+        block = b"x" * 4096
+        self.assertEqual(client.do(n.READ, 0, 8192), bytes(8192))
+        self.assertEqual(client.do(n.WRITE, 4096, data=block, flags=n.FUA), 0)
+        self.assertEqual(client.do(n.READ, 0, 8192), bytes(4096) + block)
+        self.assertEqual(client.do(n.FLUSH), 0)
+        self.assertEqual(client.do(n.WRITE, 8192, data=block), 28)
+        self.assertEqual(client.do(n.READ, 8192, 4096), 22)
+        self.assertEqual(client.do(n.WRITE, 512, data=block), 22)
+        self.assertEqual(client.do(n.READ, 4096, 512), 22)
+        self.assertEqual(client.do(77), 22)
+        self.assertEqual(client.do(n.TRIM, 4096, 4096), 0)
+        self.assertEqual(client.do(n.READ, 0, 8192), bytes(8192))
+        self.assertEqual(client.do(n.WRITE, 0, data=block * 2), 0)
+        self.assertEqual(client.do(n.WRITE_ZEROES, 0, 4096), 0)
+        other = self.client()
+        self.assertEqual(other.export_name("b"), (8192, flags))
+        self.assertEqual(other.do(n.READ, 0, 8192), bytes(4096) + block)
+        client.send(n.DISCONNECT, 1)
+        with self.assertRaises(ConnectionError):
+            client.answer()
+        self.kill()
+        self.assert_checks()
+
+    def test_what_was_answered_survives_kills(self):
+        seed = int(os.environ.get("PMLAB_TEST_SEED", time.time_ns() % 1_000_000))
+        kills = int(os.environ.get("PMLAB_TEST_KILLS", 32))
+        replay = f"replay: PMLAB_TEST_SEED={seed} {sys.executable} {' '.join(sys.argv)} BlockDevice"
+        rounds = KillRounds(self, random.Random(seed), replay)
+        for number in range(kills):
+            rounds.one(number)
+        rounds.judge(kills)
+        self.kill()
+        self.assertGreater(rounds.acknowledged, 4 * kills, replay)
+        self.assertGreater(rounds.interrupted, kills, replay)
+        self.assert_checks()
+
+    def test_a_kill_while_it_makes_its_files(self):
+        for wait in (0.001, 0.005, 0.02, 0.05, 0.1):
+            self.begin("a=4M")
+            time.sleep(wait)
+            self.kill()
+        self.start("a=4M")
+        self.assertEqual(self.client("a").do(NbdClient.READ, 0, 4 << 20), bytes(4 << 20))
+
+    def test_one_process_at_a_time(self):
+        self.start("a=1M")
+        self.client("a").do(NbdClient.WRITE, 0, data=b"1" * 4096)
+        self.assert_refuses("open", self.pool, self.drive, "serve", self.socket, "a=1M")
+        self.assert_refuses("open", self.pool, self.drive, "check")
+        self.assert_refuses("is open as a block device already", self.pool + "2", self.drive, "serve", self.socket + "2", "a=1M")
+        self.assertEqual(self.client("a").do(NbdClient.READ, 0, 4096), b"1" * 4096, "the first one still serves")
+
+    def test_bad_input(self):
+        self.assert_refuses("names no volume", self.pool, self.drive, "serve", self.socket, "a")
+        self.assert_refuses("names no volume", self.pool, self.drive, "serve", self.socket, "=1M")
+        for size in ("", "0", "1X", "M", "-4096", "2000T", "99999999999999999999"):
+            self.assert_refuses("is no size", self.pool, self.drive, "serve", self.socket, f"a={size}")
+        self.assert_refuses("multiple of 4096", self.pool, self.drive, "serve", self.socket, "a=5000")
+        self.assert_refuses("too long", self.pool, self.drive, "serve", self.folder + "/x" * 100, "a=1M")
+        self.assert_refuses("is not a pool", self.file("text", b"no pool"), self.drive, "check")
+        self.assert_shows_usage(self.pool)
+        self.assert_shows_usage(self.pool, self.drive, "serve", self.socket)
+
+
+class KillRounds:
+    """Writes and trims of several clients, until the server is killed; then all of it is read.
+
+    A block holds its volume, its number and the version of the write that it is from, again and again; zeros: none. An
+    operation that was not answered is there, whole in each chunk, or not at all."""
+
+    VOLUMES = {"vm1": 6 << 20, "vm2": 3 << 20}
+    CONNECTIONS = 3  # each has its own part of each volume
+    DEPTH = 3
+
+    def __init__(self, test, source, replay):
+        self._test, self._source, self._replay = test, source, replay
+        self._versions = {name: [0] * (size // test.BLOCK) for name, size in self.VOLUMES.items()}
+        self._open = []  # of (volume, first block, blocks, version): sent, not answered
+        self._next = 1
+        self._lock = threading.Lock()
+        self.acknowledged = self.interrupted = 0
+
+    def one(self, number):
+        test = self._test
+        self.judge(number)
+        self._open = []
+        seeds = [self._source.randrange(1 << 30) for _ in range(self.CONNECTIONS * len(self.VOLUMES))]
+        threads = [threading.Thread(target=self._write, args=(name, part, random.Random(seeds.pop())))
+                   for name in self.VOLUMES for part in range(self.CONNECTIONS)]
+        for thread in threads:
+            thread.start()
+        time.sleep(self._source.uniform(0.005, 0.12))
+        test.kill()
+        for thread in threads:
+            thread.join()
+        self.interrupted += len(self._open)
+
+    def _block(self, volume, number, version):
+        return struct.pack("<QQQQ", 1 + list(self.VOLUMES).index(volume), number, version, 0x706d6c6162) * 128 \
+            if version else bytes(self._test.BLOCK)
+
+    def _write(self, volume, part, source):
+        blocks = len(self._versions[volume]) // self.CONNECTIONS
+        first, open_ = part * blocks, {}
+        try:
+            client = self._test.client(volume)
+            while True:
+                while len(open_) == self.DEPTH:
+                    self._reap(client, open_)
+                count = source.choice((1, 1, 2, 4, 16, source.randrange(1, 40)))
+                start = first + source.randrange(blocks - count + 1)
+                if any(start < at + n and at < start + count for _, at, n, _ in open_.values()):
+                    continue
+                trims = source.random() < 0.1
+                with self._lock:
+                    version, self._next = self._next, self._next + 1
+                    operation = (volume, start, count, 0 if trims else version)
+                    self._open.append(operation)
+                open_[version] = operation
+                data = b"" if trims else b"".join(self._block(volume, start + i, version) for i in range(count))
+                client.send(client.TRIM if trims else client.WRITE, version, start * self._test.BLOCK,
+                            count * self._test.BLOCK if trims else 0, data)
+        except OSError:
+            pass  # killed
+
+    def _reap(self, client, open_):
+        cookie, failed, _ = client.answer()
+        operation = open_.pop(cookie)
+        volume, start, count, version = operation
+        with self._lock:
+            self._open.remove(operation)
+            self._versions[volume][start:start + count] = [version if not failed else -failed] * count
+            self.acknowledged += 1
+
+    def judge(self, number):
+        """Starts the server, and compares its blocks with the model; then the model has them."""
+        test, size = self._test, self._test.BLOCK
+        test.start(*(f"{name}={size}" for name, size in self.VOLUMES.items()))
+        for volume, versions in self._versions.items():
+            client = test.client(volume)
+            data = client.do(client.READ, 0, len(versions) * size)
+            client.close()
+            self._settle(volume, versions, data, number)
+            for block, version in enumerate(versions):
+                test.assertEqual(data[block * size:(block + 1) * size] == self._block(volume, block, version), True,
+                                 f"kill {number}: block {block} of {volume} is not that of version {version}; {self._replay}")
+
+    def _settle(self, volume, versions, data, number):
+        size, chunk = self._test.BLOCK, self._test.CHUNK
+        for of, start, count, version in self._open:
+            if of != volume:
+                continue
+            for first in sorted({start, *range((start // chunk + 1) * chunk, start + count, chunk)}):
+                blocks = range(first, min(start + count, (first // chunk + 1) * chunk))
+                new = [data[b * size:(b + 1) * size] == self._block(volume, b, version) for b in blocks]
+                # A block that was zeros before a trim is zeros after it: it does not tell the two apart.
+                telling = [is_new for b, is_new in zip(blocks, new) if versions[b] != version]
+                self._test.assertIn(sum(telling), (0, len(telling)),
+                                    f"kill {number}: a part of version {version} is in {volume}, blocks {blocks}: "
+                                    f"{new}; {self._replay}")
+                if all(new):
+                    versions[blocks.start:blocks.stop] = [version] * len(blocks)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #include "tools/drive/suite.hpp"
+#include "tools/support/case_filter.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 
 #include <algorithm>
-#include <regex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -110,17 +110,8 @@ suite suite_of(std::string_view name) {
 }
 
 void filter_cases(suite& s, const std::string& expression) {
-  std::regex wanted;
-  try {
-    wanted = std::regex(expression);
-  } catch (const std::regex_error& e) {
-    throw error(fmt::format("--filter '{}' is no regular expression: {}", expression, e.what()),
-                "correct it, for example --filter 'random-read|depth=32$'");
-  }
-  std::erase_if(s.cases, [&](const drive_case& c) { return !std::regex_search(c.name, wanted); });
-  if (s.cases.empty())
-    throw error(fmt::format("--filter '{}' leaves no case of suite {}", expression, s.name),
-                "`pmlab microbench --device DEVICE --list` names the cases");
+  bench::filter_by_name(s.cases, expression,
+                        {s.name, "random-read|depth=32$", "pmlab microbench --device DEVICE --list"});
 }
 
 }  // namespace pmlab::drive

@@ -1,6 +1,7 @@
 // Suites: files that list the cases to measure.
 #include "tools/microbench/suite.hpp"
 #include "tools/microbench/case_fields.hpp"
+#include "tools/support/case_filter.hpp"
 #include "tools/support/read_file.hpp"
 #include "tools/support/toml_file.hpp"
 #include <pmlab/base/error.hpp>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <set>
 #include <utility>
 
@@ -217,17 +217,7 @@ suite load_suite(std::string_view name_or_path, const suite_options& options) {
 }
 
 void filter_cases(suite& s, const std::string& expression) {
-  std::regex wanted;
-  try {
-    wanted = std::regex(expression);
-  } catch (const std::regex_error& e) {
-    throw error(fmt::format("--filter '{}' is no regular expression: {}", expression, e.what()),
-                "correct it, for example --filter 'read-latency|threads=4$'");
-  }
-  std::erase_if(s.cases, [&](const bench_case& c) { return !std::regex_search(c.name, wanted); });
-  if (s.cases.empty())
-    throw error(fmt::format("--filter '{}' leaves no case of suite {}", expression, s.name),
-                "`pmlab microbench --list` names the cases");
+  bench::filter_by_name(s.cases, expression, {s.name, "read-latency|threads=4$", "pmlab microbench --list"});
 }
 
 std::vector<std::string_view> suite_names() {

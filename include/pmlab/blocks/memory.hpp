@@ -3,8 +3,8 @@
 // A request takes effect when it is submitted, and completes at the next reap. Nothing survives the process.
 #pragma once
 
-#include <pmlab/blocks/completion_ring.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/immediate_queue.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
 #include <cerrno>
@@ -13,7 +13,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <system_error>
 
 #include <sys/mman.h>
 
@@ -39,30 +38,7 @@ class memory {
   ~memory() { munmap(start_, shape_.bytes()); }
 
   // Performs requests when they are submitted.
-  class queue {
-   public:
-    // At most `depth` requests in flight. `device` outlives it.
-    queue(memory& device, unsigned depth) : device_(device), completed_(depth) {}
-
-    [[nodiscard]] std::size_t submit(std::span<const request> requests) {
-      const std::size_t taken = std::min(requests.size(), completed_.room());
-      for (const request& r : requests.first(taken)) check_request(device_.shape_, r, device_.name());
-      for (const request& r : requests.first(taken)) {
-        device_.perform(r);
-        completed_.push({r.tag, std::errc{}});
-      }
-      return taken;
-    }
-    [[nodiscard]] std::size_t reap(std::span<completion> completions, std::size_t /*at_least*/) {
-      return completed_.pop(completions);
-    }
-    [[nodiscard]] std::size_t in_flight() const noexcept { return completed_.size(); }
-    [[nodiscard]] unsigned depth() const noexcept { return completed_.capacity(); }
-
-   private:
-    memory& device_;
-    completion_ring completed_;
-  };
+  using queue = immediate_queue<memory>;
 
   // The one it was made with.
   [[nodiscard]] geometry shape() const noexcept { return shape_; }
@@ -75,6 +51,8 @@ class memory {
   [[nodiscard]] std::span<std::byte> content() noexcept { return {start_, shape_.bytes()}; }
 
  private:
+  friend queue;
+
   void perform(const request& r) noexcept {
     std::byte* const place = start_ + r.first * shape_.block_bytes;
     const std::size_t bytes = std::size_t{r.count} * shape_.block_bytes;
