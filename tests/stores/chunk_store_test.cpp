@@ -634,5 +634,200 @@ TEST(ChunkQueue, takes_no_more_operations_than_its_depth) {
   EXPECT_EQ(queue.reap(done, 1), 0U);
 }
 
+// ---- records on the drive itself
+
+using on_blocks = records_in<stores::records_on_blocks, void>;
+using counted_drive = blocks::counted<blocks::memory>;
+
+TEST(ChunkStoreOnBlocks, a_redirected_write_is_one_index_block_and_a_merge_at_most_one) {
+  counted_drive device(torn);
+  auto store = on_blocks().open(device, small);
+  auto disk = store.volume("a", {.bytes = 256 * block});
+  disk.write(0, data_of(0, 256, 1));
+  device.reset();
+  const auto before = store.stats();
+  splitmix64 random(3);
+  for (std::uint64_t i = 0; i < 500; ++i) disk.write(random.below(64) * 4 * block, data_of(0, 4, 2 + i));
+  const auto after = store.stats();
+  EXPECT_EQ(after.redirected - before.redirected, 500U);
+  EXPECT_GT(after.merges - before.merges, 50U);
+  const blocks::counts index = device.of(blocks::stream::index);
+  // A merge and a write that meet share one.
+  EXPECT_GE(index.writes, 500U);
+  EXPECT_LE(index.writes, 500 + after.merges - before.merges);
+  EXPECT_EQ(index.bytes_written, index.writes * block);
+  EXPECT_EQ(device.of(blocks::stream::data).bytes_written, 500U * 4 * block);
+  EXPECT_LE(device.total().bytes_written - index.bytes_written, 2.05 * 500 * 4 * block);
+}
+
+// From one thread: changes that come together share the write of their index block.
+TEST(ChunkStoreOnBlocks, thirty_two_writes_at_a_time_need_a_third_of_the_index_blocks) {
+  counted_drive device(blocks::geometry{.blocks = 4096, .block_bytes = 4096});
+  using store_type = on_blocks::store<counted_drive>;
+  auto store = on_blocks().open(device, {.chunk_bytes = 64 * 4096});
+  auto disk = store.volume("a", {.bytes = 1024 * 4096});
+  blocks::buffer data(1024 * 4096);
+  disk.write(0, data.bytes());
+  device.reset();
+  const auto before = store.stats();
+  constexpr std::uint64_t writes = 2000;
+  {
+    stores::chunk_queue<store_type> queue(store, 32);
+    splitmix64 random(5);
+    stores::chunk_completion done[32];
+    for (std::uint64_t i = 0; i < writes;) {
+      if (queue.write(disk, random.below(512) * 2 * 4096, data.bytes().first(2 * 4096), i))
+        ++i;
+      else
+        static_cast<void>(queue.reap(done, 1));
+    }
+  }
+  EXPECT_EQ(store.stats().redirected - before.redirected, writes);
+  EXPECT_LE(device.of(blocks::stream::index).bytes_written * 3, writes * 4096);
+  EXPECT_TRUE(store.check().ok());
+}
+
+TEST(ChunkStoreOnBlocks, an_overwrite_of_one_block_in_place_writes_no_index) {
+  counted_drive device(whole);
+  auto store = on_blocks().open(device, small);
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  disk.write(0, data_of(0, 32, 1));
+  device.reset();
+  for (std::uint64_t i = 0; i < 10; ++i) disk.write(i * block, data_of(i, 1, 2 + i));
+  EXPECT_EQ(device.total().bytes_written, 10U * block);
+}
+
+// The paper: 236 MB for the 1.5 million chunks of 1.6 TB. Here a hundredth of them.
+TEST(ChunkStoreOnBlocks, a_chunk_has_less_than_two_hundred_bytes_of_dram) {
+  constexpr std::uint64_t chunks = 15259;
+  blocks::memory device(blocks::geometry{.blocks = 17408, .block_bytes = 4096});
+  auto store = on_blocks().open(device, {.chunk_bytes = 4096});
+  auto disk = store.volume("a", {.bytes = chunks * 4096});
+  blocks::buffer data(4096);
+  for (std::uint64_t c = 0; c < chunks; ++c) disk.write(c * 4096, data.bytes());
+  EXPECT_EQ(store.stats().chunks, chunks);
+  // The drive has room for as many chunks as it has blocks.
+  EXPECT_LT(static_cast<double>(store.stats().medium_bytes) / 17408, 198.0);
+}
+
+// A process that is killed: some of 16 writes are durable, and each is there wholly or not at all.
+TEST(ChunkStoreOnBlocks, opens_after_a_kill) {
+  blocks::memory device(torn);
+  using store_type = on_blocks::store<blocks::memory>;
+  splitmix64 random(11);
+  std::uint64_t version = 1;
+  for (int round = 0; round < 20; ++round) {
+    blocks::memory image(torn);
+    std::vector<std::uint64_t> least(8, 0);
+    {
+      auto store = on_blocks().open(device, small);
+      auto disk = store.volume("a", {.bytes = 64 * block});
+      std::vector<blocks::buffer> data;
+      for (int i = 0; i < 16; ++i) data.emplace_back(8 * block);
+      stores::chunk_queue<store_type> queue(store, 16);
+      for (std::uint64_t i = 0; i < 16; ++i) {
+        const std::uint64_t first = (random.below(8)) * 8;
+        const auto bytes = data_of(first, 8, version++);
+        std::memcpy(data[i].data(), bytes.data(), bytes.size());
+        ASSERT_TRUE(queue.write(disk, first * block, data[i].bytes(), first / 8));
+      }
+      stores::chunk_completion done[16];
+      static_cast<void>(queue.reap(std::span(done).first(1 + random.below(15)), 1));
+      std::memcpy(image.content().data(), device.content().data(), image.content().size());
+    }
+    auto store = on_blocks().open(image, small);
+    const auto report = store.check();
+    ASSERT_TRUE(report.ok()) << report.violations.front();
+    auto disk = store.volume("a");
+    std::vector<std::byte> all(64 * block);
+    disk.read(0, all);
+    for (std::uint64_t part = 0; part < 8; ++part) {
+      std::uint64_t words[2];
+      std::memcpy(words, all.data() + part * 8 * block, sizeof words);
+      const std::vector<std::byte> got(all.begin() + static_cast<std::ptrdiff_t>(part * 8 * block),
+                                       all.begin() + static_cast<std::ptrdiff_t>((part + 1) * 8 * block));
+      ASSERT_TRUE(got == (words[1] == 0 ? std::vector<std::byte>(8 * block) : data_of(part * 8, 8, words[1])));
+    }
+  }
+}
+
+TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_and_changes_nothing) {
+  using drive = blocks::faulty<blocks::memory>;
+  drive device(std::uint64_t{3}, whole);
+  std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
+  {
+    auto store = on_blocks().open(device, small);
+    auto disk = store.volume("a", {.bytes = 128 * block});
+    splitmix64 random(9);
+    int failed = 0;
+    for (std::uint64_t version = 1; version <= 600; ++version) {
+      if (random.one_in(4))
+        device.inject({.kind = random.one_in(2) ? blocks::fault::io_error : blocks::fault::short_transfer,
+                       .what = blocks::operation::write_durable,
+                       .only = blocks::stream::index});
+      const std::uint64_t first = random.below(128);
+      const std::uint64_t chunk_end = (first / 32 + 1) * 32;
+      const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(chunk_end - first, 6));
+      if (message_of([&] { disk.write(first * block, data_of(first, count, version)); }).empty())
+        right.at("a").write(first, count, version);
+      else
+        ++failed;
+      if (version % 50 == 0) expect_equal(store, right);
+    }
+    EXPECT_GT(failed, 50);
+    device.stop();
+    for (std::uint64_t c = 0; c < 4; ++c) disk.write(c * 32 * block, data_of(c * 32, 2, 1000));
+    for (std::uint64_t c = 0; c < 4; ++c) right.at("a").write(c * 32, 2, 1000);
+    expect_equal(store, right);
+  }
+  auto again = on_blocks().open(device, small);
+  expect_equal(again, right);
+}
+
+TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {
+  const auto open = [](auto& device, const stores::chunk_store_options& options) {
+    return message_of([&] { static_cast<void>(on_blocks().open(device, options)); });
+  };
+  blocks::memory device(torn);
+  blocks::memory least(blocks::geometry{.blocks = 36, .block_bytes = block});
+  EXPECT_NE(open(least, small).find("for one chunk"), std::string::npos);
+  EXPECT_NE(open(device, {.chunk_bytes = 1000}).find("chunk"), std::string::npos);
+  {
+    auto store = on_blocks().open(device, small);
+    auto disk = store.volume("a", {.bytes = 64 * block});
+    disk.write(0, data_of(0, 32, 1));
+    std::vector<std::vector<std::byte>> data;
+    std::vector<on_blocks::store<blocks::memory>::volume_handle::part> group;
+    for (std::uint64_t i = 0; i < 7; ++i) data.push_back(data_of(2 * i, 1, 2));
+    for (std::uint64_t i = 0; i < 7; ++i) group.push_back({2 * i * block, data[i]});
+    EXPECT_NE(message_of([&] { disk.write_group(group); }).find("more ranges than the ring"), std::string::npos);
+    disk.write_group(std::span(group).first(6));
+    EXPECT_NE(message_of([&] {
+                for (int i = 0; i < 300; ++i) static_cast<void>(store.volume(std::to_string(i), {.bytes = block}));
+              }).find("has room for 7 volumes"),
+              std::string::npos);
+  }
+  // A pool's store, and the other way round.
+  media::dram pool;
+  EXPECT_NE(message_of([&] {
+              static_cast<void>(store_on<media::dram>::open(pool, device, small));
+            }).find("another chunk store"),
+            std::string::npos);
+  blocks::memory of_a_pool(torn);
+  media::dram own;
+  { static_cast<void>(store_on<media::dram>::open(own, of_a_pool, small)); }
+  EXPECT_NE(open(of_a_pool, small).find("records in a pool"), std::string::npos);
+  EXPECT_EQ(open(of_a_pool, {.chunk_bytes = 32 * block, .format = true}), "");
+  // Damage: the header, its magic, an index block in both places.
+  for (const std::size_t at : {std::size_t{0}, std::size_t{40}, std::size_t{70}}) {
+    device.content()[at] ^= std::byte{1};
+    EXPECT_NE(open(device, small).find("block 0 of device memory is damaged"), std::string::npos) << at;
+    device.content()[at] ^= std::byte{1};
+  }
+  EXPECT_EQ(open(device, small), "");
+  device.content()[3 * block + 100] ^= std::byte{1};
+  EXPECT_NE(open(device, small).find("index block 1 "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pmlab::tests

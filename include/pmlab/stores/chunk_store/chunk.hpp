@@ -124,7 +124,7 @@ class chunk {
       word& w = record_.written[i];
       w.store(w.load(std::memory_order_relaxed) | bits, std::memory_order_release);  // (K2)
     });
-    media::persist(medium_, record_);
+    media::persist(medium_, record_.written[of.first / 64]);
   }
   [[nodiscard]] static bool in_one_word(range of) noexcept { return of.first / 64 == (of.end() - 1) / 64; }
 
