@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from program import DOCS, PMLAB, ProgramTest, main, pmlab  # noqa: E402
@@ -191,6 +192,16 @@ class StoresBench(ProgramTest):
         case, = self.cases_of("--store", "raw", "--device", "emulated:p4610", "--phases", "read", "--size", "4K", "--depth", "1",
                               "--operations", "200")
         self.assertGreater(case["latency_ns"]["p50"], 60_000)
+
+    @unittest.skipUnless(os.path.exists(os.path.join(os.path.dirname(PMLAB), "pmlab-simulated")), "pmlab-simulated is not built")
+    def test_virtual_time_repeats_to_the_digit(self):
+        for container in ("pmem", "blocks"):
+            first, second = (self.cases_of("--store", "chunk_store,raw", "--container", container, "--medium", "simulated:aep", "--device",
+                                           "simulated:p4610", "--phases", "overwrite", "--size", "16K", "--depth", "4", "--threads", "2")
+                             for _ in range(2))
+            self.assertEqual(first, second)
+            self.assertEqual({(c["clock"], c["cpu_ns_per_operation"], c["wrong"]) for c in first}, {("virtual", None, 0)})
+            self.assertGreater(first[0]["latency_ns"]["p50"], 10_000)
 
     def test_the_table(self):
         said = self.assert_works(*small("--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K", "--depth",
