@@ -113,6 +113,14 @@ class StoresBench(ProgramTest):
             self.assertEqual((case["index"], case["ring"]), (index, 4))
             self.assertGreater(case["store_stats"]["merges"], case["operations"] / 8)
 
+    def test_a_merge_by_copy_writes_the_data_again(self):
+        case, = self.cases_of("--store", "chunk_store", "--merge", "copy", "--phases", "overwrite", "--size", "16K", "--depth", "4")
+        self.assertEqual((case["merge"], case["wrong"]), ("copy", 0))
+        copied = case["device_io"]["by_stream"]["merge"]["written_bytes"]
+        self.assertEqual(case["device_io"]["written_bytes"], case["bytes"] + copied)
+        self.assertGreater(case["amplification"]["host"], 1.5)
+        self.assertLessEqual(case["amplification"]["host"], 2.1)
+
     def test_a_pool_and_files_are_made_and_removed(self):
         with tempfile.TemporaryDirectory(prefix="pmlab-stores-") as folder:
             drive, pool = os.path.join(folder, "drive"), self.file("records.pool")
@@ -129,6 +137,16 @@ class StoresBench(ProgramTest):
                 kept = os.stat(path)
                 self.assert_fails(2, ["exists", "--overwrite"], *small("--store", "chunk_store", option, value))
                 self.assertEqual(os.stat(path).st_mtime_ns, kept.st_mtime_ns)
+
+    def test_a_file_that_has_another_store_is_overwritten(self):
+        drive = self.file("drive")
+        with open(drive, "wb") as f:
+            f.write(bytes(32 << 20))
+        for ring in ("16", "5"):
+            cases = self.cases_of("--store", "chunk_store", "--device", f"file:{drive}", "--device-bytes", "32M", "--overwrite", "--phases",
+                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repetitions", "2", "--ring", ring)
+            self.assertEqual([c["wrong"] for c in cases], [0] * 4)
+        self.assertTrue(os.path.exists(drive))
 
     def test_a_drive_that_another_process_uses(self):
         drive = self.file("drive")
@@ -185,7 +203,7 @@ class StoresBench(ProgramTest):
                 ([*one, "--kind", "object"], ["no kind of stores 'object'", "block"]),
                 ([*one, "--container", "tape"], ["no container 'tape'", "pmem"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
-                ([*one, "--merge", "never"], ["no merge 'never'", "remap"]),
+                ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
                 ([*one, "--ring", "0"], ["1 to 30 entries"]),
                 ([*one, "--ring", "31"], ["1 to 30 entries"]),
                 ([*one, "--ring", "many"], ["--ring"]),

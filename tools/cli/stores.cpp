@@ -30,11 +30,11 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
   text("--device", given->device, "memory | file:PATH | emulated:PROFILE: the drive; memory if not given");
   text("--device-bytes", given->device_bytes,
-       "SIZE of the drive of each store; the volume's, a quarter more and 64M if not given");
+       "SIZE of the drive of each store; the volume's (twice with --merge copy), a quarter more and 64M if not given");
   text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
   text("--index", given->index,
        "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");
-  text("--merge", given->merge, "remap: of chunk_store's full rings");
+  text("--merge", given->merge, "remap | copy: of chunk_store's full rings; remap if not given");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
   text("--phases", given->phases,

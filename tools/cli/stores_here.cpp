@@ -33,7 +33,7 @@ using store_bench::contestant;
 
 constexpr std::uint64_t default_volume = std::uint64_t{256} << 20;
 constexpr std::uint64_t least_pool = std::uint64_t{64} << 20;
-// Room for redirected writes, and for the areas of peers.
+// Room for redirected writes, and for the areas of peers. A merge by copy keeps the base extent of each chunk beside them.
 constexpr std::uint64_t spare_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t block = 4096;
 constexpr std::uint64_t largest_operation = std::uint64_t{4} << 20;
@@ -137,9 +137,10 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
     throw error(fmt::format("there is no kind of stores '{}'", given.kind), "give --kind block");
   const std::uint64_t volume_bytes =
       given.volume_bytes.empty() ? default_volume : bench::parse_bytes(given.volume_bytes, "--volume-bytes");
-  const std::uint64_t device_bytes = given.device_bytes.empty()
-                                         ? (volume_bytes + volume_bytes / 4 + spare_bytes) / block * block
-                                         : bench::parse_bytes(given.device_bytes, "--device-bytes");
+  const std::uint64_t device_bytes =
+      given.device_bytes.empty()
+          ? (volume_bytes * (given.merge == "copy" ? 2 : 1) + volume_bytes / 4 + spare_bytes) / block * block
+          : bench::parse_bytes(given.device_bytes, "--device-bytes");
   const drive::device_spec device = drive::parse_device(given.device);
   store_bench::store_setup setup = setup_of(given, volume_bytes);
   const bool in_virtual_time = device.which == drive::device_spec::kind::simulated;

@@ -66,8 +66,17 @@ class chunk_queue_subject final : public volume_queue {
   stores::chunk_queue<Store> queue_;
 };
 
-[[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup) {
-  return {.chunk_bytes = setup.chunk_bytes, .ring = setup.ring};
+[[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup, bool format) {
+  return {.chunk_bytes = setup.chunk_bytes,
+          .ring = setup.ring,
+          .merge = setup.merge == "copy" ? stores::merge_policy::copy : stores::merge_policy::remap,
+          .format = format};
+}
+
+// Waits for all that opening has left for later, in stores that leave something.
+template <class Store>
+void complete_opening(Store& store) {
+  if constexpr (requires { store.wait_until_complete(); }) store.wait_until_complete();
 }
 
 [[nodiscard]] inline volume_space space_of(const stores::chunk_store_stats& s, const blocks::any_device& device) {
@@ -75,11 +84,9 @@ class chunk_queue_subject final : public volume_queue {
 }
 
 [[nodiscard]] inline std::vector<store_statistic> statistics_of(const stores::chunk_store_stats& s) {
-  return {{"in_place", s.in_place},
-          {"first", s.first},
-          {"redirected", s.redirected},
-          {"merges", s.merges},
-          {"replaced_maps", s.replaced_maps}};
+  return {
+      {"in_place", s.in_place},         {"first", s.first},   {"redirected", s.redirected},      {"merges", s.merges},
+      {"copied_bytes", s.copied_bytes}, {"remaps", s.remaps}, {"replaced_maps", s.replaced_maps}};
 }
 
 }  // namespace pmlab::store_bench

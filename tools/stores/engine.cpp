@@ -4,8 +4,7 @@
 #include <pmlab/base/error.hpp>
 
 #include <algorithm>
-#include <functional>
-#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +19,16 @@ constexpr std::uint64_t mebibyte = 1 << 20;
 constexpr std::uint64_t steady_writes_per_mebibyte = 40;
 constexpr std::uint64_t most_steady_volumes = 4;
 constexpr unsigned steady_depth = 32;
+constexpr std::uint64_t block = 4096;
+
+// Kinds of steps that are not measured. Their weights are blocks; beside cases that end by time they are seconds, at a
+// speed that is supposed until the first of them is seen.
+constexpr std::string_view filling = "filling";
+constexpr std::string_view steadying = "steady state";
+constexpr std::string_view checking = "checking";
+constexpr double supposed_blocks_per_s = 200'000;
+// Reading large pieces is so much faster than writing small ones, for each block.
+constexpr std::uint64_t blocks_of_a_check = 8;
 
 latency_figures figures_of(const workload::latency_histogram& h) {
   return {h.mean(), h.percentile(50), h.percentile(90), h.percentile(99), h.percentile(99.9), h.max()};
@@ -62,21 +71,42 @@ class run {
     return static_cast<double>(options_.operations) * static_cast<double>(c.size) / 4096;
   }
   [[nodiscard]] bool by_time() const noexcept { return options_.operations == 0; }
+  // Of so many blocks of unmeasured work.
+  [[nodiscard]] double weight_of_blocks(std::uint64_t blocks) const {
+    return static_cast<double>(blocks) / (by_time() ? supposed_blocks_per_s : 1);
+  }
+
+  // The steps of one store, as `measure` will make them.
+  void announce(contestant& s) {
+    const std::uint64_t blocks = s.blocks().blocks();
+    const std::string& store = s.labels().store;
+    bool filled = false;
+    std::uint64_t steady_for = 0;
+    for (std::size_t i = 0; i < options_.cases.size(); ++i) {
+      const bench_case& c = options_.cases[i];
+      const bool fills = c.what.kind == phase_kind::fill;
+      if (!filled && !fills) shown_.expect(store, filling, weight_of_blocks(blocks));
+      filled = true;
+      if (overwrites(c) && steady_for != c.size) {
+        shown_.expect(store, steadying, weight_of_blocks(steady_writes(c, s) * c.size / block));
+        steady_for = c.size;
+      }
+      for (unsigned r = 0; r < options_.repetitions; ++r) shown_.expect(store, names_[i], weight_of(c), by_time());
+      if (fills || c.what.kind == phase_kind::discard) steady_for = 0;
+    }
+    shown_.expect(store, checking, weight_of_blocks(blocks / blocks_of_a_check));
+  }
 
   void announce() {
     shown_.pass(
         fmt::format("{} cases of {} stores, {} times", options_.cases.size(), stores_.size(), options_.repetitions));
     names_.reserve(options_.cases.size());
-    for (const bench_case& c : options_.cases) {
-      names_.push_back(text_of(c));
-      for (const contestant& s : stores_)
-        for (unsigned i = 0; i < options_.repetitions; ++i)
-          shown_.expect(s.labels().store, names_.back(), weight_of(c), by_time());
-    }
+    for (const bench_case& c : options_.cases) names_.push_back(text_of(c));
+    for (contestant& s : stores_) announce(s);
   }
 
   template <class Body>
-  void step(const contestant& s, const std::string& kind, double weight, const std::string& what, std::uint64_t total,
+  void step(const contestant& s, std::string_view kind, double weight, const std::string& what, std::uint64_t total,
             Body&& body) {
     shown_.begin(s.labels().store, kind, weight, what, total);
     try {
@@ -92,26 +122,30 @@ class run {
 
   void fill(contestant& s) {
     if (s.is_filled()) return;
-    static const std::string kind = "filling";
-    step(s, kind, 0, fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
-         [&] { complete_fill(s, shown_); });
+    step(s, filling, weight_of_blocks(s.blocks().blocks()), fmt::format("{}: filling the volume", s.labels().store),
+         s.blocks().blocks(), [&] { complete_fill(s, shown_); });
+  }
+
+  [[nodiscard]] static bool overwrites(const bench_case& c) noexcept {
+    return c.what.kind == phase_kind::overwrite || (c.what.kind == phase_kind::mix && c.what.read_percent < 100);
+  }
+  [[nodiscard]] static std::uint64_t steady_writes(const bench_case& c, contestant& s) {
+    const std::uint64_t volume = s.subject().bytes();
+    const std::uint64_t places = volume / c.size;
+    const std::uint64_t wanted = (volume + mebibyte - 1) / mebibyte * steady_writes_per_mebibyte;
+    return std::clamp(wanted, places, places * most_steady_volumes);
   }
 
   // Overwrites until the rings of all chunks went into their maps more than once, and the drive's reserve is in use.
   void make_steady(contestant& s, const bench_case& c) {
-    const bool writes = c.what.kind == phase_kind::overwrite || c.what.kind == phase_kind::pages ||
-                        (c.what.kind == phase_kind::mix && c.what.read_percent < 100);
-    if (!writes || s.steady_for() == c.size) return;
-    const std::uint64_t volume = s.subject().bytes();
-    const std::uint64_t places = volume / c.size;
-    const std::uint64_t wanted = (volume + mebibyte - 1) / mebibyte * steady_writes_per_mebibyte;
-    const std::uint64_t writes_made = std::clamp(wanted, places, places * most_steady_volumes);
-    static const std::string kind = "steady state";
-    step(s, kind, 0, fmt::format("{}: overwriting until it is steady for {} bytes", s.labels().store, c.size),
-         writes_made, [&] {
+    if (!overwrites(c) || s.steady_for() == c.size) return;
+    const std::uint64_t writes_made = steady_writes(c, s);
+    step(s, steadying, weight_of_blocks(writes_made * c.size / block),
+         fmt::format("{}: overwriting until it is steady for {} bytes", s.labels().store, c.size), writes_made, [&] {
            bench_case steady{{phase_kind::overwrite, "steady state", 0, false}, order::random, c.size, steady_depth};
            // What writes of other sizes left is not work of this one.
            s.subject().settle();
+           s.device().precondition();
            static_cast<void>(run_threads(s, steady, writes_made, 0));
          });
     s.set_steady_for(c.size);
@@ -170,8 +204,7 @@ class run {
     return static_cast<std::size_t>(&c - options_.cases.data());
   }
   void fill_again(contestant& s) {
-    static const std::string kind = "filling";
-    step(s, kind, 0, fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
+    step(s, filling, 0, fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
          [&] { complete_fill(s, shown_); });
     s.set_steady_for(0);
   }
@@ -267,13 +300,13 @@ class run {
 
   void check_at_end(contestant& s) {
     if (!s.is_made()) return;
-    static const std::string kind = "checking";
-    step(s, kind, 0, fmt::format("{}: reading all of it once more", s.labels().store), 0, [&] {
-      const worker_sums sum = check_all(s, clock_, shown_);
-      report_.at_end.push_back({s.labels().store, sum.verified, sum.wrong});
-      for (const std::string& words : sum.first_wrong)
-        if (report_.first_wrong.size() < most_words) report_.first_wrong.push_back(words);
-    });
+    step(s, checking, weight_of_blocks(s.blocks().blocks() / blocks_of_a_check),
+         fmt::format("{}: reading all of it once more", s.labels().store), 0, [&] {
+           const worker_sums sum = check_all(s, clock_, shown_);
+           report_.at_end.push_back({s.labels().store, sum.verified, sum.wrong});
+           for (const std::string& words : sum.first_wrong)
+             if (report_.first_wrong.size() < most_words) report_.first_wrong.push_back(words);
+         });
   }
 
   void remark_once(std::string remark) {

@@ -78,6 +78,9 @@ class emulated_device final : private owned_account, public counted_device<waite
   emulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
       : counted_device(profile, waiting_clock(waited), blocks::shape_of(profile, bytes, block_bytes)) {
     touch(drive().inner());
+    emulated_device::precondition();
+  }
+  void precondition() override {
     drive().model().precondition();
     drive().model().reset_counts();
   }

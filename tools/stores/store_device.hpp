@@ -28,6 +28,10 @@ class store_device {
   [[nodiscard]] virtual device_counts counts() const = 0;
   virtual void reset_counts() = 0;
 
+  // Of a modelled drive: puts it into the state of datasheets, full, and overwritten at random until its write
+  // amplification is steady. The data stays. What was written before decides nothing then.
+  virtual void precondition() {}
+
   // Of a modelled drive: bytes that flash programmed for each byte written, since the last reset_counts.
   [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
   // CPU time that threads of this process spent looking at the clock, waiting for a modelled drive. Since it was made.
@@ -44,8 +48,8 @@ struct store_device_options {
   bool overwrite = false;  // an existing file may be written to
 };
 
-// Blocks of 4 KiB, zeros at first. A modelled drive is in the state of datasheets: full, and overwritten at random until
-// its write amplification is steady. A file that was made is removed with it. Throws pmlab::error.
+// Blocks of 4 KiB, zeros at first. A modelled drive is preconditioned. A file that was made is removed with it. Throws
+// pmlab::error.
 [[nodiscard]] std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec,
                                                               const store_device_options& options);
 

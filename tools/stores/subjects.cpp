@@ -118,7 +118,8 @@ void check_chunks(const store_setup& setup) {
                 fmt::format("did you mean {}? chunk_store takes {}", nearest(setup.index, level1_indexes()),
                             fmt::join(level1_indexes(), ", ")));
   if (setup.container != "pmem") throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem");
-  if (setup.merge != "remap") throw error(fmt::format("there is no merge '{}'", setup.merge), "choose remap");
+  if (setup.merge != "remap" && setup.merge != "copy")
+    throw error(fmt::format("there is no merge '{}'", setup.merge), "choose remap or copy");
   if (setup.ring == 0 || setup.ring > 30)
     throw error(fmt::format("--ring {}: a ring has 1 to 30 entries", setup.ring), "give a number in this range");
   if (!std::has_single_bit(setup.chunk_bytes) || setup.chunk_bytes < block || setup.chunk_bytes > 256 * block)
