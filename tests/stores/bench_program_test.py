@@ -138,6 +138,16 @@ class StoresBench(ProgramTest):
                 self.assert_fails(2, ["exists", "--overwrite"], *small("--store", "chunk_store", option, value))
                 self.assertEqual(os.stat(path).st_mtime_ns, kept.st_mtime_ns)
 
+    def test_a_file_that_has_another_store_is_overwritten(self):
+        drive = self.file("drive")
+        with open(drive, "wb") as f:
+            f.write(bytes(32 << 20))
+        for ring in ("16", "5"):
+            cases = self.cases_of("--store", "chunk_store", "--device", f"file:{drive}", "--device-bytes", "32M", "--overwrite", "--phases",
+                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repetitions", "2", "--ring", ring)
+            self.assertEqual([c["wrong"] for c in cases], [0] * 4)
+        self.assertTrue(os.path.exists(drive))
+
     def test_a_drive_that_another_process_uses(self):
         drive = self.file("drive")
         with open(drive, "wb") as f:

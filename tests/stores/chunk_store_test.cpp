@@ -1,5 +1,5 @@
-// A chunk store against blocks in a map: on DRAM and in a pool, with and without the drive's promise, reopened, full, and
-// with a drive that fails.
+// A chunk store against blocks in a map: its records on DRAM, in a pool and on the drive, with and without the drive's
+// promise, reopened, full, and with a drive that fails.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -125,32 +125,58 @@ void operate(Store& store, std::map<std::string, expected_volume>& right, splitm
   }
 }
 
-template <class Medium, class Index>
-struct kind {
-  using medium = Medium;
-  using index = Index;
+// A container of records, which outlives the stores that are opened on it.
+template <class Container, class Index, stores::merge_policy Merge = stores::merge_policy::remap>
+struct records_in {
+  template <class Device>
+  using store = stores::chunk_store<Container, Device, Index>;
+
+  Container medium{};
+
+  template <class Device>
+  [[nodiscard]] auto open(Device& device, stores::chunk_store_options options) {
+    if (Merge == by_copy) options.merge = Merge;
+    return store<Device>::open(medium, device, options);
+  }
+};
+template <>
+struct records_in<stores::records_on_blocks, void> {
+  template <class Device>
+  using store = stores::chunk_store<stores::records_on_blocks, Device>;
+
+  template <class Device>
+  [[nodiscard]] auto open(Device& device, const stores::chunk_store_options& options) {
+    return store<Device>::open(device, options);
+  }
 };
 
-template <class Kind>
+template <class Records>
 class ChunkStore : public ::testing::Test {};
-using kinds =
-    ::testing::Types<kind<media::dram, indexes::cceh<media::dram>>, kind<media::dram, indexes::skip_list<media::dram>>>;
+using kinds = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
+                               records_in<media::dram, indexes::skip_list<media::dram>>,
+                               records_in<stores::records_on_blocks, void>>;
 TYPED_TEST_SUITE(ChunkStore, kinds);
 
+// With one index: for all that does not depend on it.
+template <class Records>
+class ChunkStoreContainer : public ::testing::Test {};
+using containers = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
+                                    records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
+                                    records_in<stores::records_on_blocks, void>>;
+TYPED_TEST_SUITE(ChunkStoreContainer, containers);
+
 TYPED_TEST(ChunkStore, agrees_with_blocks_in_a_map_and_opens_again) {
-  using medium = typename TypeParam::medium;
-  using store = store_on<medium, blocks::memory, typename TypeParam::index>;
   for (const auto& drive : {torn, whole})
     for (const auto& options : {small, tiny, small_by_copy, tiny_by_copy})
       for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", ring " + std::to_string(options.ring));
         splitmix64 random(seed);
-        medium pool;
+        TypeParam records;
         blocks::memory device(drive);
         std::map<std::string, expected_volume> right{{"a", expected_volume(100)}, {"b", expected_volume(64)}};
         std::uint64_t version = 0;
         for (int round = 0; round < 4; ++round) {
-          auto opened = store::open(pool, device, options);
+          auto opened = records.open(device, options);
           for (const auto& [name, content] : right)
             static_cast<void>(opened.volume(name, {.bytes = content.blocks() * block}));
           operate(opened, right, random, 150, version);
@@ -287,10 +313,11 @@ TEST(ChunkStoreOptions, a_store_keeps_its_merge_policy) {
   EXPECT_GT(store.stats().copied_bytes, 0U);
 }
 
-TEST(ChunkStoreSpace, a_full_drive_changes_nothing_and_a_discard_makes_room) {
-  media::dram pool;
+TYPED_TEST(ChunkStoreContainer, a_full_drive_changes_nothing_and_a_discard_makes_room) {
+  TypeParam records;
   blocks::memory device(torn);
-  auto store = store_on<media::dram>::open(pool, device, small);
+  auto store = records.open(device, small);
+  const std::uint64_t empty = store.stats().free_bytes;
   auto disk = store.volume("a", {.bytes = 2000 * block});
   std::map<std::string, expected_volume> right{{"a", expected_volume(2000)}};
   std::uint64_t written = 0;
@@ -309,7 +336,7 @@ TEST(ChunkStoreSpace, a_full_drive_changes_nothing_and_a_discard_makes_room) {
   expect_equal(store, right);
   EXPECT_TRUE(store.remove_volume("a"));
   EXPECT_FALSE(store.remove_volume("a"));
-  EXPECT_EQ(store.stats().free_bytes, 511U * block);
+  EXPECT_EQ(store.stats().free_bytes, empty);
 }
 
 // Free space in single blocks: a write then needs more pieces than the ring has entries.
@@ -374,16 +401,11 @@ TEST(ChunkStoreRecovery, drops_all_entries_of_a_group_that_was_cut_off) {
   expect_equal(store, right);
 }
 
-class ChunkStoreFaults : public ::testing::TestWithParam<stores::merge_policy> {};
-INSTANTIATE_TEST_SUITE_P(merge, ChunkStoreFaults,
-                         ::testing::Values(stores::merge_policy::remap, stores::merge_policy::copy),
-                         [](const auto& of) { return of.param == by_copy ? "copy" : "remap"; });
-
-TEST_P(ChunkStoreFaults, a_failed_write_is_one_failed_operation) {
+TYPED_TEST(ChunkStoreContainer, a_failed_write_is_one_failed_operation) {
   using drive = blocks::faulty<blocks::memory>;
-  media::dram pool;
+  TypeParam records;
   drive device(std::uint64_t{3}, torn);
-  auto store = store_on<media::dram, drive>::open(pool, device, GetParam() == by_copy ? small_by_copy : small);
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 128 * block});
   std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
   splitmix64 random(9);
@@ -403,11 +425,11 @@ TEST_P(ChunkStoreFaults, a_failed_write_is_one_failed_operation) {
   expect_equal(store, right);
 }
 
-TEST(ChunkStoreFailStop, a_failed_flush_of_the_drive_is_named) {
+TYPED_TEST(ChunkStoreContainer, a_failed_flush_of_the_drive_is_named) {
   using drive = blocks::faulty<blocks::memory>;
-  media::dram pool;
+  TypeParam records;
   drive device(std::uint64_t{3}, torn);
-  auto store = store_on<media::dram, drive>::open(pool, device, small);
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 128 * block});
   device.inject({.kind = blocks::fault::failed_flush});
   blocks::synchronous flusher(device);
@@ -459,11 +481,11 @@ TEST(ChunkStoreBadInput, is_refused_by_name) {
   EXPECT_EQ(open(another, device, {.chunk_bytes = 32 * block, .ring = 6, .format = true}), "");
 }
 
-TEST(ChunkQueue, runs_operations_of_several_threads) {
-  media::dram pool;
+TYPED_TEST(ChunkStoreContainer, runs_operations_of_several_threads) {
+  TypeParam records;
   blocks::memory device(blocks::geometry{.blocks = 4096, .block_bytes = block, .atomic_bytes = block});
-  using store_type = store_on<media::dram>;
-  auto store = store_type::open(pool, device, small);
+  using store_type = typename TypeParam::template store<blocks::memory>;
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 1024 * block});
   constexpr std::uint64_t threads = 3;
   std::vector<std::thread> running;

@@ -66,10 +66,17 @@ class chunk_queue_subject final : public volume_queue {
   stores::chunk_queue<Store> queue_;
 };
 
-[[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup) {
+[[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup, bool format) {
   return {.chunk_bytes = setup.chunk_bytes,
           .ring = setup.ring,
-          .merge = setup.merge == "copy" ? stores::merge_policy::copy : stores::merge_policy::remap};
+          .merge = setup.merge == "copy" ? stores::merge_policy::copy : stores::merge_policy::remap,
+          .format = format};
+}
+
+// Waits for all that opening has left for later, in stores that leave something.
+template <class Store>
+void complete_opening(Store& store) {
+  if constexpr (requires { store.wait_until_complete(); }) store.wait_until_complete();
 }
 
 [[nodiscard]] inline volume_space space_of(const stores::chunk_store_stats& s, const blocks::any_device& device) {

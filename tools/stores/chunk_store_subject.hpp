@@ -24,7 +24,8 @@ class chunk_store_subject final : public volume_subject {
   // `medium` holds no store yet.
   chunk_store_subject(const store_setup& setup, std::unique_ptr<Medium> medium, blocks::any_device& device)
       : setup_(setup), medium_(std::move(medium)), device_(device) {
-    chunk_store_subject::open();
+    // A file that is overwritten may have another store.
+    open_with(true);
   }
 
   [[nodiscard]] std::uint64_t bytes() const override { return open_->volume.bytes(); }
@@ -36,14 +37,9 @@ class chunk_store_subject final : public volume_subject {
 
   [[nodiscard]] bool can_reopen() const override { return true; }
   void close() override { open_.reset(); }
-  void open() override {
-    const level1_choice index(setup_.index);
-    open_.emplace(setup_, *medium_, device_);
-  }
+  void open() override { open_with(false); }
 
-  void wait_until_complete() override {
-    if constexpr (requires { open_->store.wait_until_complete(); }) open_->store.wait_until_complete();
-  }
+  void wait_until_complete() override { complete_opening(open_->store); }
 
   [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }
@@ -67,13 +63,18 @@ class chunk_store_subject final : public volume_subject {
 
  private:
   struct opened {
-    opened(const store_setup& setup, Medium& medium, blocks::any_device& device)
-        : store(store_type::open(medium, device, options_of(setup))),
+    opened(const store_setup& setup, Medium& medium, blocks::any_device& device, bool format)
+        : store(store_type::open(medium, device, options_of(setup, format))),
           volume(store.volume("bench", {.bytes = setup.volume_bytes})) {}
     using store_type = chunk_store_subject::store;
     store_type store;
     typename store_type::volume_handle volume;
   };
+
+  void open_with(bool format) {
+    const level1_choice index(setup_.index);
+    open_.emplace(setup_, *medium_, device_, format);
+  }
 
   store_setup setup_;
   std::unique_ptr<Medium> medium_;

@@ -107,10 +107,23 @@ class chunk {
     }
   }
 
-  // Stores the bits of `of`, which lies in one word. (K2)
+  // Gives a new record its words, and its key last. Not durable before a flush of line 0 and a fence. Orders:
+  //   (N1) the words of a new record but its key     (N2) its key, in the same line
+  //   (N1) < (N2): a record with a key is whole.
+  static void name(record& r, std::uint64_t key, const head_word& head, range written) {
+    r.head.store(word_of(head), std::memory_order_relaxed);
+    for_each_word(written, [&](std::size_t i, std::uint64_t bits) {
+      r.written[i].store(bits, std::memory_order_relaxed);  // (N1)
+    });
+    r.key.store(key, std::memory_order_release);  // (N2)
+  }
+
+  // Stores the bits of `of`. REQUIRES: it lies in one word, or the record changes as a whole.
   void mark_written(range of) {
-    word& bits = record_.written[of.first / 64];
-    bits.store(bits.load(std::memory_order_relaxed) | bits_of(of), std::memory_order_release);  // (K2)
+    for_each_word(of, [&](std::size_t i, std::uint64_t bits) {
+      word& w = record_.written[i];
+      w.store(w.load(std::memory_order_relaxed) | bits, std::memory_order_release);  // (K2)
+    });
     media::persist(medium_, record_);
   }
   [[nodiscard]] static bool in_one_word(range of) noexcept { return of.first / 64 == (of.end() - 1) / 64; }
@@ -220,9 +233,15 @@ class chunk {
     return at == 0 ? nullptr : medium_.resolve(media::pointer<map_entry>(at));
   }
 
-  [[nodiscard]] static std::uint64_t bits_of(range of) noexcept {
-    const std::uint64_t ones = of.count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << of.count) - 1;
-    return ones << (of.first % 64);
+  // Calls visit(word, its bits) for the words of the bits of `of`.
+  template <class Visit>
+  static void for_each_word(range of, Visit&& visit) {
+    while (of.count > 0) {
+      const std::uint32_t count = std::min(of.count, 64 - of.first % 64);
+      const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+      visit(of.first / 64, ones << (of.first % 64));
+      of = {of.first + count, of.count - count};
+    }
   }
 
  private:

@@ -65,16 +65,28 @@ class copy_merges {
       write(number, out);
   }
 
-  // Goes on with merges that wait for readers.
+  // Goes on with merges that wait for readers, or for records to be durable.
   void go_on(requests& out) {
-    for (std::size_t i = 0; i < most && running_ > 0; ++i)
-      if (runs_[i] && runs_[i]->transfers == 0) write(i, out);
+    for (std::size_t i = 0; i < most && running_ > 0; ++i) {
+      if (!runs_[i] || runs_[i]->transfers > 0) continue;
+      if (runs_[i]->ends)
+        end(i, runs_[i]->copied);
+      else
+        write(i, out);
+    }
+  }
+  // A merge whose record is being written; nullptr: none.
+  [[nodiscard]] const typename Store::merge_plan* waits_for_records() const noexcept {
+    if (running_ == 0) return nullptr;
+    for (const std::optional<run>& r : runs_)
+      if (r && r->ends) return &r->planned;
+    return nullptr;
   }
 
   // Gives up those that wait for readers.
   void give_up() {
     for (std::size_t i = 0; i < most; ++i)
-      if (runs_[i] && runs_[i]->transfers == 0) end(i, false);
+      if (runs_[i] && runs_[i]->transfers == 0 && !runs_[i]->ends) end(i, false);
   }
 
  private:
@@ -87,6 +99,8 @@ class copy_merges {
     std::size_t transfers = 0;
     bool writes = false;
     bool failed = false;
+    bool ends = false;  // when its record is durable
+    bool copied = false;
   };
 
   void add(requests& out, std::size_t number, blocks::operation what, std::uint64_t at, std::uint32_t count,
@@ -133,7 +147,10 @@ class copy_merges {
   }
 
   void end(std::size_t number, bool copied) {
-    store_.end_merge(runs_[number]->planned, copied);
+    run& r = *runs_[number];
+    r.copied = copied;
+    r.ends = !store_.end_merge(r.planned, copied);
+    if (r.ends) return;
     if (!copied) ++failures_;
     runs_[number].reset();
     --running_;

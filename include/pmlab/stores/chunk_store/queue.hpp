@@ -106,7 +106,11 @@ class chunk_queue {
       end = p->offset + p->data.size();
       if ((end - 1) / chunk_bytes() != number)
         throw error("a group of writes that is not in one chunk", "write a group for each chunk");
-      ranges.push_back(blocks_in_chunk(p->offset, p->data.size()));
+      const range r = blocks_in_chunk(p->offset, p->data.size());
+      if (!ranges.empty() && ranges.back().end() == r.first)
+        ranges.back().count += r.count;
+      else
+        ranges.push_back(r);
     }
     start_group(v, number, std::move(ranges), sorted, tag);
     return true;
@@ -116,7 +120,7 @@ class chunk_queue {
   // as fit into `completions`, and returns how many.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
-    if (wanted == 0 && has_transfers()) progress(0);
+    if (wanted == 0 && has_work()) progress(0);
     while (done_.size() < wanted) progress(1);
     const std::size_t count = std::min(completions.size(), done_.size());
     for (std::size_t i = 0; i < count; ++i) {
@@ -131,8 +135,8 @@ class chunk_queue {
   // Waits for these, and goes on with merges while that is possible. False: there was nothing to do.
   bool go_on_with_merges() {
     if (merges_.any()) merges_.go_on(waiting_);
-    const bool any = has_transfers();
-    while (has_transfers()) progress(1);
+    const bool any = has_work();
+    while (has_work()) progress(1);
     return any;
   }
   // Merges of this queue are under way.
@@ -146,7 +150,8 @@ class chunk_queue {
   // A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends.
   static constexpr unsigned most_waits = 100'000;
   // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
-  static constexpr unsigned most_waits_for_merges = 100;
+  // Without maps the write fails then: ten seconds.
+  static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
 
   enum class kind : std::uint8_t { read, write, discard };
 
@@ -248,8 +253,12 @@ class chunk_queue {
     std::byte* to = made.copy.data();
     for (const Part* p : sorted) {
       std::memcpy(to, p->data.data(), p->data.size());
-      whole.data.push_back(to);
       to += p->data.size();
+    }
+    to = made.copy.data();
+    for (const range& r : whole.blocks) {
+      whole.data.push_back(to);
+      to += r.count * block_bytes();
     }
     made.parts.push_back(std::move(whole));
     begin(std::move(made));
@@ -276,7 +285,7 @@ class chunk_queue {
       p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
     } else {
       std::errc e = plan_write(o, p);
-      if (e == std::errc::no_space_on_device && (has_transfers() || !without_room_.empty())) {
+      if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back({at, number});
         return;
       }
@@ -336,9 +345,13 @@ class chunk_queue {
   void progress(std::size_t at_least) {
     std::array<blocks::completion, 16> ended;
     submit_waiting();
-    const bool waits_for_others = !has_transfers();
-    if (waits_for_others) wait_for_others();
-    const std::size_t count = waits_for_others ? 0 : drive_.reap(ended, at_least);
+    std::size_t count = 0;
+    if (has_transfers())
+      count = drive_.reap(ended, at_least);
+    else if (has_work())
+      wait_for_records(at_least);
+    else
+      wait_for_others();
     for (const blocks::completion& c : std::span(ended).first(count)) {
       if (merges_.is_mine(c.tag)) {
         merges_.completed(c, waiting_);
@@ -353,7 +366,12 @@ class chunk_queue {
       }
       if (--p.transfers == 0) finish_part(at, number);
     }
+    // Before the state is examined: a change after that ends the wait.
+    if (merges_.any() || !without_room_.empty()) seen_ = store_.changes();
+    // Changes of records that came together share a write.
+    store_.drive_records();
     if (merges_.any()) merges_.go_on(waiting_);
+    for (const auto& [at, number] : std::exchange(not_durable_, {})) finish_part(at, number);
     for (const auto& [at, number] : std::exchange(without_room_, {})) finish_part(at, number);
     for (const auto& [at, number] : std::exchange(without_space_, {})) begin_part(at, number);
     submit_waiting();
@@ -362,12 +380,23 @@ class chunk_queue {
   // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
   // flight here.
   void wait_for_others() {
-    const std::uint64_t seen = store_.changes();
-    for (const auto& [at, number] : without_room_)
-      if (operations_[at]->parts[number].changes != seen) return;
-    if (store_.help_merges()) return;
-    store_.wait_for_change(seen);
+    if (store_.changes() != seen_ || store_.help_merges()) return;
+    store_.wait_for_change(seen_);
     for (const auto& [at, number] : without_room_) ++operations_[at]->parts[number].waits;
+  }
+
+  // What can go on without another thread: transfers, and records that are being written.
+  [[nodiscard]] bool has_work() const noexcept {
+    return has_transfers() || !not_durable_.empty() || merges_.waits_for_records() != nullptr;
+  }
+  void wait_for_records(std::size_t at_least) {
+    if (at_least == 0) return;
+    if (!not_durable_.empty()) {
+      const auto [at, number] = not_durable_.front();
+      store_.wait_for_records(operations_[at]->parts[number].planned);
+    } else {
+      store_.wait_for_records(*merges_.waits_for_records());
+    }
   }
 
   void finish_part(std::size_t at, std::size_t number) {
@@ -380,7 +409,9 @@ class chunk_queue {
       e = o.what == kind::write ? store_.end_write(p.planned, !p.failed, p.may_remap)
                                 : store_.discard_in_chunk(o.of, p.chunk, p.blocks.front(), p.planned, p.may_remap);
       if (e == Store::no_room) return wait_for_room(at, number);
+      if (e == Store::not_durable_yet) return not_durable_.push_back({at, number});
       if (p.planned.wants_merge()) merges_.begin(p.planned.key(), waiting_);
+      if (e == Store::write_again) return begin_part(at, number);
     }
     // The drive's own error says more than that the write was not made.
     end_part(at, p.failed ? o.error : e);
@@ -389,9 +420,8 @@ class chunk_queue {
   // Merges the part's chunk, if no queue does, and tries again later.
   void wait_for_room(std::size_t at, std::size_t number) {
     part& p = operations_[at]->parts[number];
-    const std::uint64_t changes = store_.changes();
-    if (changes != p.changes) ++p.waits;
-    p.changes = changes;
+    if (seen_ != p.changes) ++p.waits;
+    p.changes = seen_;
     // A merge that fails may fail again.
     if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
     p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
@@ -417,6 +447,8 @@ class chunk_queue {
   std::array<blocks::request, 32> submitted_{};
   std::vector<std::pair<std::size_t, std::size_t>> without_space_;  // (operation, part): the drive is full
   std::vector<std::pair<std::size_t, std::size_t>> without_room_;   // the ring of the chunk is
+  std::vector<std::pair<std::size_t, std::size_t>> not_durable_;    // the record is being written
+  std::uint64_t seen_ = 0;                                          // changes of the store
   std::deque<chunk_completion> done_;
 };
 
