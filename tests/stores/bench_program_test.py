@@ -89,6 +89,12 @@ class StoresBench(ProgramTest):
         self.assertEqual(redirected["medium_counts"]["fences"] - 2 * merges, redirected["operations"])
         self.assertLess(redirected["medium_counts"]["flushes"] / redirected["operations"], 2.5)
 
+    def test_lines_read_are_those_of_each_operation(self):
+        for case in self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "read,overwrite", "--size", "16K",
+                                  "--depth", "1"):
+            # The index and the record at least.
+            self.assertGreater(case["medium_counts"]["lines_read"] / case["operations"], 1)
+
     def test_the_mix_of_a_page_store(self):
         for threads in ("1", "2"):
             for case in self.cases_of("--store", "chunk_store,raw_dwb,raw_fpw", "--phases", "pages", "--size", "16K", "--depth", "8",
