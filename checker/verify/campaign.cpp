@@ -70,6 +70,11 @@ void shorten(const subject& kind, violation& found, double seconds) {
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
+  if (kind.prefix != nullptr) {
+    round.full = false;
+    if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
+    return;
+  }
   if (kind.volume != nullptr) {
     round.full = round.full || number == 6;
     if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
@@ -112,7 +117,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;
   // Twelve operations from just before a split.
-  if (seed % 16 == 5) {
+  if (seed % 16 == 5 && !subject.fills_up) {
     round.grown = true;
     round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);

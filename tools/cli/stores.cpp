@@ -25,16 +25,21 @@ command add_stores(CLI::App& program, const arguments& command_line) {
       ->type_name("")
       ->expected(1)
       ->take_all();
-  text("--container", given->container, "pmem: where chunk_store has its records");
+  text("--container", given->container,
+       "pmem | blocks: where chunk_store has its records, in --medium or on the drive; pmem if not given");
   text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
-  text("--device", given->device, "memory | file:PATH | emulated:PROFILE: the drive; memory if not given");
+  text("--device", given->device,
+       "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; memory if not given; simulated: in "
+       "virtual "
+       "time, with --medium simulated:PROFILE for the records");
   text("--device-bytes", given->device_bytes,
        "SIZE of the drive of each store; the volume's (twice with --merge copy), a quarter more and 64M if not given");
   text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
   text("--index", given->index,
        "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");
-  text("--merge", given->merge, "remap | copy: of chunk_store's full rings; remap if not given");
+  text("--merge", given->merge,
+       "remap | copy: of chunk_store's full rings; remap if not given, with --container blocks copy");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
   text("--phases", given->phases,
@@ -47,7 +52,8 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--threads", given->threads, "N; 1 if not given");
   CLI::Option* const operations =
       app->add_option("--operations", given->operations, "N: of each case, over all threads")->type_name("");
-  app->add_option("--seconds", given->seconds, "S: run each case this long instead; 1 if neither is given")
+  app->add_option("--seconds", given->seconds,
+                  "S: run each case this long instead; 1 if neither is given, 0.1 in virtual time")
       ->type_name("")
       ->excludes(operations);
   text("--repetitions", given->repetitions,

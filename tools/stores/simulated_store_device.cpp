@@ -33,6 +33,9 @@ class simulated_device final : public detail::counted_device<shared_drive> {
   simulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
       : counted_device(profile, simulator::drive_clock(), blocks::shape_of(profile, bytes, detail::block_bytes)) {
     detail::touch(drive().inner());
+    simulated_device::precondition();
+  }
+  void precondition() override {
     drive().model().precondition();
     drive().model().reset_counts();
   }

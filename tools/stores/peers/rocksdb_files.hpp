@@ -17,7 +17,7 @@ namespace pmlab::stores {
 //
 // `log_bytes` other than 0: a log is made with that size, of zeros, so that a sync of it is one write; a removed one is
 // cleared in the background and used again. RocksDB has logs of constant size, too (recycle_log_file_num), but 7.8.3
-// refuses them in all but one mode of recovery, and in that one it does not come to an end of an old log.
+// refuses them in all but one mode of recovery, and in that one its recovery of an old log does not terminate.
 [[nodiscard]] std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes = 0);
 
 }  // namespace pmlab::stores
