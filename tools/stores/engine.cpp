@@ -43,6 +43,8 @@ class run {
       : options_(options), stores_(stores), clock_(clock), shown_(shown), team_(options.threads) {}
 
   run_report all() {
+    for (contestant& s : stores_)
+      if (!s.is_made()) s.make();
     announce();
     const bench::progress::moving moving(shown_);
     const std::uint64_t began = clock_.now();
@@ -186,7 +188,7 @@ class run {
 
   void measure(contestant& s, const bench_case& c, unsigned repetition) {
     const bool fills = c.what.kind == phase_kind::fill;
-    if (fills || !s.is_made()) s.make();
+    if (fills) s.make();
     if (!fills) {
       fill(s);
       make_steady(s, c);

@@ -80,7 +80,7 @@ std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t 
   of_medium.medium = setup.medium;
   of_medium.pool_bytes = pool_bytes;
   of_medium.emulation = setup.emulation;
-  return std::make_unique<chunk_store_subject<Medium>>(setup, bench::medium_traits<Medium>::make(of_medium), device);
+  return std::make_unique<chunk_store_subject<Medium> >(setup, bench::medium_traits<Medium>::make(of_medium), device);
 }
 
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
