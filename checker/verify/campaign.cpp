@@ -70,6 +70,11 @@ void shorten(const subject& kind, violation& found, double seconds) {
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
+  if (kind.prefix != nullptr) {
+    round.full = false;
+    if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
+    return;
+  }
   if (kind.volume != nullptr) {
     round.full = round.full || number == 6;
     if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;

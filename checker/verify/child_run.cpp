@@ -1,6 +1,7 @@
 // Rounds in a child process.
 #include "checker/verify/child_run.hpp"
 #include "checker/simulator/machine/code_address.hpp"
+#include "checker/verify/prefix_round.hpp"
 #include "checker/verify/shared_text.hpp"
 #include "checker/verify/volume_round.hpp"
 #include <pmlab/base/child_process.hpp>
@@ -131,6 +132,7 @@ void watch_over_child() {
 
 std::unique_ptr<runner> make_runner(const subject& kind) {
   if (kind.volume != nullptr) return std::make_unique<volume_runner>(kind, board->counts, end_child);
+  if (kind.prefix != nullptr) return std::make_unique<prefix_runner>(kind, board->counts, end_child);
   return std::make_unique<round_runner>(kind, board->counts, end_child);
 }
 

@@ -1,5 +1,6 @@
 // The indexes that can be verified.
 #include "checker/verify/subjects.hpp"
+#include "checker/verify/prefix.hpp"
 #include "checker/verify/register_subject.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
@@ -118,6 +119,23 @@ void merge_volume(subject& known, const subject& part) {
   known.volume = merged;
 }
 
+void merge_prefix(subject& known, const subject& part) {
+  if (part.prefix == nullptr) return;
+  const auto merged = std::make_shared<prefix_kind>(*part.prefix);
+  if (known.prefix != nullptr) {
+    if (!merged->open_simulated) merged->open_simulated = known.prefix->open_simulated;
+    if (known.prefix->open_image != nullptr && !part.is_mutant) merged->open_image = known.prefix->open_image;
+  }
+  known.prefix = merged;
+}
+
+// Its half on the machine.
+bool is_simulated(const subject& s) {
+  if (s.volume != nullptr) return static_cast<bool>(s.volume->open_simulated);
+  if (s.prefix != nullptr) return static_cast<bool>(s.prefix->open_simulated);
+  return static_cast<bool>(s.open_simulated);
+}
+
 }  // namespace
 
 std::vector<std::string> subject_names() {
@@ -148,8 +166,7 @@ const subject& find_subject(std::string_view name) {
     throw error("there is no index '" + std::string(name) + "' to verify",
                 "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
   }
-  const bool is_volume = found->volume != nullptr;
-  if (is_volume ? !found->volume->open_simulated : !found->open_simulated) load_own_object(found->name);
+  if (!is_simulated(*found)) load_own_object(found->name);
   return *found;
 }
 
@@ -173,6 +190,7 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->drives = part->drives;
   known->fills_up = part->fills_up;
   merge_volume(*known, *part);
+  merge_prefix(*known, *part);
   // The program's own is faster than an instrumented one; a mutant's is its own.
   if (known->open_image == nullptr || part->is_mutant) known->open_image = part->open_image;
   if (known->open_image_on_drives == nullptr || part->is_mutant)

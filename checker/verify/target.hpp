@@ -106,6 +106,7 @@ class typed_target final : public target {
 
 class crash_image;
 struct volume_kind;
+struct prefix_kind;
 
 // How an index is opened, or a store.
 struct subject {
@@ -135,6 +136,8 @@ struct subject {
   std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
   // A store of blocks, not of keys: how it is opened. Null: it is an index.
   std::shared_ptr<const volume_kind> volume{};
+  // A store of keys of whose changes a crash may take the newest: how it is opened. Null: it is none.
+  std::shared_ptr<const prefix_kind> prefix{};
 
   // For an index that chooses its memory itself, and cannot be opened on an image: it is opened at the same address, in
   // a crashed process, by a fresh copy of the code.

@@ -179,7 +179,8 @@ class Stores(Invented):
 
     def _add_design(self):
         self._add("block_bytes/merge=copy", "chunk_store", "overwrite", "random", "8K", 32, 1, operations=1000,
-                  medium_counts__lines=1130, medium_counts__fences=1100, space__medium_bytes=144 * 1024,
+                  medium_counts__lines=1130, medium_counts__fences=1100)
+        self._add("chunk_index/index=skip_list", "chunk_store", "overwrite", "random", "4K", 1, 1, space__medium_bytes=144 * 1024,
                   volume_bytes=1 << 30, chunk_bytes=1 << 20)
         for merge, written in (("copy", 2.0), ("remap", 1.0)):
             self._add(f"block_bytes/merge={merge}", "chunk_store", "overwrite", "random", "16K", 32, 1,
@@ -188,9 +189,10 @@ class Stores(Invented):
             self.cases[f"verify/index={index}"] = Result(0, "", more={"crash_states": 600_000})
         for entries, rate in ((16, 0.99), (30, 1.0)):
             self._add(f"ring/ring={entries}", "chunk_store", "overwrite", "random", "16K", 32, rate)
-        for phase in ("overwrite", "overwrite-3"):
-            self._add("block_ageing/merge=copy", "chunk_store", phase, "random", "64K", 32, 1, latency_ns__p99=1e5,
-                      space__longest_free_extent=8 << 20, space__free_bytes=9 << 20)
+        for phase in ("overwrite", "overwrite-2"):
+            for store in ("chunk_store", "raw"):
+                self._add("block_ageing/merge=copy", store, phase, "random", "64K", 32, 1, latency_ns__p99=1e5,
+                          space__longest_free_extent=8 << 20, space__free_bytes=9 << 20)
 
 
 class Indexes(Invented):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from program import DOCS, PMLAB, ProgramTest, main, pmlab  # noqa: E402
@@ -107,6 +108,12 @@ class StoresBench(ProgramTest):
                            (["--store", "rocksdb_meta", "--device", "simulated:p4610"], "emulated:p4610")):
             self.assertIn(why, pmlab(*small(*words)).stderr)
 
+    def test_lines_read_are_those_of_each_operation(self):
+        for case in self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "read,overwrite", "--size", "16K",
+                                  "--depth", "1"):
+            # The index and the record at least.
+            self.assertGreater(case["medium_counts"]["lines_read"] / case["operations"], 1)
+
     def test_the_mix_of_a_page_store(self):
         for threads in ("1", "2"):
             for case in self.cases_of("--store", "chunk_store,raw_dwb,raw_fpw", "--phases", "pages", "--size", "16K", "--depth", "8",
@@ -139,6 +146,16 @@ class StoresBench(ProgramTest):
         self.assertEqual(case["device_io"]["written_bytes"], case["bytes"] + copied)
         self.assertGreater(case["amplification"]["host"], 1.5)
         self.assertLessEqual(case["amplification"]["host"], 2.1)
+
+    def test_records_on_the_drive(self):
+        fill, overwrite, opened = self.cases_of("--store", "chunk_store", "--container", "blocks", "--phases", "fill,overwrite,open",
+                                                "--size", "16K", "--depth", "1")
+        for case in (fill, overwrite, opened):
+            self.assertEqual((case["container"], case["medium"], case["index"], case["wrong"]), ("blocks", None, None, 0))
+        # One block of records for each write by itself.
+        self.assertGreaterEqual(fill["device_io"]["by_stream"]["index"]["written_bytes"], fill["operations"] * 4096)
+        self.assertGreater(overwrite["amplification"]["host"], 1.25)
+        self.assertGreater(opened["opening"]["first_read_ns"], 0)
 
     def test_a_pool_and_files_are_made_and_removed(self):
         with tempfile.TemporaryDirectory(prefix="pmlab-stores-") as folder:
@@ -201,6 +218,16 @@ class StoresBench(ProgramTest):
                               "--operations", "200")
         self.assertGreater(case["latency_ns"]["p50"], 60_000)
 
+    @unittest.skipUnless(os.path.exists(os.path.join(os.path.dirname(PMLAB), "pmlab-simulated")), "pmlab-simulated is not built")
+    def test_virtual_time_repeats_to_the_digit(self):
+        for container in ("pmem", "blocks"):
+            first, second = (self.cases_of("--store", "chunk_store,raw", "--container", container, "--medium", "simulated:aep", "--device",
+                                           "simulated:p4610", "--phases", "overwrite", "--size", "16K", "--depth", "4", "--threads", "2")
+                             for _ in range(2))
+            self.assertEqual(first, second)
+            self.assertEqual({(c["clock"], c["cpu_ns_per_operation"], c["wrong"]) for c in first}, {("virtual", None, 0)})
+            self.assertGreater(first[0]["latency_ns"]["p50"], 10_000)
+
     def test_the_table(self):
         said = self.assert_works(*small("--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K", "--depth",
                                         "1")).stdout.splitlines()
@@ -220,9 +247,10 @@ class StoresBench(ProgramTest):
                 (["--store", "chunk_stor"], ["no store 'chunk_stor'", "did you mean chunk_store"]),
                 (["--store", "raw,raw"], ["raw twice", "--repetitions"]),
                 ([*one, "--kind", "object"], ["no kind of stores 'object'", "block"]),
-                ([*one, "--container", "tape"], ["no container 'tape'", "pmem"]),
+                ([*one, "--container", "tape"], ["no container 'tape'", "pmem or blocks"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
                 ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
+                ([*one, "--container", "blocks", "--merge", "remap"], ["no maps", "leave --merge out"]),
                 ([*one, "--ring", "0"], ["1 to 30 entries"]),
                 ([*one, "--ring", "31"], ["1 to 30 entries"]),
                 ([*one, "--ring", "many"], ["--ring"]),

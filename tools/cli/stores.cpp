@@ -25,7 +25,8 @@ command add_stores(CLI::App& program, const arguments& command_line) {
       ->type_name("")
       ->expected(1)
       ->take_all();
-  text("--container", given->container, "pmem: where chunk_store has its records");
+  text("--container", given->container,
+       "pmem | blocks: where chunk_store has its records, in --medium or on the drive; pmem if not given");
   text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
   text("--device", given->device,
@@ -37,7 +38,8 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
   text("--index", given->index,
        "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");
-  text("--merge", given->merge, "remap | copy: of chunk_store's full rings; remap if not given");
+  text("--merge", given->merge,
+       "remap | copy: of chunk_store's full rings; remap if not given, with --container blocks copy");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
   text("--phases", given->phases,

@@ -93,12 +93,17 @@ store_bench::run_options run_options_of(const stores_options& given, std::uint64
   return o;
 }
 
+// Without --merge: the one that the container does best.
+std::string merge_of(const stores_options& given) {
+  return !given.merge.empty() ? given.merge : given.container == "blocks" ? "copy" : "remap";
+}
+
 store_bench::store_setup setup_of(const stores_options& given, std::uint64_t volume_bytes) {
   store_bench::store_setup s;
   s.container = given.container;
   s.medium = bench::parse_medium(given.medium);
   s.index = given.index;
-  s.merge = given.merge;
+  s.merge = merge_of(given);
   constexpr std::uint64_t any = 1'000'000;
   s.ring = static_cast<std::uint32_t>(std::min(bench::parse_count(given.ring, "--ring", 0), any));
   s.chunk_bytes = bench::parse_bytes(given.chunk, "--chunk");
@@ -115,6 +120,7 @@ store_bench::store_labels labels_of(const store_bench::store_setup& s) {
   const store_bench::store_description& d = store_bench::find_store(s.store);
   if (d.has_medium) return {s.store, s.container, s.container == "pmem" ? s.medium.text() : "", "", "", 0};
   if (!d.has_chunks) return {s.store, "", "", "", "", 0};
+  if (s.container == "blocks") return {s.store, s.container, "", "", s.merge, s.ring};
   return {s.store, s.container, s.medium.text(), s.index, s.merge, s.ring};
 }
 
@@ -141,7 +147,7 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
       given.volume_bytes.empty() ? default_volume : bench::parse_bytes(given.volume_bytes, "--volume-bytes");
   const std::uint64_t device_bytes =
       given.device_bytes.empty()
-          ? (volume_bytes * (given.merge == "copy" ? 2 : 1) + volume_bytes / 4 + spare_bytes) / block * block
+          ? (volume_bytes * (merge_of(given) == "copy" ? 2 : 1) + volume_bytes / 4 + spare_bytes) / block * block
           : bench::parse_bytes(given.device_bytes, "--device-bytes");
   const drive::device_spec device = drive::parse_device(given.device);
   store_bench::store_setup setup = setup_of(given, volume_bytes);

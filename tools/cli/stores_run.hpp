@@ -12,7 +12,7 @@ namespace pmlab::cli {
 struct stores_options {
   std::string kind = "block";
   std::vector<std::string> stores;
-  std::string container = "pmem", medium = "dram", device = "memory", index = "cceh", merge = "remap";
+  std::string container = "pmem", medium = "dram", device = "memory", index = "cceh", merge;
   std::string device_bytes, volume_bytes, medium_bytes, ring = "16", chunk = "1M";
   std::string phases = "fill,overwrite,read", patterns = "random", sizes = "4K,16K", depths = "1,32", threads = "1";
   std::string operations, seconds, repetitions = "1", seed = "1", json;

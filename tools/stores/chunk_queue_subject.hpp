@@ -4,11 +4,13 @@
 #include "tools/stores/subjects.hpp"
 #include "tools/stores/volume_subject.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/medium.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <vector>
 
 #if defined(PMLAB_SIMULATED)
@@ -30,26 +32,54 @@ class charged_time {
   charged_time& operator=(const charged_time&) = delete;
 };
 
-template <class Store>
+// Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine has
+// charged_time. `Medium`: void where the records are in no medium.
+template <class Medium>
+class announced_operation {
+ public:
+#if defined(PMLAB_SIMULATED)
+  explicit announced_operation(Medium* /*of*/) noexcept : of_(nullptr) {}
+#else
+  explicit announced_operation(Medium* of) noexcept : of_(of) {
+    if constexpr (!std::is_void_v<Medium>) media::begin_operation(*of_);
+  }
+  ~announced_operation() {
+    if constexpr (!std::is_void_v<Medium>) media::end_operation(*of_);
+  }
+#endif
+  announced_operation(const announced_operation&) = delete;
+  announced_operation& operator=(const announced_operation&) = delete;
+
+ private:
+  [[maybe_unused]] Medium* of_;
+};
+
+template <class Store, class Medium = void>
 class chunk_queue_subject final : public volume_queue {
  public:
-  chunk_queue_subject(Store& store, const typename Store::volume_handle& volume, unsigned depth)
-      : volume_(volume), queue_(store, depth) {}
+  // `medium`: of the records.
+  chunk_queue_subject(Store& store, const typename Store::volume_handle& volume, unsigned depth,
+                      Medium* medium = nullptr)
+      : volume_(volume), queue_(store, depth), medium_(medium) {}
 
   void write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) override {
     const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
     check(queue_.write(volume_, offset, data, tag));
   }
   void read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) override {
     const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
     check(queue_.read(volume_, offset, data, tag));
   }
   void discard(std::uint64_t offset, std::uint64_t length, std::uint64_t tag) override {
     const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
     check(queue_.discard(volume_, offset, length, tag));
   }
   [[nodiscard]] std::size_t reap(std::span<answer> answers, std::size_t at_least) override {
     const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
     std::array<stores::chunk_completion, 64> done;
     const std::size_t most = std::min(answers.size(), done.size());
     const std::size_t count = queue_.reap(std::span(done).first(most), std::min(at_least, most));
@@ -64,6 +94,7 @@ class chunk_queue_subject final : public volume_queue {
 
   typename Store::volume_handle volume_;
   stores::chunk_queue<Store> queue_;
+  Medium* medium_;
 };
 
 [[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup, bool format) {

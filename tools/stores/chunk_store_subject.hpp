@@ -32,7 +32,7 @@ class chunk_store_subject final : public volume_subject {
   [[nodiscard]] std::uint32_t block_bytes() const override { return open_->store.block_bytes(); }
   [[nodiscard]] volume_promises promises() const override { return {open_->store.promises().atomic_bytes, true}; }
   [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
-    return std::make_unique<chunk_queue_subject<store>>(open_->store, open_->volume, depth);
+    return std::make_unique<chunk_queue_subject<store, Medium>>(open_->store, open_->volume, depth, medium_.get());
   }
 
   [[nodiscard]] bool can_reopen() const override { return true; }

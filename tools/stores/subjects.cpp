@@ -4,6 +4,7 @@
 #else
 #include "tools/catalogue/media_list.hpp"
 #include "tools/catalogue/pool_files.hpp"
+#include "tools/stores/chunk_store_on_blocks.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
 #endif
 #include "tools/stores/peers/page_stores.hpp"
@@ -83,6 +84,7 @@ std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t 
 }
 
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
+  if (setup.container == "blocks") return make_chunk_store_on_blocks(setup, device);
   const auto make = [&](std::uint64_t pool_bytes) -> std::unique_ptr<volume_subject> {
     if (setup.medium.counted || setup.medium.emulated())
       return make_on<bench::watched_medium>(setup, pool_bytes, device);
@@ -109,7 +111,7 @@ std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, b
 
 void check_chunks(const store_setup& setup) {
 #if defined(PMLAB_SIMULATED)
-  if (!setup.medium.simulated)
+  if (!setup.medium.simulated && setup.container == "pmem")
     throw error(fmt::format("records on {} beside a drive in virtual time", setup.medium.text()),
                 "give --medium simulated:aep");
 #endif
@@ -117,9 +119,12 @@ void check_chunks(const store_setup& setup) {
     throw error(fmt::format("there is no level-1 index '{}'", setup.index),
                 fmt::format("did you mean {}? chunk_store takes {}", nearest(setup.index, level1_indexes()),
                             fmt::join(level1_indexes(), ", ")));
-  if (setup.container != "pmem") throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem");
+  if (setup.container != "pmem" && setup.container != "blocks")
+    throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem or blocks");
   if (setup.merge != "remap" && setup.merge != "copy")
     throw error(fmt::format("there is no merge '{}'", setup.merge), "choose remap or copy");
+  if (setup.container == "blocks" && setup.merge != "copy")
+    throw error("records on the drive have no maps for a merge by remapping", "leave --merge out, or give copy");
   if (setup.ring == 0 || setup.ring > 30)
     throw error(fmt::format("--ring {}: a ring has 1 to 30 entries", setup.ring), "give a number in this range");
   if (!std::has_single_bit(setup.chunk_bytes) || setup.chunk_bytes < block || setup.chunk_bytes > 256 * block)
@@ -172,7 +177,9 @@ std::uint64_t least_device_bytes(const store_setup& setup) {
   if (!find_store(setup.store).has_chunks) return setup.volume_bytes;
   // Redirected writes need blocks before those that they replace are free.
   const std::uint64_t chunks = (setup.volume_bytes + setup.chunk_bytes - 1) / setup.chunk_bytes;
-  return chunks * setup.chunk_bytes + std::max(chunks * setup.chunk_bytes / 16, 16 * mebibyte) + block;
+  // The region of records on the drive is for all of its chunks, two blocks for each 21: a 2,000th part.
+  const std::uint64_t records = setup.container == "blocks" ? 2 * mebibyte + setup.volume_bytes / 512 : 0;
+  return chunks * setup.chunk_bytes + std::max(chunks * setup.chunk_bytes / 16, 16 * mebibyte) + records + block;
 }
 
 void check_setup(const store_setup& setup, std::uint64_t device_bytes) {

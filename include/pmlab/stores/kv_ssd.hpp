@@ -242,8 +242,12 @@ class kv_device {
   // Checks V3 and the lists of the buckets by reading all records. REQUIRES: no other operation.
   [[nodiscard]] indexes::check_report check();
 
-  // Its sizes.
+  // Its sizes, in bytes.
   [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
+  [[nodiscard]] std::size_t shortest_key() const noexcept { return core_.sizes.short_keys ? 1 : 4; }
+  [[nodiscard]] std::size_t longest_key() const noexcept {
+    return core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
+  }
 
  private:
   kv_device(Medium& medium, Device& flash, const kv_options& options, std::string_view name)
@@ -263,8 +267,8 @@ class kv_device {
   }
   void check_key(std::string_view key, std::uint8_t space) const {
     check_space(space);
-    const std::size_t least = core_.sizes.short_keys ? 1 : 4;
-    const std::size_t most = core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
+    const std::size_t least = shortest_key();
+    const std::size_t most = longest_key();
     if (key.size() < least || key.size() > most)
       throw error("a key of " + std::to_string(key.size()) + " bytes",
                   "this device has keys of " + std::to_string(least) + " to " + std::to_string(most) + " bytes");

@@ -1,0 +1,66 @@
+// Opens the images of a store whose crashes may take the newest changes.
+#include "checker/verify/prefix_judge.hpp"
+
+#include <vector>
+
+namespace pmlab::verify {
+namespace {
+
+// Above the numbers of a run's own changes.
+constexpr std::uint32_t first_number_of_work = 1'000'000;
+
+}  // namespace
+
+std::string prefix_judge::judge(crash_image& image, const crash_options& options, splitmix64& random) {
+  std::unique_ptr<prefix_target> store = kind_.open_image(image);
+  if (std::string wrong = store->check(); !wrong.empty()) return "check(): " + wrong;
+  now_ = store->contents(random.one_in(2));
+  if (std::string wrong = history_->judge(now_); !wrong.empty()) return wrong;
+  const bool is_long = random.one_in(options.long_work_one_in);
+  const std::size_t operations = is_long ? options.long_work / 4 : options.work_after_recovery;
+  if (operations == 0) return {};
+  std::string wrong = work_on(*store, operations, random);
+  if (wrong.empty() && random.one_in(4)) {
+    store.reset();
+    store = kind_.open_image(image);
+    if (wrong = compare(*store); !wrong.empty()) wrong = "and opened again, " + wrong;
+  }
+  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
+void prefix_judge::recover_on_machine(const std::function<void()>& opened) {
+  const std::unique_ptr<prefix_target> store = kind_.open_simulated();
+  opened();
+}
+
+// The recovered store must remain usable.
+std::string prefix_judge::work_on(prefix_target& store, std::size_t operations, splitmix64& random) {
+  std::uint32_t number = first_number_of_work;
+  for (std::size_t i = 0; i < operations; ++i) {
+    const auto key = static_cast<std::uint32_t>(random.below(prefix_keys));
+    if (random.one_in(4)) {
+      if (const std::uint32_t got = store.get(key); got != now_[key])
+        return "get(" + std::to_string(key) + ") returns " + std::to_string(got) + ", and must return " +
+               std::to_string(now_[key]);
+      continue;
+    }
+    if (random.one_in(16)) store.compact();
+    std::vector<prefix_change> changes{{key, random.one_in(4) ? 0 : ++number}};
+    if (random.one_in(4)) changes.push_back({static_cast<std::uint32_t>(random.below(prefix_keys)), ++number});
+    if (store.apply(changes) == 0) continue;
+    for (const prefix_change& c : changes) now_[c.key] = c.number;
+  }
+  return compare(store);
+}
+
+std::string prefix_judge::compare(prefix_target& store) const {
+  if (std::string wrong = store.check(); !wrong.empty()) return "check(): " + wrong;
+  const prefix_state found = store.contents(false);
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (found[k] != now_[k])
+      return "key " + std::to_string(k) + " has " + std::to_string(found[k]) + ", and must have " +
+             std::to_string(now_[k]);
+  return {};
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,37 @@
+// Opens the images of a store whose crashes may take the newest changes, and judges them.
+#pragma once
+
+#include "checker/verify/image_judge.hpp"
+#include "checker/verify/prefix_model.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace pmlab::verify {
+
+class prefix_judge final : public image_judge {
+ public:
+  explicit prefix_judge(const prefix_kind& kind) : kind_(kind) {}
+
+  // The history of the run that begins.
+  void begin(prefix_model* history) noexcept { history_ = history; }
+
+  [[nodiscard]] bool opens_images() const override { return true; }
+  std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
+  std::string judge_here(const crash_options& /*options*/, splitmix64& /*random*/) override { return {}; }
+  void recover_on_machine(const std::function<void()>& opened) override;
+  [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
+  [[nodiscard]] std::string under_way() const override { return history_->under_way(); }
+
+ private:
+  std::string work_on(prefix_target& store, std::size_t operations, splitmix64& random);
+  std::string compare(prefix_target& store) const;
+
+  const prefix_kind& kind_;
+  prefix_model* history_ = nullptr;
+  prefix_state now_;
+};
+
+}  // namespace pmlab::verify

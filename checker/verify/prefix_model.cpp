@@ -1,0 +1,170 @@
+// The history of a store whose crashes may take the newest changes.
+#include "checker/verify/prefix_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pmlab::verify {
+namespace {
+
+std::string in_words(const prefix_state& s) {
+  std::string text;
+  for (std::size_t k = 0; k < s.size(); ++k)
+    if (s[k] != 0)
+      text.append(text.empty() ? "" : ", ").append(std::to_string(k)).append("=").append(std::to_string(s[k]));
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+std::string to_string(const prefix_step& s) {
+  using action = prefix_step::action;
+  std::string text;
+  switch (s.what) {
+    case action::apply:
+    case action::apply_synced:
+      text = s.what == action::apply ? "write(" : "write_synced(";
+      for (std::size_t i = 0; i < s.changes.size(); ++i)
+        text.append(i == 0 ? "" : ", ")
+            .append(std::to_string(s.changes[i].key))
+            .append("=")
+            .append(std::to_string(s.changes[i].number));
+      return text + ")";
+    case action::sync: return "sync()";
+    case action::pass: return "pass(" + std::to_string(s.amount) + " ms)";
+    case action::compact: return "compact()";
+    case action::get: return "get(" + std::to_string(s.amount) + ")";
+    case action::walk: return s.amount == 0 ? "walk(forward)" : "walk(backward)";
+    case action::hold: return "hold a snapshot";
+    case action::look: return "look at the snapshot";
+  }
+  return "?";
+}
+
+void prefix_model::there_before(prefix_state state, std::uint64_t sequence) {
+  for (std::uint32_t k = 0; k < state.size(); ++k) written_.insert({k, state[k]});
+  base_ = std::move(state);
+  base_sequence_ = returned_ = promised_ = sequence;
+  ++clock_;
+}
+
+void prefix_model::called(unsigned thread, const prefix_step& s) {
+  ++clock_;
+  if (running_.size() <= thread) running_.resize(thread + 1);
+  operation& o = running_[thread];
+  o.changes = s.changes;
+  o.after = returned_;
+  o.floor_of_sync = returned_;
+  o.text = to_string(s);
+  o.is_running = true;
+  for (const prefix_change& c : s.changes) written_.insert({c.key, c.number});
+  // A change that the store accepts meanwhile is as young as the end of the time that passes.
+  if (s.what == prefix_step::action::pass) time_ += s.amount;
+}
+
+// Everything up to there is in the base, if it is known.
+void prefix_model::promise(std::uint64_t sequence) {
+  promised_ = std::max(promised_, sequence);
+  for (auto first = done_.begin(); first != done_.end() && first->first == base_sequence_ + 1;) {
+    const std::uint64_t last = first->first + first->second.changes.size() - 1;
+    if (last > promised_) break;
+    make(first->second.changes, base_);
+    base_sequence_ = last;
+    first = done_.erase(first);
+  }
+}
+
+std::string prefix_model::changed(unsigned thread, const prefix_step& s, std::uint64_t sequence) {
+  ++clock_;
+  operation o = std::exchange(running_[thread], {});
+  if (sequence == 0) return {};
+  const std::string answer = to_string(s) + " returns sequence " + std::to_string(sequence);
+  if (sequence < s.changes.size()) return answer + ", and has more changes than that";
+  const std::uint64_t first = sequence - s.changes.size() + 1;
+  if (first <= o.after) return answer + ", and " + std::to_string(o.after) + " had returned before it was called";
+  const auto next = done_.lower_bound(first);
+  if (next != done_.end() && next->first <= sequence) return answer + ", which another change has";
+  if (next != done_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second.changes.size() > first) return answer + ", which another change has";
+  }
+  o.time = time_;
+  done_.emplace(first, std::move(o));
+  returned_ = std::max(returned_, sequence);
+  if (bound_ == 0) promise(returned_);
+  if (s.what == prefix_step::action::apply_synced) promise(sequence);
+  return {};
+}
+
+void prefix_model::returned(unsigned thread, const prefix_step& s) {
+  ++clock_;
+  const operation o = std::exchange(running_[thread], {});
+  if (s.what == prefix_step::action::sync) promise(o.floor_of_sync);
+  if (s.what != prefix_step::action::pass) return;
+  std::uint64_t old = 0;
+  for (const auto& [first, one] : done_)
+    if (one.time + bound_ <= time_) old = first + one.changes.size() - 1;
+  promise(old);
+}
+
+void prefix_model::make(const std::vector<prefix_change>& changes, prefix_state& state) {
+  for (const prefix_change& c : changes) state[c.key] = c.number;
+}
+
+// Adds the states of all orders that go on behind sequence `at`.
+void prefix_model::walk(std::uint64_t at, prefix_state& state, std::set<unsigned>& used) {
+  if (at >= promised_) reachable_.insert(state);
+  const auto go_on = [&](const std::vector<prefix_change>& changes) {
+    prefix_state next = state;
+    make(changes, next);
+    walk(at + changes.size(), next, used);
+  };
+  if (const auto known = done_.find(at + 1); known != done_.end()) return go_on(known->second.changes);
+  for (unsigned t = 0; t < running_.size(); ++t) {
+    const operation& o = running_[t];
+    if (!o.is_running || o.changes.empty() || used.count(t) > 0 || at < o.after) continue;
+    used.insert(t);
+    go_on(o.changes);
+    used.erase(t);
+  }
+}
+
+std::string prefix_model::judge(const prefix_state& found) {
+  if (known_at_ != clock_) {
+    reachable_.clear();
+    prefix_state state = base_;
+    std::set<unsigned> used;
+    walk(base_sequence_, state, used);
+    known_at_ = clock_;
+  }
+  if (reachable_.count(found) > 0) return {};
+  std::string text = "it holds " + in_words(found) + ", which is no state behind sequence " +
+                     std::to_string(promised_) + " or later\n  sequence " + std::to_string(base_sequence_) + ": " +
+                     in_words(base_);
+  prefix_state state = base_;
+  for (const auto& [first, o] : done_) {
+    make(o.changes, state);
+    text += "\n  sequence " + std::to_string(first + o.changes.size() - 1) + ": " + o.text + ", at " +
+            std::to_string(o.time) + " ms, leaves " + in_words(state);
+  }
+  return text + "\n  now it is " + std::to_string(time_) + " ms, and the bound is " + std::to_string(bound_) + " ms";
+}
+
+prefix_state prefix_model::now() const {
+  prefix_state state = base_;
+  for (const auto& [first, o] : done_) make(o.changes, state);
+  return state;
+}
+
+bool prefix_model::was_written(std::uint32_t key, std::uint32_t number) const {
+  return number == 0 || written_.count({key, number}) > 0;
+}
+
+std::string prefix_model::under_way() const {
+  std::string text;
+  for (const operation& o : running_)
+    if (o.is_running) text += (text.empty() ? "" : ", ") + o.text;
+  return text;
+}
+
+}  // namespace pmlab::verify

@@ -1,0 +1,80 @@
+// The history of a store whose crashes may take the newest changes, but only these.
+//
+// A change returns its sequence, so the order of the changes that returned is known. The model checks that it is an order
+// that the calls allow. Of changes under way the sequence is not known: they may be at any place that the others leave
+// free, or not be there. A crash may leave the state after any sequence that is not below the promised one.
+#pragma once
+
+#include "checker/verify/prefix.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pmlab::verify {
+
+struct prefix_step {
+  enum class action : std::uint8_t { apply, apply_synced, sync, pass, compact, get, walk, hold, look };
+  action what = action::apply;
+  std::vector<prefix_change> changes{};
+  std::uint64_t amount = 0;  // of time, a key, or 1: backward
+};
+
+[[nodiscard]] std::string to_string(const prefix_step& s);
+
+// Thread safety: none.
+class prefix_model {
+ public:
+  explicit prefix_model(std::uint64_t bound_milliseconds) : bound_(bound_milliseconds) {}
+
+  // What is there before anything else happens.
+  void there_before(prefix_state state, std::uint64_t sequence);
+
+  void called(unsigned thread, const prefix_step& s);
+  // "" or why the answer is wrong. `sequence`: of a change; 0: no room.
+  std::string changed(unsigned thread, const prefix_step& s, std::uint64_t sequence);
+  // Of everything else.
+  void returned(unsigned thread, const prefix_step& s);
+
+  // "" or why a crash now must not leave this.
+  std::string judge(const prefix_state& found);
+  // The state when nothing is under way.
+  [[nodiscard]] prefix_state now() const;
+  // True: a change that was called wrote this number to the key.
+  [[nodiscard]] bool was_written(std::uint32_t key, std::uint32_t number) const;
+
+  [[nodiscard]] std::uint64_t version() const noexcept { return clock_; }
+  [[nodiscard]] std::string under_way() const;
+
+ private:
+  struct operation {
+    std::vector<prefix_change> changes{};
+    std::uint64_t after = 0;  // greater than the sequences that had returned when it was called
+    std::uint64_t time = 0;   // of its return
+    std::string text{};
+    std::uint64_t floor_of_sync = 0;  // of a sync: what had returned when it was called
+    bool is_running = false;
+  };
+
+  void promise(std::uint64_t sequence);
+  void walk(std::uint64_t at, prefix_state& state, std::set<unsigned>& used);
+  static void make(const std::vector<prefix_change>& changes, prefix_state& state);
+
+  std::uint64_t bound_;
+  prefix_state base_ = prefix_state(prefix_keys);
+  std::uint64_t base_sequence_ = 0;
+  std::map<std::uint64_t, operation> done_;  // by the first sequence
+  std::vector<operation> running_;           // by thread
+  std::uint64_t returned_ = 0;               // the greatest sequence that returned
+  std::uint64_t promised_ = 0;               // is durable
+  std::uint64_t time_ = 0;                   // milliseconds
+  std::uint64_t clock_ = 1;
+  std::uint64_t known_at_ = 0;  // the clock of `reachable_`
+  std::set<prefix_state> reachable_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> written_;
+};
+
+}  // namespace pmlab::verify

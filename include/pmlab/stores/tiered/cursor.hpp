@@ -1,0 +1,128 @@
+// Walks the keys of one table in order, over all sources of versions, as they were at one moment.
+#pragma once
+
+#include <pmlab/stores/tiered/key_set.hpp>
+#include <pmlab/stores/tiered/versions.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pmlab::stores {
+
+// Of a cursor.
+enum class direction : std::uint8_t { forward, backward };
+
+namespace detail::tiered {
+
+// All that a reader needs: immutable, except that the active memtable grows.
+template <blocks::device Device>
+struct tree_view {
+  std::shared_ptr<tiered::memtable> active;
+  std::vector<std::shared_ptr<tiered::memtable>> frozen{};     // newest first
+  std::vector<std::shared_ptr<const key_set<Device>>> sets{};  // newest first
+};
+
+// Reads the value that `v` names. Throws pmlab::error if it is not the one that was written.
+template <blocks::device Device>
+std::string read_value(const set_context<Device>& context, const found_version& v) {
+  if (v.node != nullptr) return std::string(v.node->value());
+  const std::uint32_t block = context.where.block_bytes;
+  const std::uint32_t skip = v.place.offset % block;
+  blocks::buffer bytes(round_up(skip + std::uint64_t{v.value_bytes}, block));
+  if (v.value_bytes > 0)
+    context.readers.with([&](auto& drive) {
+      drive.read(context.where.block_at(v.place.segment, v.place.offset), bytes.bytes(), blocks::stream::values);
+    });
+  std::string value(reinterpret_cast<const char*>(bytes.data()) + skip, v.value_bytes);
+  if (check_of(value) != v.value_check)
+    throw error("the value of sequence " + std::to_string(v.sequence) + " in segment " +
+                    std::to_string(v.place.segment) + " is damaged",
+                "check the drive; other keys are not affected");
+  return value;
+}
+
+template <blocks::device Device>
+class cursor_body {
+  using source = std::variant<memtable_source, set_source<Device>>;
+
+ public:
+  cursor_body(const set_context<Device>& context, std::shared_ptr<const tree_view<Device>> view, std::uint64_t sequence,
+              std::uint16_t table, std::string_view from, std::optional<std::string_view> to, direction way)
+      : context_(context), view_(std::move(view)), sequence_(sequence), table_(table), from_(from), way_(way) {
+    if (to) to_ = std::string(*to);
+    add(memtable_source(view_->active));
+    for (const auto& m : view_->frozen) add(memtable_source(m));
+    for (const auto& s : view_->sets) add(set_source<Device>(s));
+  }
+
+  [[nodiscard]] bool next() {
+    for (;;) {
+      const std::optional<found_version> chosen = choose();
+      if (!chosen) return false;
+      if (way_ == direction::forward ? to_ && chosen->key >= *to_ : chosen->key < from_) return false;
+      at_ = chosen->key;
+      for (part& p : parts_)
+        if (p.found && p.found->key == at_) p.is_old = true;
+      if (chosen->kind == change_kind::erase) continue;
+      value_ = read_value(context_, *chosen);
+      return true;
+    }
+  }
+  [[nodiscard]] const std::string& key() const noexcept { return *at_; }
+  [[nodiscard]] const std::string& value() const noexcept { return value_; }
+
+ private:
+  struct part {
+    source from;
+    std::optional<found_version> found{};
+    bool is_old = true;  // the cursor has passed it
+  };
+  template <class Source>
+  void add(Source s) {
+    parts_.push_back({source(std::in_place_type<Source>, std::move(s))});
+  }
+
+  // The nearest key of all sources; of several versions, that of the newest source.
+  [[nodiscard]] std::optional<found_version> choose() {
+    const part* best = nullptr;
+    for (part& p : parts_) {
+      if (std::exchange(p.is_old, false)) p.found = std::visit([this](auto& s) { return fetch(s); }, p.from);
+      if (!p.found) continue;
+      if (best == nullptr ||
+          (way_ == direction::forward ? p.found->key < best->found->key : p.found->key > best->found->key))
+        best = &p;
+    }
+    return best == nullptr ? std::nullopt : best->found;
+  }
+  template <class Source>
+  [[nodiscard]] std::optional<found_version> fetch(Source& s) {
+    if (way_ == direction::forward) {
+      const version_name from = at_ ? version_name{table_, *at_, 0} : version_name{table_, from_, newest};
+      return next_key(s, from, table_, sequence_);
+    }
+    const version_name end =
+        to_ ? version_name{table_, *to_, newest} : version_name{static_cast<std::uint16_t>(table_ + 1), {}, newest};
+    return previous_key(s, at_ ? version_name{table_, *at_, newest} : end, table_, sequence_);
+  }
+
+  set_context<Device> context_;
+  std::shared_ptr<const tree_view<Device>> view_;
+  std::uint64_t sequence_;
+  std::uint16_t table_;
+  std::string from_;
+  std::optional<std::string> to_;
+  direction way_;
+  std::vector<part> parts_;
+  std::optional<std::string> at_;
+  std::string value_;
+};
+
+}  // namespace detail::tiered
+}  // namespace pmlab::stores

@@ -1,0 +1,130 @@
+// What a tiered store keeps on its drives.
+//
+//   each drive      block 0: header
+//   log class       | header | manifest 0 | manifest 1 | segment | segment | ...
+//   segment         groups of log records, one after the other, each beginning at a block
+//   group           | header | record | record | ... | padding |        one flush writes one group, or a few
+//   record          | header | key | value |                            the value is not written again: sets refer to it
+//
+// Two manifests are written in turn. Each is a whole state under one checksum, so a torn one is as if it had not been
+// written. (HSE stored the fields of its header one by one: a crash between generation and checksum made the store
+// unopenable, HSE issue 471.)
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/blocks/device.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+inline constexpr std::size_t most_key_bytes = 1344;
+inline constexpr std::size_t most_value_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t most_tables = 256;
+inline constexpr std::size_t most_table_name = 40;
+inline constexpr std::uint32_t no_segment = 0xffffffff;
+
+using identity = std::array<std::uint64_t, 2>;
+
+enum class change_kind : std::uint8_t { put = 1, erase = 2 };
+
+enum class drive_role : std::uint32_t { staging = 1, capacity = 2 };
+// A store is made in three steps: the capacity drive is forming, the staging drive is ready, the capacity drive is ready.
+enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
+
+struct drive_header {
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'};
+  static constexpr std::uint64_t current_version = 1;
+
+  std::array<char, 8> magic = right_magic;
+  std::uint64_t version = current_version;
+  identity store{};
+  drive_role role = drive_role::staging;
+  drive_state state = drive_state::forming;
+  std::uint64_t block_bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t manifest_bytes = 0;
+  drive_role log_class = drive_role::staging;  // the drive that has manifests and segments
+  std::uint32_t page_bytes = 0;                // of keys
+  std::uint64_t checksum = 0;                  // of all before
+};
+static_assert(sizeof(drive_header) == 88 && std::is_trivially_copyable_v<drive_header>);
+
+struct group_header {
+  std::uint64_t checksum = 0;  // of all that follows, header and records
+  std::uint64_t previous = 0;  // the checksum of the group before: a chain
+  identity store{};
+  std::uint64_t generation = 0;  // of the opening that wrote it: two openings never write the same group
+  std::uint64_t first = 0;       // sequence of its first record; they are consecutive
+  std::uint32_t records = 0;
+  std::uint32_t bytes = 0;  // of the records
+  std::uint64_t unused = 0;
+};
+static_assert(sizeof(group_header) == 64 && std::is_trivially_copyable_v<group_header>);
+
+struct record_header {
+  std::uint64_t sequence = 0;
+  std::uint32_t value_bytes = 0;
+  std::uint16_t key_bytes = 0;
+  std::uint8_t table = 0;
+  change_kind kind = change_kind::put;
+};
+static_assert(sizeof(record_header) == 16 && std::is_trivially_copyable_v<record_header>);
+
+struct manifest_header {
+  std::uint64_t checksum = 0;  // of all that follows
+  std::uint64_t version = 0;   // the greater valid one counts
+  identity store{};
+  std::uint64_t bytes = 0;  // of the state
+};
+static_assert(sizeof(manifest_header) == 40);
+
+// Where a record's value is in the log.
+struct value_place {
+  std::uint32_t segment = no_segment;
+  std::uint32_t offset = 0;  // byte of the segment
+};
+
+// Where replay begins: the group there, or the first group of another segment, continues the chain.
+struct log_anchor {
+  std::uint32_t segment = no_segment;
+  std::uint32_t offset = 0;
+  std::uint64_t chain = 0;  // checksum of the group before
+  std::uint64_t next = 1;   // the sequence of its first record
+};
+
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) noexcept {
+  return (bytes + to - 1) / to * to;
+}
+
+// How the log class is divided.
+struct areas {
+  std::uint32_t block_bytes = 0;
+  std::uint32_t segment_bytes = 0;
+  std::uint64_t manifest_bytes = 0;
+  std::uint64_t blocks = 0;
+
+  [[nodiscard]] std::uint64_t manifest_block(std::uint64_t version) const noexcept {
+    return 1 + version % 2 * (manifest_bytes / block_bytes);
+  }
+  [[nodiscard]] std::uint64_t first_block_of(std::uint32_t segment) const noexcept {
+    return 1 + 2 * (manifest_bytes / block_bytes) + std::uint64_t{segment} * (segment_bytes / block_bytes);
+  }
+  [[nodiscard]] std::uint64_t block_at(std::uint32_t segment, std::uint32_t offset) const noexcept {
+    return first_block_of(segment) + offset / block_bytes;
+  }
+  [[nodiscard]] std::uint32_t segments() const noexcept {
+    const std::uint64_t before = first_block_of(0);
+    const std::uint64_t count = blocks <= before ? 0 : (blocks - before) / (segment_bytes / block_bytes);
+    return count < no_segment ? static_cast<std::uint32_t>(count) : no_segment - 1;
+  }
+};
+
+}  // namespace pmlab::stores::detail::tiered

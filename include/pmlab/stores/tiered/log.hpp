@@ -1,0 +1,270 @@
+// The log, which is the value store: changes become durable in groups, in the order of their sequences.
+//
+// A change gets its place in a segment when it is acknowledged, so the log never acknowledges a change for which it has
+// no room. A flush writes the groups that are forming, then makes the drive durable. What survives is one prefix:
+//
+// (L1) < (L2): a change is durable, and older ones with it, when the flush behind its group has completed.
+// A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at the
+// first that is not there, and later ones stay lost, since the next opening writes other groups behind the same chain.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/tiered/layout.hpp>
+#include <pmlab/stores/tiered/memtable.hpp>
+#include <pmlab/stores/tiered/segments.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+// Of a group that is in the log.
+struct logged_group {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint32_t segment = no_segment;
+  std::uint32_t offset = 0;
+  std::uint64_t previous = 0;  // checksum of the group before
+};
+
+// Seals a group: fills in the header of `bytes` bytes of records behind it. Returns its checksum.
+inline std::uint64_t seal(std::byte* group, group_header h) noexcept {
+  std::memcpy(group, &h, sizeof h);
+  h.checksum = checksum(group + sizeof h.checksum, sizeof h - sizeof h.checksum + h.bytes, 1);
+  std::memcpy(group, &h, sizeof h);
+  return h.checksum;
+}
+
+[[nodiscard]] inline std::size_t record_bytes(const change& c) noexcept {
+  return sizeof(record_header) + c.key.size() + c.value.size();
+}
+
+template <blocks::device Device>
+class log {
+ public:
+  log(Device& device, const areas& where, const identity& store, segment_map& segments)
+      : drive_(device), where_(where), store_(store), segments_(segments) {}
+
+  // Goes on behind `end`, in a fresh segment; `groups` are those that replay found.
+  void begin(std::uint64_t generation, const log_anchor& end, std::vector<logged_group> groups) {
+    generation_ = generation;
+    chain_ = end.chain;
+    durable_ = unflushed_ = end.next - 1;
+    for (const logged_group& g : groups) {
+      written_.push_back(g);
+      if (held_.empty() || held_.back().segment != g.segment) {
+        held_.push_back({g.segment, 0});
+        segments_.refer(g.segment);
+      }
+      held_.back().last = g.last;
+    }
+  }
+
+  // The most that one batch may have.
+  [[nodiscard]] std::size_t most_batch_bytes() const noexcept { return where_.segment_bytes - sizeof(group_header); }
+
+  // Adds changes of `bytes` bytes in all to one group; one thread at a time. insert(change, place) puts each where readers
+  // find it, and returns its node in `table`. `now`: of the clock. False: no more than `keep_free` segments are free;
+  // nothing was inserted.
+  template <class Insert>
+  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, std::uint32_t keep_free,
+                            std::uint64_t now, const std::shared_ptr<memtable>& table, Insert&& insert) {
+    const std::scoped_lock lock(mutex_);  // held for all of them, so that no flush cuts a batch in two
+    if (!reserve(bytes, keep_free)) return false;
+    group& g = groups_.back();
+    for (const change& c : changes) {
+      const std::size_t value = g.offset + sizeof(group_header) + g.bytes + sizeof(record_header) + c.key.size();
+      g.changes.push_back(insert(c, value_place{g.segment, static_cast<std::uint32_t>(value)}));
+      g.bytes += record_bytes(c);
+    }
+    if (g.tables.empty() || g.tables.back() != table) g.tables.push_back(table);
+    held_.back().last = g.changes.back()->name().sequence;
+    dirty_ += bytes;
+    if (oldest_ == never) oldest_ = now;
+    return true;
+  }
+
+  // ---- from any thread
+
+  // Makes all that was appended before durable. Throws pmlab::error if the drive fails: nothing is lost then, and the
+  // next flush tries again, unless the drive has failed for good.
+  void flush() {
+    const std::scoped_lock one_flusher(flush_mutex_);
+    take();
+    if (taken_.empty() && unflushed_ == durable_now()) return;
+    while (!taken_.empty()) {
+      write(taken_.front());
+      taken_.pop_front();
+    }
+    drive_.flush(blocks::stream::log);  // (L1)
+    const std::scoped_lock lock(mutex_);
+    durable_ = unflushed_;  // (L2)
+    dirty_ -= std::exchange(dirty_taken_, 0);
+    taken_oldest_ = never;
+  }
+
+  // All changes up to this sequence are durable.
+  [[nodiscard]] std::uint64_t durable_now() const {
+    const std::scoped_lock lock(mutex_);
+    return durable_;
+  }
+  // Bytes of records that are not durable yet.
+  [[nodiscard]] std::uint64_t dirty() const {
+    const std::scoped_lock lock(mutex_);
+    return dirty_;
+  }
+  // When the oldest change that is not durable was acknowledged; `never`: there is none.
+  [[nodiscard]] std::uint64_t oldest() const {
+    const std::scoped_lock lock(mutex_);
+    return std::min(oldest_, taken_oldest_);
+  }
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+  // Where replay would begin if versions up to `ingested` were elsewhere. REQUIRES: these are durable here.
+  [[nodiscard]] log_anchor anchor_behind(std::uint64_t ingested) const {
+    const std::scoped_lock lock(mutex_);
+    for (const logged_group& g : written_)
+      if (g.last > ingested) return {g.segment, g.offset, g.previous, g.first};
+    return {after_.segment, after_.offset, chain_, unflushed_ + 1};
+  }
+  // Gives up the segments that replay does not need behind `ingested`. The manifest that says so is durable.
+  void forget(std::uint64_t ingested) {
+    const std::scoped_lock lock(mutex_);
+    while (!written_.empty() && written_.front().last <= ingested) written_.pop_front();
+    while (!held_.empty() && held_.front().segment != current_ && held_.front().last <= ingested) {
+      segments_.drop(held_.front().segment);
+      held_.pop_front();
+    }
+  }
+  // The segments that it refers to.
+  [[nodiscard]] std::vector<std::uint32_t> segments_in_use() const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::uint32_t> all;
+    for (const held_segment& h : held_) all.push_back(h.segment);
+    return all;
+  }
+
+ private:
+  struct held_segment {
+    std::uint32_t segment;
+    std::uint64_t last;  // sequence of the last change in it
+  };
+  struct group {
+    std::uint32_t segment;
+    std::uint32_t offset;
+    std::size_t bytes;  // of the records
+    std::vector<const memtable::node*> changes;
+    std::vector<std::shared_ptr<memtable>> tables{};  // that have them
+  };
+
+  // A forming group with room for so many bytes of records.
+  [[nodiscard]] bool reserve(std::size_t bytes, std::uint32_t keep_free) {
+    if (forming_ && fits(groups_.back(), bytes)) return true;
+    if (forming_) close();
+    if (current_ == no_segment ||
+        round_up(end_ + sizeof(group_header) + bytes, where_.block_bytes) > where_.segment_bytes) {
+      const std::optional<std::uint32_t> taken = segments_.take(keep_free);
+      if (!taken) return false;
+      current_ = *taken;
+      end_ = 0;
+      held_.push_back({current_, 0});
+    }
+    groups_.push_back({current_, end_, 0, {}});
+    forming_ = true;
+    return true;
+  }
+  [[nodiscard]] bool fits(const group& g, std::size_t bytes) const noexcept {
+    return round_up(g.offset + sizeof(group_header) + g.bytes + bytes, where_.block_bytes) <= where_.segment_bytes;
+  }
+  // The last group takes no more. One that is empty goes: its place is used again.
+  void close() {
+    const group& g = groups_.back();
+    if (g.bytes == 0)
+      groups_.pop_back();
+    else
+      end_ = static_cast<std::uint32_t>(round_up(g.offset + sizeof(group_header) + g.bytes, where_.block_bytes));
+    forming_ = false;
+  }
+  void take() {
+    const std::scoped_lock lock(mutex_);
+    if (forming_) close();
+    std::move(groups_.begin(), groups_.end(), std::back_inserter(taken_));
+    groups_.clear();
+    dirty_taken_ = dirty_;
+    taken_oldest_ = std::min(taken_oldest_, std::exchange(oldest_, never));
+  }
+  void write(const group& g) {
+    const std::size_t bytes = round_up(sizeof(group_header) + g.bytes, where_.block_bytes);
+    if (buffer_.size() < bytes) buffer_ = blocks::buffer(bytes);
+    std::byte* at = buffer_.data() + sizeof(group_header);
+    for (const memtable::node* n : g.changes) {
+      const version_name name = n->name();
+      const std::string_view value = n->value();
+      const record_header h{name.sequence, static_cast<std::uint32_t>(value.size()),
+                            static_cast<std::uint16_t>(name.key.size()), static_cast<std::uint8_t>(name.table),
+                            n->kind()};
+      std::memcpy(at, &h, sizeof h);
+      at += sizeof h;
+      if (!name.key.empty()) std::memcpy(at, name.key.data(), name.key.size());
+      at += name.key.size();
+      if (!value.empty()) std::memcpy(at, value.data(), value.size());
+      at += value.size();
+    }
+    std::memset(at, 0, static_cast<std::size_t>(buffer_.data() + bytes - at));
+    group_header h;
+    h.previous = chain_;
+    h.store = store_;
+    h.generation = generation_;
+    h.first = g.changes.front()->name().sequence;
+    h.records = static_cast<std::uint32_t>(g.changes.size());
+    h.bytes = static_cast<std::uint32_t>(g.bytes);
+    const std::uint64_t sealed = seal(buffer_.data(), h);
+    drive_.write(where_.block_at(g.segment, g.offset), buffer_.bytes().first(bytes), blocks::stream::log);
+    const std::scoped_lock lock(mutex_);
+    unflushed_ = g.changes.back()->name().sequence;
+    written_.push_back({h.first, unflushed_, g.segment, g.offset, chain_});
+    chain_ = sealed;
+    after_ = {g.segment, static_cast<std::uint32_t>(g.offset + bytes)};
+  }
+
+  blocks::synchronous<Device> drive_;  // of the flusher
+  areas where_;
+  identity store_;
+  segment_map& segments_;
+  std::uint64_t generation_ = 0;
+
+  std::mutex flush_mutex_;
+  std::deque<group> taken_;  // not written yet
+  blocks::buffer buffer_;
+
+  mutable std::mutex mutex_;
+  std::deque<group> groups_;  // the last one is forming, if `forming_`
+  bool forming_ = false;
+  std::uint32_t current_ = no_segment;
+  std::uint32_t end_ = 0;          // of the last closed group of the current segment
+  std::deque<held_segment> held_;  // in the order of their use
+  std::deque<logged_group> written_;
+  std::uint64_t chain_ = 0;  // checksum of the last group written
+  value_place after_{};      // where that one ends
+  std::uint64_t durable_ = 0;
+  std::uint64_t unflushed_ = 0;  // the last change written
+  std::uint64_t dirty_ = 0;
+  std::uint64_t dirty_taken_ = 0;
+  std::uint64_t oldest_ = never;
+  std::uint64_t taken_oldest_ = never;
+};
+
+}  // namespace pmlab::stores::detail::tiered

@@ -1,0 +1,209 @@
+// The durable state of the tree: tables, sets, and where replay of the log begins. Two areas, written in turn.
+//
+// (F1) < (F2): an area is overwritten only when the other one is valid and durable; so one valid state is always there.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/tiered/layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+// A key/value set of the root: keys in pages of segments of its own, values where the log has them.
+struct set_description {
+  std::uint64_t first = 0;  // sequences of its versions
+  std::uint64_t last = 0;
+  std::uint64_t pages = 0;
+  std::uint64_t entries = 0;
+  std::vector<std::uint32_t> key_segments{};
+  std::vector<std::uint32_t> value_segments{};
+};
+
+struct manifest_state {
+  std::vector<std::string> tables{};
+  std::vector<set_description> sets{};  // oldest first
+  std::uint64_t ingested = 0;           // versions up to this one are in sets
+  log_anchor replay{};
+};
+
+// ---- the state as bytes ----
+
+class bytes_writer {
+ public:
+  void number(std::uint64_t n) { text(&n, sizeof n); }
+  void text(const void* start, std::size_t bytes) {
+    const auto* const from = static_cast<const std::byte*>(start);
+    bytes_.insert(bytes_.end(), from, from + bytes);
+  }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Every read beyond the end gives zeros, and is remembered.
+class bytes_reader {
+ public:
+  bytes_reader(const std::byte* start, std::size_t bytes) : at_(start), left_(bytes) {}
+  [[nodiscard]] std::uint64_t number() {
+    std::uint64_t n = 0;
+    if (take(sizeof n)) std::memcpy(&n, at_ - sizeof n, sizeof n);
+    return n;
+  }
+  [[nodiscard]] std::string text(std::size_t bytes) {
+    return take(bytes) ? std::string(reinterpret_cast<const char*>(at_ - bytes), bytes) : std::string();
+  }
+  // A count of things that need at least `each` bytes each.
+  [[nodiscard]] std::size_t count(std::size_t each) {
+    const std::uint64_t n = number();
+    if (n <= left_ / each) return n;
+    failed_ = true;
+    return 0;
+  }
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+
+ private:
+  bool take(std::size_t bytes) {
+    if (bytes > left_) failed_ = true;
+    if (failed_) return false;
+    at_ += bytes;
+    left_ -= bytes;
+    return true;
+  }
+  const std::byte* at_;
+  std::size_t left_;
+  bool failed_ = false;
+};
+
+[[nodiscard]] inline std::vector<std::byte> bytes_of(const manifest_state& s) {
+  bytes_writer out;
+  const auto segments = [&out](const std::vector<std::uint32_t>& list) {
+    out.number(list.size());
+    for (const std::uint32_t n : list) out.text(&n, sizeof n);
+  };
+  out.number(s.ingested);
+  out.number(s.replay.segment);
+  out.number(s.replay.offset);
+  out.number(s.replay.chain);
+  out.number(s.replay.next);
+  out.number(s.tables.size());
+  for (const std::string& t : s.tables) {
+    out.number(t.size());
+    out.text(t.data(), t.size());
+  }
+  out.number(s.sets.size());
+  for (const set_description& d : s.sets) {
+    out.number(d.first);
+    out.number(d.last);
+    out.number(d.pages);
+    out.number(d.entries);
+    segments(d.key_segments);
+    segments(d.value_segments);
+  }
+  return out.bytes();
+}
+
+// Nothing: these bytes are no state of a log class with `segments` segments.
+[[nodiscard]] inline std::optional<manifest_state> state_of(const std::byte* start, std::size_t bytes,
+                                                            std::uint32_t segments) {
+  bytes_reader in(start, bytes);
+  manifest_state s;
+  bool possible = true;
+  const auto read_segments = [&](std::vector<std::uint32_t>& list) {
+    list.resize(in.count(sizeof(std::uint32_t)));
+    for (std::uint32_t& n : list) {
+      const std::string text = in.text(sizeof n);
+      if (text.size() == sizeof n) std::memcpy(&n, text.data(), sizeof n);
+      possible = possible && n < segments;
+    }
+  };
+  s.ingested = in.number();
+  s.replay.segment = static_cast<std::uint32_t>(in.number());
+  s.replay.offset = static_cast<std::uint32_t>(in.number());
+  s.replay.chain = in.number();
+  s.replay.next = in.number();
+  possible = s.replay.segment == no_segment || s.replay.segment < segments;
+  s.tables.resize(in.count(sizeof(std::uint64_t)));
+  for (std::string& t : s.tables) t = in.text(in.number());
+  s.sets.resize(in.count(6 * sizeof(std::uint64_t)));
+  for (set_description& d : s.sets) {
+    d.first = in.number();
+    d.last = in.number();
+    d.pages = in.number();
+    d.entries = in.number();
+    read_segments(d.key_segments);
+    read_segments(d.value_segments);
+  }
+  if (in.failed() || !possible) return std::nullopt;
+  return s;
+}
+
+// ---- the two areas ----
+
+template <blocks::device Device>
+class manifest {
+ public:
+  manifest(const areas& where, const identity& store) : where_(where), store_(store) {}
+
+  // Reads the newer valid area. Throws pmlab::error: neither is valid, or the drive fails.
+  manifest_state read(blocks::synchronous<Device>& drive) {
+    blocks::buffer area(where_.manifest_bytes);
+    std::optional<manifest_state> found;
+    for (std::uint64_t parity = 0; parity < 2; ++parity) {
+      drive.read(where_.manifest_block(parity), area.bytes(), blocks::stream::manifest);
+      manifest_header h;
+      std::memcpy(&h, area.data(), sizeof h);
+      if (h.version % 2 != parity || h.version <= version_ || h.store != store_) continue;
+      if (h.bytes > area.size() - sizeof h || h.checksum != checksum_of(area.data(), h.bytes)) continue;
+      std::optional<manifest_state> s = state_of(area.data() + sizeof h, h.bytes, where_.segments());
+      if (!s) continue;
+      version_ = h.version;
+      found = std::move(s);
+    }
+    if (!found)
+      throw error("neither manifest of the tiered store is valid", "the drive was damaged: restore it from a copy");
+    return std::move(*found);
+  }
+
+  // Durable on return. False: the state is too large for an area; nothing was written. Throws pmlab::error if the drive
+  // fails: the new state, or the one before, is there then. The next write is newer than both.
+  [[nodiscard]] bool write(blocks::synchronous<Device>& drive, const manifest_state& s) {
+    const std::vector<std::byte> state = bytes_of(s);
+    manifest_header h;
+    if (state.size() > where_.manifest_bytes - sizeof h) return false;
+    blocks::buffer area(round_up(sizeof h + state.size(), where_.block_bytes));
+    h.version = version_ + 1;
+    h.store = store_;
+    h.bytes = state.size();
+    std::memcpy(area.data() + sizeof h, state.data(), state.size());
+    std::memcpy(area.data(), &h, sizeof h);
+    h.checksum = checksum_of(area.data(), h.bytes);
+    std::memcpy(area.data(), &h, sizeof h);
+    drive.write_durable(where_.manifest_block(h.version), area.bytes(), blocks::stream::manifest);  // (F1)
+    version_ = h.version;  // (F2) from now on the other area may be overwritten
+    return true;
+  }
+
+  // Of the newest state: greater than that of any state before.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+
+ private:
+  [[nodiscard]] static std::uint64_t checksum_of(const std::byte* area, std::uint64_t bytes) noexcept {
+    constexpr std::size_t own = sizeof(std::uint64_t);
+    return checksum(area + own, sizeof(manifest_header) - own + bytes, 3);
+  }
+
+  areas where_;
+  identity store_;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace pmlab::stores::detail::tiered

@@ -1,0 +1,93 @@
+// A version of a key as a search finds it, and the searches that all sources of versions share.
+//
+// A source has at_least(name) and less(name), which return an optional found_version: the first at or after that place in
+// the order of versions, the last before it.
+#pragma once
+
+#include <pmlab/stores/tiered/layout.hpp>
+#include <pmlab/stores/tiered/memtable.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::stores::detail::tiered {
+
+struct found_version {
+  std::uint16_t table = 0;
+  change_kind kind = change_kind::put;
+  std::string key{};
+  std::uint64_t sequence = 0;
+  const memtable::node* node = nullptr;  // in DRAM, or
+  value_place place{};                   // where its value is in the log
+  std::uint32_t value_bytes = 0;
+  std::uint32_t value_check = 0;
+
+  [[nodiscard]] version_name name() const noexcept { return {table, key, sequence}; }
+};
+
+// The part of a checksum that is stored with a reference to a value.
+[[nodiscard]] inline std::uint32_t check_of(std::string_view value) noexcept {
+  return static_cast<std::uint32_t>(checksum(value.data(), value.size(), 5));
+}
+
+// The versions of a memtable.
+class memtable_source {
+ public:
+  explicit memtable_source(std::shared_ptr<const memtable> table) : table_(std::move(table)) {}
+  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) const {
+    return if_any(table_->at_least(name));
+  }
+  [[nodiscard]] std::optional<found_version> less(const version_name& name) const { return if_any(table_->less(name)); }
+
+  [[nodiscard]] static found_version of(const memtable::node* n) {
+    const version_name name = n->name();
+    return {name.table,
+            n->kind(),
+            std::string(name.key),
+            name.sequence,
+            n,
+            n->place(),
+            static_cast<std::uint32_t>(n->value().size()),
+            0};
+  }
+
+ private:
+  [[nodiscard]] static std::optional<found_version> if_any(const memtable::node* n) {
+    if (n == nullptr) return std::nullopt;
+    return of(n);
+  }
+  std::shared_ptr<const memtable> table_;
+};
+
+// Of the first key of `table` at or after the place `from` that has a version of `sequence` or older: the newest such.
+template <class Source>
+std::optional<found_version> next_key(Source& source, const version_name& from, std::uint16_t table,
+                                      std::uint64_t sequence) {
+  std::optional<found_version> v = source.at_least(from);
+  while (v && v->table == table && v->sequence > sequence) {
+    const std::string at = v->key;
+    v = source.at_least({table, at, sequence});
+  }
+  if (v && v->table != table) v.reset();
+  return v;
+}
+
+// Of the last key of `table` before the place `to`, likewise.
+template <class Source>
+std::optional<found_version> previous_key(Source& source, const version_name& to, std::uint16_t table,
+                                          std::uint64_t sequence) {
+  std::optional<found_version> v = source.less(to);
+  while (v && v->table == table) {
+    const std::string at = v->key;
+    // This is the oldest version of its key.
+    if (v->sequence <= sequence) return source.at_least({table, at, sequence});
+    v = source.less({table, at, newest});
+  }
+  return std::nullopt;
+}
+
+}  // namespace pmlab::stores::detail::tiered

@@ -1,0 +1,628 @@
+// A tiered store against a std::map: batches, snapshots, cursors, reopened and crashed, full, on drives that fail; and the
+// bound of the loss on a virtual clock.
+#include <pmlab/base/random.hpp>
+#include <pmlab/blocks/counted.hpp>
+#include <pmlab/blocks/faulty.hpp>
+#include <pmlab/stores/tiered.hpp>
+
+#include "stores/crashing_drive.hpp"
+#include "support/message_of.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace pmlab::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using drive = blocks::faulty<blocks::counted<crashing_drive>>;
+using store = stores::tiered<drive, blocks::virtual_clock>;
+using content = std::map<std::string, std::string>;
+
+constexpr blocks::geometry shape_of(std::uint64_t blocks, std::uint32_t block_bytes = 512) {
+  return {.blocks = blocks, .block_bytes = block_bytes, .atomic_bytes = 0, .volatile_cache = true};
+}
+
+stores::tiered_options small_options() {
+  stores::tiered_options o;
+  o.loss = {.at_most = 10ms, .or_bytes = 2048};
+  o.memory_limit = 32 << 10;
+  o.background = false;
+  o.most_sets = 3;
+  o.segment_bytes = 8192;
+  o.manifest_bytes = 4096;
+  o.page_bytes = 1024;
+  o.identity = {3, 4};
+  return o;
+}
+
+// Two drives and a clock, on which a store is opened again and again.
+struct machine {
+  explicit machine(std::uint64_t blocks = 1024) : staging(1, shape_of(blocks)), capacity(2, shape_of(64)) {}
+
+  std::unique_ptr<store> open(const stores::tiered_options& options = small_options()) {
+    return store::open({.staging = staging, .capacity = capacity}, options, blocks::virtual_clock(time));
+  }
+  crashing_drive& of(drive& d) { return d.inner().inner(); }
+
+  // Power fails while `db` is open, and comes back.
+  void crash(std::unique_ptr<store>& db, splitmix64& random) {
+    const auto a = of(staging).after_crash(random);
+    const auto b = of(capacity).after_crash(random);
+    db.reset();
+    of(staging).restore(a);
+    of(capacity).restore(b);
+  }
+  void pass(std::chrono::nanoseconds t) { time.advance(static_cast<std::uint64_t>(t.count()) * 1000); }
+
+  drive staging;
+  drive capacity;
+  blocks::virtual_time time;
+};
+
+content all_of(store::table_handle table, const store::snapshot_handle* at = nullptr,
+               stores::direction way = stores::direction::forward) {
+  content found;
+  std::vector<std::string> keys;
+  auto c = table.cursor({.at = at, .way = way});
+  while (c.next()) {
+    found[c.key()] = c.value();
+    keys.push_back(c.key());
+  }
+  if (way == stores::direction::backward) std::reverse(keys.begin(), keys.end());
+  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  EXPECT_EQ(keys.size(), found.size());
+  return found;
+}
+
+void expect_sound(store& db) {
+  const auto report = db.check();
+  ASSERT_TRUE(report.ok()) << report.violations.front();
+}
+
+std::string key_of(splitmix64& random, std::uint64_t keys) {
+  const std::uint64_t n = random.below(keys);
+  std::string key = "key" + std::to_string(n * 7919 % keys);
+  if (n % 5 == 0) key.append(n % 90, 'x');
+  return n == 1 ? std::string() : n == 2 ? std::string("\0\xff", 2) : key;
+}
+
+std::string value_of(splitmix64& random, std::uint64_t number) {
+  std::string value = "value" + std::to_string(number);
+  value.append(random.one_in(8) ? random.below(1500) : random.below(60), static_cast<char>('a' + number % 26));
+  return random.one_in(20) ? std::string() : value;
+}
+
+TEST(Tiered, PutsGetsErases) {
+  machine m;
+  {
+    auto db = m.open();
+    auto orders = db->table("orders");
+    auto people = db->table("people");
+    EXPECT_EQ(orders.put("a", "1"), 1U);
+    EXPECT_EQ(orders.put("b", "2"), 2U);
+    EXPECT_EQ(people.put("a", "3"), 3U);
+    EXPECT_EQ(orders.erase("b"), 4U);
+    EXPECT_EQ(orders.erase("never"), 5U);
+    EXPECT_EQ(orders.get("a"), "1");
+    EXPECT_EQ(orders.get("b"), std::nullopt);
+    EXPECT_EQ(people.get("a"), "3");
+    EXPECT_EQ(all_of(orders), (content{{"a", "1"}}));
+  }
+  auto db = m.open();
+  EXPECT_EQ(db->table("orders").get("a"), "1");
+  EXPECT_EQ(db->table("people").get("a"), "3");
+  EXPECT_EQ(db->stats().sequence, 5U);
+  db->compact();
+  EXPECT_EQ(db->stats().entries, 2U);
+  EXPECT_EQ(db->table("orders").get("a"), "1");
+  EXPECT_EQ(db->table("orders").get("b"), std::nullopt);
+  expect_sound(*db);
+}
+
+TEST(Tiered, KeysAndValuesUpToTheirLimits) {
+  machine m(48 << 10);
+  auto options = small_options();
+  options.page_bytes = 4096;
+  options.segment_bytes = 2 << 20;
+  options.memory_limit = 8 << 20;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  const std::string key(1344, 'k');
+  const std::string value(1 << 20, 'v');
+  t.put(key, value);
+  EXPECT_EQ(t.get(key), value);
+  EXPECT_NE(message_of([&] { t.put(key + "k", "v"); }).find("a key of 1345 bytes"), std::string::npos);
+  EXPECT_NE(message_of([&] { t.put("k", value + "v"); }).find("a value of 1048577 bytes"), std::string::npos);
+  db->compact();
+  EXPECT_EQ(t.get(key), value);
+  db.reset();
+  db = m.open(options);
+  EXPECT_EQ(db->table("t").get(key), value);
+}
+
+// Random operations on two tables beside two maps; snapshots beside copies of these.
+void operate(std::uint64_t seed, int rounds, bool crashes) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  splitmix64 random(seed);
+  machine m(1024);
+  std::array<content, 2> right;
+  std::uint64_t number = 0;
+  for (int round = 0; round < rounds; ++round) {
+    auto db = m.open();
+    std::array<store::table_handle, 2> tables{db->table("one"), db->table("two")};
+    ASSERT_EQ(all_of(tables[0]), right[0]);
+    ASSERT_EQ(all_of(tables[1]), right[1]);
+    std::vector<std::pair<store::snapshot_handle, std::array<content, 2>>> snapshots;
+    for (int step = 0; step < 300; ++step) {
+      const std::size_t t = random.below(2);
+      const std::string key = key_of(random, 60);
+      switch (random.below(14)) {
+        case 0:
+        case 1: {
+          tables[t].erase(key);
+          right[t].erase(key);
+          break;
+        }
+        case 2: {
+          store::batch b;
+          for (std::uint64_t i = random.below(6); i > 0; --i) {
+            const std::string k = key_of(random, 60);
+            if (random.one_in(3)) {
+              b.erase(tables[t], k);
+              right[t].erase(k);
+            } else {
+              const std::string v = value_of(random, ++number);
+              b.put(tables[t], k, v);
+              right[t][k] = v;
+            }
+          }
+          db->write(b);
+          break;
+        }
+        case 3:
+          if (snapshots.size() < 3) snapshots.emplace_back(db->snapshot(), right);
+          break;
+        case 4:
+          if (!snapshots.empty()) {
+            const std::size_t i = random.below(snapshots.size());
+            const auto& [at, then] = snapshots[i];
+            const auto found = tables[t].get(key, &at);
+            const auto it = then[t].find(key);
+            ASSERT_EQ(found, it == then[t].end() ? std::nullopt : std::optional<std::string>(it->second));
+            ASSERT_EQ(
+                all_of(tables[t], &at, random.one_in(2) ? stores::direction::forward : stores::direction::backward),
+                then[t]);
+            if (random.one_in(2)) snapshots.pop_back();
+          }
+          break;
+        case 5: {
+          std::string to = key_of(random, 60);
+          std::string from = key_of(random, 60);
+          if (to < from) std::swap(from, to);
+          const bool forward = random.one_in(2);
+          auto c = tables[t].cursor({.from = from,
+                                     .to = std::string_view(to),
+                                     .way = forward ? stores::direction::forward : stores::direction::backward});
+          std::vector<std::pair<std::string, std::string>> want(right[t].lower_bound(from), right[t].lower_bound(to));
+          if (!forward) std::reverse(want.begin(), want.end());
+          for (const auto& [k, v] : want) {
+            ASSERT_TRUE(c.next());
+            ASSERT_EQ(c.key(), k);
+            ASSERT_EQ(c.value(), v);
+          }
+          ASSERT_FALSE(c.next());
+          break;
+        }
+        case 6:
+          if (random.one_in(10)) db->compact();
+          if (random.one_in(5)) db->sync();
+          break;
+        case 7: {
+          const auto it = right[t].find(key);
+          ASSERT_EQ(tables[t].get(key), it == right[t].end() ? std::nullopt : std::optional<std::string>(it->second));
+          break;
+        }
+        default: {
+          const std::string v = value_of(random, ++number);
+          tables[t].put(key, v);
+          right[t][key] = v;
+        }
+      }
+      ASSERT_LE(db->stats().memory_bytes, small_options().memory_limit);
+    }
+    ASSERT_EQ(all_of(tables[0]), right[0]);
+    ASSERT_EQ(all_of(tables[1], nullptr, stores::direction::backward), right[1]);
+    expect_sound(*db);
+    if (crashes) {
+      db->sync();
+      snapshots.clear();
+      m.crash(db, random);
+    }
+  }
+}
+
+TEST(Tiered, IsAMapThatIsReopened) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) operate(seed, 6, false);
+}
+TEST(Tiered, IsAMapThatIsSyncedAndCrashes) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) operate(seed, 6, true);
+}
+
+// A history: what the store holds after each sequence, and when it was acknowledged.
+struct history {
+  std::vector<content> states{content{}};
+  std::vector<std::uint64_t> acknowledged{0};
+  std::vector<bool> is_end{true};  // of a batch
+};
+
+// Crashes at random moments of a virtual clock, again and again: what survives is one prefix, as long as promised.
+void lose(std::uint64_t seed, std::chrono::nanoseconds bound) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(bound.count()) + " ns");
+  splitmix64 random(seed);
+  machine m;
+  auto options = small_options();
+  options.loss = {.at_most = bound, .or_bytes = random.one_in(2) ? std::uint64_t{1} << 30 : 3000};
+  history past;
+  std::uint64_t lost = 0;
+  for (int round = 0; round < 25; ++round) {
+    auto db = m.open(options);
+    auto t = db->table("t");
+    std::uint64_t synced = past.states.size() - 1;
+    for (std::uint64_t step = random.below(80); step > 0; --step) {
+      // Time passes to the next operation; the flusher steps whenever it is due.
+      const std::uint64_t until = m.time.now() + random.below(static_cast<std::uint64_t>(bound.count()) * 1000 / 4);
+      for (std::uint64_t due = db->step(); due <= until; due = db->step()) m.time.advance_to(due);
+      m.time.advance_to(until);
+      content next = past.states.back();
+      store::batch b;
+      for (std::uint64_t i = random.one_in(4) ? 1 + random.below(4) : 1; i > 0; --i) {
+        const std::string k = key_of(random, 30);
+        const std::string v = value_of(random, past.states.size());
+        if (random.one_in(4)) {
+          b.erase(t, k);
+          next.erase(k);
+        } else {
+          b.put(t, k, v);
+          next[k] = v;
+        }
+        past.states.push_back(next);
+        past.acknowledged.push_back(m.time.now());
+        past.is_end.push_back(i == 1);
+      }
+      ASSERT_EQ(db->write(b), past.states.size() - 1);
+      if (random.one_in(30)) {
+        db->sync();
+        synced = past.states.size() - 1;
+      }
+    }
+    const std::uint64_t now = m.time.now();
+    m.crash(db, random);
+    db = m.open(options);
+    const std::uint64_t survived = db->stats().sequence;
+    ASSERT_LT(survived, past.states.size());
+    ASSERT_GE(survived, synced);
+    ASSERT_TRUE(past.is_end[survived]) << "half of a batch";
+    ASSERT_EQ(all_of(db->table("t")), past.states[survived]) << "sequence " << survived;
+    for (std::uint64_t s = survived + 1; s < past.states.size(); ++s) {
+      ++lost;
+      ASSERT_GT(past.acknowledged[s] + static_cast<std::uint64_t>(bound.count()) * 1000, now)
+          << "sequence " << s << " is older than the bound";
+    }
+    past.states.resize(survived + 1);
+    past.acknowledged.resize(survived + 1);
+    past.is_end.resize(survived + 1);
+    expect_sound(*db);
+    if (random.one_in(2)) m.crash(db, random);
+  }
+  EXPECT_GT(lost, 0U) << "nothing was at stake";
+}
+
+TEST(Tiered, LosesNoMoreThanTheBound) {
+  for (const auto bound : {1ms, 10ms, 100ms, 1000ms})
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) lose(seed, bound);
+}
+
+TEST(Tiered, WhatWasSyncedSurvives) {
+  machine m;
+  splitmix64 random(7);
+  auto db = m.open();
+  db->table("t").put("a", "1");
+  db->table("t").put_synced("b", "2");
+  db->table("t").put("c", "3");
+  EXPECT_EQ(db->stats().durable, 2U);
+  for (int i = 0; i < 8; ++i) {
+    m.crash(db, random);
+    db = m.open();
+    EXPECT_EQ(db->table("t").get("a"), "1");
+    EXPECT_EQ(db->table("t").get("b"), "2");
+  }
+}
+
+// The making of a store is cut off behind each of its requests.
+TEST(Tiered, MakingMayBeInterrupted) {
+  for (std::uint64_t passed = 0; passed < 14; ++passed) {
+    machine m;
+    m.staging.inject({.kind = blocks::fault::io_error, .skip = passed, .times = 1000});
+    m.capacity.inject({.kind = blocks::fault::io_error, .skip = passed / 2, .times = 1000});
+    try {
+      static_cast<void>(m.open()->table("t"));
+    } catch (const error&) {
+    }
+    m.staging.stop();
+    m.capacity.stop();
+    auto db = m.open();
+    db->table("t").put_synced("a", "1");
+    db.reset();
+    EXPECT_EQ(m.open()->table("t").get("a"), "1") << passed;
+  }
+}
+
+TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
+  machine m(200);
+  auto db = m.open();
+  auto t = db->table("t");
+  content right;
+  std::string what;
+  for (int i = 0; what.empty() && i < 1000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const std::string value(700, static_cast<char>('a' + i % 26));
+    what = message_of([&] { t.put(key, value); });
+    if (what.empty()) right[key] = value;
+  }
+  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  EXPECT_GT(right.size(), 40U);
+  EXPECT_EQ(all_of(t), right);
+  db.reset();
+  db = m.open();
+  t = db->table("t");
+  EXPECT_EQ(all_of(t), right);
+  EXPECT_THROW(for (int i = 0; i < 200; ++i) t.put("more", std::string(700, 'm')), stores::tiered_full);
+  for (const auto& [key, value] : right) t.erase(key);
+  t.erase("more");
+  db->compact();
+  EXPECT_EQ(all_of(t), content{});
+  for (int i = 0; i < 30; ++i) t.put("again" + std::to_string(i), std::string(700, 'n'));
+  EXPECT_EQ(t.get("again29"), std::string(700, 'n'));
+  expect_sound(*db);
+}
+
+TEST(Tiered, ValuesAreWrittenOnce) {
+  machine m(8192);
+  auto options = small_options();
+  options.segment_bytes = 64 << 10;
+  options.memory_limit = 1 << 20;
+  options.loss.or_bytes = 32 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  m.staging.inner().reset();
+  std::uint64_t user = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    t.put(key, std::string(1000, 'v'));
+    user += key.size() + 1000;
+  }
+  db->compact();
+  const auto log = m.staging.inner().of(blocks::stream::log).bytes_written;
+  const auto keys = m.staging.inner().of(blocks::stream::keys).bytes_written;
+  EXPECT_LT(static_cast<double>(log), 1.1 * static_cast<double>(user));
+  EXPECT_LT(static_cast<double>(keys), 0.6 * static_cast<double>(user));
+  EXPECT_EQ(m.staging.inner().of(blocks::stream::values).bytes_written, 0U);
+  RecordProperty("log_per_user_byte", std::to_string(static_cast<double>(log) / static_cast<double>(user)));
+}
+
+TEST(Tiered, AFailedWriteOfTheLogIsTriedAgain) {
+  machine m;
+  splitmix64 random(3);
+  auto db = m.open();
+  auto t = db->table("t");
+  t.put("a", "1");
+  m.staging.inject({.kind = blocks::fault::io_error, .times = 2, .only = blocks::stream::log});
+  EXPECT_NE(message_of([&] { db->sync(); }), "");
+  EXPECT_NE(message_of([&] { t.put("b", "2"); }), "") << "acknowledged while the log cannot be written";
+  EXPECT_EQ(t.get("a"), "1");
+  t.put("b", "2");
+  db->sync();
+  m.crash(db, random);
+  EXPECT_EQ(all_of(m.open()->table("t")), (content{{"a", "1"}, {"b", "2"}}));
+}
+
+TEST(Tiered, AFailedFlushEndsWritingNotReading) {
+  machine m;
+  auto db = m.open();
+  auto t = db->table("t");
+  t.put("a", "1");
+  db->compact();
+  t.put("b", "2");
+  m.staging.inject({.kind = blocks::fault::failed_flush});
+  EXPECT_NE(message_of([&] { db->sync(); }), "");
+  EXPECT_NE(message_of([&] { t.put("c", "3"); }), "");
+  EXPECT_EQ(t.get("b"), "2");
+}
+
+TEST(Tiered, DamageIsAnErrorNeverAnAnswer) {
+  machine m;
+  splitmix64 random(5);
+  auto db = m.open();
+  auto t = db->table("t");
+  content right;
+  for (int i = 0; i < 40; ++i) {
+    right["key" + std::to_string(i)] = std::string(100, static_cast<char>('a' + i % 26));
+    t.put("key" + std::to_string(i), right["key" + std::to_string(i)]);
+  }
+  db->compact();
+  int errors = 0;
+  m.staging.inject_at_random({blocks::fault::bit_flip, blocks::fault::misdirected, blocks::fault::io_error}, 3);
+  for (int i = 0; i < 400; ++i) {
+    const std::string key = "key" + std::to_string(random.below(50));
+    try {
+      const auto found = t.get(key);
+      const auto it = right.find(key);
+      ASSERT_EQ(found, it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
+    } catch (const error&) {
+      ++errors;
+    }
+  }
+  EXPECT_GT(errors, 10);
+  m.staging.stop();
+  EXPECT_EQ(all_of(t), right);
+}
+
+// An ingest whose requests fail at random is an ingest later; nothing is lost, and no segment leaks.
+TEST(Tiered, FailedIngestsAndMergesChangeNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    splitmix64 random(seed);
+    machine m;
+    content right;
+    auto db = m.open();
+    auto t = db->table("t");
+    for (int i = 0; i < 600; ++i) {
+      if (i % 100 == 50) m.staging.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
+      if (i % 100 == 0) m.staging.stop();
+      const std::string key = key_of(random, 40);
+      const std::string value = value_of(random, static_cast<std::uint64_t>(i));
+      const std::uint64_t before = db->stats().sequence;
+      try {
+        t.put(key, value);
+      } catch (const error&) {
+      }
+      if (db->stats().sequence != before) right[key] = value;
+    }
+    m.staging.stop();
+    ASSERT_EQ(all_of(t), right);
+    db->compact();
+    expect_sound(*db);
+    db->sync();
+    m.crash(db, random);
+    ASSERT_EQ(all_of(m.open()->table("t")), right);
+  }
+}
+
+TEST(Tiered, RefusesBadInput) {
+  machine m;
+  const auto message = [&](auto&& change) {
+    auto options = small_options();
+    change(options);
+    return message_of([&] { m.open(options); });
+  };
+  EXPECT_NE(message([](auto& o) { o.loss.at_most = 0ms; }).find("put_synced or sync"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.loss.at_most = 2h; }).find("a loss bound of"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.loss.or_bytes = 0; }).find("0 bytes"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.memory_limit = 1; }).find("memory limit of 1 byte"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.page_bytes = 700; }).find("pages of 700 bytes"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.segment_bytes = 1024; }).find("segments of 1024 bytes"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.manifest_bytes = 100; }).find("manifests of 100 bytes"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.segment_bytes = 1 << 20; }).find("has room for"), std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.background = true; }).find("cannot have threads"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              store::open({.staging = m.staging, .capacity = m.staging}, small_options(),
+                          blocks::virtual_clock(m.time));
+            }).find("the same drive"),
+            std::string::npos);
+  auto db = m.open();
+  EXPECT_NE(message_of([&] { static_cast<void>(db->table("")); }).find("cannot name a table"), std::string::npos);
+  EXPECT_NE(message_of([&] { db->table("t").put("k", std::string(9000, 'v')); }).find("a segment has room for"),
+            std::string::npos);
+  for (int i = 1; i < 256; ++i) static_cast<void>(db->table(std::to_string(i)));
+  EXPECT_NE(message_of([&] { static_cast<void>(db->table("one more")); }).find("can have no more"), std::string::npos);
+}
+
+TEST(Tiered, RefusesOtherDrives) {
+  machine a;
+  machine b;
+  a.open()->table("t").put("a", "1");
+  auto other = small_options();
+  other.identity = {5, 6};
+  b.open(other)->table("t").put("b", "2");
+  const auto message = [&](drive& staging, drive& capacity) {
+    return message_of([&] {
+      store::open({.staging = staging, .capacity = capacity}, small_options(), blocks::virtual_clock(a.time));
+    });
+  };
+  EXPECT_NE(message(a.capacity, a.staging).find("the drives are swapped"), std::string::npos);
+  EXPECT_NE(message(a.staging, b.capacity).find("different stores"), std::string::npos);
+  drive blank(1, shape_of(1024));
+  EXPECT_NE(message(blank, a.capacity).find("is blank"), std::string::npos);
+  EXPECT_NE(message(a.staging, blank).find("is blank"), std::string::npos);
+  drive short_one(1, shape_of(1023));
+  a.of(short_one).content().assign(a.of(a.staging).content().begin(), a.of(a.staging).content().end() - 512);
+  EXPECT_NE(message(short_one, a.capacity).find("was cut off"), std::string::npos);
+  a.of(a.staging).content()[20] ^= std::byte{1};
+  EXPECT_NE(message(a.staging, a.capacity).find("header is damaged"), std::string::npos);
+  a.of(a.staging).content()[20] ^= std::byte{1};
+  // One damaged manifest is as if it had not been written; with both there is no store.
+  a.of(a.staging).content()[512 + 20] ^= std::byte{1};
+  a.of(a.staging).content()[512 + 4096 + 20] ^= std::byte{1};
+  EXPECT_NE(message(a.staging, a.capacity).find("neither manifest"), std::string::npos);
+}
+
+TEST(Tiered, EverythingOnCapacity) {
+  machine m;
+  drive large(2, shape_of(1024));
+  auto options = small_options();
+  options.place = stores::placement::capacity_only;
+  drive tiny(1, shape_of(8));
+  const auto open = [&] {
+    return store::open({.staging = tiny, .capacity = large}, options, blocks::virtual_clock(m.time));
+  };
+  open()->table("t").put("a", "1");
+  EXPECT_EQ(open()->table("t").get("a"), "1");
+  EXPECT_EQ(tiny.inner().of(blocks::stream::log).bytes_written, 0U);
+}
+
+// Real threads, the real clock: changes become durable by themselves.
+TEST(Tiered, ThreadsOfItsOwn) {
+  using real = stores::tiered<drive>;
+  drive staging(1, shape_of(1 << 15));
+  drive capacity(2, shape_of(64));
+  auto options = small_options();
+  options.background = true;
+  options.loss = {.at_most = 20ms, .or_bytes = 64 << 10};
+  options.memory_limit = 256 << 10;
+  const auto open = [&] { return real::open({.staging = staging, .capacity = capacity}, options); };
+  constexpr int threads = 4;
+  constexpr int each = 1500;
+  {
+    auto db = open();
+    auto t = db->table("t");
+    std::vector<std::thread> all;
+    for (int n = 0; n < threads; ++n)
+      all.emplace_back([&, n] {
+        for (int i = 0; i < each; ++i) {
+          const std::string key = std::to_string(n) + "/" + std::to_string(i);
+          t.put(key, std::string(100, static_cast<char>('a' + n)));
+          if (i % 3 == 0) {
+            EXPECT_TRUE(t.get(key).has_value());
+          }
+          if (i % 300 == 0) {
+            const auto then = db->snapshot();
+            auto c = t.cursor({.at = &then, .from = std::to_string(n)});
+            EXPECT_TRUE(c.next());
+          }
+        }
+      });
+    for (std::thread& one : all) one.join();
+    const std::uint64_t last = db->stats().sequence;
+    EXPECT_EQ(last, threads * each);
+    for (int i = 0; db->stats().durable < last && i < 200; ++i) std::this_thread::sleep_for(5ms);
+    EXPECT_EQ(db->stats().durable, last) << db->stats().background_failure;
+  }
+  auto db = open();
+  auto c = db->table("t").cursor();
+  int found = 0;
+  while (c.next()) ++found;
+  EXPECT_EQ(found, threads * each);
+}
+
+}  // namespace
+}  // namespace pmlab::tests
