@@ -89,6 +89,25 @@ class StoresBench(ProgramTest):
         self.assertEqual(redirected["medium_counts"]["fences"] - 2 * merges, redirected["operations"])
         self.assertLess(redirected["medium_counts"]["flushes"] / redirected["operations"], 2.5)
 
+    def test_rocksdb_meta(self):
+        common = ["--phases", "overwrite,read,open", "--size", "4K,16K", "--depth", "8", "--threads", "2", "--device-bytes", "192M"]
+        refused = pmlab(*small("--store", "rocksdb_meta", *common))
+        if "there is no store" in refused.stderr:
+            self.skipTest("built without RocksDB")
+        for where in (["--medium", "emulated:aep"], ["--container", "blocks"]):
+            document = self.results_of("--store", "rocksdb_meta,rocksdb_meta_deferred,raw", *where, *common)
+            deferred = {(case["store"], case["size"]): case["store_stats"].get("deferred", 0)
+                        for case in document["cases"] if case["phase"] == "overwrite"}
+            self.assertGreater(deferred["rocksdb_meta_deferred", 4096], 100)
+            self.assertEqual((deferred["rocksdb_meta_deferred", 16384], deferred["rocksdb_meta", 4096]), (0, 0))
+            self.assertTrue(any("not BlueStore" in remark for remark in document["remarks"]), document["remarks"])
+
+    def test_virtual_time_is_of_all_or_of_none(self):
+        for words, why in ((["--store", "chunk_store", "--medium", "simulated:aep", "--device", "memory"], "--device simulated:p4610"),
+                           (["--store", "chunk_store", "--device", "simulated:p4610"], "--medium simulated:aep"),
+                           (["--store", "rocksdb_meta", "--device", "simulated:p4610"], "emulated:p4610")):
+            self.assertIn(why, pmlab(*small(*words)).stderr)
+
     def test_lines_read_are_those_of_each_operation(self):
         for case in self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "read,overwrite", "--size", "16K",
                                   "--depth", "1"):

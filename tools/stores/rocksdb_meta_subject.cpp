@@ -55,8 +55,10 @@ class meta_subject final : public volume_subject {
 
   [[nodiscard]] std::uint64_t bytes() const override { return setup_.volume_bytes; }
   [[nodiscard]] std::uint32_t block_bytes() const override { return store_->block_bytes(); }
-  // A write is one batch of rows, and a read sees places of one moment.
-  [[nodiscard]] volume_promises promises() const override { return {std::uint64_t{1} << 20, true}; }
+  // A write is one batch of rows, and a read sees places of one moment; but a deferred write is made in its place.
+  [[nodiscard]] volume_promises promises() const override {
+    return {deferred_bytes() != 0 ? block_bytes() : std::uint64_t{1} << 20, true};
+  }
   [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
     return std::make_unique<meta_queue>(*store_, depth);
   }
@@ -74,13 +76,17 @@ class meta_subject final : public volume_subject {
     return {{"redirected", s.redirected}, {"deferred", s.deferred}, {"commits", s.commits}};
   }
   [[nodiscard]] std::vector<std::string> remarks() override {
-    return {"rocksdb_meta is BlueStore's algorithm, not BlueStore: RocksDB's files are on " + meta_->name() +
+    return {setup_.store + " is BlueStore's algorithm, not BlueStore: RocksDB's files are on " + meta_->name() +
             ", all places of blocks are cached in DRAM, data has no checksums"};
   }
 
  private:
+  [[nodiscard]] std::uint64_t deferred_bytes() const { return setup_.store == deferring_rocksdb_meta ? 4096 : 0; }
+
   void open_as(bool format) {
-    store_.emplace(*data_, *meta_, stores::rocksdb_meta_options{.volume_bytes = setup_.volume_bytes, .format = format});
+    store_.emplace(*data_, *meta_,
+                   stores::rocksdb_meta_options{
+                       .volume_bytes = setup_.volume_bytes, .deferred_bytes = deferred_bytes(), .format = format});
   }
 
   store_setup setup_;

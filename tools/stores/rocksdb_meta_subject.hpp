@@ -10,8 +10,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace pmlab::store_bench {
+
+// Two stores: one redirects all writes, as BlueStore does on flash drives by default; one defers overwrites of a block.
+// The latency of a deferred write is that of RocksDB's log, to which its data goes, too.
+inline constexpr std::string_view deferring_rocksdb_meta = "rocksdb_meta_deferred";
+[[nodiscard]] inline bool is_rocksdb_meta(std::string_view store) {
+  return store == "rocksdb_meta" || store == deferring_rocksdb_meta;
+}
 
 // Of RocksDB's files.
 [[nodiscard]] std::uint64_t rocksdb_meta_bytes(const store_setup& setup);

@@ -102,7 +102,7 @@ std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, b
   if (!setup.medium.in_pool() || setup.container == "blocks") return make_rocksdb_meta(setup, 0, device);
   // Another store of the run may have the file itself.
   store_setup own = setup;
-  own.medium.path += ".rocksdb_meta";
+  own.medium.path += "." + setup.store;
   return std::make_unique<with_pool_file>(
       own.medium.path, setup.medium_bytes + rocksdb_meta_bytes(setup), setup.overwrite,
       [&](std::uint64_t pool_bytes) { return make_rocksdb_meta(own, pool_bytes, device); });
@@ -140,8 +140,8 @@ const std::vector<store_description>& all_stores() {
     {"raw_dwb", "the drive with a double write of each page, as InnoDB has it", false},
     {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
 #if defined(PMLAB_WITH_ROCKSDB)
-    {"rocksdb_meta", "BlueStore's algorithm: redirect-on-write, places and small deferred writes in RocksDB", false,
-     true},
+    {"rocksdb_meta", "BlueStore's algorithm: redirect-on-write, and the places of blocks in RocksDB", false, true},
+    {deferring_rocksdb_meta, "the same, and overwrites of 4 KiB are deferred through RocksDB's log", false, true},
 #endif
     {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
   };
@@ -150,7 +150,7 @@ const std::vector<store_description>& all_stores() {
 
 const store_description& find_store(std::string_view name) {
 #if defined(PMLAB_SIMULATED)
-  if (name == "rocksdb_meta")
+  if (name.starts_with("rocksdb_meta"))
     throw error("RocksDB cannot run in virtual time", "measure rocksdb_meta on --device emulated:p4610");
 #endif
   for (const store_description& d : all_stores())
@@ -170,7 +170,7 @@ std::uint64_t least_device_bytes(const store_setup& setup) {
   if (setup.store == "raw_dwb") return setup.volume_bytes + area_of_raw_dwb(setup);
   if (setup.store == "raw_fpw") return setup.volume_bytes + area_of_raw_fpw(setup);
 #if defined(PMLAB_WITH_ROCKSDB)
-  if (setup.store == "rocksdb_meta")
+  if (is_rocksdb_meta(setup.store))
     return setup.volume_bytes + std::max(setup.volume_bytes / 16, 16 * mebibyte) +
            (setup.container == "blocks" ? rocksdb_meta_bytes(setup) : 0);
 #endif
@@ -199,7 +199,7 @@ std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::a
   if (setup.store == "raw_dwb") return make_raw_dwb(setup, device);
   if (setup.store == "raw_fpw") return make_raw_fpw(setup, device);
 #if defined(PMLAB_WITH_ROCKSDB)
-  if (setup.store == "rocksdb_meta") return make_rocksdb_meta_of(setup, device);
+  if (is_rocksdb_meta(setup.store)) return make_rocksdb_meta_of(setup, device);
 #endif
   return make_raw(setup, device);
 }
