@@ -80,6 +80,8 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
     if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
     return;
   }
+  // Records of many words make a round of many points, most of them alike.
+  if (kind.fills_up) round.crash.points_one_in = 8;
   const bool ours = !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
   if (!ours || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;

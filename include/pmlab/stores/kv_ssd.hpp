@@ -220,7 +220,7 @@ class kv_device {
       if (!mover_.drain(is_full)) return !is_full;
   }
 
-  // Exact while no operation runs.
+  // Walks both indexes. Exact while no operation runs.
   [[nodiscard]] kv_stats stats() const {
     kv_stats s;
     const auto bytes = [&](std::uint64_t units) { return units * core_.sizes.unit_bytes; };
