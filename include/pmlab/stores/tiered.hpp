@@ -92,6 +92,7 @@ class tiered {
   // A moment of the store: its reads do not change while it exists. Movable. It ends before its store.
   class snapshot_handle {
    public:
+    // The other one is empty then.
     snapshot_handle(snapshot_handle&& other) noexcept
         : store_(std::exchange(other.store_, nullptr)), sequence_(other.sequence_) {}
     snapshot_handle& operator=(snapshot_handle&&) = delete;
@@ -110,10 +111,10 @@ class tiered {
 
   // Of a cursor. Keys in [from, to); no `to`: to the end of the table. No `at`: the moment at which the cursor is made.
   struct range {
-    const snapshot_handle* at = nullptr;
-    std::string_view from = {};
-    std::optional<std::string_view> to = std::nullopt;
-    direction way = direction::forward;
+    const snapshot_handle* at = nullptr;                // the moment
+    std::string_view from = {};                         // the least key
+    std::optional<std::string_view> to = std::nullopt;  // above the greatest key
+    direction way = direction::forward;                 // backward: from the greatest key
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
