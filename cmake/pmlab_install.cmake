@@ -3,7 +3,8 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/pmlab)
-install(DIRECTORY include/pmlab DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY include/pmlab DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers FILES_MATCHING PATTERN "*.hpp"
+        PATTERN "*.h")
 install(TARGETS pmlab EXPORT pmlab)
 install(EXPORT pmlab NAMESPACE pmlab:: FILE pmlabTargets.cmake DESTINATION ${config_folder} COMPONENT headers)
 
@@ -29,6 +30,11 @@ endforeach()
 get_property(libraries GLOBAL PROPERTY PMLAB_PIBENCH_LIBRARIES)
 if(libraries)
   install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
+endif()
+
+# The SNIA Key Value Storage API. docs/stores.md
+if(TARGET pmlab_kvssd)
+  install(TARGETS pmlab_kvssd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT kvssd)
 endif()
 
 # The programs find the files that they read beside them: bin/../lib/pmlab, bin/../share/pmlab.

@@ -38,8 +38,7 @@ namespace blocks = pmlab::blocks;
 using store = pmlab::stores::chunk_store<pmlab::media::pmem, blocks::file>;
 using volumes = std::map<std::string, store::volume_handle, std::less<>>;
 
-// The NBD protocol, fixed newstyle: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md. All numbers are
-// big-endian.
+// The NBD protocol, fixed newstyle (doc/proto.md of the nbd project). All numbers are big-endian.
 namespace nbd {
 constexpr std::uint64_t greeting = 0x4e42444d41474943;      // "NBDMAGIC"
 constexpr std::uint64_t have_options = 0x49484156454f5054;  // "IHAVEOPT"

@@ -117,7 +117,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;
   // Twelve operations from just before a split.
-  if (seed % 16 == 5) {
+  if (seed % 16 == 5 && !subject.fills_up) {
     round.grown = true;
     round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);

@@ -5,6 +5,7 @@
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/sync/relax.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -17,27 +18,35 @@ namespace pmlab::verify {
 
 // A ring of 3 entries is merged often, and a drive of 27 blocks leaves three free ones beside two copies of the volume's
 // chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive keeps whole; a block: overwrites are made in place.
-template <class Medium, class Drive, std::uint32_t AtomicBytes>
+// `Merge`: how a ring gets room. `Container`: the medium, or records_on_blocks: these take 5 to 7 blocks of the drive, and a
+// volume of four chunks has a record in two sectors.
+template <class Medium, class Drive, std::uint32_t AtomicBytes,
+          stores::merge_policy Merge = stores::merge_policy::remap, class Container = Medium>
 class chunk_store_subject {
-  using store = stores::chunk_store<Medium, Drive>;
+  static constexpr bool on_blocks = std::same_as<Container, stores::records_on_blocks>;
+  using store = stores::chunk_store<Container, Drive>;
 
  public:
-  static constexpr std::string_view layout_name = AtomicBytes == 0 ? "chunk_store" : "chunk_store_in_place";
+  static constexpr std::string_view layout_name =
+      on_blocks ? (AtomicBytes == 0 ? "chunk_store_on_blocks" : "chunk_store_on_whole_blocks")
+      : Merge == stores::merge_policy::copy ? "chunk_store_copy"
+      : AtomicBytes == 0                    ? "chunk_store"
+                                            : "chunk_store_in_place";
   // Without a promise a drive keeps 512 bytes whole: half a block.
   static constexpr std::uint32_t block_bytes = AtomicBytes == 0 ? 1024 : AtomicBytes;
   static constexpr volume_shape shape{.block_bytes = block_bytes,
-                                      .blocks = 12,
+                                      .blocks = on_blocks ? 16 : 12,
                                       .chunk_blocks = 4,
                                       .reads_are_atomic = true,
                                       .groups = true,
                                       .discards = true,
                                       .fills_up = true};
   static constexpr blocks::geometry drive{
-      .blocks = 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
+      .blocks = on_blocks ? 26 : 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
   chunk_store_subject(Medium& medium, Drive& device)
-      : store_(store::open(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .identity = {1, 2}})),
-        disk_(store_.volume("disk", {.bytes = 12 * block_bytes})) {}
+      : store_(opened(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .merge = Merge, .identity = {1, 2}})),
+        disk_(store_.volume("disk", {.bytes = shape.blocks * block_bytes})) {}
 
   bool write(std::uint64_t first, std::span<const std::byte> data) {
     return unless_full([&] { disk_.write(first * shape.block_bytes, data); });
@@ -67,9 +76,16 @@ class chunk_store_subject {
     const indexes::check_report report = store_.check();
     return report.ok() ? std::string() : report.violations.front();
   }
-  std::optional<std::uint64_t> held_bytes() { return store_.stats().medium_bytes; }
+  std::optional<std::uint64_t> held_bytes() { return on_blocks ? 0 : store_.stats().medium_bytes; }
 
  private:
+  static store opened(Medium& medium, Drive& device, const stores::chunk_store_options& options) {
+    if constexpr (on_blocks)
+      return store::open(device, options);
+    else
+      return store::open(medium, device, options);
+  }
+
   class writing {
    public:
     explicit writing(chunk_store_subject& of) : of_(of) { change(1); }

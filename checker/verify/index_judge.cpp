@@ -161,7 +161,8 @@ std::string index_judge::work_on(target& index, image_medium* medium) {
     const answer expected = expect(s, model_[which].second);
     const std::uint64_t refused = medium == nullptr ? 0 : medium->limit().refusals();
     const answer got = index.perform(s);
-    if (got.changed == indexes::outcome::full && medium != nullptr && medium->limit().refusals() != refused)
+    const bool may_be_full = kind_.fills_up || (medium != nullptr && medium->limit().refusals() != refused);
+    if (got.changed == indexes::outcome::full && may_be_full)
       model_[which].second = before;
     else if (got != expected)
       return "after recovery, " + to_string(s) + " answers: " + to_string(got) +

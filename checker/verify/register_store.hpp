@@ -6,6 +6,7 @@
 //
 //   static constexpr blocks::geometry drive     of the drive that it is to run on
 //   my_store(Medium&, Drive&)                   opens it: recovery
+//   static constexpr bool fills_up              optional; true: the drive is so small that it is full in a round
 //
 // Build the file into a shared object by pmlab_simulate, and give it to `pmlab verify --subject`.
 #pragma once
@@ -84,6 +85,7 @@ bool register_store(bool is_mutant = false) {
   part.ordered = part.image_is_ordered = indexes::ordered_index<on_image>;
   part.loads = indexes::loadable_index<on_image>;
   part.is_mutant = is_mutant;
+  if constexpr (requires { on_image::fills_up; }) part.fills_up = on_image::fills_up;
   part.drives = {on_image::drive};
 #if defined(PMLAB_SIMULATED)
   part.open_simulated = []() -> std::unique_ptr<target> {

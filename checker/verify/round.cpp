@@ -34,7 +34,7 @@ std::uint64_t round_runner::refusals() const {
 
 // A single thread may return `full` only if it was refused space itself; of many, one may for another's refusal.
 std::string round_runner::has_no_right_to_be_full(std::uint64_t refusals_before) const {
-  if (refusals() != (alone_ ? refusals_before : 0)) return {};
+  if (kind_.fills_up || refusals() != (alone_ ? refusals_before : 0)) return {};
   return ", and no medium refused it any space";
 }
 

@@ -118,6 +118,9 @@ struct subject {
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
   bool is_mutant = false;
+  // A store on a drive of few blocks: it may answer `full`, though the memory refused it nothing, and its rounds do not
+  // begin with many keys.
+  bool fills_up = false;
   // On the memory that the simulated machine watches; instrumented.
   std::function<std::unique_ptr<target>()> open_simulated{};
   // In DRAM of the simulated machine, for a combination that has a part there; instrumented.

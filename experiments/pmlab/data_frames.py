@@ -8,8 +8,8 @@ from .json_files import read_json
 
 _SCHEMA = 1
 _PUBLISHED = "results.csv"
-# Documents of `pmlab microbench`, on a memory and on a drive.
-_WITH_CASES = ("microbench", "drive")
+# Documents of `pmlab microbench`, on a memory and on a drive, and of `pmlab stores bench`.
+_WITH_CASES = ("microbench", "drive", "stores_bench")
 # In them these are not parameters of a case.
 _NOT_OF_A_CASE = {"about", "claims", "group"}
 

@@ -48,7 +48,7 @@ _CHANGES = [
 
 
 class IndexJudges(JudgesTest, unittest.TestCase):
-    claims = [claim for claim in every_claim() if not claim.of_memory]
+    claims = [claim for claim in every_claim() if claim.id[0] == "I"]
     invented = Indexes
     changes = _CHANGES
 

@@ -137,6 +137,64 @@ class Memory(Invented):
                     Result(900, "ns", more={"reads/latency_ns/mean": 900, "writes/latency_ns/mean": 1100}))
 
 
+class Stores(Invented):
+    """Block volumes that are just as the paper of UStore claims."""
+
+    def __init__(self):
+        super().__init__()
+        self._add_writes()
+        self._add_reads()
+        self._add_design()
+
+    def _add(self, prefix, store, phase, pattern, size, depth, throughput, **more):
+        self.cases[f"{prefix}/store={store}/phase={phase}/pattern={pattern}/size={size}/depth={depth}"] = Result(
+            throughput, "ops/s", more={path.replace("__", "/"): value for path, value in more.items()})
+
+    def _add_writes(self):
+        pm = "block_writes/container=pmem"
+        for pattern, leads in (("random", (9.2, 7.3, 2.7, 1.5)), ("sequential", (3.2, 2.8, 1.7, 1.55))):
+            for size, lead in zip(("4K", "8K", "16K", "64K"), leads):
+                self._add(pm, "rocksdb_meta", "overwrite", pattern, size, 32, 1e5)
+                self._add(pm, "chunk_store", "overwrite", pattern, size, 32, lead * 1e5, cpu_ns_per_operation=3000)
+        for size, mean, slower, first in (("4K", 1e4, 13, 1800), ("8K", 3.4e4, 4, 3000), ("16K", 4.3e4, 3, 4200)):
+            for pattern in ("random", "sequential"):
+                self._add(pm, "chunk_store", "overwrite", pattern, size, 1, 1e9 / mean, latency_ns__mean=mean)
+                self._add(pm, "rocksdb_meta", "overwrite", pattern, size, 1, 1e8 / mean, latency_ns__mean=slower * mean)
+            self._add(pm, "chunk_store", "fill", "sequential", size, 1, 1e9 / mean, latency_ns__mean=mean + first)
+        for container, rate, cpu in (("kv", 1.5e5, 1000), ("blocks", 1.2e5, 3000)):
+            for pattern in ("random", "sequential"):
+                self._add(f"block_writes/container={container}", "chunk_store", "overwrite", pattern, "16K", 32, rate)
+            self._add(f"block_writes/container={container}", "chunk_store", "overwrite", "random", "4K", 32, rate,
+                      cpu_ns_per_operation=cpu)
+        for store, rate in (("chunk_store", 2.8e4), ("raw_dwb", 1e4), ("raw_fpw", 1.2e4)):
+            self._add("block_pages", store, "pages", "random", "16K", 32, rate)
+
+    def _add_reads(self):
+        for pattern, lead in (("random", 4.2), ("sequential", 4.4)):
+            self._add("block_reads/container=pmem", "rocksdb_meta", "read", pattern, "4K", 32, 1e5)
+            self._add("block_reads/container=pmem", "chunk_store", "read", pattern, "4K", 32, lead * 1e5)
+        for size, rate in (("4K", 4.5e5), ("8K", 2.75e5), ("16K", 1.57e5)):
+            self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 32, rate)
+        self._add("block_reads/cache=10%/container=blocks", "chunk_store", "read", "random", "4K", 32, 2.3e5)
+
+    def _add_design(self):
+        self._add("block_bytes/merge=copy", "chunk_store", "overwrite", "random", "8K", 32, 1, operations=1000,
+                  medium_counts__lines=1130, medium_counts__fences=1100)
+        self._add("chunk_index/index=skip_list", "chunk_store", "overwrite", "random", "4K", 1, 1, space__medium_bytes=144 * 1024,
+                  volume_bytes=1 << 30, chunk_bytes=1 << 20)
+        for merge, written in (("copy", 2.0), ("remap", 1.0)):
+            self._add(f"block_bytes/merge={merge}", "chunk_store", "overwrite", "random", "16K", 32, 1,
+                      amplification__host=written)
+        for index in ("chunk_store", "chunk_store_in_place"):
+            self.cases[f"verify/index={index}"] = Result(0, "", more={"crash_states": 600_000})
+        for entries, rate in ((16, 0.99), (30, 1.0)):
+            self._add(f"ring/ring={entries}", "chunk_store", "overwrite", "random", "16K", 32, rate)
+        for phase in ("overwrite", "overwrite-2"):
+            for store in ("chunk_store", "raw"):
+                self._add("block_ageing/merge=copy", store, phase, "random", "64K", 32, 1, latency_ns__p99=1e5,
+                          space__longest_free_extent=8 << 20, space__free_bytes=9 << 20)
+
+
 class Indexes(Invented):
     """Hybrid indexes, caches and choices that are just as the paper claims."""
 

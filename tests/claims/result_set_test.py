@@ -8,10 +8,11 @@ import unittest
 from pathlib import Path
 
 import package  # noqa: F401
+import stores_document as stores
 from pmlab.claims import judge_folder
 from pmlab.claims.catalogue import every_claim
 from pmlab.claims.evidence import Evidence, Uncounted
-from pmlab.claims.result_set import cases_of_bench, read_result_set
+from pmlab.claims.result_set import cases_of_bench, cases_of_stores, read_result_set
 from pmlab.claims.verdicts import judge_result_set
 from pmlab.errors import Failure
 
@@ -50,6 +51,22 @@ class CasesOfBench(unittest.TestCase):
         document = document_of([], "dram") | {"skipped": [{"index": "a", "threads": 2, "phase": "scan",
                                                            "reason": "it has no order"}]}
         self.assertEqual(cases_of_bench(document, "e")[0]["skipped"], "it has no order")
+
+
+class CasesOfStores(unittest.TestCase):
+    def test_are_medians_of_repetitions_and_number_a_phase_that_comes_again(self):
+        cases = [stores.case("raw", rate, repetition=n, clock="real") for n, rate in ((1, 10), (2, 40), (3, 20))]
+        cases += [stores.case("raw", 70, repetition=n) for n in (1, 2, 3)]
+        cases += [stores.case("chunk_store", 5, phase="open", pattern=None) | {"throughput": None}]
+        found = cases_of_stores(stores.document(cases), "e/ring=16")
+        e = Evidence({"schema": 1, "cases": found}, "test")
+        name = "e/ring=16/store=raw/phase={}/pattern=random/size=4K/depth=32"
+        first, second = (e.figure(name.format(phase)) for phase in ("overwrite", "overwrite-2"))
+        self.assertEqual((first.value, first.low, first.high, first.n), (20, 10, 40, 3))
+        self.assertEqual((second.value, second.low, second.high), (70, 70, 70), "a virtual clock repeats to the digit")
+        self.assertEqual(e.figure(name.format("overwrite"), "amplification/host").value, 1)
+        self.assertEqual(e.figure(name.format("overwrite"), "chunk_bytes").value, 1 << 20)
+        self.assertEqual(len(found), 2, "opening is no operation")
 
 
 class ResultSet(unittest.TestCase):
@@ -112,6 +129,31 @@ class ResultSet(unittest.TestCase):
         self.assertEqual(printed.getvalue(), "2 verdicts on 1 claims: 1 reproduced, 1 not reproduced\n")
         self.assertEqual(sorted(p.name for p in (self.folder / "claims").iterdir()),
                          ["simulated-aep.json", "simulated-classic.json"], "verdicts on earlier results are gone")
+
+    def test_stores_are_judged_on_the_medium_of_their_records(self):
+        values = {"container": "pmem", "medium": "emulated:aep@/dev/shm/x", "device": "emulated:p4610", "store": "chunk_store,rocksdb_meta"}
+        for cell, lead in (("emulated", 4), ("simulated", 2)):
+            cases = [stores.case("chunk_store", 1e5 * lead), stores.case("rocksdb_meta", 1e5)]
+            self.add(f"block_writes/{cell}", values, stores.document(cases, f"{cell}:aep@/dev/shm/x"))
+        judge_result_set(self.folder, claims("U1"), "pmlab run")
+        self.assertEqual(self.verdict_on("emulated-aep"), "reproduced")
+        self.assertEqual(self.verdict_on("simulated-aep"), "not reproduced")
+
+    def test_a_campaign_beside_the_results_decides_on_crash_states(self):
+        self.add_hybrids()
+        found = judge_result_set(self.folder, claims("U13"), "pmlab run")
+        self.assertEqual(found.unmeasured, ["U13"])
+        folder = self.folder / "verify"
+        folder.mkdir()
+        (folder / "campaign.json").write_text(json.dumps({
+            "schema": 1, "kind": "campaign", "build": {"commit": "c"}, "indexes": [
+                {"index": name, "crash_states": 600_000, "violations": []} for name in ("chunk_store", "chunk_store_in_place")]}))
+        found = judge_result_set(self.folder, claims("I1", "U13"), "pmlab run")
+        self.assertEqual(self.verdict_on("crash-states"), "reproduced")
+        self.assertEqual(self.verdict_on("simulated-aep"), "reproduced", "I1 as without it")
+        (folder / "campaign.json").write_text("{}")
+        with self.assertRaises(Failure):
+            judge_result_set(self.folder, claims("U13"), "pmlab run")
 
     def test_repeats_that_disagree_decide_nothing(self):
         steady = [result("hybrid_index", t, 100, r) for t in (1, 16) for r in (1, 2, 3)]

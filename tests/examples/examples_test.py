@@ -345,6 +345,37 @@ class NbdClient:
         return read if command == self.READ and not failed else failed
 
 
+class KvSsd(Example):
+    name = "kv_ssd"
+
+    def setUp(self):
+        super().setUp()
+        on_disk = tempfile.TemporaryDirectory(prefix="pmlab-example-")
+        self.addCleanup(on_disk.cleanup)
+        self.drive = os.path.join(on_disk.name, "drive")
+
+    def test_pairs_stay(self):
+        self.assertEqual(self.answer(self.drive + "?size=64M&memory=64M", "put", "user:17", "Ada"), "")
+        self.answer(self.drive, "put", "user:18", "Grace")
+        self.answer(self.drive, "put", "item:1", "a book")
+        self.assertEqual(self.answer(self.drive, "get", "user:17"), "Ada\n")
+        self.answer(self.drive, "put", "user:17", "Ada Lovelace")
+        self.assertEqual(self.answer(self.drive, "get", "user:17"), "Ada Lovelace\n")
+        self.assertEqual(sorted(self.answer(self.drive, "list", "user").split()), ["user:17", "user:18"])
+        self.answer(self.drive, "delete", "user:18")
+        self.assertEqual(self.answer(self.drive, "list", "user"), "user:17\n")
+        self.assert_refuses("no key user:18", self.drive, "get", "user:18")
+
+    def test_bad_input(self):
+        self.assert_refuses("there is no device", self.drive, "get", "user:17")
+        self.answer(self.drive + "?size=64M&memory=64M", "put", "user:17", "Ada")
+        self.assert_refuses("0x00f", self.drive, "put", "abc", "a key of 3 bytes")
+        self.assert_refuses("0x010", self.drive, "delete", "user:18")
+        self.assert_refuses("4 bytes", self.drive, "list", "use")
+        os.rename(self.drive + ".memory", self.drive + ".gone")
+        self.assert_refuses("has no memory file", self.drive, "get", "user:17")
+
+
 class BlockDevice(Example):
     name = "block_device"
     BLOCK, CHUNK = 4096, 256  # bytes, blocks

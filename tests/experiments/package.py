@@ -11,5 +11,8 @@ if len(sys.argv) > 1:
 # As a program reports them; enough for the tests.
 OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution", "verify",
                      "repeat", "batch", "trace", "huge-pages", "seconds"],
-           "microbench": ["suite", "medium", "device"]}
+           "microbench": ["suite", "medium", "device"],
+           "stores_bench": ["kind", "store", "container", "medium", "device", "device-bytes", "volume-bytes", "index", "merge",
+                            "ring", "chunk", "phases", "pattern", "size", "depth", "threads", "operations", "seconds",
+                            "repetitions", "seed"]}
 HEAD = 'title = "T"\nabout = "A"\nshows = "figure 17"\n'

@@ -7,6 +7,8 @@ import unittest
 from package import HEAD, OPTIONS
 from pmlab.claims.catalogue import every_claim
 from pmlab.claims.index_cases import case_name
+from pmlab.claims.result_set import prefix_of
+from pmlab.claims.store_cases import case_name as case_name_of_store
 from pmlab.errors import Failure
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
@@ -61,11 +63,37 @@ class Plan(unittest.TestCase):
         least = {"simulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry, "emulated": 4 * DEVICE_CACHE_BYTES // bytes_of_entry,
                  "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}
         for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory", "drive"}:
-            for c in plan(load_experiment(name, OPTIONS), "quick"):
+            experiment = load_experiment(name, OPTIONS)
+            for c in plan(experiment, "quick") if experiment.kind == "bench" else ():
                 with self.subTest(cell=c.name):
                     self.assertGreaterEqual(count_of(c.value("--records"), "--records"), least[c.medium.split(":")[0]])
                     if c.has_real_clock:
                         self.assertGreaterEqual(int(c.value("--repeat", "1")), 5)
+
+    def test_a_key_of_the_matrix_may_name_several_options(self):
+        text = ('kind = "stores_bench"\n[arguments]\nsize = ["4K", "16K"]\nrepetitions = 3\n[matrix]\nring = [16]\n'
+                '"medium + device + store" = ["simulated:aep + simulated:p4610 + raw,chunk_store", "dram + memory + raw"]\n')
+        simulated, real = plan(read(text), "quick")
+        self.assertEqual(simulated.name, "mine/16_simulated-aep-simulated-p4610")
+        self.assertEqual(shell_form(simulated.words), "pmlab stores bench --ring 16 --medium simulated:aep --device simulated:p4610 "
+                                                      "--store raw,chunk_store --size 4K,16K")
+        self.assertEqual(simulated.values, {"ring": "16", "medium": "simulated:aep", "device": "simulated:p4610",
+                                            "store": "raw,chunk_store"})
+        self.assertEqual((simulated.medium, real.medium), ("simulated:aep", "dram"), "of a store that has a drive, too")
+        self.assertEqual(real.value("--repetitions"), "3")
+        self.assertGreater(guess(real), 0)
+        for bad in ('"medium + devise" = ["a + b"]', '"medium + device" = ["a"]', '"medium + size" = ["a + 4K"]',
+                    '"medium + device" = ["a + b"]\nmedium = ["a"]'):
+            with self.assertRaises(Failure):
+                read(f'kind = "stores_bench"\n[arguments]\nsize = "4K"\n[matrix]\n{bad}\n')
+
+    def test_a_chart_may_be_restricted(self):
+        text = ('kind = "stores_bench"\n[arguments]\nsize = "4K"\n[[chart]]\nkind = "lines"\nx = "size"\ny = "thousand"\n'
+                'series = "store"\nonly = ["depth=1"]\n')
+        self.assertEqual(read(text).charts[0].only, ["depth=1"])
+        for bad in ("dept=1", "depth"):
+            with self.assertRaises(Failure):
+                read(text.replace("depth=1", bad))
 
     def test_cells_of_one_name_are_refused(self):
         with self.assertRaises(Failure):
@@ -84,6 +112,17 @@ def cases_of(cell):
         yield case_name(cell.experiment + more, index, threads, phase)
 
 
+def cases_of_stores(cell):
+    """As `cases_of`. A phase that is named twice is numbered."""
+    def listed(option):
+        return cell.value(option).split(",")
+    phases = listed("--phases")
+    named = [f"{p}-{phases[:n].count(p) + 1}" if p in phases[:n] else p for n, p in enumerate(phases)]
+    prefix = prefix_of(cell.experiment, cell.values, "stores_bench")
+    for place in itertools.product(listed("--store"), named, listed("--pattern"), listed("--size"), listed("--depth")):
+        yield case_name_of_store(prefix, *place)
+
+
 def split_list(text):
     """At commas that are in no bracket."""
     parts = [""]
@@ -95,6 +134,9 @@ def split_list(text):
     return parts
 
 
+CASES_OF = {"bench": cases_of, "stores_bench": cases_of_stores}
+
+
 class Experiments(unittest.TestCase):
     def test_all_that_come_with_pmlab_have_a_plan_at_every_scale(self):
         self.assertGreater(len(experiment_names()), 15)
@@ -104,19 +146,18 @@ class Experiments(unittest.TestCase):
                 self.assertTrue(plan(e, scale), name)
             self.assertTrue(e.kind == "microbench" or name in ("answers", "trace") or e.charts, name)
 
-    def test_feed_every_claim_about_indexes_on_one_medium_at_least(self):
+    def test_feed_every_claim_on_one_medium_at_least(self):
         for scale in ("quick", "full"):
             # A claim is fed by one medium alone, or by several: then each may be whole.
             by_medium, fed_by = collections.defaultdict(set), collections.defaultdict(set)
             for e in (load_experiment(name, OPTIONS) for name in experiment_names()):
                 for claim in e.claims:
                     fed_by[claim].add(e.name)
-                if e.kind == "bench":
-                    for cell in plan(e, scale):
-                        by_medium[cell.medium].update(cases_of(cell))
-            about_indexes = [claim for claim in every_claim() if not claim.of_memory]
-            self.assertGreater(len(about_indexes), 10)
-            for claim in about_indexes:
+                for cell in plan(e, scale):
+                    by_medium[cell.medium].update(CASES_OF.get(e.kind, lambda _: ())(cell))
+            others = [claim for claim in every_claim() if not claim.of_memory and not claim.missing and "verify" not in claim.needs]
+            self.assertGreater(len(others), 10)
+            for claim in others:
                 needed = set(claim.cases)
                 self.assertTrue(needed, claim.id)
                 self.assertTrue(any(needed <= cases for cases in by_medium.values()), f"{claim.id} at scale {scale}")

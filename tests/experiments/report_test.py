@@ -31,6 +31,58 @@ panels = ["medium"]
 """
 
 
+STORES = b"""
+title = "Volumes"
+about = "Two stores."
+shows = "beyond the paper"
+kind = "stores_bench"
+claims = ["U1", "U9", "U17"]
+[arguments]
+phases = ["overwrite", "read"]
+size = ["4K", "16K"]
+depth = 32
+operations = 100
+volume_bytes = "4M"
+[matrix]
+"medium + device + store" = ["emulated:aep + emulated:p4610 + chunk_store,raw", "counted:dram + memory + chunk_store"]
+[[chart]]
+kind = "lines"
+x = "size"
+y = "thousand"
+series = "store"
+only = ["phase=read"]
+[[chart]]
+kind = "bars"
+x = "size"
+y = "lines_written"
+series = "store"
+panels = ["phase"]
+"""
+
+
+class Stores(ProgramTest):
+    def test_a_section_with_charts_and_all_cases_and_verdicts_with_stand_ins(self):
+        out = pathlib.Path(self.file("out"))
+        self.assert_works("run", self.write("block_writes.toml", STORES), "--out", str(out), "--scale", "smoke", "--quiet")
+        self.assert_works("report", str(out))
+        text = (out / "index.html").read_text()
+        with self.subTest("charts: of times, and of counts, whose times mean nothing"):
+            charts = {p.stem for p in (out / "charts").glob("*.csv")}
+            self.assertEqual(charts, {"block_writes-thousand-read", "block_writes-lines_written"})
+            rows = (out / "charts" / "block_writes-lines_written.csv").read_text().splitlines()
+            self.assertEqual(len(rows), 1 + 4)
+        with self.subTest("all cases"):
+            self.assertRegex(text, r"<td>chunk_store read random 16K 32</td>")
+            self.assertIn("is the algorithm of BlueStore, and not BlueStore", text)
+        with self.subTest("answers were checked"):
+            self.assertRegex(text, r"Wrong answers: none, in [\d,]+ operations")
+        with self.subTest("verdicts"):
+            self.assertIn("<summary>On stores: ", text)
+            self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta, the algorithm of BlueStore and not BlueStore itself")
+            self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured</td>")
+            self.assertIn("chunk_store has no container on a key-value device", text)
+
+
 class Report(ProgramTest):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
-// A chunk store against blocks in a map: on DRAM and in a pool, with and without the drive's promise, reopened, full, and
-// with a drive that fails.
+// A chunk store against blocks in a map: its records on DRAM, in a pool and on the drive, with and without the drive's
+// promise, reopened, full, and with a drive that fails.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -36,6 +36,10 @@ using store_on = stores::chunk_store<Medium, Device, Index>;
 
 constexpr stores::chunk_store_options small{.chunk_bytes = 32 * block, .ring = 6};
 constexpr stores::chunk_store_options tiny{.chunk_bytes = 8 * block, .ring = 3};
+
+constexpr auto by_copy = stores::merge_policy::copy;
+constexpr stores::chunk_store_options small_by_copy{.chunk_bytes = 32 * block, .ring = 6, .merge = by_copy};
+constexpr stores::chunk_store_options tiny_by_copy{.chunk_bytes = 8 * block, .ring = 3, .merge = by_copy};
 
 // Data of `count` blocks: each has its number and the version of the write, all over.
 [[nodiscard]] std::vector<std::byte> data_of(std::uint64_t first, std::uint64_t count, std::uint64_t version) {
@@ -121,32 +125,58 @@ void operate(Store& store, std::map<std::string, expected_volume>& right, splitm
   }
 }
 
-template <class Medium, class Index>
-struct kind {
-  using medium = Medium;
-  using index = Index;
+// A container of records, which outlives the stores that are opened on it.
+template <class Container, class Index, stores::merge_policy Merge = stores::merge_policy::remap>
+struct records_in {
+  template <class Device>
+  using store = stores::chunk_store<Container, Device, Index>;
+
+  Container medium{};
+
+  template <class Device>
+  [[nodiscard]] auto open(Device& device, stores::chunk_store_options options) {
+    if (Merge == by_copy) options.merge = Merge;
+    return store<Device>::open(medium, device, options);
+  }
+};
+template <>
+struct records_in<stores::records_on_blocks, void> {
+  template <class Device>
+  using store = stores::chunk_store<stores::records_on_blocks, Device>;
+
+  template <class Device>
+  [[nodiscard]] auto open(Device& device, const stores::chunk_store_options& options) {
+    return store<Device>::open(device, options);
+  }
 };
 
-template <class Kind>
+template <class Records>
 class ChunkStore : public ::testing::Test {};
-using kinds =
-    ::testing::Types<kind<media::dram, indexes::cceh<media::dram>>, kind<media::dram, indexes::skip_list<media::dram>>>;
+using kinds = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
+                               records_in<media::dram, indexes::skip_list<media::dram>>,
+                               records_in<stores::records_on_blocks, void>>;
 TYPED_TEST_SUITE(ChunkStore, kinds);
 
+// With one index: for all that does not depend on it.
+template <class Records>
+class ChunkStoreContainer : public ::testing::Test {};
+using containers = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
+                                    records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
+                                    records_in<stores::records_on_blocks, void>>;
+TYPED_TEST_SUITE(ChunkStoreContainer, containers);
+
 TYPED_TEST(ChunkStore, agrees_with_blocks_in_a_map_and_opens_again) {
-  using medium = typename TypeParam::medium;
-  using store = store_on<medium, blocks::memory, typename TypeParam::index>;
   for (const auto& drive : {torn, whole})
-    for (const auto& options : {small, tiny})
+    for (const auto& options : {small, tiny, small_by_copy, tiny_by_copy})
       for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", ring " + std::to_string(options.ring));
         splitmix64 random(seed);
-        medium pool;
+        TypeParam records;
         blocks::memory device(drive);
         std::map<std::string, expected_volume> right{{"a", expected_volume(100)}, {"b", expected_volume(64)}};
         std::uint64_t version = 0;
         for (int round = 0; round < 4; ++round) {
-          auto opened = store::open(pool, device, options);
+          auto opened = records.open(device, options);
           for (const auto& [name, content] : right)
             static_cast<void>(opened.volume(name, {.bytes = content.blocks() * block}));
           operate(opened, right, random, 150, version);
@@ -224,10 +254,70 @@ TEST(ChunkStoreSpace, overwrites_write_each_byte_once) {
   EXPECT_TRUE(store.check().ok());
 }
 
-TEST(ChunkStoreSpace, a_full_drive_changes_nothing_and_a_discard_makes_room) {
+// Bytes written to the drive for each byte that a user overwrites, `blocks_of` blocks at a time.
+double amplification_of(stores::merge_policy merge, const blocks::geometry& promises, std::uint64_t blocks_of) {
+  constexpr std::uint64_t chunks = 4;
+  media::dram pool;
+  blocks::geometry drive = promises;
+  drive.blocks = 4096;
+  blocks::counted<blocks::memory> device(drive);
+  auto store = store_on<media::dram, blocks::counted<blocks::memory>>::open(
+      pool, device, {.chunk_bytes = 256 * block, .merge = merge});
+  auto disk = store.volume("a", {.bytes = chunks * 256 * block});
+  disk.write(0, data_of(0, chunks * 256, 1));
+  device.reset();
+  splitmix64 random(blocks_of);
+  constexpr int writes = 3000;
+  for (int i = 0; i < writes; ++i)
+    disk.write(random.below(chunks * 256 / blocks_of) * blocks_of * block, data_of(0, blocks_of, 2));
+  EXPECT_TRUE(store.check().ok());
+  if (merge == stores::merge_policy::copy) {
+    EXPECT_EQ(store.stats().remaps, 0U);
+    EXPECT_EQ(store.stats().copied_bytes, device.of(blocks::stream::merge).bytes_written);
+  }
+  return static_cast<double>(device.total().bytes_written) / static_cast<double>(writes * blocks_of * block);
+}
+
+TEST(ChunkStoreSpace, merging_by_copy_writes_each_byte_twice_at_most) {
+  for (const std::uint64_t blocks_of : {2, 4, 8, 16}) {
+    EXPECT_LE(amplification_of(by_copy, torn, blocks_of), 2.05) << blocks_of;
+    EXPECT_GE(amplification_of(by_copy, torn, blocks_of), 1.5) << blocks_of;
+    EXPECT_LE(amplification_of(stores::merge_policy::remap, torn, blocks_of), 1.02) << blocks_of;
+  }
+  EXPECT_EQ(amplification_of(by_copy, whole, 1), 1.0);
+  EXPECT_EQ(amplification_of(stores::merge_policy::remap, whole, 1), 1.0);
+}
+
+TEST(ChunkStoreSpace, a_merge_by_copy_is_one_line_one_flush_one_fence) {
+  using medium = media::counted<media::dram>;
+  medium pool;
+  blocks::memory device(torn);
+  auto store = store_on<medium>::open(pool, device, {.chunk_bytes = 32 * block, .ring = 16, .merge = by_copy});
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  disk.write(0, data_of(0, 32, 1));
+  pool.reset();
+  std::uint64_t version = 2;
+  for (; store.stats().merges < 10; ++version) disk.write(version % 3 * block, data_of(version % 3, 4, version));
+  EXPECT_EQ(pool.total().lines_flushed, version - 2 + 10);
+  EXPECT_EQ(pool.total().fences, version - 2 + 10);
+  EXPECT_EQ(pool.total().publications, 0U);
+}
+
+TEST(ChunkStoreOptions, a_store_keeps_its_merge_policy) {
   media::dram pool;
   blocks::memory device(torn);
+  { static_cast<void>(store_on<media::dram>::open(pool, device, small_by_copy)); }
   auto store = store_on<media::dram>::open(pool, device, small);
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  for (std::uint64_t i = 1; i < 40; ++i) disk.write(0, data_of(0, 4, i));
+  EXPECT_GT(store.stats().copied_bytes, 0U);
+}
+
+TYPED_TEST(ChunkStoreContainer, a_full_drive_changes_nothing_and_a_discard_makes_room) {
+  TypeParam records;
+  blocks::memory device(torn);
+  auto store = records.open(device, small);
+  const std::uint64_t empty = store.stats().free_bytes;
   auto disk = store.volume("a", {.bytes = 2000 * block});
   std::map<std::string, expected_volume> right{{"a", expected_volume(2000)}};
   std::uint64_t written = 0;
@@ -246,7 +336,7 @@ TEST(ChunkStoreSpace, a_full_drive_changes_nothing_and_a_discard_makes_room) {
   expect_equal(store, right);
   EXPECT_TRUE(store.remove_volume("a"));
   EXPECT_FALSE(store.remove_volume("a"));
-  EXPECT_EQ(store.stats().free_bytes, 511U * block);
+  EXPECT_EQ(store.stats().free_bytes, empty);
 }
 
 // Free space in single blocks: a write then needs more pieces than the ring has entries.
@@ -311,11 +401,11 @@ TEST(ChunkStoreRecovery, drops_all_entries_of_a_group_that_was_cut_off) {
   expect_equal(store, right);
 }
 
-TEST(ChunkStoreFaults, a_failed_write_is_one_failed_operation) {
+TYPED_TEST(ChunkStoreContainer, a_failed_write_is_one_failed_operation) {
   using drive = blocks::faulty<blocks::memory>;
-  media::dram pool;
+  TypeParam records;
   drive device(std::uint64_t{3}, torn);
-  auto store = store_on<media::dram, drive>::open(pool, device, small);
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 128 * block});
   std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
   splitmix64 random(9);
@@ -335,11 +425,11 @@ TEST(ChunkStoreFaults, a_failed_write_is_one_failed_operation) {
   expect_equal(store, right);
 }
 
-TEST(ChunkStoreFaults, a_failed_flush_of_the_drive_is_named) {
+TYPED_TEST(ChunkStoreContainer, a_failed_flush_of_the_drive_is_named) {
   using drive = blocks::faulty<blocks::memory>;
-  media::dram pool;
+  TypeParam records;
   drive device(std::uint64_t{3}, torn);
-  auto store = store_on<media::dram, drive>::open(pool, device, small);
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 128 * block});
   device.inject({.kind = blocks::fault::failed_flush});
   blocks::synchronous flusher(device);
@@ -391,11 +481,11 @@ TEST(ChunkStoreBadInput, is_refused_by_name) {
   EXPECT_EQ(open(another, device, {.chunk_bytes = 32 * block, .ring = 6, .format = true}), "");
 }
 
-TEST(ChunkQueue, runs_operations_of_several_threads) {
-  media::dram pool;
+TYPED_TEST(ChunkStoreContainer, runs_operations_of_several_threads) {
+  TypeParam records;
   blocks::memory device(blocks::geometry{.blocks = 4096, .block_bytes = block, .atomic_bytes = block});
-  using store_type = store_on<media::dram>;
-  auto store = store_type::open(pool, device, small);
+  using store_type = typename TypeParam::template store<blocks::memory>;
+  auto store = records.open(device, small);
   auto disk = store.volume("a", {.bytes = 1024 * block});
   constexpr std::uint64_t threads = 3;
   std::vector<std::thread> running;
@@ -450,6 +540,80 @@ TEST(ChunkQueue, runs_operations_of_several_threads) {
   }
   const auto report = store.check();
   EXPECT_TRUE(report.ok()) << report.violations.front();
+}
+
+// Each thread's ring entries fill the ring of the same chunk, and each thread's merge is what the others wait for.
+TEST(ChunkQueue, writes_of_several_threads_to_one_chunk_wait_for_its_merges) {
+  for (const std::uint32_t ring : {1U, 2U, 4U}) {
+    media::dram pool;
+    blocks::memory device(torn);
+    using store_type = store_on<media::dram>;
+    auto store = store_type::open(pool, device, {.chunk_bytes = 32 * block, .ring = ring, .merge = by_copy});
+    auto disk = store.volume("a", {.bytes = 32 * block});
+    disk.write(0, data_of(0, 32, 1));
+    constexpr std::uint64_t threads = 4;
+    constexpr std::uint64_t writes = 1500;
+    std::vector<std::thread> running;
+    // Two threads of single operations, and two with queues.
+    for (std::uint64_t t = 0; t < threads; ++t)
+      running.emplace_back([&, t] {
+        stores::chunk_queue<store_type> queue(store, 4);
+        std::vector<blocks::buffer> data;
+        for (int i = 0; i < 4; ++i) data.emplace_back(2 * block);
+        std::vector<std::byte> got(2 * block);
+        for (std::uint64_t i = 2; i < writes; ++i) {
+          const std::uint64_t first = t * 8 + i % 4 * 2;
+          const auto bytes = data_of(first, 2, i);
+          if (t < 2) {
+            disk.write(first * block, bytes);
+            disk.read(first * block, got);
+            ASSERT_TRUE(got == bytes) << "write " << i << " of thread " << t;
+            continue;
+          }
+          stores::chunk_completion done[4];
+          if (queue.in_flight() == 4) {
+            ASSERT_EQ(queue.reap(done, 4), 4U);
+            for (const auto& c : done) ASSERT_EQ(c.error, std::errc{});
+          }
+          std::memcpy(data[i % 4].data(), bytes.data(), bytes.size());
+          ASSERT_TRUE(queue.write(disk, first * block, data[i % 4].bytes(), i));
+        }
+      });
+    for (std::thread& t : running) t.join();
+    std::map<std::string, expected_volume> right{{"a", expected_volume(32)}};
+    for (std::uint64_t t = 0; t < threads; ++t)
+      for (std::uint64_t i = writes - 4; i < writes; ++i) right.at("a").write(t * 8 + i % 4 * 2, 2, i);
+    expect_equal(store, right);
+    EXPECT_GT(store.stats().copied_bytes, 0U);
+  }
+}
+
+// A queue that began a merge and is not used any more: others go on.
+TEST(ChunkQueue, an_idle_queue_with_a_merge_stops_no_other_thread) {
+  media::dram pool;
+  blocks::memory device(torn);
+  using store_type = store_on<media::dram>;
+  auto store = store_type::open(pool, device, {.chunk_bytes = 32 * block, .ring = 4, .merge = by_copy});
+  auto disk = store.volume("a", {.bytes = 64 * block});
+  disk.write(0, data_of(0, 32, 1));
+  std::map<std::string, expected_volume> right{{"a", expected_volume(64)}};
+  right.at("a").write(0, 32, 1);
+  stores::chunk_queue<store_type> idle(store, 4);
+  blocks::buffer data(2 * block);
+  std::uint64_t version = 2;
+  stores::chunk_completion done[1];
+  for (; version < 5; ++version) {
+    const auto bytes = data_of(0, 2, version);
+    std::memcpy(data.data(), bytes.data(), bytes.size());
+    ASSERT_TRUE(idle.write(disk, 0, data.bytes(), 0));
+    ASSERT_EQ(idle.reap(done, 1), 1U);
+  }
+  for (; version < 40; ++version) {
+    disk.write(version % 8 * block, data_of(version % 8, 2, version));
+    right.at("a").write(version % 8, 2, version);
+  }
+  EXPECT_GT(store.stats().remaps, 0U);
+  expect_equal(store, right);
 }
 
 TEST(ChunkQueue, takes_no_more_operations_than_its_depth) {

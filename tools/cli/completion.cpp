@@ -6,6 +6,8 @@
 #include "tools/cli/python.hpp"
 #include "tools/devices/drive_file.hpp"
 #include "tools/devices/profile_file.hpp"
+#include "tools/stores/case.hpp"
+#include "tools/stores/subjects.hpp"
 #include "tools/workload/distribution.hpp"
 #include "tools/workload/mix.hpp"
 #include <pmlab/base/error.hpp>
@@ -23,13 +25,22 @@
 namespace pmlab::cli {
 namespace {
 
-// What may follow the option; "FILE" alone: a file.
-std::vector<std::string> values_of(const offered_option& o) {
+// What may follow the option of a command; "FILE" alone: a file.
+std::vector<std::string> values_of(const offered_command& c, const offered_option& o) {
   std::vector<std::string> values;
   const auto all = [&](const auto& names) {
     for (const auto& name : names) values.emplace_back(name);
   };
-  if (o.name == "--index" || o.name == "--baseline") {
+  const bool of_stores = c.name == "stores bench";
+  if (o.name == "--store") {
+    for (const store_bench::store_description& d : store_bench::all_stores()) values.emplace_back(d.name);
+  } else if (of_stores && o.name == "--index") {
+    all(store_bench::level1_indexes());
+  } else if (of_stores && o.name == "--phases") {
+    all(store_bench::phase_names());
+  } else if (of_stores && o.name == "--pattern") {
+    values = {"random", "sequential", "zipfian"};
+  } else if (o.name == "--index" || o.name == "--baseline") {
     for (const bench::index_description* d : bench::all_indexes()) values.push_back(d->name);
   } else if (o.name == "--medium") {
     values = {"dram", "pmem:", "counted:"};
@@ -68,7 +79,7 @@ std::string bash_script(const std::vector<offered_command>& commands) {
   text += "  esac\n}\n_pmlab_values() {\n  case \"$1 $2\" in\n";
   for (const offered_command& c : commands)
     for (const offered_option& o : c.options) {
-      const std::vector<std::string> values = values_of(o);
+      const std::vector<std::string> values = values_of(c, o);
       if (!o.is_argument && !values.empty())
         text += fmt::format("    '{} {}') echo '{}' ;;\n", c.name, o.name, fmt::join(values, " "));
     }
@@ -138,7 +149,7 @@ std::string fish_script(const std::vector<offered_command>& commands) {
     for (const offered_option& o : c.options) {
       if (o.is_argument) continue;
       text += fmt::format("complete -c pmlab -n '{}' -l {} -d {}", condition, o.name.substr(2), fish_quoted(o.what));
-      std::vector<std::string> values = values_of(o);
+      std::vector<std::string> values = values_of(c, o);
       const bool file = std::erase(values, "FILE") != 0;
       if (!o.value.empty()) text += file ? " -r -F" : " -x";
       if (!values.empty()) text += " -a " + fish_quoted(fmt::format("{}", fmt::join(values, " ")));

@@ -51,7 +51,8 @@ command add_facts(CLI::App& program) {
             const json all = {{"machine", bench::facts_to_json(bench::facts_of_this_machine())},
                               {"options",
                                {{"bench", options_of(*add_bench(scratch, {}).options)},
-                                {"microbench", options_of(*add_microbench(scratch, {}).options)}}},
+                                {"microbench", options_of(*add_microbench(scratch, {}).options)},
+                                {"stores_bench", options_of(*add_stores(scratch, {}).options)}}},
                               {"problems", problems_of(*indexes)}};
             fmt::print("{}\n", all.dump(2));
             return success;

@@ -101,8 +101,12 @@ int run(const arguments& typed) {
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));
   program.require_subcommand(1);
-  std::vector<command> commands = {add_list(program), add_bench(program, given), add_microbench(program, given),
-                                   add_calibrate(program, given), add_verify(program, given)};
+  std::vector<command> commands = {add_list(program),
+                                   add_bench(program, given),
+                                   add_microbench(program, given),
+                                   add_calibrate(program, given),
+                                   add_stores(program, given),
+                                   add_verify(program, given)};
   for (command& more : own_commands(program, given)) commands.push_back(std::move(more));
   try {
     reject_unknown_names(given, program);

@@ -161,29 +161,6 @@ class simulated_target final : private owned_time, public modelled_target<on_vir
 
 }  // namespace
 
-std::string device_spec::text() const {
-  switch (which) {
-    case kind::memory: return "memory";
-    case kind::file: return "file:" + path;
-    case kind::emulated: return "emulated:" + profile;
-    case kind::simulated: return "simulated:" + profile;
-  }
-  return "?";
-}
-
-device_spec parse_device(const std::string& text) {
-  using kind = device_spec::kind;
-  if (text == "memory") return {};
-  const std::size_t colon = text.find(':');
-  const std::string which = text.substr(0, colon);
-  const std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (which == "file" && !rest.empty()) return {.which = kind::file, .path = rest, .profile = {}};
-  if ((which == "emulated" || which == "simulated") && !rest.empty())
-    return {.which = which == "emulated" ? kind::emulated : kind::simulated, .path = {}, .profile = rest};
-  throw error(fmt::format("there is no block device '{}'", text),
-              "choose memory, file:PATH, emulated:PROFILE or simulated:PROFILE");
-}
-
 std::unique_ptr<target> open_target(const device_spec& spec, const target_options& options) {
   if (options.bytes < 2 * megabyte || options.bytes % megabyte != 0)
     throw error(fmt::format("a device of {} bytes", options.bytes), "give --size a multiple of 1M, at least 2M");

@@ -1,6 +1,7 @@
 // The device under test, chosen by a text.
 #pragma once
 
+#include "tools/devices/device_spec.hpp"
 #include "tools/drive/case.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/blocks/file/facts.hpp>
@@ -12,25 +13,6 @@
 #include <vector>
 
 namespace pmlab::drive {
-
-struct device_spec {
-  enum class kind : std::uint8_t {
-    memory,
-    file,
-    emulated,  // a modelled drive on the real clock
-    simulated  // the same on a virtual clock
-  };
-  kind which = kind::memory;
-  std::string path;     // of a file
-  std::string profile;  // of a modelled drive: its name, or the path of a TOML file
-
-  [[nodiscard]] bool modelled() const noexcept { return which == kind::emulated || which == kind::simulated; }
-  // "file:PATH", "memory", "simulated:p4610".
-  [[nodiscard]] std::string text() const;
-};
-
-// "memory", "file:PATH", "emulated:PROFILE" or "simulated:PROFILE". Throws pmlab::error for any other text.
-[[nodiscard]] device_spec parse_device(const std::string& text);
 
 struct target_options {
   std::uint64_t bytes = 0;  // of a new device; of an existing one, at most so many are used

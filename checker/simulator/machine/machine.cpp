@@ -102,6 +102,7 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
       drives_(m.drives_),
       flushes_(std::move(m.current_->flushes)),
       last_caller_(m.current_->last_caller),
+      began_(m.accesses_),
       left_(m.next_turn_ - m.accesses_) {
   m.settle();
   m.use(&memory);
@@ -121,6 +122,10 @@ machine::aside_section::~aside_section() {
   machine_.use_drives(drives_);
   machine_.current_->flushes = std::move(flushes_);
   machine_.current_->last_caller = last_caller_;
+  // The limit is one for the accesses of the run alone.
+  const std::uint64_t aside = machine_.accesses_ - began_;
+  std::uint64_t& limit = machine_.options_.access_limit;
+  limit = limit > ~aside ? never : limit + aside;
   machine_.next_turn_ = left_ > ~machine_.accesses_ ? never : machine_.accesses_ + left_;
 }
 

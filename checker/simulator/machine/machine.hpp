@@ -240,7 +240,8 @@ class machine {
     std::span<persistent_drive* const> drives_;
     flush_list flushes_;
     const void* last_caller_;
-    std::uint64_t left_;  // of the quantum
+    std::uint64_t began_;  // accesses before it
+    std::uint64_t left_;   // of the quantum
   };
 
   struct pending_store {

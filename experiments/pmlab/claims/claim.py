@@ -12,7 +12,7 @@ from .limits import Range
 from .quantity import Quantity
 
 # Units of quantities, as the JSON names them.
-NS, GB_PER_S, TIMES, PERCENT, BYTES = "ns", "GB/s", "x", "%", "B"
+NS, GB_PER_S, TIMES, PERCENT, BYTES, COUNT = "ns", "GB/s", "x", "%", "B", ""
 
 # The experiment that runs suite `paper`. `pmlab claims` measures it by itself, without a folder of results.
 MEMORY = "memory"
@@ -32,13 +32,17 @@ class Condition:
 @dataclass(frozen=True)
 class Claim:
     """`id`: a letter and a number, which is its place in tables. `source`: where it was claimed, a key of
-    docs/references.md first. `needs`: the experiments that measure its cases. Raises Failure: the id has another form."""
+    docs/references.md first. `needs`: the experiments that measure its cases. `stand_in`: the part of the published
+    measurement that something else stands for here. `missing`: why no experiment measures some of its cases; it is then
+    not measured, and stays on the scorecard. Raises Failure: the id has another form."""
 
     id: str
     text: str
     source: str
     needs: tuple[str, ...]
     conditions: tuple[Condition, ...]
+    stand_in: str = ""
+    missing: str = ""
 
     def __post_init__(self):
         if not re.fullmatch(r"[A-Z]\d+", self.id):
@@ -76,6 +80,8 @@ def text_of(value, unit):
         return f"{value:.2f} GB/s"
     if unit == PERCENT:
         return f"{value:.1f} %"
+    if unit == COUNT:
+        return f"{value:,.10g}"
     return _readable_bytes(value) if unit == BYTES else f"{value:.2f}x"
 
 

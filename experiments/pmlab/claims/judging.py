@@ -71,7 +71,7 @@ def judge(claim, evidence):
     undecided = [f for f in judgement.findings if f.holds is None]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        judgement.reason = f"no {min(lacking)}{more}"
+        judgement.reason = claim.missing or f"no {min(lacking)}{more}"
     elif any(f.holds is False for f in judgement.findings):
         judgement.verdict = NOT_REPRODUCED
     elif undecided:

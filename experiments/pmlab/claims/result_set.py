@@ -10,6 +10,13 @@ from ..json_files import read_json
 from .drive import drive_cases
 from .evidence import KNOWN_SCHEMA, is_number
 from .index_cases import case_name
+from .store_cases import case_name as case_name_of_store
+from .store_cases import numbered, size_text
+
+
+# Where `pmlab verify --out` may have put a campaign in a folder of results, and the name of its verdicts.
+CAMPAIGN = "verify/campaign.json"
+CRASH_STATES = "crash states"
 
 
 @dataclass
@@ -22,8 +29,8 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which is not a property of the device."""
-    medium = document["machine"].get("medium", "").split("@")[0]
+    """Without the path of a pool, which is not a property of the device. Of stores: where their records are."""
+    medium = (document["options"] if document.get("kind") == "stores_bench" else document["machine"]).get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 
 
@@ -70,10 +77,39 @@ def cases_of_bench(document, prefix, cell=None):
     return cases
 
 
-def _prefix_of(run):
+def cases_of_stores(document, prefix, cell=None):
+    """The cases of one document that `pmlab stores bench --json` wrote; as `cases_of_bench`. Its stores took turns. Raises
+    KeyError, TypeError: it is none."""
+    by_place, options = defaultdict(list), document["options"]
+    for case, phase in numbered(document["cases"]):
+        if case["throughput"] is None:
+            continue  # opening a store is no operation
+        by_place[case["store"], phase, case["pattern"], size_text(case["size"]), case["depth"]].append(case)
+    cases = []
+    for place, results in sorted(by_place.items()):
+        case = _medians(results) | {key: options[key] for key in ("volume_bytes", "chunk_bytes")}
+        repeats = [{**result, "value": result["throughput"]} for result in results]
+        cases.append(case | {"name": case_name_of_store(prefix, *place), "value": case["throughput"], "unit": "ops/s",
+                             "skipped": None, "repeats": repeats, "turns": cell or prefix,
+                             "exact": all(result["clock"] == "virtual" for result in results)})
+    return cases
+
+
+def cases_of_campaign(document):
+    """Of what `pmlab verify --seeds A..B --out FOLDER` wrote: verify/index=INDEX, whose value is the number of violations."""
+    return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None}
+            for index in document["indexes"]]
+
+
+# Keys of the matrix that results name by themselves.
+_NAMED = {"bench": ("medium", "index", "threads"),
+          "stores_bench": ("medium", "device", "store", "phases", "pattern", "size", "depth")}
+
+
+def prefix_of(experiment, values, kind):
     """With the keys of the matrix that results do not name by themselves."""
-    more = (f"/{key}={value}" for key, value in sorted(run["values"].items()) if key not in ("medium", "index", "threads"))
-    return run["experiment"] + "".join(more)
+    more = (f"/{key}={value}" for key, value in sorted(values.items()) if key not in _NAMED[kind])
+    return experiment + "".join(more)
 
 
 @dataclass
@@ -92,9 +128,17 @@ class _Found:
             self.drive += drive_cases(document)
             self._results("drive", document["machine"])
             return
-        of_memory = document.get("kind") == "microbench"
-        cases = document["cases"] if of_memory else cases_of_bench(document, _prefix_of(run), run["name"])
+        if document.get("kind") == "microbench":
+            cases = document["cases"]
+        elif document.get("kind") == "stores_bench":
+            cases = cases_of_stores(document, prefix_of(run["experiment"], run["values"], "stores_bench"), run["name"])
+        else:
+            cases = cases_of_bench(document, prefix_of(run["experiment"], run["values"], "bench"), run["name"])
         self._results(_medium_of(document), document["machine"]).document["cases"] += cases
+
+    def add_campaign(self, document, machine):
+        """Crash states are of no medium: they are those of memory and drive together."""
+        self._results(CRASH_STATES, machine).document["cases"] += cases_of_campaign(document)
 
     def media(self):
         """A drive is no medium, but stands beside each."""
@@ -105,10 +149,11 @@ class _Found:
         return found
 
 
-def _add(found, run, file):
+def _add(file, add):
+    """`add` takes the document."""
     document = read_json(file)
     try:
-        found.add(run, document)
+        add(document)
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise Failure(f"{file} is no result of pmlab: {problem!r}", "measure again") from None
 
@@ -120,17 +165,22 @@ def read_result_set(folder):
 
         EXPERIMENT[/KEY=VALUE...]/index=INDEX/threads=N/phase=PHASE
 
+    (of a store: EXPERIMENT[/KEY=VALUE...]/store=STORE/phase=PHASE/pattern=PATTERN/size=SIZE/depth=DEPTH)
     with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
     figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case with
     the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside those of
-    each medium. Raises Failure: no manifest.json, a file that is no result."""
+    each medium. A campaign of `pmlab verify` in FOLDER/verify is a medium of its own, "crash states". Raises Failure: no
+    manifest.json, a file that is no result."""
     folder = Path(folder)
     if not (folder / "manifest.json").exists():
         raise Failure(f"{folder} holds no manifest.json", "name a folder that `pmlab run --out` wrote")
     found = _Found()
-    for run in read_json(folder / "manifest.json").get("runs", []):
+    manifest = read_json(folder / "manifest.json")
+    for run in manifest.get("runs", []):
         if run.get("status", 1) == 0:
-            _add(found, run, folder / "raw" / f"{run.get('name', '')}.json")
+            _add(folder / "raw" / f"{run.get('name', '')}.json", lambda document, run=run: found.add(run, document))
     if not found.by_medium:
         raise Failure(f"{folder} holds no results that ended well", "see its manifest.json for why")
+    if (folder / CAMPAIGN).exists():
+        _add(folder / CAMPAIGN, lambda document: found.add_campaign(document, document["build"]))
     return found.media()

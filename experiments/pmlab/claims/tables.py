@@ -67,6 +67,8 @@ def verdicts_table(judgements, evidence):
             text += row.rstrip(" ") + "\n"
         if judgement.reason:
             text += f"       {judgement.reason}\n"
+        if judgement.claim.stand_in:
+            text += f"       stand-in: {judgement.claim.stand_in}\n"
     counts = Counter(j.verdict for j in judgements)
     return text + (f"\n{in_words(counts)}; ! does not hold; ? its spread crosses the limit; "
                    "published: of the first Optane generation\n")
@@ -90,7 +92,8 @@ def verdicts_to_json(judgements, evidence, command, results=None):
     measured by the same command."""
     return {"schema": _SCHEMA, "kind": "claims", "machine": evidence.document.get("machine"),
             "options": {"command": command, "results": results or None},
-            "claims": [{"id": j.claim.id, "claim": j.claim.text, "source": j.claim.source, "verdict": j.verdict,
+            "claims": [{"id": j.claim.id, "claim": j.claim.text, "source": j.claim.source,
+                        "stand_in": j.claim.stand_in or None, "verdict": j.verdict,
                         "reason": j.reason or None,
                         "conditions": [_condition_to_json(c, j.finding_of(c)) for c in j.claim.conditions],
                         "cases": j.claim.cases} for j in judgements]}
@@ -107,8 +110,13 @@ def rules_table(claims):
         for claim in claims)
 
 
+def _notes(claim):
+    notes = [f"Stand-in: {claim.stand_in}." if claim.stand_in else "", f"Not measured: {claim.missing}." if claim.missing else ""]
+    return "".join(f" *{note}*" for note in notes if note)
+
+
 def rules_markdown(claims):
     return "| id | claim | is reproduced if |\n| --- | --- | --- |\n" + "".join(
-        f"| {claim.id} | {claim.text} | " + "<br>".join(
+        f"| {claim.id} | {claim.text}{_notes(claim)} | " + "<br>".join(
             f"{c.what}: **{text_of_range(c.must_be, c.unit)}**{_counted(c)}" for c in claim.conditions) + " |\n"
         for claim in claims)

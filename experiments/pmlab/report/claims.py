@@ -6,7 +6,7 @@ from .sections import anchor_of
 
 NO_BREAK = "\u00a0"
 SIGNS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?"}
-OF_MEMORY = "M"  # claims on the memory itself begin with it
+OF_MEMORY, OF_STORES = "M", "U"  # claims on the memory itself, and on stores, begin with it
 
 
 def _figure(value, unit):
@@ -16,6 +16,8 @@ def _figure(value, unit):
         return names.duration(value)
     if unit == "x":
         return names.times(value)
+    if not unit:
+        return names.count(value)
     return f"{names.number(value)}{NO_BREAK}{unit}"
 
 
@@ -40,6 +42,12 @@ def _condition(condition):
     return text
 
 
+def _text(claim):
+    """With the part of the published measurement that something else stands for."""
+    stand_in = claim.get("stand_in")
+    return f"{claim['id']}: {claim['claim']}" + (f" [stand-in: {stand_in}]" if stand_in else "")
+
+
 def _sign(verdict):
     return f"{SIGNS.get(verdict, '–')} {verdict}".replace(" ", NO_BREAK)
 
@@ -60,12 +68,14 @@ def scorecard(verdicts):
         lines = [_condition(c) for c in claim["conditions"]]
         if claim["reason"]:
             lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"]) if c["measured"] is not None)]
-        rows.append([f"{claim['id']}: {claim['claim']}", _sign(claim["verdict"]), "\n".join(lines)])
+        rows.append([_text(claim), _sign(claim["verdict"]), "\n".join(lines)])
     return Table(rows, f"On {provenance.medium_line([verdicts.medium])}", summary(verdicts), prose=True)
 
 
 def _number_of(claim):
-    return claim["id"][0] != "M", int(claim["id"][1:])
+    """Memory first, stores last."""
+    letter = claim["id"][0]
+    return {OF_MEMORY: 0, OF_STORES: 2}.get(letter, 1), int(claim["id"][1:])
 
 
 def _deciding(claim):
@@ -110,25 +120,26 @@ def overview(results):
     feeding = {c: e for e in reversed(results.experiments) for c in e.claims}
     rows = [["claim", *media, "shown in"]]
     for claim_id, on in ordered.items():
-        text = next(iter(on.values()))["claim"]
+        text = _text(next(iter(on.values())))
         cells = [f"{_sign(on[m]['verdict'])}\n{_deciding_text(on[m])}" if m in on else "" for m in media]
         experiment = feeding.get(claim_id)
-        rows.append([f"{claim_id}: {text}", *cells,
+        rows.append([text, *cells,
                      Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
     sentence = " ".join(summary(v) for v in results.verdicts) + _flips(ordered, media)
     return Table(rows, "", sentence, prose=True)
 
 
-def verdict_lines(results, of_memory):
-    """The verdicts, one line for each claim and medium, with the quantity that decided: rows of a table. `of_memory`: of the
-    claims on the memory itself, or of the others."""
+def verdict_lines(results, subject):
+    """The verdicts, one line for each claim and medium, with the quantity that decided: rows of a table. `subject`: of the
+    claims whose ids begin so; "": of those on neither memory nor stores."""
     rows = [["claim", "verdict", "on", "quantity that decided"]]
     for verdicts in results.verdicts:
         for claim in verdicts.claims:
-            if (claim["id"][0] == OF_MEMORY) is not of_memory:
+            letter = claim["id"][0]
+            if (letter if letter in (OF_MEMORY, OF_STORES) else "") != subject:
                 continue
             c = _deciding(claim)
-            rows.append([f"{claim['id']}: {claim['claim']}", _sign(claim["verdict"]), verdicts.medium,
+            rows.append([_text(claim), _sign(claim["verdict"]), verdicts.medium,
                          f"{c['what']}: {_figure(c['measured'], c['unit'])}{_spread(c)}; must be {c['rule']}" if c
                          else claim["reason"] or ""])
     rows[1:] = sorted(rows[1:], key=lambda row: int(row[0][1:].split(":")[0]))

@@ -14,7 +14,7 @@ from .quantities import QUANTITIES
 NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
 MANY_CONTESTS = 4  # more than that are counted, not listed
-GROWING = ("threads", "records", "batch")  # axes that are counts
+GROWING = ("threads", "records", "batch", "size", "depth", "ring")  # axes that are counts
 
 
 @dataclass
@@ -33,7 +33,7 @@ def _found(runs, quantity):
             value = quantity.of(m)
             if m.phase in NOT_SHOWN or value is None:
                 continue
-            keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index}
+            keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index, **getattr(m, "keys", {})}
             keys.setdefault("medium", names.device(m.medium))
             keys["medium"] = names.device(keys["medium"])
             yield Found(keys, value, run, m)
@@ -54,6 +54,10 @@ def _different_parts(labels):
     return short
 
 
+_COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "depth": "{} in flight",
+            "ring": "a ring of {}"}
+
+
 def label_of(key, value, all_values):
     """`value` of `key` for a reader, among the other ones of its chart."""
     if key == "index":
@@ -62,8 +66,10 @@ def label_of(key, value, all_values):
         return names.phase_title(value).split(":")[0]
     if key == "threads":
         return f"{value} thread{'s' if value != '1' else ''}"
-    if key in GROWING:
-        return f"{value} records" if key == "records" else f"batches of {value}"
+    if key in _COUNTED:
+        return _COUNTED[key].format(value)
+    if key == "store":
+        return names.STORES.get(value, value)
     return f"{key.replace('_', ' ')} {value}" if value in ("on", "off") else value
 
 
@@ -78,8 +84,8 @@ def _ordered(values):
 
 
 def _size(text):
-    match = re.fullmatch(r"([\d.]+)([kMG]?)", text)
-    return float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]] if match else None
+    match = re.fullmatch(r"([\d.]+)([kKMG]?)", text)
+    return float(match[1]) * {"": 1, "k": 1e3, "K": 1024, "M": 1e6, "G": 1e9}[match[2]] if match else None
 
 
 def _axis_label(x, place, places):
@@ -137,7 +143,7 @@ def _key(wanted, looks, axes):
 def _contests(points, wanted):
     """{where: {contender: value}}: indexes contend where the chart has them as rows or as series, otherwise the series do. Of
     an axis that grows, its end alone."""
-    rows_contend = wanted["x"] == "index"
+    rows_contend = wanted["x"] in ("index", "store")
     last = points[-1].x if wanted["x"] in GROWING else None
     found = {}
     for p in points:
@@ -245,11 +251,15 @@ def charts_of(experiment, runs):
         quantity = QUANTITIES[wanted["y"]]
         clocks = {}
         # By their names: the manifest has them in the order in which they ended.
+        only = dict(one.split("=", 1) for one in wanted.get("only", ()))
         for point in _found(sorted(runs, key=lambda run: run.name), quantity):
+            if any(point.keys.get(key) != value for key, value in only.items()):
+                continue
             panels = clocks.setdefault(provenance.exact([point.measurement]), {})
             panels.setdefault(tuple((k, point.keys.get(k, "")) for k in wanted["panels"]), []).append(point)
         for exact, panels in clocks.items():
             chart = _chart(experiment, wanted, quantity, panels)
+            chart.name += "".join(f"-{value}" for value in only.values())
             if len(clocks) > 1 and not exact:
                 chart.name += "-real-time"
             found.append(chart)

@@ -152,7 +152,7 @@ def where(results):
     experiments = {e.name: e.title for e in results.experiments}
     rows = []
     for kind, text in KINDS:
-        found = [r for r in [*results.runs, *results.memories] if r.medium.startswith(kind)]
+        found = [r for r in [*results.runs, *results.memories, *results.stores] if r.medium.startswith(kind)]
         if found:
             media = provenance.medium_line([r.medium for r in found])
             titles = list(dict.fromkeys(experiments.get(r.experiment, r.name) for r in found))

@@ -14,6 +14,9 @@ TITLES = {"cceh": "CCEH", "level_hashing": "Level hashing", "fast_fair": "FAST-F
           "skip_list": "Skip list", "skip_list_pm": "Skip list, towers in PM", "hybrid_index": "HybridIndex",
           "hybrid_index_plus": "HybridIndex+"}
 
+STORES = {"chunk_store": "chunk_store", "raw": "the drive itself", "raw_dwb": "drive, double-write buffer",
+          "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta"}
+
 PHASES = {
     "load": "Load",
     "read": "Find",

@@ -184,7 +184,7 @@ def _peers(results):
 
 
 def _remarks(results):
-    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories, *results.drives] for text in run.remarks))
+    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories, *results.drives, *results.stores] for text in run.remarks))
     if not remarks:
         return ""
     items = "".join(f"<li>{escape(t)}</li>" for t in remarks)
@@ -253,12 +253,13 @@ def _verdicts(results):
     if not results.verdicts:
         return []
     parts = ["<h2 id=verdicts>Verdicts</h2>"]
-    of_indexes, of_memory = (claims.verdict_lines(results, which) for which in (False, True))
-    if len(of_indexes) > 1:
-        parts += [f"<p>On indexes: {escape(claims.counts(of_indexes))}.</p>", _table(of_indexes, "stack verdicts", True)]
-    if len(of_memory) > 1:
-        parts += [f"<details class=all><summary>On the memory itself: {escape(claims.counts(of_memory))}</summary>"
-                  f'{_table(of_memory, "stack verdicts", True)}</details>']
+    others, of_stores, of_memory = (claims.verdict_lines(results, subject) for subject in ("", claims.OF_STORES, claims.OF_MEMORY))
+    if len(others) > 1:
+        parts += [f"<p>On indexes: {escape(claims.counts(others))}.</p>", _table(others, "stack verdicts", True)]
+    for title, lines in (("On stores", of_stores), ("On the memory itself", of_memory)):
+        if len(lines) > 1:
+            parts += [f"<details class=all><summary>{title}: {escape(claims.counts(lines))}</summary>"
+                      f'{_table(lines, "stack verdicts", True)}</details>']
     return parts
 
 
@@ -268,7 +269,7 @@ def _ran(results):
     timed = results.has_real_clock
     minutes = f"{results.seconds / 60:.1f} minutes" if results.seconds and timed else ""
     repeats = [m.n for run in results.runs for m in run.measurements if m.phase not in ("load", "reopen")]
-    text, wrong = front.answers(results) if results.runs else ("", False)
+    text, wrong = front.answers(results) if results.runs or results.stores else ("", False)
     warning = front.load_warnings(results)
     invalid = sum(m.invalid for run in results.runs for m in run.measurements)
     parts = ["<h2 id=ran>Answers, and what ran where</h2>"]

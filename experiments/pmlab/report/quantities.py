@@ -31,6 +31,28 @@ def _milliseconds(nanoseconds):
     return None if nanoseconds is None else nanoseconds / 1e6
 
 
+def _of_case(*path):
+    """Of stores alone."""
+    return lambda m: m.of_case(*path) if hasattr(m, "of_case") else None
+
+
+def _share_of_free(m):
+    free, longest = _of_case("space", "free_bytes")(m), _of_case("space", "longest_free_extent")(m)
+    return longest / free if free and longest is not None else None
+
+
+def _thousand(value):
+    return f"{names.number(value)} k/s"
+
+
+def _microseconds(path):
+    return lambda m: None if m.latency(path) is None else m.latency(path) / 1e3
+
+
+def _us(value):
+    return names.duration(value * 1e3)
+
+
 def _million(value):
     return f"{names.number(value)} M/s"
 
@@ -53,6 +75,12 @@ QUANTITIES = {
     "lines_read": Quantity("lines read per operation", _counted("pm_lines_read"), names.number),
     "device_reads": Quantity("device lines read per operation", _counted("device_lines_read"), names.number),
     "device_writes": Quantity("device lines written per operation", _counted("device_lines_written"), names.number),
+    "thousand": Quantity("thousand operations/s", lambda m: m.throughput / 1e3 if m.throughput else None, _thousand, True),
+    "microseconds": Quantity("us per operation, mean", _microseconds("mean"), _us),
+    "microseconds_p99": Quantity("us, 99 % of the operations", _microseconds("p99"), _us),
+    "lines_written": Quantity("lines of PM written per operation", _counted("pm_lines_written"), names.number),
+    "written_per_byte": Quantity("bytes to the drive for each of the user's", _of_case("amplification", "host"), names.number),
+    "longest_free": Quantity("longest free extent over all free space", _share_of_free, _share, True),
     "milliseconds": Quantity("ms until it is open", lambda m: _milliseconds(m.latency("max")), _ms),
     "first_find": Quantity("ms until the first find", lambda m: _milliseconds(m.after_restart("find_ns")), _ms),
     "first_scan": Quantity("ms until the first scan", lambda m: _milliseconds(m.after_restart("scan_ns")), _ms),

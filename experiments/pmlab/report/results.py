@@ -2,12 +2,12 @@
 and manifest.json of `pmlab run`."""
 
 import json
-import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import FAILURE, Failure
-from . import memory
+from . import memory, stores
+from .measurements import Measurement, Run
 
 SCHEMA = 1
 PUBLISHED = "results.csv"  # what a folder has instead of raw/ that was published
@@ -18,119 +18,6 @@ class BadResults(Failure):
 
     def __init__(self, problem, remedy="run it again, or take it out of raw/"):
         super().__init__(problem, remedy, FAILURE)
-
-
-@dataclass
-class Measurement:
-    """One index on one medium in one phase, over all repeats of a run."""
-
-    run: str
-    index: str
-    medium: str
-    phase: str
-    threads: int
-    batch: int
-    repeats: list = field(default_factory=list)
-
-    def _median(self, value_of):
-        values = [v for v in map(value_of, self.repeats) if v is not None]
-        return statistics.median(values) if values else None
-
-    @property
-    def throughput(self):
-        """Operations per second, median of the repeats."""
-        return self._median(lambda r: r.get("throughput_ops_per_s"))
-
-    @property
-    def throughput_range(self):
-        values = [r["throughput_ops_per_s"] for r in self.repeats if r.get("throughput_ops_per_s") is not None]
-        return (min(values), max(values)) if values else (None, None)
-
-    @property
-    def n(self):
-        """How many repeats it was measured in."""
-        return len(self.repeats)
-
-    @property
-    def invalid(self):
-        """Whether the emulation did not hold in any repeat: the figure is not valid for the device."""
-        return any(r.get("invalid") or r.get("valid") is False for r in self.repeats)
-
-    def alone(self):
-        """A measurement for each repeat."""
-        return [replace(self, repeats=[r]) for r in self.repeats]
-
-    def latency_range(self, percentile):
-        values = [v for v in (m.latency(percentile) for m in self.alone()) if v is not None]
-        return (min(values), max(values)) if values else (None, None)
-
-    def latency(self, percentile):
-        """Nanoseconds, median of the repeats' percentile."""
-        return self._median(lambda r: (r.get("latency_ns") or {}).get(percentile))
-
-    def per_operation(self, what):
-        return self._median(lambda r: (r.get("per_operation") or {}).get(what))
-
-    def bytes_per_key(self, where):
-        return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
-
-    def of_cache(self, what):
-        """Of a cache in front of the index."""
-        return self._median(lambda r: (r.get("cache") or {}).get(what))
-
-    def after_restart(self, what):
-        return self._median(lambda r: (r.get("restart") or {}).get(what))
-
-    @property
-    def operations(self):
-        return self._median(lambda r: r.get("operations"))
-
-    @property
-    def wrong_answers(self):
-        """Over all repeats; None where answers were not checked."""
-        counts = [r["wrong_answers"] for r in self.repeats if r.get("wrong_answers") is not None]
-        return sum(counts) if counts else None
-
-
-@dataclass
-class Run:
-    """One call of `pmlab bench`."""
-
-    name: str
-    about: str
-    command: str
-    machine: dict
-    options: dict
-    remarks: list  # the program's warnings about its figures
-    skipped: list  # {index, threads, phase, reason}
-    measurements: list
-    experiment: str = ""
-    values: dict = field(default_factory=dict)  # of the experiment's matrix
-
-    @property
-    def records(self):
-        """Entries loaded before the measured phases; None if the run does not say."""
-        return self.options.get("records")
-
-    @property
-    def medium(self):
-        """As the user named it: what pmlab's own indexes ran on."""
-        return str(self.machine.get("medium", ""))
-
-    def find(self, index=None, phase=None, threads=None, batch=None):
-        return [m for m in self.measurements
-                if index in (None, m.index) and phase in (None, m.phase) and threads in (None, m.threads)
-                and batch in (None, m.batch)]
-
-    def one(self, **which):
-        found = self.find(**which)
-        return found[0] if found else None
-
-    def indexes(self):
-        return list(dict.fromkeys(m.index for m in self.measurements))
-
-    def phases(self):
-        return list(dict.fromkeys(m.phase for m in self.measurements))
 
 
 @dataclass
@@ -158,6 +45,7 @@ class ResultSet:
     runs: list
     memories: list = field(default_factory=list)  # of the microbenchmark
     drives: list = field(default_factory=list)  # of the microbenchmark, with --device
+    stores: list = field(default_factory=list)  # of pmlab stores bench
     verdicts: list = field(default_factory=list)  # of the claims
     experiments: list = field(default_factory=list)
     scale: str = ""
@@ -168,7 +56,7 @@ class ResultSet:
     @property
     def listed(self):
         """Every run of whatever kind."""
-        return [*self.runs, *self.memories, *self.drives, *self.verdicts]
+        return [*self.runs, *self.memories, *self.drives, *self.stores, *self.verdicts]
 
     @property
     def machine(self):
@@ -182,7 +70,7 @@ class ResultSet:
     def has_real_clock(self):
         """Whether any figure depends on the moment it was taken."""
         return any(not medium.startswith(("simulated:", "counted:")) for medium in
-                   [*(r.medium for r in self.runs), *(m.medium for m in self.memories)])
+                   [*(r.medium for r in [*self.runs, *self.stores]), *(m.medium for m in self.memories)])
 
     def run(self, name):
         return next((r for r in self.runs if r.name == name), None)
@@ -195,6 +83,9 @@ class ResultSet:
                 if run.options.get("verify") and m.wrong_answers is not None:
                     wrong += m.wrong_answers
                     checked += sum(r.get("operations", 0) for r in m.repeats)
+        for run in self.stores:
+            wrong += run.wrong
+            checked += run.checked
         return wrong, checked
 
 
@@ -250,7 +141,7 @@ def load(folder):
     raw = folder / "raw"
     found = {str(p.relative_to(raw).with_suffix("")): p for p in sorted(raw.rglob("*.json"))}
     files = sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-    runs, memories, drives, verdicts = [], [], [], []
+    runs, memories, drives, of_stores, verdicts = [], [], [], [], []
     for name, path in files:
         told = {"name": name, **described.get(name, {})}
         if told.get("status", 0) != 0:
@@ -261,6 +152,8 @@ def load(folder):
                 memories.append(memory.memory_of(name, document, told))
             elif document.get("kind") == "drive":
                 drives.append(memory.memory_of(name, document, told))
+            elif document.get("kind") == "stores_bench":
+                of_stores.append(stores.run_of(name, document, told))
             elif document.get("kind") == "claims":
                 verdicts.append(memory.verdicts_of(name, document, told))
             else:
@@ -269,14 +162,14 @@ def load(folder):
             raise BadResults(f"{path}: lacks or spoils {problem}") from problem
     for path in sorted((folder / "claims").glob("*.json")):
         verdicts.append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
-    if not runs and not memories and not drives and not verdicts:
+    if not runs and not memories and not drives and not of_stores and not verdicts:
         if (folder / PUBLISHED).is_file():
             raise BadResults(f"{folder} is published: it holds page and figures, and no raw/ to make them from",
                              "unpack the raw files of the release into it, or run `pmlab run` again")
         raise BadResults(f"{folder}: holds no results below raw/", "`pmlab run --out FOLDER` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs, memories, drives, verdicts, _experiments_of(manifest),
+                     manifest.get("seconds", 0.0), failed, runs, memories, drives, of_stores, verdicts, _experiments_of(manifest),
                      manifest.get("scale", ""), manifest.get("load"),
                      {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
                      manifest.get("caveats", []))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from . import charts, drives, experiments, names, paper_figures, paper_tables, provenance, targets
+from . import charts, drives, experiments, names, paper_figures, paper_tables, provenance, stores, targets
 from .chart import Table
 
 MANY_CLAIMS = 5
@@ -138,7 +138,14 @@ def _drives_section(found):
     return section
 
 
-def _of_runs(runs, memories, of_drives):
+def _stores_section(found):
+    section = Section("Stores", "Volumes of a block store, one after the other on the same modelled drive, in turns; each answer is "
+                      "checked. rocksdb_meta is the algorithm of BlueStore, and not BlueStore.")
+    section.tables = stores.all_cases(found)
+    return section
+
+
+def _of_runs(runs, memories, of_drives, of_stores):
     """Sections of runs that no experiment describes: their content determines their kind."""
     verified = [r for r in runs if r.options.get("verify")]
     counted = [r for r in runs if r.medium.startswith("counted")]
@@ -161,6 +168,8 @@ def _of_runs(runs, memories, of_drives):
         found.append(_verified_section(verified))
     if of_drives:
         found.append(_drives_section(of_drives))
+    if of_stores:
+        found.append(_stores_section(of_stores))
     return [*found, *map(_memory_section, memories)]
 
 
@@ -184,7 +193,7 @@ def _feeds(claims):
     return ", ".join(claims) if len(claims) <= MANY_CLAIMS else f"{claims[0]} to {claims[-1]}"
 
 
-def _experiment_section(experiment, runs, memories, of_drives):
+def _experiment_section(experiment, runs, memories, of_drives, of_stores):
     section = Section(experiment.title, experiment.about, anchor=anchor_of(experiment.name))
     if any(c["kind"] == "standard" for c in experiment.charts):
         parts = _standard_sections(runs)
@@ -192,12 +201,13 @@ def _experiment_section(experiment, runs, memories, of_drives):
         parts = [_verified_section(runs)]
     else:
         parts = [_memory_section(m) for m in memories] + ([_drives_section(of_drives)] if of_drives else [])
-    section.charts = experiments.charts_of(experiment, runs) + [c for p in parts for c in p.charts]
+        parts += [_stores_section(of_stores)] if of_stores else []
+    section.charts = experiments.charts_of(experiment, [*runs, *of_stores]) + [c for p in parts for c in p.charts]
     section.tables = [t for p in parts for t in p.tables]
     for text in (p.text for p in parts if p.text):
         section.text += f" {text}"
-    everything = [*runs, *memories, *of_drives]
-    media = [m.medium for r in runs for m in r.measurements] + [m.medium for m in [*memories, *of_drives]]
+    everything = [*runs, *memories, *of_drives, *of_stores]
+    media = [m.medium for r in runs for m in r.measurements] + [m.medium for m in [*memories, *of_drives, *of_stores]]
     records = list(dict.fromkeys(names.count(r.records) for r in runs if r.records))
     section.facts = [("Shows", experiment.shows), ("Feeds", _feeds(experiment.claims)),
                      ("Media", provenance.medium_line(media)), ("Records", ", ".join(records)),
@@ -221,10 +231,12 @@ def sections_of(results):
         runs = [r for r in results.runs if r.experiment == experiment.name]
         memories = [m for m in results.memories if m.experiment == experiment.name]
         of_drives = [d for d in results.drives if d.experiment == experiment.name]
-        if runs or memories or of_drives:
-            found.append(_experiment_section(experiment, runs, memories, of_drives))
+        of_stores = [s for s in results.stores if s.experiment == experiment.name]
+        if runs or memories or of_drives or of_stores:
+            found.append(_experiment_section(experiment, runs, memories, of_drives, of_stores))
     described = {e.name for e in results.experiments}
     found += _of_runs([r for r in results.runs if r.experiment not in described],
                       [m for m in results.memories if m.experiment not in described],
-                      [d for d in results.drives if d.experiment not in described])
+                      [d for d in results.drives if d.experiment not in described],
+                      [s for s in results.stores if s.experiment not in described])
     return [s for s in found if s.charts or s.tables]

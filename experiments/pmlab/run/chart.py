@@ -9,6 +9,7 @@ from ..spelling import nearest
 # standard: the charts that every comparison of indexes gets (pmlab.report.sections).
 KINDS = ("lines", "bars", "standard")
 _DIMENSIONS = ("threads", "phase", "index", "medium")
+_OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "depth", "device")
 
 
 @dataclass
@@ -18,9 +19,10 @@ class Chart:
     y: str = ""
     series: str = ""
     panels: list = field(default_factory=list)
+    only: list = field(default_factory=list)  # "depth=32": what it is restricted to
 
 
-def read_chart(file, table, axes, number):
+def read_chart(file, table, axes, number, of_stores=False):
     """The [[chart]] of that number. `axes`: keys of the matrix. Raises Failure: unknown kind, quantity or key."""
 
     def one_of(key, known):
@@ -33,11 +35,11 @@ def read_chart(file, table, axes, number):
                           f"did you mean '{nearest(value, known)}'?")
         return value
 
-    file.refuse_unknown_keys(table, ("kind", "x", "y", "series", "panels"), "chart", number)
+    file.refuse_unknown_keys(table, ("kind", "x", "y", "series", "panels", "only"), "chart", number)
     chart = Chart(one_of("kind", KINDS))
     if chart.kind == "standard":
         return chart
-    dimensions = (*_DIMENSIONS, *axes)
+    dimensions = tuple(dict.fromkeys((*_DIMENSIONS, *(_OF_STORES if of_stores else ()), *axes)))
     chart.x = one_of("x", dimensions)
     chart.y = one_of("y", tuple(QUANTITIES))
     chart.series = one_of("series", dimensions)
@@ -48,4 +50,12 @@ def read_chart(file, table, axes, number):
             if panel not in dimensions:
                 raise Failure(f"{file.place(*place)}: a chart's panels cannot be by '{panel}'",
                               f"did you mean '{nearest(panel, dimensions)}'?")
+    if "only" in table:
+        place = ("chart", number, "only")
+        chart.only = file.texts(table["only"], *place)
+        for one in chart.only:
+            key, equals, _ = one.partition("=")
+            if key not in dimensions or not equals:
+                raise Failure(f"{file.place(*place)}: a chart cannot be restricted to '{one}'",
+                              f"write KEY=VALUE; did you mean '{nearest(key, dimensions)}=...'?")
     return chart

@@ -40,7 +40,7 @@ class Experiment:
     title: str
     about: str
     shows: str
-    kind: str  # "bench" or "microbench"
+    kind: str  # "bench", "microbench" or "stores_bench"
     claims: list
     common: Settings
     scales: dict  # name: Settings
@@ -58,6 +58,11 @@ class Experiment:
 def option_of(key):
     """The option that a key of a file stands for, without its dashes: "scan_length" is --scan-length."""
     return key.replace("_", "-")
+
+
+def parts_of(text):
+    """ "medium + device" names two options, "simulated:aep + simulated:p4610" a value of each. """
+    return [part.strip() for part in text.split(" + ")]
 
 
 class _Reader:
@@ -104,11 +109,11 @@ class _Reader:
                           f"did you mean '{nearest(str(kind), self._known)}'?")
         return kind
 
-    def _check_option(self, *path):
-        options, option = self._known[self._kind], option_of(path[-1])
+    def _check_option(self, *path, name=None):
+        options, option = self._known[self._kind], option_of(name or path[-1])
         if option not in options:
-            raise Failure(f"{self._file.place(*path)}: pmlab {self._kind} has no option --{option}",
-                          f"did you mean --{nearest(option, options)}? `pmlab {self._kind} --help` names the options")
+            raise Failure(f"{self._file.place(*path)}: pmlab {self._kind.replace('_', ' ')} has no option --{option}",
+                          f"did you mean --{nearest(option, options)}? `pmlab {self._kind.replace('_', ' ')} --help` names the options")
 
     def _value(self, value, *path):
         """A list within a list is one value."""
@@ -133,15 +138,21 @@ class _Reader:
         if not isinstance(value, list) or not value:
             raise Failure(f"{self._file.place(*path)}: {path[-1]} of the matrix is no list",
                           f"write {path[-1]} = [...], or put it below [arguments]")
-        return [self._value(one, *path) for one in value]
+        values = [self._value(one, *path) for one in value]
+        for one in values:
+            if len(parts_of(path[-1])) not in (1, len(parts_of(one))):
+                raise Failure(f"{self._file.place(*path)}: '{one}' has not a value for each of {path[-1]}",
+                              "write as many values as options, with ' + ' between them")
+        return values
 
     def _matrix(self, arguments):
         matrix = {}
         for key, value in (self._table("matrix") or {}).items():
-            self._check_option("matrix", key)
-            if any(a.key == key for a in arguments):
-                raise Failure(f"{self._file.place('matrix', key)}: {key} is in [arguments] and in [matrix]",
-                              "leave one of them out")
+            for part in parts_of(key):
+                self._check_option("matrix", key, name=part)
+                if any(a.key == part for a in arguments) or any(part in parts_of(other) for other in matrix):
+                    raise Failure(f"{self._file.place('matrix', key)}: {part} is in [arguments] and in [matrix], or twice there",
+                                  "leave one of them out")
             matrix[key] = self._axis(value, "matrix", key)
         return matrix
 
@@ -161,7 +172,8 @@ class _Reader:
         tables = self._file.table.get("chart", [])
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             raise Failure(f"{self._file.place('chart')}: chart is no list of tables", "write [[chart]]")
-        return [read_chart(self._file, t, matrix, number) for number, t in enumerate(tables)]
+        axes = [part for key in matrix for part in parts_of(key)]
+        return [read_chart(self._file, t, axes, number, self._kind == "stores_bench") for number, t in enumerate(tables)]
 
 
 def parse_experiment(text, name, known):

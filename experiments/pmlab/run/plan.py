@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from ..errors import Failure
 from ..spelling import file_form
-from .experiment import Argument, option_of
+from .experiment import Argument, option_of, parts_of
+
+# The words of the command of a kind, where these are not the kind itself.
+COMMANDS = {"stores_bench": ["stores", "bench"]}
 
 
 @dataclass
@@ -31,7 +34,9 @@ class Cell:
 
     @property
     def medium(self):
-        """Or the block device in the place of one."""
+        """Or the block device in the place of one; of stores, which have both, the medium."""
+        if self.words[0] == "stores":
+            return self.value("--medium", "dram")
         return self.value("--device") or self.value("--medium", "dram")
 
     @property
@@ -48,6 +53,21 @@ def _words(argument):
     return words
 
 
+def _values(matrix, combination):
+    """Of each option. A key of the matrix that names several, "medium + device", has a value for each of them."""
+    values = {}
+    for keys, one in zip(matrix, combination):
+        values |= dict(zip(parts_of(keys), parts_of(one))) if len(parts_of(keys)) > 1 else {keys: one}
+    return values
+
+
+def _naming(matrix, combination):
+    """The parts of a cell's name. Lists of stores and phases would make it long."""
+    for keys, one in zip(matrix, combination):
+        shown = [part for key, part in zip(parts_of(keys), parts_of(one)) if key not in ("store", "phases")]
+        yield "-".join(shown) if len(parts_of(keys)) > 1 else one
+
+
 def plan(experiment, scale):
     """The cells, in the order of the matrix. Raises Failure: two of them would have the same name."""
     settings = experiment.at_scale(scale)
@@ -55,23 +75,25 @@ def plan(experiment, scale):
     # Every answer is checked, unless the file has a reason against it.
     if experiment.kind == "bench" and all(a.key != "verify" for a in arguments):
         arguments = [*arguments, Argument("verify", flag=True)]
+    command = COMMANDS.get(experiment.kind, [experiment.kind])
     fixed = [word for argument in arguments for word in _words(argument)]
     cells, names = [], set()
     for combination in itertools.product(*settings.matrix.values()):
-        values = dict(zip(settings.matrix, combination))
-        name = f"{experiment.name}/{'_'.join(map(file_form, combination)) or 'all'}"
+        values = _values(settings.matrix, combination)
+        name = f"{experiment.name}/{'_'.join(map(file_form, _naming(settings.matrix, combination))) or 'all'}"
         if name in names:
             raise Failure(f"experiment {experiment.name}: two cells are called {name}",
                           "let the values of its matrix differ in letters or digits")
         names.add(name)
         varied = [word for key, value in values.items() for word in _words(Argument(key, (value,)))]
-        cells.append(_once_if_exact(Cell(experiment.name, name, values, [experiment.kind, *varied, *fixed])))
+        cells.append(_once_if_exact(Cell(experiment.name, name, values, [*command, *varied, *fixed])))
     return cells
 
 
 def _once_if_exact(cell):
     """Figures of a cell without a real clock repeat to the digit: one repeat has all that there is to know."""
-    if not cell.has_real_clock and "--repeat" in cell.words:
-        at = cell.words.index("--repeat")
-        del cell.words[at:at + 2]
+    for option in ("--repeat", "--repetitions"):
+        if not cell.has_real_clock and option in cell.words:
+            at = cell.words.index(option)
+            del cell.words[at:at + 2]
     return cell

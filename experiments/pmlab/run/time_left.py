@@ -15,6 +15,10 @@ _DEFAULT_COUNT = 1e6  # records, operations
 _SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
 # Of a drive: on a virtual clock, and on a real one.
 _DRIVE_SECONDS = {"quick": (2, 12), "drive": (8, 90), "full": (80, 2500)}
+# Of a store: writing a megabyte of its volume, which each case's steady state does several times, and one operation.
+_STORE_SECONDS_PER_MB, _STEADY_VOLUMES = 0.002, 4
+_STORE_MICROSECONDS = {"simulated": 40}
+_OTHER_STORE_MICROSECONDS = 6
 # One operation of an index, the checks of its answer included.
 _MICROSECONDS = {"simulated": 8, "emulated": 1.6, "counted": 0.9}
 _OTHER_MICROSECONDS = 0.6
@@ -28,6 +32,12 @@ def count_of(text, option):
         return float(found[1]) * 1000 ** ("kmgt".index(found[2].lower()) + 1 if found[2] else 0)
     except (TypeError, ValueError):
         raise Failure(f"{option} '{text}' is not a number", "give a count such as 10M, 1k or 200000") from None
+
+
+def bytes_of(text):
+    """ "64M" -> 67108864. """
+    unit = "KMGT".find(text[-1:].upper()) + 1
+    return float(text[:-1] if unit else text) * 1024 ** unit
 
 
 def _parts(text):
@@ -55,8 +65,23 @@ def kind_of(cell):
     return f"{cell.words[0]} {cell.medium.split(':')[0]}"
 
 
+def _guess_of_stores(cell):
+    def listed(option, otherwise):
+        return _parts(cell.value(option, otherwise))
+    stores, sizes = listed("--store", "a"), listed("--size", "4K,16K")
+    cases = listed("--phases", "fill,overwrite,read") * sizes * listed("--pattern", "random") * listed("--depth", "1,32")
+    kind = cell.medium.split(":")[0]
+    operation = _STORE_MICROSECONDS.get(kind, _OTHER_STORE_MICROSECONDS) / 1e6
+    case = float(cell.value("--seconds", "0")) or count_of(cell.value("--operations", "10k"), "--operations") * operation
+    filling = bytes_of(cell.value("--volume-bytes", "256M")) / 1e6 * _STORE_SECONDS_PER_MB * _STEADY_VOLUMES * sizes
+    starting = _STARTUP_SECONDS + (_CALIBRATION_SECONDS if kind == "emulated" else 0)
+    return starting + stores * (filling + cases * case * count_of(cell.value("--repetitions", "1"), "--repetitions"))
+
+
 def guess(cell):
     """Seconds that it may take."""
+    if cell.words[0] == "stores":
+        return _guess_of_stores(cell)
     if cell.value("--device"):
         return _STARTUP_SECONDS + _DRIVE_SECONDS.get(cell.value("--suite", "drive"), (8, 90))[cell.has_real_clock]
     if cell.words[0] != "bench":

@@ -29,6 +29,12 @@
 //  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
 //  * Writing in place is used only if the drive promises that it keeps a block whole.
 //
+// Without persistent memory: the records lie in a region of the drive, and in DRAM (chunk_store/on_blocks.hpp).
+//   auto store = stores::chunk_store<stores::records_on_blocks, blocks::file>::open(drive, {});
+// A change of a record is one block write, which changes of its neighbours share. Merges are by copy, and a group has at
+// most as many ranges as a ring has entries. A write whose index block cannot be written fails; the chunk is unchanged,
+// but after a crash before the next write of that index block it may have the write, whole.
+//
 // Invariants:
 //   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
 //   C3 each block of the drive has one owner, and the free map is the exact complement
@@ -37,9 +43,11 @@
 //   C8 the records are the truth, the index is a hint that opening corrects
 //   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
+// With records on blocks:
+//   C12 a reader sees no record that a crash undoes (I3 < I4)
+//   C13 an index block is whole, or is not used (F1 < F2)
 #pragma once
 
-#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/buffer.hpp>
@@ -52,20 +60,24 @@
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/limbo.hpp>
+#include <pmlab/stores/chunk_store/on_blocks.hpp>
+#include <pmlab/stores/chunk_store/on_memory.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
-#include <pmlab/stores/chunk_store/records.hpp>
+#include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,6 +91,7 @@ namespace pmlab::stores {
 struct chunk_store_options {
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  // a power of two of blocks, 1 to 256 of them
   std::uint32_t ring = 16;                             // entries of a chunk's ring, 1 to 30
+  merge_policy merge = merge_policy::remap;            // how a full ring gets room
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
   // Of the new store; zeros: chosen at random.
@@ -108,7 +121,9 @@ struct chunk_store_stats {
   std::uint64_t in_place = 0;       // writes to the place that a block had
   std::uint64_t first = 0;          // first writes, to the base extent
   std::uint64_t redirected = 0;     // writes to free blocks
-  std::uint64_t merges = 0;         // rings that went into a map
+  std::uint64_t merges = 0;         // rings that were merged, by either policy
+  std::uint64_t copied_bytes = 0;   // by merges
+  std::uint64_t remaps = 0;         // of these merges: into a map
   std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
 };
 
@@ -118,25 +133,59 @@ class chunk_store_full : public error {
   using error::error;
 };
 
-// See the file's prologue. `Index`: from a chunk to its record.
-template <media::medium Medium, blocks::device Device, indexes::point_index Index = indexes::cceh<Medium>>
+// The container "index on blocks", in place of a medium: the store's records lie on its drive.
+struct records_on_blocks {};
+
+namespace detail::chunk_store {
+
+// Where the records of a store are, and how a change of them becomes durable.
+template <class Container, class Device, class Index>
+struct container_of {
+  using type = records_in_memory<Container, Device, Index>;
+};
+template <class Device>
+struct container_of<records_on_blocks, Device, void> {
+  using type = records_in_region<Device>;
+};
+
+template <class Container>
+struct default_index {
+  using type = void;
+};
+template <media::medium Medium>
+struct default_index<Medium> {
+  using type = indexes::cceh<Medium>;
+};
+
+}  // namespace detail::chunk_store
+
+// See the file's prologue. `Container`: a medium, or records_on_blocks. `Index`: from a chunk to its record, in a medium.
+template <class Container, blocks::device Device,
+          class Index = typename detail::chunk_store::default_index<Container>::type>
 class chunk_store {
-  using word = detail::chunk_store::word;
+  using container = typename detail::chunk_store::container_of<Container, Device, Index>::type;
+  using medium_type = typename container::medium_type;
   using record = detail::chunk_store::record;
-  using chunk = detail::chunk_store::chunk<Medium>;
+  using chunk = detail::chunk_store::chunk<medium_type>;
   using extent = detail::chunk_store::extent;
   using placed = detail::chunk_store::placed;
   using places = detail::chunk_store::places;
-  using superblock = detail::chunk_store::superblock;
   using volume_slot = detail::chunk_store::volume_slot;
   using volume_state = detail::chunk_store::volume_state;
-  using publication = typename Medium::publication;
   static constexpr std::uint32_t hole = detail::chunk_store::hole;
   static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
 
  public:
   // Blocks of a chunk.
   using range = detail::chunk_store::range;
+  // Of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
+  static constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
+  // Of the same: the index is being written. Call again, until it is not this.
+  static constexpr std::errc not_durable_yet = std::errc::operation_in_progress;
+  // A ring that no merge makes room in can go into a map.
+  static constexpr bool has_maps = container::has_maps;
+  // Of end_write: it has ended without effect. Begin the write again.
+  static constexpr std::errc write_again = std::errc::operation_canceled;
   // Of its root in the medium.
   static constexpr std::string_view layout_name = "chunk_store";
   // Of its words in the medium.
@@ -177,9 +226,20 @@ class chunk_store {
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
   // none. Both outlive it. Throws pmlab::error: a drive of another store, too small, other sizes of blocks; impossible
   // options; a damaged pool or header; no space.
-  static chunk_store open(Medium& medium, Device& device, const chunk_store_options& options = {},
-                          std::string_view name = layout_name) {
-    return chunk_store(medium, device, options, name);
+  static chunk_store open(Container& medium, Device& device, const chunk_store_options& options = {},
+                          std::string_view name = layout_name) requires media::medium<Container> {
+    return chunk_store(device, options, [&](detail::chunk_store::free_map& /*free*/, auto& shape) {
+      return container(medium, device, shape, options.identity, options.format, name);
+    });
+  }
+  // Opens the store on `device`, or makes an empty one if it has none; with the option format, always. It outlives the
+  // store. Merges are by copy. Throws pmlab::error: as above, and a damaged index block.
+  static chunk_store open(Device& device,
+                          const chunk_store_options& options = {}) requires std::same_as<Container, records_on_blocks> {
+    return chunk_store(device, options, [&](detail::chunk_store::free_map& free, auto& shape) {
+      shape.merge = merge_policy::copy;
+      return container(device, free, shape, options.identity, options.format);
+    });
   }
   chunk_store(const chunk_store&) = delete;
   chunk_store& operator=(const chunk_store&) = delete;
@@ -189,7 +249,7 @@ class chunk_store {
   [[nodiscard]] volume_handle volume(std::string_view name, const volume_options& options = {}) {
     const std::scoped_lock lock(volumes_mutex_);
     if (const std::optional<std::uint32_t> id = find_volume(name))
-      return {*this, *id, slot_of(*id).bytes.load(std::memory_order_acquire)};
+      return {*this, *id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire)};
     return make_volume(name, options);
   }
 
@@ -199,34 +259,34 @@ class chunk_store {
     const std::scoped_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
-    volume_slot& slot = slot_of(*id);
-    slot.state.store(static_cast<std::uint64_t>(volume_state::going), std::memory_order_release);
-    media::persist(medium_, slot.state);
+    change_state(*id, volume_state::going);
     remove_chunks_of(*id);
-    forget_volume(slot);
+    change_state(*id, volume_state::free);
     return true;
   }
 
   // On this medium and device.
   [[nodiscard]] chunk_store_promises promises() const {
-    return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, media::is_durable(medium_)};
+    bool durable = true;
+    if constexpr (media::medium<Container>) durable = media::is_durable(records_.medium());
+    return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, durable};
   }
 
   // Walks all records. Exact while no operation runs.
   [[nodiscard]] chunk_store_stats stats() const {
     chunk_store_stats s;
     records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
-    for (const volume_slot& v : super_->volumes) s.volumes += state_of(v) == volume_state::there ? 1 : 0;
+    for (std::uint32_t i = 0; i < records_.volumes(); ++i)
+      s.volumes += records_.state_of_volume(i) == volume_state::there ? 1 : 0;
     s.free_bytes = free_.free_blocks() * block_bytes();
     s.longest_free_extent = std::uint64_t{free_.longest_extent()} * block_bytes();
-    s.medium_bytes = sizeof(superblock) + records_.bytes() + index_.stats().medium_bytes;
-    records_.for_each([&](record& r) {
-      if (r.map.load(std::memory_order_acquire) != 0) s.medium_bytes += detail::chunk_store::map_bytes(chunk_blocks());
-    });
+    s.medium_bytes = records_.bytes();
     s.in_place = counters_.in_place.load(std::memory_order_relaxed);
     s.first = counters_.first.load(std::memory_order_relaxed);
     s.redirected = counters_.redirected.load(std::memory_order_relaxed);
     s.merges = counters_.merges.load(std::memory_order_relaxed);
+    s.copied_bytes = counters_.copied_bytes.load(std::memory_order_relaxed);
+    s.remaps = counters_.remaps.load(std::memory_order_relaxed);
     s.replaced_maps = counters_.replaced_maps.load(std::memory_order_relaxed);
     return s;
   }
@@ -235,7 +295,7 @@ class chunk_store {
   [[nodiscard]] indexes::check_report check() const {
     indexes::check_report report;
     std::vector<bool> used(geometry_.blocks, false);
-    used[0] = true;
+    std::fill_n(used.begin(), records_.first_data_block(), true);
     const auto own = [&](std::uint64_t block, const std::string& owner) {
       if (block >= geometry_.blocks)
         report.add(owner + " has block " + std::to_string(block) + ", which the drive does not have");
@@ -253,15 +313,22 @@ class chunk_store {
       for_each_owned(r, [&](std::uint64_t block) { own(block, owner); });
       if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
     });
-    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
-      if (record_at(at)->key.load(std::memory_order_acquire) != key)
+    records_.for_each_entry([&](std::uint64_t key, const record& r) {
+      if (!has_key(r, key))
         report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
     });
     const auto own_extent = [&](const extent& e, const std::string& owner) {
       for (std::uint32_t i = 0; i < e.count; ++i) own(std::uint64_t{e.first} + i, owner);
     };
     for (const extent& e : free_.all()) own_extent(e, "the free map");
-    for (const stripe& s : stripes_) s.gone.for_each([&](const extent& e) { own_extent(e, "a replaced write"); });
+    for (const stripe& s : stripes_) {
+      s.gone.for_each([&](const extent& e) { own_extent(e, "a replaced write"); });
+      // The chunk has them until its record is durable, and then the merge, until it ends.
+      for (const auto& [merge, extents] : s.leaving)
+        for (const extent& e : extents) used[e.first] = true;
+    }
+    if constexpr (!container::settles_at_once)
+      records_.for_each_held([&](const extent& e) { own_extent(e, "a write that failed"); });
     for (std::uint64_t b = 0; b < geometry_.blocks; ++b)
       if (!used[b]) report.add("block " + std::to_string(b) + " has no owner and is not free");
     return report;
@@ -283,15 +350,48 @@ class chunk_store {
     [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
     // True: no transfer, the data is zeros.
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
+    // Of its chunk.
+    [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
+    // When it has ended: a merge by copy of its chunk is to begin.
+    [[nodiscard]] bool wants_merge() const noexcept { return wants_merge_; }
 
    private:
     friend class chunk_store;
     enum class way : std::uint8_t { read, in_place, first, redirected };
+    // To places that a merge by copy may read or write at the same time.
+    [[nodiscard]] bool is_direct() const noexcept { return way_ == way::in_place || way_ == way::first; }
     std::uint64_t key_ = 0;
     range blocks_;
     way way_ = way::read;
+    bool wants_merge_ = false;
     detail::chunk_store::limbo::generation generation_ = 0;
+    detail::chunk_store::reader_epochs::epoch epoch_ = 0;  // of a read
     std::vector<placed> parts_;
+    detail::chunk_store::index_change change_;  // of the index, if
+    bool is_committed_ = false;                 // this is so
+    std::vector<extent> replaced_;              // when it is durable
+  };
+
+  // A merge by copy, between its beginning and its end.
+  class merge_plan {
+   public:
+    // The blocks whose data is elsewhere, in the order of the chunk, and where it is.
+    [[nodiscard]] std::span<const placed> sources() const noexcept { return sources_; }
+    // Where the data of a block is to go.
+    [[nodiscard]] std::uint64_t target_of(std::uint32_t block) const noexcept { return std::uint64_t{base_} + block; }
+
+   private:
+    friend class chunk_store;
+    std::uint64_t key_ = 0;
+    std::uint64_t id_ = 0;
+    std::uint32_t base_ = no_block;
+    std::uint32_t entries_ = 0;  // oldest ones of the ring
+    places before_{};            // of all blocks
+    std::vector<placed> sources_;
+    detail::chunk_store::limbo::generation generation_ = 0;
+    detail::chunk_store::reader_epochs::epoch epoch_ = 0;
+    detail::chunk_store::index_change change_;  // as of a plan
+    bool is_committed_ = false;
   };
 
   // Plans a read of blocks of one chunk. The caller transfers, and calls end_read.
@@ -302,9 +402,13 @@ class chunk_store {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     places at{};
-    if (record* const r = find_record(p.key_)) chunk(medium_, shape_, *r).find(blocks, at);
+    if (record* const r = records_.find(p.key_)) {
+      const auto guard = records_.guard(*r);
+      if (has_key(*r, p.key_)) chunk_of(*r).find(blocks, at);
+    }
     p.parts_ = joined(blocks, at);
     p.generation_ = s.gone.enter();
+    p.epoch_ = s.readers.enter();
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -312,6 +416,8 @@ class chunk_store {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     s.gone.leave(p.generation_, free_);
+    s.readers.leave(p.epoch_);
+    if (s.merges > 0) changed();
   }
 
   // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
@@ -321,12 +427,12 @@ class chunk_store {
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.blocks_ = blocks;
     stripe& s = stripe_of(p.key_);
-    const std::scoped_lock lock(s.mutex);
-    writer_state* const state = state_for_writing(s, p.key_);
-    if (state == nullptr) return std::errc::not_enough_memory;
+    const auto lock = lock_for_writing(s, p.key_);
+    std::errc failure{};
+    writer_state* const state = state_for_writing(s, p.key_, failure);
+    if (state == nullptr) return failure;
     places at{};
-    if (state->published) chunk(medium_, shape_, *state->where).find(blocks, at);
-    if (!choose_places(*state, at, p)) {
+    if (!choose_places(*state, places_now(*state, p, at), at, p)) {
       leave_state(s, p.key_);
       return std::errc::no_space_on_device;
     }
@@ -335,17 +441,29 @@ class chunk_store {
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
-  // the chunk is unchanged, except that after a failed write in place the block is old or new.
-  [[nodiscard]] std::errc end_write(const plan& p, bool written) {
+  // the chunk is unchanged, except that after a failed write in place the block is old or new. `no_room`: its ring is
+  // full until a merge by copy ends, and the write has not ended; unless it `may_remap`: then the ring goes into a map.
+  [[nodiscard]] std::errc end_write(plan& p, bool written, bool may_remap = false) {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     writer_state& state = s.writers.at(p.key_);
-    if (p.way_ == plan::way::first) state.unmark(p.blocks_);
+    const bool first = p.way_ == plan::way::first;
     std::errc result{};
-    if (!written)
-      result = std::errc::io_error;
-    else if (p.way_ != plan::way::in_place)
-      result = commit(s, state, p.key_, p.parts_, p.way_ == plan::way::first);
+    if (p.is_committed_) {
+      result = result_of(p.change_);
+    } else {
+      if (first) state.unmark(p.blocks_);
+      if (!written)
+        result = std::errc::io_error;
+      else if (p.way_ != plan::way::in_place)
+        // A merge waits for first writes, so these do not wait for it.
+        result = commit(s, state, p, p.parts_, first, may_remap || first);
+    }
+    if (result == no_room || result == not_durable_yet) return result;
+    for (const extent& e : p.replaced_)
+      if (result == std::errc{}) s.gone.put(e);
+    if (p.is_direct()) --state.direct;
+    p.wants_merge_ = state.wants_merge();
     if (result != std::errc{} && p.way_ != plan::way::in_place) take_back(s, state, p);
     if (result == std::errc{})
       (p.way_ == plan::way::first      ? counters_.first
@@ -363,12 +481,13 @@ class chunk_store {
     p = plan();
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.way_ = plan::way::redirected;
+    if (!has_maps && ranges.size() > shape_.ring) return std::errc::argument_list_too_long;
     stripe& s = stripe_of(p.key_);
-    const std::scoped_lock lock(s.mutex);
-    if (state_for_writing(s, p.key_) == nullptr) return std::errc::not_enough_memory;
+    const auto lock = lock_for_writing(s, p.key_);
+    std::errc failure{};
+    if (state_for_writing(s, p.key_, failure) == nullptr) return failure;
     for (const range& r : ranges) {
       if (take_free(r, p.parts_)) continue;
-      for (const placed& part : p.parts_) free_.give({part.target, part.blocks.count});
       leave_state(s, p.key_);
       return std::errc::no_space_on_device;
     }
@@ -376,29 +495,144 @@ class chunk_store {
     return {};
   }
 
-  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; nothing changed.
-  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks) {
+  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; `no_room`: as end_write.
+  // Nothing changed then.
+  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks, plan& p,
+                                           bool may_remap = false) {
+    if (p.is_committed_) return end_discard(p);
     const std::uint64_t key = detail::chunk_store::name_chunk(v.id_, number);
+    p = plan();
+    p.key_ = key;
+    p.blocks_ = blocks;
     stripe& s = stripe_of(key);
-    const std::scoped_lock lock(s.mutex);
-    record* const r = find_record(key);
-    if (r == nullptr) return {};  // a first write may be under way: it is later
+    auto lock = lock_for_writing(s, key);
+    record* const r = records_.find(key);
     const auto writing = s.writers.find(key);
-    if (blocks.count == shape_.blocks && writing == s.writers.end()) {
-      remove_chunk(s, *r);
-      return {};
+    if (r == nullptr) return {};
+    const bool all = blocks.count == shape_.blocks && writing == s.writers.end();
+    {
+      const auto guard = records_.guard(*r);
+      record& now = records_.newest(*r);
+      if (!has_key(now, key)) return {};  // a first write may be under way: it is later
+      // Durably: another discard of the same blocks may be under way.
+      if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
     }
-    places at{};
-    chunk(medium_, shape_, *r).find(blocks, at);
-    if (std::all_of(at.begin() + blocks.first, at.begin() + blocks.end(),
-                    [](std::uint32_t b) { return b == 0 || b == hole; }))
-      return {};
-    writer_state* const state = state_for_writing(s, key);
+    if (all) return remove_chunk(s, lock, *r);
+    std::errc failure{};
+    writer_state* const state = state_for_writing(s, key, failure);
     const placed nothing{blocks, hole};
-    const std::errc result = commit(s, *state, key, {&nothing, 1}, false);
+    const std::errc result = commit(s, *state, p, {&nothing, 1}, false, may_remap);
+    if (result == not_durable_yet) return result;
+    p.wants_merge_ = state->wants_merge();
     leave_state(s, key);
     s.gone.collect(free_);
     return result;
+  }
+
+  // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably to
+  // the targets, and calls end_merge.
+
+  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks.
+  [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) {
+    m = merge_plan();
+    m.key_ = key;
+    stripe& s = stripe_of(key);
+    const std::scoped_lock lock(s.mutex);
+    record* const durable = records_.find(key);
+    if (durable == nullptr) return false;
+    const auto writing = s.writers.find(key);
+    if (writing != s.writers.end() &&
+        (writing->second.merge != 0 || writing->second.direct > 0 || writing->second.removing))
+      return false;
+    // The durable entries: the data of others must not overwrite blocks that the durable record names.
+    const auto guard = records_.guard(*durable);
+    if (!has_key(*durable, key) || !has_key(records_.newest(*durable), key)) return false;
+    const chunk c = chunk_of(*durable);
+    if (!c.merges_by_copy() || c.is_merged()) return false;
+    writer_state* const state = state_of_writers(s, key, *durable);
+    state->merge = m.id_ = merge_ids_.fetch_add(1, std::memory_order_relaxed) + 1;
+    state->merge_is_void = false;
+    m.base_ = c.base();
+    m.entries_ = c.ring_entries();
+    c.find({0, shape_.blocks}, m.before_);
+    for (const placed& p : joined({0, shape_.blocks}, m.before_))
+      if (p.target != hole && !c.in_base(p.target)) m.sources_.push_back(p);
+    m.generation_ = s.gone.enter();
+    m.epoch_ = s.readers.now();
+    ++s.merges;
+    return true;
+  }
+
+  // True: no read is under way that began before the merge, and may read the blocks that it overwrites.
+  [[nodiscard]] bool may_overwrite(const merge_plan& m) {
+    stripe& s = stripe_of(m.key_);
+    const std::scoped_lock lock(s.mutex);
+    return s.readers.have_left(m.epoch_);
+  }
+
+  // Ends a merge whose data is durable at its targets (`copied`), or that is given up. False: the index is being written;
+  // call again, until it is not this.
+  [[nodiscard]] bool end_merge(merge_plan& m, bool copied) {
+    stripe& s = stripe_of(m.key_);
+    {
+      const std::scoped_lock lock(s.mutex);
+      if (m.is_committed_ && !m.change_.is_settled()) return false;
+      const auto at = s.writers.find(m.key_);
+      // Its volume may have been removed meanwhile.
+      if (at != s.writers.end() && at->second.merge == m.id_) {
+        writer_state& state = at->second;
+        if (!m.is_committed_ && copied && !state.merge_is_void) {
+          commit_merge(s, state, m);
+          if (m.is_committed_) return false;
+        }
+        state.merge = 0;
+        leave_state(s, m.key_);
+      }
+      if (m.is_committed_ && m.change_.succeeded()) finish_merge(s, m);
+      s.leaving.erase(m.id_);
+      s.gone.leave(m.generation_, free_);
+      --s.merges;
+    }
+    changed();
+    return true;
+  }
+
+  // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
+  [[nodiscard]] std::uint64_t changes() const {
+    const std::scoped_lock lock(changes_mutex_);
+    return changes_;
+  }
+  // Waits until changes() is not `seen`, or a little while.
+  void wait_for_change(std::uint64_t seen) const {
+    std::unique_lock lock(changes_mutex_);
+    change_.wait_for(lock, std::chrono::milliseconds(1), [&] { return changes_ != seen; });
+  }
+
+  // Goes on with merges that operations of volumes began, on queues that no operation uses now. False: there was none to
+  // go on with.
+  bool help_merges() {
+    if (shape_.merge == merge_policy::remap) return false;
+    std::vector<std::unique_ptr<queue>> idle;
+    {
+      const std::scoped_lock lock(queues_mutex_);
+      const auto rest = std::ranges::partition(queues_, [](const auto& q) { return !q->has_merges(); });
+      std::ranges::move(rest, std::back_inserter(idle));
+      queues_.erase(rest.begin(), rest.end());
+    }
+    bool any = false;
+    for (std::unique_ptr<queue>& q : idle) {
+      any |= q->go_on_with_merges();
+      give_queue(std::move(q));
+    }
+    return any;
+  }
+
+  // Writes changed records, without waiting.
+  void drive_records() { records_.drive_all(); }
+  // Waits until end_write, discard_in_chunk or end_merge may be called again.
+  template <class Plan>
+  void wait_for_records(const Plan& p) {
+    records_.wait_for(p.change_);
   }
 
   // Frees the replaced blocks that no operation can use any more. True: operations under way keep some.
@@ -419,10 +653,20 @@ class chunk_store {
   struct writer_state {
     record* where = nullptr;
     std::uint32_t base = no_block;
-    bool published = false;  // the record has its key
-    unsigned writers = 0;
+    bool removing = false;                        // the chunk is being removed: the only user
+    unsigned writers = 0;                         // and a merge by copy
+    unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
+    std::uint64_t merge = 0;                      // the merge by copy under way; 0: none
+    bool merge_is_void = false;                   // its entries went into a map meanwhile
+    bool is_full_enough = false;                  // as chunk::is_full_enough
+    bool lacks_room = false;                      // a write waits for a merge
     std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
 
+    // Writes to the places that blocks have stop before a merge by copy begins, and until it ends.
+    [[nodiscard]] bool may_write_directly() const noexcept { return merge == 0 && !is_full_enough && !lacks_room; }
+    [[nodiscard]] bool wants_merge() const noexcept {
+      return (is_full_enough || lacks_room) && merge == 0 && direct == 0;
+    }
     [[nodiscard]] bool is_marked(std::uint32_t b) const noexcept { return (first_writes[b / 64] >> (b % 64) & 1) != 0; }
     void mark(range of) noexcept {
       for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] |= std::uint64_t{1} << (b % 64);
@@ -435,22 +679,25 @@ class chunk_store {
   struct stripe {
     mutable std::mutex mutex;  // of these, and of the words of the stripe's chunks
     detail::chunk_store::limbo gone;
+    detail::chunk_store::reader_epochs readers;
+    unsigned merges = 0;  // by copy, under way
+    // The blocks that they replace: of those whose record is being written.
+    std::unordered_map<std::uint64_t, std::vector<extent>> leaving;
     std::unordered_map<std::uint64_t, writer_state> writers;
   };
 
   struct counters {
-    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, replaced_maps{0};
+    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, remaps{0}, copied_bytes{0},
+        replaced_maps{0};
   };
 
-  chunk_store(Medium& medium, Device& device, const chunk_store_options& options, std::string_view name)
-      : medium_(medium),
-        device_(device),
+  template <class Open>
+  chunk_store(Device& device, const chunk_store_options& options, Open&& open)
+      : device_(device),
         geometry_(device.shape()),
         in_place_(geometry_.atomic_bytes >= geometry_.block_bytes),
         shape_(shape_for(options)),
-        super_(open_superblock(options, name)),
-        records_(medium, super_->slabs, shape_),
-        index_(Index::open(medium, std::string(name) + ":i")) {
+        records_(open(free_, shape_)) {
     recover();
   }
 
@@ -464,147 +711,45 @@ class chunk_store {
                   "choose a power of two, 1 to 256 blocks");
     if (options.ring == 0 || options.ring > 30)
       throw error("a ring of " + std::to_string(options.ring) + " entries", "choose 1 to 30");
-    return {static_cast<std::uint32_t>(blocks), options.ring};
-  }
-
-  [[nodiscard]] superblock* open_superblock(const chunk_store_options& options, std::string_view name) {
-    constexpr std::size_t longest_name = media::root_name_limit - 2;
-    if (name.empty() || name.size() > longest_name)
-      throw error("'" + std::string(name) + "' cannot name a chunk store",
-                  "use 1 to " + std::to_string(longest_name) + " characters");
-    if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape_.blocks} + 1)
-      throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
-                  "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
-    word& root = *medium_.named_root(name, layout_name, layout_version).word;
-    if (root.load(std::memory_order_acquire) == 0) make_superblock(root, options);
-    auto* const super = medium_.resolve(media::pointer<superblock>(root.load(std::memory_order_acquire)));
-    check_sizes(*super);
-    if (super->state.load(std::memory_order_acquire) == detail::chunk_store::forming) {
-      claim_drive(*super, options.format);
-      super->state.store(detail::chunk_store::ready, std::memory_order_release);
-      media::persist(medium_, super->state);
-    }
-    check_drive(*super);
-    return super;
-  }
-
-  void make_superblock(word& root, const chunk_store_options& options) {
-    publication change(medium_);
-    auto* const made = media::create<superblock>(change);
-    if (made == nullptr) throw error("no space for a chunk store in " + medium_.name(), "make the pool larger");
-    std::array<std::uint64_t, 2> identity = options.identity;
-    if (identity == std::array<std::uint64_t, 2>{}) {
-      std::random_device random;
-      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
-    }
-    for (std::size_t i = 0; i < identity.size(); ++i) made->identity[i].store(identity[i], std::memory_order_relaxed);
-    made->block_bytes.store(geometry_.block_bytes, std::memory_order_relaxed);
-    made->chunk_blocks.store(shape_.blocks, std::memory_order_relaxed);
-    made->ring.store(shape_.ring, std::memory_order_relaxed);
-    made->blocks.store(geometry_.blocks, std::memory_order_relaxed);
-    made->state.store(detail::chunk_store::forming, std::memory_order_relaxed);
-    media::persist(medium_, *made);
-    media::publish_store(change, root, medium_.locate(made).word());
-    change.commit();
-  }
-
-  // The sizes of an existing store hold, not those of the options.
-  void check_sizes(const superblock& super) {
-    const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
-    const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);
-    const std::uint64_t chunk_of = super.chunk_blocks.load(std::memory_order_acquire);
-    const std::uint64_t ring = super.ring.load(std::memory_order_acquire);
-    if (chunk_of == 0 || chunk_of > detail::chunk_store::most_blocks_of_chunk || ring == 0 || ring > 30)
-      throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
-                  "restore the pool from a copy");
-    if (bytes != geometry_.block_bytes || blocks != geometry_.blocks)
-      throw error("the chunk store in " + medium_.name() + " was made for a drive of " + std::to_string(blocks) +
-                      " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
-                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
-                  "open it with its own drive");
-    shape_ = {static_cast<std::uint32_t>(chunk_of), static_cast<std::uint32_t>(ring)};
-  }
-
-  [[nodiscard]] detail::chunk_store::drive_header read_header() {
-    blocks::buffer block(geometry_.block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
-    detail::chunk_store::drive_header header;
-    std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
-    return header;
-  }
-  [[nodiscard]] static std::uint64_t checksum_of(const detail::chunk_store::drive_header& h) noexcept {
-    return checksum(&h, offsetof(detail::chunk_store::drive_header, checksum));
-  }
-  [[nodiscard]] static bool is_of(const superblock& super, const detail::chunk_store::drive_header& h) noexcept {
-    return h.identity[0] == super.identity[0].load(std::memory_order_relaxed) &&
-           h.identity[1] == super.identity[1].load(std::memory_order_relaxed);
-  }
-
-  void claim_drive(const superblock& super, bool format) {
-    const detail::chunk_store::drive_header there = read_header();
-    const bool is_store = there.magic == detail::chunk_store::drive_header::right_magic;
-    if (is_store && !is_of(super, there) && !format)
-      throw error("device " + device_.name() + " belongs to another chunk store",
-                  "open that store with its own pool, or give the option format to lose its data");
-    detail::chunk_store::drive_header header;
-    for (std::size_t i = 0; i < header.identity.size(); ++i)
-      header.identity[i] = super.identity[i].load(std::memory_order_relaxed);
-    header.block_bytes = geometry_.block_bytes;
-    header.chunk_blocks = shape_.blocks;
-    header.blocks = geometry_.blocks;
-    header.checksum = checksum_of(header);
-    blocks::buffer block(geometry_.block_bytes);
-    std::memcpy(block.data(), &header, sizeof header);
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
-  }
-
-  void check_drive(const superblock& super) {
-    const detail::chunk_store::drive_header h = read_header();
-    if (h.magic != detail::chunk_store::drive_header::right_magic || !is_of(super, h))
-      throw error("device " + device_.name() + " is not the drive of the chunk store in " + medium_.name(),
-                  "give the drive that this store was made on");
-    if (h.checksum != checksum_of(h))
-      throw error("block 0 of device " + device_.name() + " is damaged", "restore the drive from a copy");
-    if (h.version != detail::chunk_store::drive_header::current_version)
-      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
-                      " of the layout, and this program reads version " +
-                      std::to_string(detail::chunk_store::drive_header::current_version),
-                  "open it with the release of pmlab that wrote it");
+    return {static_cast<std::uint32_t>(blocks), options.ring, options.merge};
   }
 
   // Corrects what a crash left: records without a key that are not zeros, entries of groups that were cut off, volumes
   // that were being removed, names in the index. Then the blocks that no chunk owns are free.
   void recover() {
     std::vector<bool> used(geometry_.blocks, false);
-    used[0] = true;
+    std::fill_n(used.begin(), records_.first_data_block(), true);
     records_.for_each([&](record& r) {
       const std::uint64_t key = r.key.load(std::memory_order_acquire);
-      if (key == 0) {
-        records_.clear(r);
-        records_.give(r);
-        return;
+      if constexpr (container::settles_at_once) {
+        if (key == 0) {
+          records_.clear(r);
+          records_.give(r);
+          return;
+        }
+        static_cast<void>(chunk_of(r).clear_cut_off_entries());
       }
-      static_cast<void>(chunk(medium_, shape_, r).clear_cut_off_entries());
+      if (key == 0) return;
       for_each_owned(r, [&](std::uint64_t block) {
         if (block >= geometry_.blocks || used[block])
-          throw error("the records of the chunk store in " + medium_.name() + " are damaged: block " +
+          throw error("the records of the chunk store in " + records_.name() + " are damaged: block " +
                           std::to_string(block) + " has no or two owners",
-                      "restore the pool from a copy");
+                      std::string("restore the ") + (container::settles_at_once ? "pool" : "drive") + " from a copy");
         used[block] = true;
       });
-      if (find_record(key) != &r && index_.upsert(key, medium_.locate(&r).word()) == indexes::outcome::full)
-        throw error("no space in " + medium_.name() + " to open its chunk store", "make the pool larger");
+      if (find_record(key) != &r && !records_.enter(key, r))
+        throw error("no space in " + records_.name() + " to open its chunk store", "make the pool larger");
     });
-    std::vector<std::uint64_t> stale;
-    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
-      if (record_at(at)->key.load(std::memory_order_acquire) != key) stale.push_back(key);
+    std::vector<std::pair<std::uint64_t, const record*>> stale;
+    records_.for_each_entry([&](std::uint64_t key, const record& r) {
+      if (!has_key(r, key)) stale.emplace_back(key, &r);
     });
-    for (const std::uint64_t key : stale) static_cast<void>(index_.erase(key));
+    for (const auto& [key, r] : stale) records_.leave(key, *r);
     give_unused(used);
-    for (std::uint32_t i = 0; i < detail::chunk_store::most_volumes; ++i) {
-      if (state_of(super_->volumes[i]) != volume_state::going) continue;
+    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
+      if (records_.state_of_volume(i) != volume_state::going) continue;
       remove_chunks_of(i + 1);
-      forget_volume(super_->volumes[i]);
+      change_state(i + 1, volume_state::free);
     }
   }
 
@@ -618,93 +763,160 @@ class chunk_store {
   }
 
   // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
-  // blocks that were never written.
+  // blocks that were never written; all of them if merges copy data to it.
   template <class Visit>
   void for_each_owned(record& r, Visit&& visit) const {
-    const chunk c(medium_, shape_, r);
+    const chunk c = chunk_of(r);
     places at{};
     c.find({0, shape_.blocks}, at);
+    const bool keeps_base = c.merges_by_copy();
     for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
-      if (at[b] == hole) continue;
-      if (at[b] != 0) {
-        visit(std::uint64_t{at[b]});
-      } else if (c.base() != no_block) {
-        visit(std::uint64_t{c.base()} + b);
-      }
+      const bool elsewhere = at[b] != 0 && at[b] != hole && !(keeps_base && c.in_base(at[b]));
+      if (elsewhere) visit(std::uint64_t{at[b]});
+      if (c.base() != no_block && (keeps_base || at[b] == 0)) visit(std::uint64_t{c.base()} + b);
     }
   }
 
   // ---- records
 
-  [[nodiscard]] record* record_at(std::uint64_t place) const noexcept {
-    return medium_.resolve(media::pointer<record>(place));
+  [[nodiscard]] chunk chunk_of(record& r) const { return chunk(records_.medium(), shape_, r); }
+  [[nodiscard]] static bool has_key(const record& r, std::uint64_t key) noexcept {
+    return r.key.load(std::memory_order_acquire) == key;
   }
-  // The record of a chunk; nullptr: it has none.
+  // The record of a chunk; nullptr: it has none. While no operation runs.
   [[nodiscard]] record* find_record(std::uint64_t key) const {
-    const std::optional<std::uint64_t> at = index_.find(key);
-    if (!at) return nullptr;
-    record* const r = record_at(*at);
-    return r->key.load(std::memory_order_acquire) == key ? r : nullptr;
+    record* const r = records_.find(key);
+    return r != nullptr && has_key(*r, key) ? r : nullptr;
   }
 
   [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept { return stripes_[mix_bits(key) % stripe_count]; }
 
-  // The state of a chunk to write to, which exists until leave_state. nullptr: no space in the medium.
-  [[nodiscard]] writer_state* state_for_writing(stripe& s, std::uint64_t key) {
-    const auto [at, is_new] = s.writers.try_emplace(key);
-    writer_state& state = at->second;
-    if (is_new) {
-      state.where = find_record(key);
-      state.published = state.where != nullptr;
-      if (state.published) {
-        state.base = chunk(medium_, shape_, *state.where).base();
-      } else if (!make_unnamed(state, key)) {
-        s.writers.erase(at);
-        return nullptr;
+  // The lock of a stripe, with the chunk not being removed.
+  [[nodiscard]] static std::unique_lock<std::mutex> lock_for_writing(stripe& s, std::uint64_t key) {
+    std::unique_lock lock(s.mutex);
+    if constexpr (!container::settles_at_once) {
+      for (sync::backoff wait;;) {
+        const auto at = s.writers.find(key);
+        if (at == s.writers.end() || !at->second.removing) break;
+        lock.unlock();
+        wait.pause();
+        lock.lock();
       }
     }
-    ++state.writers;
+    return lock;
+  }
+
+  // The state of a chunk to write to, which exists until leave_state. nullptr: no space, as `failure` says.
+  [[nodiscard]] writer_state* state_for_writing(stripe& s, std::uint64_t key, std::errc& failure) {
+    if (const auto at = s.writers.find(key); at != s.writers.end()) {
+      ++at->second.writers;
+      return &at->second;
+    }
+    if (record* const r = records_.find(key)) {
+      const auto guard = records_.guard(*r);
+      if (has_key(records_.newest(*r), key)) return state_of_writers(s, key, *r);
+    }
+    writer_state made;
+    failure = make_unnamed(made, key);
+    if (failure != std::errc{}) return nullptr;
+    made.writers = 1;
+    return &s.writers.emplace(key, made).first->second;
+  }
+  // The same of a chunk with a record. REQUIRES: the guard of the record.
+  [[nodiscard]] writer_state* state_of_writers(stripe& s, std::uint64_t key, record& r) {
+    writer_state& state = s.writers[key];
+    if (++state.writers == 1) {
+      state.where = &r;
+      state.base = chunk_of(records_.newest(r)).base();
+    }
     return &state;
   }
 
   // A record for a new chunk, which gets its key with its first write.
-  [[nodiscard]] bool make_unnamed(writer_state& state, std::uint64_t key) {
+  [[nodiscard]] std::errc make_unnamed(writer_state& state, std::uint64_t key) {
+    const std::optional<extent> base = free_.take(shape_.blocks);
+    // Without maps, all data of a chunk must have a place to be merged to.
+    if (!base && !has_maps) return std::errc::no_space_on_device;
     state.where = records_.take();
-    if (state.where == nullptr) return false;
-    if (index_.upsert(key, medium_.locate(state.where).word()) == indexes::outcome::full) {
-      records_.give(*state.where);
-      return false;
+    if (state.where == nullptr || !records_.enter(key, *state.where)) {
+      if (state.where != nullptr) records_.give(*state.where);
+      if (base) free_.give(*base);
+      return std::errc::not_enough_memory;
     }
-    if (const std::optional<extent> base = free_.take(shape_.blocks)) state.base = base->first;
-    return true;
+    if (base) state.base = base->first;
+    return {};
   }
 
   void leave_state(stripe& s, std::uint64_t key) {
     const auto at = s.writers.find(key);
     writer_state& state = at->second;
     if (--state.writers > 0) return;
-    if (!state.published) {
-      static_cast<void>(index_.erase(key));
-      if (state.base != no_block) free_.give({state.base, shape_.blocks});
-      records_.give(*state.where);
+    {
+      const auto guard = records_.guard(*state.where);
+      if (!has_key(records_.newest(*state.where), key)) {
+        records_.leave(key, *state.where);
+        if (state.base != no_block) give_back(*state.where, {state.base, shape_.blocks});
+        records_.give(*state.where);
+      }
     }
     s.writers.erase(at);
   }
 
+  // Blocks that no durable record names, and no reader knows. REQUIRES: the guard of the record that was to name them.
+  void give_back(const record& r, extent e) {
+    if constexpr (container::settles_at_once)
+      free_.give(e);
+    else
+      records_.hold(r, e);
+  }
+
   // ---- writing
 
-  // Decides where a write goes; `at`: where its blocks are now. False: the drive is full.
-  [[nodiscard]] bool choose_places(writer_state& state, const places& at, plan& p) {
+  [[nodiscard]] bool reads_as_zeros(record& r, std::uint64_t key, range blocks) const {
+    if (!has_key(r, key)) return true;
+    places at{};
+    chunk_of(r).find(blocks, at);
+    return std::all_of(at.begin() + blocks.first, at.begin() + blocks.end(),
+                       [](std::uint32_t b) { return b == 0 || b == hole; });
+  }
+
+  // Sets `at` to where the blocks of a write are now. False: its data may not go to places that a chunk has.
+  [[nodiscard]] bool places_now(writer_state& state, const plan& p, places& at) {
+    record& durable = *state.where;
+    const auto guard = records_.guard(durable);
+    record& now = records_.newest(durable);
+    if (!has_key(now, p.key_)) return container::settles_at_once || is_sure(durable);
+    const chunk c = chunk_of(now);
+    c.find(p.blocks_, at);
+    state.is_full_enough = c.is_full_enough();
+    if (!state.may_write_directly()) return false;
+    if (&now == &durable) return is_sure(durable);
+    // An overwrite in place of a block that is about to have another place could be lost, or be undone by a crash.
+    places before{};
+    if (has_key(durable, p.key_)) chunk_of(durable).find(p.blocks_, before);
+    return is_sure(durable) && before[p.blocks_.first] == at[p.blocks_.first];
+  }
+  [[nodiscard]] bool is_sure(const record& r) const noexcept {
+    if constexpr (container::settles_at_once)
+      return true;
+    else
+      return records_.is_sure(r);
+  }
+
+  // Decides where a write goes; `at`: where its blocks are now. `directly`: as places_now. False: the drive is full.
+  [[nodiscard]] bool choose_places(writer_state& state, bool directly, const places& at, plan& p) {
     const range blocks = p.blocks_;
     const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
-    if (in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+    if (directly && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+      ++state.direct;
       p.way_ = plan::way::in_place;
       p.parts_ = {{blocks, at[blocks.first]}};
       return true;
     }
-    bool first = state.base != no_block;
+    bool first = directly && state.base != no_block;
     for (std::uint32_t b = blocks.first; b < blocks.end() && first; ++b) first = at[b] == 0 && !state.is_marked(b);
     if (first) {
+      ++state.direct;
       p.way_ = plan::way::first;
       p.parts_ = {{blocks, state.base + blocks.first}};
       state.mark(blocks);
@@ -714,7 +926,8 @@ class chunk_store {
     return take_free(blocks, p.parts_);
   }
 
-  // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough.
+  // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough, or in more
+  // pieces than can be named; those of `parts` are free again.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
     if (const std::optional<extent> whole = free_.take(blocks.count)) {
       parts.push_back({blocks, whole->first});
@@ -726,63 +939,165 @@ class chunk_store {
       parts.push_back({{next, piece.count}, piece.first});
       next += piece.count;
     }
-    return !pieces.empty();
+    if (!pieces.empty() && (has_maps || parts.size() <= shape_.ring)) return true;
+    for (const placed& p : parts) free_.give({p.target, p.blocks.count});
+    parts.clear();
+    return false;
   }
 
-  // Commits `parts`, whose data is durable (K1). They are in the order of the chunk's blocks.
-  [[nodiscard]] std::errc commit(stripe& s, writer_state& state, std::uint64_t key, std::span<const placed> parts,
-                                 bool first) {
+  // Commits `parts` of `p`, whose data is durable (K1). They are in the order of the chunk's blocks.
+  [[nodiscard]] std::errc commit(stripe& s, writer_state& state, plan& p, std::span<const placed> parts, bool first,
+                                 bool may_remap) {
+    const auto guard = records_.guard(*state.where);
+    record& r = records_.edit(*state.where);
+    const std::errc result = change(s, state, r, p, parts, first, may_remap);
+    if (container::settles_at_once || result != std::errc{}) return result;
+    records_.add(*state.where, p.change_);
+    p.is_committed_ = true;
+    return not_durable_yet;
+  }
+
+  // Changes the words of a record.
+  [[nodiscard]] std::errc change(stripe& s, writer_state& state, record& r, plan& p, std::span<const placed> parts,
+                                 bool first, bool may_remap) {
+    const bool at_once = first && (container::changes_as_a_whole || chunk::in_one_word(parts.front().blocks));
     places before{};
-    if (!state.published) {
-      if (first && chunk::in_one_word(parts.front().blocks)) {
-        publish(state, key, parts.front().blocks);
+    if (!has_key(r, p.key_)) {
+      if (at_once) {
+        publish(state, r, p.key_, parts.front().blocks);
         return {};
       }
       // A chunk without blocks; then the write. A crash between the two leaves a chunk that reads as zeros.
-      publish(state, key, {});
+      publish(state, r, p.key_, {});
     }
-    chunk c(medium_, shape_, *state.where);
-    for (const placed& p : parts) c.find(p.blocks, before);
-    const bool one_word =
-        first && chunk::in_one_word(parts.front().blocks) &&
-        std::all_of(before.begin() + parts.front().blocks.first, before.begin() + parts.front().blocks.end(),
-                    [](std::uint32_t b) { return b == 0; });
-    if (one_word) {
+    chunk c = chunk_of(r);
+    for (const placed& part : parts) c.find(part.blocks, before);
+    if (at_once && std::all_of(before.begin() + parts.front().blocks.first, before.begin() + parts.front().blocks.end(),
+                               [](std::uint32_t b) { return b == 0; })) {
       c.mark_written(parts.front().blocks);
       return {};
     }
-    if (!name_places(c, parts)) return std::errc::not_enough_memory;
-    for (const placed& p : parts) free_replaced(s, state, p, before);
+    if (const std::errc e = name_places(state, c, parts, first, may_remap); e != std::errc{}) return e;
+    for (const placed& part : parts)
+      for_each_replaced(state, part, before, [&](extent e) {
+        if constexpr (container::settles_at_once)
+          s.gone.put(e);
+        else
+          p.replaced_.push_back(e);
+      });
     return {};
   }
 
-  void publish(writer_state& state, std::uint64_t key, range written) {
+  void publish(writer_state& state, record& r, std::uint64_t key, range written) {
     detail::chunk_store::head_word head;
     head.base = state.base;
-    records_.name(*state.where, key, head, written);
-    media::persist(medium_, *state.where);
-    state.published = true;
+    chunk::name(r, key, head, written);
+    media::persist(records_.medium(), r);
   }
 
-  // Commits the places of `parts` in the ring, or in a new map where they are too many for it.
-  [[nodiscard]] bool name_places(chunk& c, std::span<const placed> parts) {
+  // Commits the places of `parts` in the ring, or in a new map where they are too many for it. not_enough_memory: the
+  // medium is full; `no_room`: the ring is, and it may not go into a map.
+  [[nodiscard]] std::errc name_places(writer_state& state, chunk& c, std::span<const placed> parts, bool first,
+                                      bool may_remap) {
     if (parts.size() <= shape_.ring) {
       if (!c.has_room(parts.size())) {
-        if (!c.merge()) return false;
+        if (c.merges_by_copy() && !may_remap) {
+          state.lacks_room = true;
+          return no_room;
+        }
+        if constexpr (has_maps) {
+          if (!c.merge()) return std::errc::not_enough_memory;
+          ring_is_empty(state);
+        } else {
+          state.lacks_room = true;
+          return first ? write_again : std::errc::timed_out;
+        }
         counters_.merges.fetch_add(1, std::memory_order_relaxed);
+        counters_.remaps.fetch_add(1, std::memory_order_relaxed);
       }
       c.push(parts);
-      return true;
+      state.is_full_enough = c.is_full_enough();
+      return {};
     }
-    publication change(medium_);
-    if (!c.replace_map(change, parts)) return false;
-    change.commit();
+    if constexpr (has_maps) {
+      typename medium_type::publication change(records_.medium());
+      if (!c.replace_map(change, parts)) return std::errc::not_enough_memory;
+      change.commit();
+      ring_is_empty(state);
+    }
     counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
-    return true;
+    return {};
   }
 
-  // Blocks that a committed write replaced: nothing names them any more, and nothing will.
-  void free_replaced(stripe& s, const writer_state& state, const placed& now, const places& before) {
+  // Its entries went into a map.
+  void ring_is_empty(writer_state& state) {
+    state.merge_is_void = true;
+    state.is_full_enough = false;
+    if (std::exchange(state.lacks_room, false)) changed();
+  }
+
+  // Of a change that was added: not_durable_yet; io_error: it failed.
+  [[nodiscard]] static std::errc result_of(const detail::chunk_store::index_change& c) noexcept {
+    if (!c.is_settled()) return not_durable_yet;
+    return c.succeeded() ? std::errc{} : std::errc::io_error;
+  }
+
+  [[nodiscard]] std::errc end_discard(plan& p) {
+    const std::errc result = result_of(p.change_);
+    if (result == not_durable_yet) return result;
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    for (const extent& e : p.replaced_)
+      if (result == std::errc{}) s.gone.put(e);
+    p.wants_merge_ = s.writers.at(p.key_).wants_merge();
+    leave_state(s, p.key_);
+    s.gone.collect(free_);
+    return result;
+  }
+
+  // The base extent has the data of the merge's blocks. Blocks that newer entries replaced meanwhile are free already.
+  void commit_merge(stripe& s, writer_state& state, merge_plan& m) {
+    const auto guard = records_.guard(*state.where);
+    record& r = records_.edit(*state.where);
+    chunk c = chunk_of(r);
+    places now{};
+    c.find({0, shape_.blocks}, now);
+    detail::chunk_store::block_bits written{};
+    for (std::uint32_t b = 0; b < shape_.blocks; ++b)
+      if (m.before_[b] != 0 && m.before_[b] != hole) written[b / 64] |= std::uint64_t{1} << (b % 64);
+    c.take_base(m.entries_, written);
+    for (const placed& p : m.sources_)
+      for (std::uint32_t b = p.blocks.first; b < p.blocks.end(); ++b)
+        if (now[b] == m.before_[b]) s.leaving[m.id_].push_back({now[b], 1});
+    state.is_full_enough = chunk_of(r).is_full_enough();
+    state.lacks_room = false;
+    if constexpr (container::settles_at_once) {
+      finish_merge(s, m);
+    } else {
+      records_.add(*state.where, m.change_);
+      m.is_committed_ = true;
+    }
+  }
+  void finish_merge(stripe& s, const merge_plan& m) {
+    std::uint64_t copied = 0;
+    for (const placed& p : m.sources_) copied += p.blocks.count;
+    for (const extent& e : s.leaving[m.id_]) s.gone.put(e);  // (W3) < here: C5
+    counters_.merges.fetch_add(1, std::memory_order_relaxed);
+    counters_.copied_bytes.fetch_add(copied * block_bytes(), std::memory_order_relaxed);
+  }
+
+  void changed() {
+    {
+      const std::scoped_lock lock(changes_mutex_);
+      ++changes_;
+    }
+    change_.notify_all();
+  }
+
+  // Calls visit(extent) for blocks that a committed write replaced: when it is durable, nothing names them any more, and
+  // nothing will.
+  template <class Visit>
+  void for_each_replaced(const writer_state& state, const placed& now, const places& before, Visit&& visit) const {
     for (std::uint32_t b = now.blocks.first; b < now.blocks.end(); ++b) {
       std::uint32_t old = before[b];
       if (old == hole) continue;
@@ -790,21 +1105,33 @@ class chunk_store {
         if (state.base == no_block || state.is_marked(b)) continue;
         old = state.base + b;
       }
-      if (old == now.target_of(b)) continue;
-      s.gone.put({old, 1});
+      if (old == now.target_of(b) || keeps(state, old)) continue;
+      visit(extent{old, 1});
     }
+  }
+
+  // A block of a base extent that stays its chunk's.
+  [[nodiscard]] bool keeps(const writer_state& state, std::uint32_t block) const noexcept {
+    return shape_.merge == merge_policy::copy && state.base != no_block && block >= state.base &&
+           block - state.base < shape_.blocks;
   }
 
   // The blocks of a write that was not committed. Its transfers have ended.
   void take_back(stripe& s, const writer_state& state, const plan& p) {
     if (p.way_ == plan::way::redirected) {
-      for (const placed& part : p.parts_) s.gone.put({part.target, part.blocks.count});
+      const auto guard = records_.guard(*state.where);
+      for (const placed& part : p.parts_) {
+        if (p.is_committed_)
+          give_back(*state.where, {part.target, part.blocks.count});
+        else
+          s.gone.put({part.target, part.blocks.count});
+      }
       return;
     }
     // Another write replaced these blocks of the base extent meanwhile.
-    if (!state.published) return;
+    if (shape_.merge == merge_policy::copy || !has_key(*state.where, p.key_)) return;
     places now{};
-    chunk(medium_, shape_, *state.where).find(p.blocks_, now);
+    chunk_of(*state.where).find(p.blocks_, now);
     for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
       if (now[b] != 0 && now[b] != state.base + b) s.gone.put({state.base + b, 1});
   }
@@ -828,35 +1155,53 @@ class chunk_store {
 
   // ---- removing
 
-  void remove_chunk(stripe& s, record& r) {
+  // Removes a chunk that no operation writes to.
+  [[nodiscard]] std::errc remove_chunk(stripe& s, std::unique_lock<std::mutex>& lock, record& r) {
     const std::uint64_t key = r.key.load(std::memory_order_acquire);
     std::vector<std::uint64_t> owned;
-    for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
-    records_.erase(r);
-    static_cast<void>(index_.erase(key));
+    if constexpr (container::settles_at_once) {
+      for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
+      s.writers.erase(key);  // of a merge by copy, which ends later
+      records_.erase(r);
+    } else {
+      s.writers[key].removing = true;
+      detail::chunk_store::index_change change;
+      {
+        const auto guard = records_.guard(r);
+        for_each_owned(records_.newest(r), [&](std::uint64_t block) { owned.push_back(block); });
+        records_.clear_newest(r);
+        records_.add(r, change);
+      }
+      // Operations on the chunk wait for this one.
+      lock.unlock();
+      records_.settle(change);
+      lock.lock();
+      s.writers.erase(key);
+      if (!change.succeeded()) return std::errc::io_error;
+    }
+    records_.leave(key, r);
     records_.give(r);
     for (const std::uint64_t block : owned) s.gone.put({static_cast<std::uint32_t>(block), 1});
     s.gone.collect(free_);
+    return {};
   }
 
   void remove_chunks_of(std::uint32_t volume_id) {
     std::vector<record*> all;
     records_.for_each([&](record& r) {
+      const auto guard = records_.guard(r);
       if (detail::chunk_store::volume_of(r.key.load(std::memory_order_acquire)) == volume_id) all.push_back(&r);
     });
     for (record* const r : all) {
       stripe& s = stripe_of(r->key.load(std::memory_order_acquire));
-      const std::scoped_lock lock(s.mutex);
-      remove_chunk(s, *r);
+      std::unique_lock lock(s.mutex);
+      if (remove_chunk(s, lock, *r) != std::errc{})
+        throw error(records_.name() + " failed: a volume cannot be removed",
+                    "check the drive, and open the store again");
     }
   }
 
   // ---- volumes
-
-  [[nodiscard]] static volume_state state_of(const volume_slot& v) noexcept {
-    return static_cast<volume_state>(v.state.load(std::memory_order_acquire));
-  }
-  [[nodiscard]] volume_slot& slot_of(std::uint32_t id) noexcept { return super_->volumes[id - 1]; }
 
   [[nodiscard]] static std::array<std::uint64_t, detail::chunk_store::name_bytes / 8> words_of(std::string_view name) {
     if (name.empty() || name.size() > detail::chunk_store::name_bytes)
@@ -868,10 +1213,10 @@ class chunk_store {
 
   [[nodiscard]] std::optional<std::uint32_t> find_volume(std::string_view name) {
     const auto wanted = words_of(name);
-    for (std::uint32_t id = 1; id <= detail::chunk_store::most_volumes; ++id) {
-      const volume_slot& v = slot_of(id);
-      if (state_of(v) == volume_state::there &&
-          std::ranges::equal(wanted, v.name, {}, {}, [](const auto& w) { return w.load(std::memory_order_acquire); }))
+    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
+      if (records_.state_of_volume(id - 1) == volume_state::there &&
+          std::ranges::equal(wanted, records_.volume(id - 1).name, {}, {},
+                             [](const auto& w) { return w.load(std::memory_order_acquire); }))
         return id;
     }
     return std::nullopt;
@@ -885,22 +1230,22 @@ class chunk_store {
       throw error("there is no volume '" + std::string(name) + "', and a new one of " + std::to_string(options.bytes) +
                       " bytes cannot be made",
                   "give its size as a multiple of " + std::to_string(block_bytes()) + " bytes");
-    for (std::uint32_t id = 1; id <= detail::chunk_store::most_volumes; ++id) {
-      volume_slot& v = slot_of(id);
-      if (state_of(v) != volume_state::free) continue;
-      for (std::size_t i = 0; i < words.size(); ++i) v.name[i].store(words[i], std::memory_order_relaxed);
-      v.bytes.store(options.bytes, std::memory_order_relaxed);                                    // (V1)
-      v.state.store(static_cast<std::uint64_t>(volume_state::there), std::memory_order_release);  // (V2)
-      media::persist(medium_, v);
+    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
+      if (records_.state_of_volume(id - 1) != volume_state::free) continue;
+      records_.change_volume(id - 1, [&](volume_slot& v) {
+        for (std::size_t i = 0; i < words.size(); ++i) v.name[i].store(words[i], std::memory_order_relaxed);
+        v.bytes.store(options.bytes, std::memory_order_relaxed);                                    // (V1)
+        v.state.store(static_cast<std::uint64_t>(volume_state::there), std::memory_order_release);  // (V2)
+      });
       return {*this, id, options.bytes};
     }
-    throw error("a chunk store has room for " + std::to_string(detail::chunk_store::most_volumes) + " volumes",
+    throw error("this chunk store has room for " + std::to_string(records_.volumes()) + " volumes",
                 "remove one, or use another store");
   }
 
-  void forget_volume(volume_slot& v) {
-    v.state.store(static_cast<std::uint64_t>(volume_state::free), std::memory_order_release);
-    media::persist(medium_, v.state);
+  void change_state(std::uint32_t id, volume_state to) {
+    records_.change_volume(
+        id - 1, [&](volume_slot& v) { v.state.store(static_cast<std::uint64_t>(to), std::memory_order_release); });
   }
 
   // ---- one operation at a time, on a queue of the store's
@@ -957,7 +1302,13 @@ class chunk_store {
     if (done.error == std::errc::no_space_on_device)
       throw chunk_store_full(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
     if (done.error == std::errc::not_enough_memory)
-      throw chunk_store_full(where + ": " + medium_.name() + " is full", "make the pool larger");
+      throw chunk_store_full(where + ": " + records_.name() + " is full",
+                             container::settles_at_once ? "make the pool larger" : "remove volumes");
+    if (done.error == std::errc::argument_list_too_long)
+      throw error(where + ": more ranges than the ring of a chunk has entries", "write several groups");
+    if (done.error == std::errc::timed_out)
+      throw error(where + ": the chunk's ring is full, and its merge failed or does not end",
+                  "check the drive, and reap the other queues of the store");
     const std::string why = device_.failure();
     throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
                 why.empty() ? "check the drive" : why);
@@ -971,24 +1322,29 @@ class chunk_store {
     return q;
   }
   void give_queue(std::unique_ptr<queue> q) {
-    const std::scoped_lock lock(queues_mutex_);
-    queues_.push_back(std::move(q));
+    const bool has_merges = q->has_merges();
+    {
+      const std::scoped_lock lock(queues_mutex_);
+      queues_.push_back(std::move(q));
+    }
+    if (has_merges) changed();  // help_merges finds it
   }
 
-  Medium& medium_;
   Device& device_;
   blocks::geometry geometry_;
   bool in_place_;
   detail::chunk_store::chunk_shape shape_;
-  superblock* super_;
-  detail::chunk_store::records<Medium> records_;
-  mutable Index index_;  // a search changes nothing that a user sees
   detail::chunk_store::free_map free_;
+  mutable container records_;  // a search changes nothing that a user sees
   std::array<stripe, stripe_count> stripes_;
   counters counters_;
   std::mutex volumes_mutex_;
   std::mutex queues_mutex_;
-  std::vector<std::unique_ptr<queue>> queues_;
+  std::atomic<std::uint64_t> merge_ids_{0};
+  mutable std::mutex changes_mutex_;
+  mutable std::condition_variable change_;
+  std::uint64_t changes_ = 0;
+  std::vector<std::unique_ptr<queue>> queues_;  // last: they use the others until they are gone
 };
 
 }  // namespace pmlab::stores

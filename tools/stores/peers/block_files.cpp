@@ -72,8 +72,7 @@ class text_reader {
 
 }  // namespace
 
-// `bytes` is the file's size. Data in [written, bytes) is in `tail`; below `written` it is on the device. `written` is a
-// multiple of a block, except after truncate to the middle of one: `tail` then begins with that block's bytes.
+// `bytes` is the file's size. `tail` has the bytes from `tail_at` on that were appended; all others are on the device.
 class block_files::file {
  public:
   std::string name;
@@ -84,7 +83,7 @@ class block_files::file {
   std::vector<extent> extents;
   std::mutex writing;           // of all below, and of appends
   std::uint64_t tail_at = 0;    // where the tail begins: a multiple of a block
-  std::vector<std::byte> tail;  // bytes from tail_at to the end of the file
+  std::vector<std::byte> tail;  // appended bytes from tail_at on: to the end of the file, or of what a log has so far
 };
 
 // Queues that threads borrow: opening one is slow on a real device.
@@ -297,6 +296,41 @@ bool block_files::rename(const std::string& from, const std::string& to) {
   return true;
 }
 
+// With writing. Appends overwrite the file.
+void block_files::begin_again(file& log) {
+  write_out(log, true);
+  log.tail.clear();
+  const std::scoped_lock lock(mutex_);
+  log.tail_at = 0;
+}
+
+void block_files::append_zeros(file& to, std::uint64_t bytes) {
+  const std::vector<std::byte> zeros(write_unit);
+  for (std::uint64_t left = bytes; left > 0; left -= std::min<std::uint64_t>(left, write_unit))
+    append(to, std::span(zeros).first(std::min<std::uint64_t>(left, write_unit)));
+  const std::scoped_lock writing(to.writing);
+  begin_again(to);
+}
+
+std::shared_ptr<block_files::file> block_files::create_log(const std::string& name, std::uint64_t bytes) {
+  std::shared_ptr<file> f = create(name, blocks::stream::log);
+  append_zeros(*f, bytes);
+  return f;
+}
+
+bool block_files::clear_log(const std::string& from, const std::string& to) {
+  if (!rename(from, to)) return false;
+  const std::shared_ptr<file> f = open(to);
+  std::uint64_t written = 0;
+  {
+    const std::scoped_lock writing(f->writing);
+    written = f->tail_at + f->tail.size();
+    begin_again(*f);
+  }
+  append_zeros(*f, written);
+  return true;
+}
+
 std::vector<std::string> block_files::names() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::string> all;
@@ -322,7 +356,7 @@ void block_files::append(file& to, std::span<const std::byte> data) {
   to.tail.insert(to.tail.end(), data.begin(), data.end());
   {
     const std::scoped_lock lock(mutex_);
-    to.bytes += data.size();
+    to.bytes = std::max(to.bytes, to.tail_at + to.tail.size());
   }
   if (to.tail.size() >= write_unit) write_out(to, false);
 }
@@ -388,8 +422,10 @@ void block_files::write_out(file& to, bool all) {
     skip = 0;
   }
   const std::scoped_lock lock(mutex_);
-  if (to.tail_at + out != to.on_device) ++changed_;
-  to.on_device = to.tail_at + out;
+  if (to.tail_at + out > to.on_device) {
+    to.on_device = to.tail_at + out;
+    ++changed_;
+  }
   const std::size_t kept = out % block_bytes;
   to.tail_at += out - kept;
   to.tail.erase(to.tail.begin(), to.tail.begin() + static_cast<std::ptrdiff_t>(out - kept));
@@ -427,8 +463,7 @@ std::size_t block_files::read(file& from, std::uint64_t offset, std::span<std::b
       if (from.removed) throw error("file " + from.name + " was removed", "open files only while they exist");
       if (at >= from.bytes) break;
       left = std::min<std::size_t>(data.size() - done, from.bytes - at);
-      const std::uint64_t whole = from.on_device / shape_.block_bytes * shape_.block_bytes;
-      below = at >= whole ? 0 : std::min<std::size_t>(left, whole - at);
+      below = at >= from.tail_at ? 0 : std::min<std::size_t>(left, from.tail_at - at);
       on_device.extents = from.extents;
       on_device.of = from.of;
     }
@@ -439,7 +474,12 @@ std::size_t block_files::read(file& from, std::uint64_t offset, std::span<std::b
     // An append may write the tail out between the two locks: look again then.
     const std::scoped_lock writing(from.writing);
     if (at < from.tail_at) continue;
-    left = std::min<std::size_t>(left, from.tail_at + from.tail.size() - at);
+    const std::uint64_t end = from.tail_at + from.tail.size();
+    if (at >= end) {  // of a log: its content before
+      done += read_blocks(on_device, at, data.subspan(done, left));
+      continue;
+    }
+    left = std::min<std::size_t>(left, end - at);
     std::memcpy(data.data() + done, from.tail.data() + (at - from.tail_at), left);
     done += left;
   }
@@ -457,7 +497,7 @@ void block_files::truncate(file& which, std::uint64_t bytes) {
     which.tail = std::move(tail);
     which.tail_at = begin;
   } else {
-    which.tail.resize(bytes - which.tail_at);
+    which.tail.resize(std::min<std::size_t>(which.tail.size(), bytes - which.tail_at));
   }
   const std::scoped_lock lock(mutex_);
   which.bytes = bytes;

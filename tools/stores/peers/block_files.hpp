@@ -50,6 +50,11 @@ class block_files {
 
   // A new empty file, in place of any file of that name; its requests belong to stream `of`.
   [[nodiscard]] std::shared_ptr<file> create(const std::string& name, blocks::stream of);
+  // A new file of `bytes` zeros that appends overwrite from its beginning: a log whose size does not change, so that a
+  // sync writes its data and nothing else. Its reader finds the end by its records.
+  [[nodiscard]] std::shared_ptr<file> create_log(const std::string& name, std::uint64_t bytes);
+  // Renames a log, and makes it as new. It is not written meanwhile. False: there is no file `from`.
+  bool clear_log(const std::string& from, const std::string& to);
   // nullptr: there is no such file.
   [[nodiscard]] std::shared_ptr<file> open(const std::string& name);
   [[nodiscard]] bool exists(const std::string& name) const;
@@ -83,6 +88,8 @@ class block_files {
   [[nodiscard]] std::vector<std::byte> directory_text() const;
   void allocate(file& to, std::uint64_t blocks_needed);
   void release(file& of);
+  void begin_again(file& log);
+  void append_zeros(file& to, std::uint64_t bytes);
   void mark_used(std::uint64_t first, std::uint64_t count);
   void write_out(file& to, bool all);
   [[nodiscard]] std::size_t read_blocks(const file& from, std::uint64_t offset, std::span<std::byte> data);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace pmlab::stores {
 namespace {
@@ -141,7 +143,12 @@ class held_lock final : public rocksdb::FileLock {};
 // Folders are part of a name. Every operation that names a file is overridden: none reaches the machine's files.
 class file_system final : public rocksdb::FileSystemWrapper {
  public:
-  explicit file_system(block_files& files) : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files) {}
+  file_system(block_files& files, std::uint64_t log_bytes)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files), log_bytes_(log_bytes) {
+    // A crash may have cut off their clearing.
+    for (const std::string& name : files_.names())
+      if (name.starts_with(spare)) files_.remove(name);
+  }
 
   const char* Name() const override { return "pmlab block files"; }
 
@@ -157,7 +164,8 @@ class file_system final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& name, const FileOptions& /*options*/,
                            std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* /*debug*/) override {
     return status_of([&] {
-      *result = std::make_unique<writable_file>(files_, files_.create(name, stream_of(name)));
+      *result =
+          std::make_unique<writable_file>(files_, is_kept(name) ? new_log(name) : files_.create(name, stream_of(name)));
       return IOStatus::OK();
     });
   }
@@ -209,7 +217,10 @@ class file_system final : public rocksdb::FileSystemWrapper {
     return IOStatus::OK();
   }
   IOStatus DeleteFile(const std::string& name, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
-    return files_.remove(name) ? IOStatus::OK() : no_such_file(name);
+    return status_of([&] {
+      const bool there = is_kept(name) ? drop_log(name) : files_.remove(name);
+      return there ? IOStatus::OK() : no_such_file(name);
+    });
   }
   IOStatus Truncate(const std::string& name, std::size_t size, const IOOptions& /*options*/,
                     IODebugContext* /*debug*/) override {
@@ -296,13 +307,51 @@ class file_system final : public rocksdb::FileSystemWrapper {
     });
   }
 
+  // True: the file is a log that is made with its size, and kept for later ones.
+  [[nodiscard]] bool is_kept(const std::string& name) const {
+    return log_bytes_ != 0 && stream_of(name) == blocks::stream::log;
+  }
+  [[nodiscard]] file_handle new_log(const std::string& name) {
+    std::string kept;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!spares_.empty()) kept = std::exchange(spares_.back(), {});
+      if (!kept.empty()) spares_.pop_back();
+    }
+    if (kept.empty()) return files_.create_log(name, log_bytes_);
+    files_.rename(kept, name);
+    return files_.open(name);
+  }
+  [[nodiscard]] bool drop_log(const std::string& name) {
+    std::string kept;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (spares_.size() + clearing_ >= most_spares) return files_.remove(name);
+      ++clearing_;
+      kept = spare + std::to_string(++dropped_);
+    }
+    const bool there = files_.clear_log(name, kept);
+    const std::scoped_lock lock(mutex_);
+    --clearing_;
+    if (there) spares_.push_back(kept);
+    return there;
+  }
+
+  static constexpr const char* spare = "spare ";  // no folder of RocksDB's has it
+  static constexpr std::size_t most_spares = 4;
+
   block_files& files_;
+  std::uint64_t log_bytes_;
+  std::mutex mutex_;  // of all below
+  std::vector<std::string> spares_;
+  std::size_t clearing_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files) {
-  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files));
+std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes) {
+  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files, log_bytes));
 }
 
 }  // namespace pmlab::stores

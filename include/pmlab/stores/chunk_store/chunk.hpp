@@ -7,6 +7,10 @@
 //   (M1) the map has the blocks of all ring entries, durable
 //   (M2) `head` goes past these entries
 //   (M1) < (M2): until then the entries are there, and say the same.
+//   (W1) the base extent has the data of all blocks, durable on the drive
+//   (W2) the bits of these blocks
+//   (W3) `head` goes past the entries, and the map is none
+//   (W1) < (W2) and (W2) < (W3): until then the entries are there, and lead to the same data. (W2) and (W3) are in one line.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -24,10 +28,16 @@ namespace pmlab::stores::detail::chunk_store {
 struct chunk_shape {
   std::uint32_t blocks = most_blocks_of_chunk;  // of a chunk
   std::uint32_t ring = 16;                      // entries
+  merge_policy merge = merge_policy::remap;
+
+  // A merge by copy begins when a ring has so many entries: later writes go on in the rest of it.
+  [[nodiscard]] std::uint32_t full_enough() const noexcept { return std::max(1U, ring - std::max(1U, ring / 4)); }
 };
 
 // Where each block of a chunk is: a block of the drive, `hole`, or 0 for a block that was never written.
 using places = std::array<std::uint32_t, most_blocks_of_chunk>;
+// A bit for each block of a chunk.
+using block_bits = std::array<std::uint64_t, most_blocks_of_chunk / 64>;
 
 // Blocks [first, first + count) of a chunk.
 struct range {
@@ -59,6 +69,18 @@ class chunk {
 
   [[nodiscard]] std::uint32_t base() const noexcept { return head_.base; }
   [[nodiscard]] std::uint32_t ring_entries() const noexcept { return entries_; }
+  // True: a block of the base extent.
+  [[nodiscard]] bool in_base(std::uint32_t target) const noexcept {
+    return head_.base != no_block && target >= head_.base && target - head_.base < shape_.blocks;
+  }
+  // Its data can go back to the base extent.
+  [[nodiscard]] bool merges_by_copy() const noexcept {
+    return shape_.merge == merge_policy::copy && head_.base != no_block;
+  }
+  // A merge by copy is to begin.
+  [[nodiscard]] bool is_full_enough() const noexcept { return merges_by_copy() && entries_ >= shape_.full_enough(); }
+  // No block is anywhere but in the base extent.
+  [[nodiscard]] bool is_merged() const noexcept { return entries_ == 0 && block_map() == nullptr; }
 
   // The places of the blocks of `of`, at their index in `result`.
   void find(range of, places& result) const {
@@ -85,10 +107,23 @@ class chunk {
     }
   }
 
-  // Stores the bits of `of`, which lies in one word. (K2)
+  // Gives a new record its words, and its key last. Not durable before a flush of line 0 and a fence. Orders:
+  //   (N1) the words of a new record but its key     (N2) its key, in the same line
+  //   (N1) < (N2): a record with a key is whole.
+  static void name(record& r, std::uint64_t key, const head_word& head, range written) {
+    r.head.store(word_of(head), std::memory_order_relaxed);
+    for_each_word(written, [&](std::size_t i, std::uint64_t bits) {
+      r.written[i].store(bits, std::memory_order_relaxed);  // (N1)
+    });
+    r.key.store(key, std::memory_order_release);  // (N2)
+  }
+
+  // Stores the bits of `of`. REQUIRES: it lies in one word, or the record changes as a whole.
   void mark_written(range of) {
-    word& bits = record_.written[of.first / 64];
-    bits.store(bits.load(std::memory_order_relaxed) | bits_of(of), std::memory_order_release);  // (K2)
+    for_each_word(of, [&](std::size_t i, std::uint64_t bits) {
+      word& w = record_.written[i];
+      w.store(w.load(std::memory_order_relaxed) | bits, std::memory_order_release);  // (K2)
+    });
     media::persist(medium_, record_);
   }
   [[nodiscard]] static bool in_one_word(range of) noexcept { return of.first / 64 == (of.end() - 1) / 64; }
@@ -141,6 +176,27 @@ class chunk {
     return true;
   }
 
+  // Ends a merge by copy: the oldest `merged` entries and the map go, and `written` are the bits. REQUIRES: the base extent
+  // has the data of these blocks, durable (W1). Without a map it is one line, one flush and one fence.
+  void take_base(std::uint32_t merged, const block_bits& written) {
+    for (std::size_t i = 0; i < written.size(); ++i)
+      record_.written[i].store(written[i], std::memory_order_release);  // (W2)
+    head_word head = head_;
+    head.position = static_cast<std::uint16_t>(advance(head_.position, merged));
+    map_entry* const map = block_map();
+    if (map == nullptr) {
+      record_.head.store(word_of(head), std::memory_order_release);  // (W3)
+      media::persist(medium_, record_);
+      return;
+    }
+    media::persist(medium_, record_);
+    typename Medium::publication change(medium_);
+    change.release(map, map_bytes(shape_.blocks));
+    media::publish_store(change, record_.map, std::uint64_t{0});
+    media::publish_store(change, record_.head, word_of(head));
+    change.commit();
+  }
+
   // Adds to `change` a new map, in which `parts` are at their places, and the end of the ring. The caller commits; then
   // this object is out of date. False: no space.
   [[nodiscard]] bool replace_map(typename Medium::publication& change, std::span<const placed> parts) {
@@ -177,9 +233,15 @@ class chunk {
     return at == 0 ? nullptr : medium_.resolve(media::pointer<map_entry>(at));
   }
 
-  [[nodiscard]] static std::uint64_t bits_of(range of) noexcept {
-    const std::uint64_t ones = of.count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << of.count) - 1;
-    return ones << (of.first % 64);
+  // Calls visit(word, its bits) for the words of the bits of `of`.
+  template <class Visit>
+  static void for_each_word(range of, Visit&& visit) {
+    while (of.count > 0) {
+      const std::uint32_t count = std::min(of.count, 64 - of.first % 64);
+      const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+      visit(of.first / 64, ones << (of.first % 64));
+      of = {of.first + count, of.count - count};
+    }
   }
 
  private:

@@ -27,6 +27,16 @@
 #include <string_view>
 #include <type_traits>
 
+namespace pmlab::stores {
+
+// How a chunk gets room in its ring.
+enum class merge_policy : std::uint8_t {
+  remap,  // the places of the blocks go into a map in memory: no data is copied
+  copy    // as in the paper: the data goes back to the chunk's base extent, which is never freed while the chunk lives
+};
+
+}  // namespace pmlab::stores
+
 namespace pmlab::stores::detail::chunk_store {
 
 using word = std::atomic<std::uint64_t>;
@@ -122,12 +132,18 @@ static_assert(sizeof(volume_slot) == media::cache_line_bytes);
 inline constexpr std::uint64_t forming = 1;  // the drive's header is being written
 inline constexpr std::uint64_t ready = 2;
 
+struct ring_word {
+  std::uint32_t entries = 0;  // of a ring
+  std::uint32_t merge = 0;    // a merge_policy. 0 in stores of before it; one of before it refuses others
+};
+static_assert(sizeof(ring_word) == 8);
+
 struct alignas(media::cache_line_bytes) superblock {
   word state{0};
   std::array<word, 2> identity{};  // of the store; the drive's header has the same
   word block_bytes{0};
   word chunk_blocks{0};
-  word ring{0};
+  word ring{0};    // a ring_word
   word blocks{0};  // of the drive
   word slabs{0};   // pointer to the newest slab
   std::array<volume_slot, most_volumes> volumes{};

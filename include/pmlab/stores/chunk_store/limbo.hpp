@@ -56,4 +56,27 @@ class limbo {
   std::array<std::vector<extent>, 2> freed_;
 };
 
+// Readers, counted by the time they began: finds out whether those of before some moment have left. Not thread-safe.
+class reader_epochs {
+ public:
+  using epoch = std::uint64_t;
+
+  [[nodiscard]] epoch enter() noexcept {
+    ++running_[now_ % 2];
+    return now_;
+  }
+  void leave(epoch began) noexcept { --running_[began % 2]; }
+  // Readers that enter from now on may have this epoch, too; have_left waits for some of them in vain, never for ever.
+  [[nodiscard]] epoch now() const noexcept { return now_; }
+  // True: each reader that entered before now() was `when` has left.
+  [[nodiscard]] bool have_left(epoch when) noexcept {
+    while (now_ < when + 2 && running_[(now_ + 1) % 2] == 0) ++now_;
+    return now_ >= when + 2;
+  }
+
+ private:
+  epoch now_ = 1;
+  std::array<std::uint64_t, 2> running_{};
+};
+
 }  // namespace pmlab::stores::detail::chunk_store

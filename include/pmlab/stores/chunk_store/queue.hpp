@@ -9,6 +9,7 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/copy_merges.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -37,6 +38,10 @@ struct chunk_completion {
 // Belongs to one thread; any number of them on a store, which outlives them. An operation is done, and durable, when it
 // is reaped. Operations under way that overlap take effect in any order. Data is aligned as for the drive
 // (blocks::buffer), and stays there until the operation is reaped. Destruction waits for the operations under way.
+//
+// Merges by copy run on the queue whose write filled the ring, beside its operations and after them; its next operations
+// move them on. A write to a chunk whose ring is full waits for the merge. It waits for merges of other threads for a
+// tenth of a second at most: then the ring goes into the chunk's map, and no thread depends on an idle one.
 template <class Store>
 class chunk_queue {
   using plan = typename Store::plan;
@@ -47,7 +52,7 @@ class chunk_queue {
  public:
   // At most `depth` operations under way. Throws pmlab::error for a depth of 0.
   chunk_queue(Store& store, unsigned depth)
-      : store_(store), drive_(store.device(), std::max(depth, least_drive_depth)), operations_(depth) {
+      : store_(store), drive_(store.device(), std::max(depth, least_drive_depth)), merges_(store), operations_(depth) {
     if (depth == 0) throw error("a queue of depth 0", "choose a depth of at least 1");
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
   }
@@ -56,6 +61,8 @@ class chunk_queue {
   ~chunk_queue() {
     std::array<chunk_completion, 1> ignored;
     while (in_flight() > 0) static_cast<void>(reap(ignored, 1));
+    static_cast<void>(go_on_with_merges());
+    merges_.give_up();
   }
 
   // Each starts an operation and returns true; false: `depth` operations are under way. They throw pmlab::error for
@@ -64,25 +71,18 @@ class chunk_queue {
     check(v, offset, data.size());
     check_data(data.data());
     // The drive only reads the data of a write.
-    return start(v, offset, data.size(), const_cast<std::byte*>(data.data()), true, tag);
+    return start(v, offset, data.size(), const_cast<std::byte*>(data.data()), kind::write, tag);
   }
   // Reads into `data`; blocks that were never written are zeros.
   [[nodiscard]] bool read(const volume& v, std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) {
     check(v, offset, data.size());
     check_data(data.data());
-    return start(v, offset, data.size(), data.data(), false, tag);
+    return start(v, offset, data.size(), data.data(), kind::read, tag);
   }
   // Blocks that read as zeros when it is reaped.
   [[nodiscard]] bool discard(const volume& v, std::uint64_t offset, std::uint64_t length, std::uint64_t tag) {
     check(v, offset, length);
-    if (free_.empty()) return false;
-    std::errc result{};
-    for_each_chunk(offset, length, [&](std::uint64_t number, range blocks, std::uint64_t /*at*/) {
-      const std::errc e = store_.discard_in_chunk(v, number, blocks);
-      if (e != std::errc{}) result = e;
-    });
-    done_.push_back({tag, result});
-    return true;
+    return start(v, offset, length, nullptr, kind::discard, tag);
   }
   // Parts in one chunk that do not overlap; all of them take effect or none. Their data may be unaligned: it is copied.
   template <class Part>
@@ -106,7 +106,11 @@ class chunk_queue {
       end = p->offset + p->data.size();
       if ((end - 1) / chunk_bytes() != number)
         throw error("a group of writes that is not in one chunk", "write a group for each chunk");
-      ranges.push_back(blocks_in_chunk(p->offset, p->data.size()));
+      const range r = blocks_in_chunk(p->offset, p->data.size());
+      if (!ranges.empty() && ranges.back().end() == r.first)
+        ranges.back().count += r.count;
+      else
+        ranges.push_back(r);
     }
     start_group(v, number, std::move(ranges), sorted, tag);
     return true;
@@ -116,7 +120,8 @@ class chunk_queue {
   // as fit into `completions`, and returns how many.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
-    while (done_.size() < wanted) progress();
+    if (wanted == 0 && has_work()) progress(0);
+    while (done_.size() < wanted) progress(1);
     const std::size_t count = std::min(completions.size(), done_.size());
     for (std::size_t i = 0; i < count; ++i) {
       completions[i] = done_.front();
@@ -125,6 +130,18 @@ class chunk_queue {
     return count;
   }
 
+  // Requests of operations or of merges that have not ended.
+  [[nodiscard]] bool has_transfers() const noexcept { return drive_.in_flight() > 0 || !waiting_.empty(); }
+  // Waits for these, and goes on with merges while that is possible. False: there was nothing to do.
+  bool go_on_with_merges() {
+    if (merges_.any()) merges_.go_on(waiting_);
+    const bool any = has_work();
+    while (has_work()) progress(1);
+    return any;
+  }
+  // Merges of this queue are under way.
+  [[nodiscard]] bool has_merges() const noexcept { return merges_.any(); }
+
   // Started and not reaped.
   [[nodiscard]] std::size_t in_flight() const noexcept { return operations_.size() - free_.size() + done_.size(); }
 
@@ -132,6 +149,11 @@ class chunk_queue {
   static constexpr unsigned least_drive_depth = 32;
   // A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends.
   static constexpr unsigned most_waits = 100'000;
+  // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
+  // Without maps the write fails then: ten seconds.
+  static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
+
+  enum class kind : std::uint8_t { read, write, discard };
 
   // Blocks of one chunk, of one operation.
   struct part {
@@ -141,12 +163,17 @@ class chunk_queue {
     plan planned;
     std::size_t transfers = 0;  // not ended
     bool failed = false;
+    // While its chunk's ring is full:
+    bool may_remap = false;  // the ring may go into a map
+    unsigned waits = 0;
+    std::uint64_t changes = 0;  // of the store when it last tried
+    std::uint64_t merge_failures = 0;
   };
 
   struct operation {
     std::vector<part> parts;
     std::size_t parts_left = 0;
-    bool writes = false;
+    kind what = kind::read;
     volume of;
     std::uint64_t tag = 0;
     std::errc error{};
@@ -191,7 +218,7 @@ class chunk_queue {
     }
   }
 
-  [[nodiscard]] bool start(const volume& v, std::uint64_t offset, std::uint64_t length, std::byte* data, bool writes,
+  [[nodiscard]] bool start(const volume& v, std::uint64_t offset, std::uint64_t length, std::byte* data, kind what,
                            std::uint64_t tag) {
     if (free_.empty()) return false;
     if (length == 0) {
@@ -199,10 +226,13 @@ class chunk_queue {
       return true;
     }
     operation made(v);
-    made.writes = writes;
+    made.what = what;
     made.tag = tag;
     for_each_chunk(offset, length, [&](std::uint64_t number, range blocks, std::uint64_t at) {
-      made.parts.push_back({number, {blocks}, {data + at}, {}, 0, false});
+      part& p = made.parts.emplace_back();
+      p.chunk = number;
+      p.blocks = {blocks};
+      p.data = {data + at};
     });
     begin(std::move(made));
     return true;
@@ -212,17 +242,23 @@ class chunk_queue {
   void start_group(const volume& v, std::uint64_t number, std::vector<range> ranges,
                    const std::vector<const Part*>& sorted, std::uint64_t tag) {
     operation made(v);
-    made.writes = true;
+    made.what = kind::write;
     made.tag = tag;
     std::size_t bytes = 0;
     for (const Part* p : sorted) bytes += p->data.size();
     made.copy = blocks::buffer(bytes);
-    part whole{number, std::move(ranges), {}, {}, 0, false};
+    part whole;
+    whole.chunk = number;
+    whole.blocks = std::move(ranges);
     std::byte* to = made.copy.data();
     for (const Part* p : sorted) {
       std::memcpy(to, p->data.data(), p->data.size());
-      whole.data.push_back(to);
       to += p->data.size();
+    }
+    to = made.copy.data();
+    for (const range& r : whole.blocks) {
+      whole.data.push_back(to);
+      to += r.count * block_bytes();
     }
     made.parts.push_back(std::move(whole));
     begin(std::move(made));
@@ -244,20 +280,23 @@ class chunk_queue {
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
-    if (!o.writes) {
+    if (o.what == kind::discard) return finish_part(at, number);
+    if (o.what == kind::read) {
       p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
     } else {
       std::errc e = plan_write(o, p);
-      if (e == std::errc::no_space_on_device && transfers_ > 0) {
+      if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back({at, number});
         return;
       }
-      // Blocks may wait for operations of other threads, which end without this one.
+      // Blocks may wait for operations of other threads, which end without this one, and for merges.
       sync::backoff wait;
       for (unsigned i = 0; i < most_waits && e == std::errc::no_space_on_device; ++i) {
+        merges_.give_up();
+        const bool merged = store_.help_merges();
         const bool others_keep_some = store_.collect();
         e = plan_write(o, p);
-        if (!others_keep_some) break;
+        if (!others_keep_some && !merged) break;
         wait.pause();
       }
       if (e != std::errc{}) {
@@ -272,10 +311,9 @@ class chunk_queue {
         continue;
       }
       ++p.transfers;
-      waiting_.push_back({o.writes ? blocks::operation::write_durable : blocks::operation::read, blocks::stream::data,
-                          t.blocks.count, t.target, data, std::uint64_t{at} << 32 | number});
+      waiting_.push_back({o.what == kind::write ? blocks::operation::write_durable : blocks::operation::read,
+                          blocks::stream::data, t.blocks.count, t.target, data, std::uint64_t{at} << 32 | number});
     }
-    transfers_ += p.transfers;
     if (p.transfers == 0) finish_part(at, number);
   }
 
@@ -303,38 +341,92 @@ class chunk_queue {
     }
   }
 
-  // Waits for transfers, and ends what they complete. REQUIRES: an operation is under way.
-  void progress() {
+  // Waits for `at_least` transfers, or for other threads if there are none, and goes on with what that makes possible.
+  void progress(std::size_t at_least) {
     std::array<blocks::completion, 16> ended;
-    const std::size_t count = drive_.reap(ended, 1);
+    submit_waiting();
+    std::size_t count = 0;
+    if (has_transfers())
+      count = drive_.reap(ended, at_least);
+    else if (has_work())
+      wait_for_records(at_least);
+    else
+      wait_for_others();
     for (const blocks::completion& c : std::span(ended).first(count)) {
+      if (merges_.is_mine(c.tag)) {
+        merges_.completed(c, waiting_);
+        continue;
+      }
       const auto at = static_cast<std::size_t>(c.tag >> 32);
       const std::size_t number = c.tag & 0xffffffff;
       part& p = operations_[at]->parts[number];
-      --transfers_;
       if (!c.succeeded()) {
         p.failed = true;
         operations_[at]->error = c.error;
       }
       if (--p.transfers == 0) finish_part(at, number);
     }
-    if (!without_space_.empty()) {
-      const std::vector<std::pair<std::size_t, std::size_t>> again = std::exchange(without_space_, {});
-      for (const auto& [at, number] : again) begin_part(at, number);
-    }
+    // Before the state is examined: a change after that ends the wait.
+    if (merges_.any() || !without_room_.empty()) seen_ = store_.changes();
+    // Changes of records that came together share a write.
+    store_.drive_records();
+    if (merges_.any()) merges_.go_on(waiting_);
+    for (const auto& [at, number] : std::exchange(not_durable_, {})) finish_part(at, number);
+    for (const auto& [at, number] : std::exchange(without_room_, {})) finish_part(at, number);
+    for (const auto& [at, number] : std::exchange(without_space_, {})) begin_part(at, number);
     submit_waiting();
+  }
+
+  // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
+  // flight here.
+  void wait_for_others() {
+    if (store_.changes() != seen_ || store_.help_merges()) return;
+    store_.wait_for_change(seen_);
+    for (const auto& [at, number] : without_room_) ++operations_[at]->parts[number].waits;
+  }
+
+  // What can go on without another thread: transfers, and records that are being written.
+  [[nodiscard]] bool has_work() const noexcept {
+    return has_transfers() || !not_durable_.empty() || merges_.waits_for_records() != nullptr;
+  }
+  void wait_for_records(std::size_t at_least) {
+    if (at_least == 0) return;
+    if (!not_durable_.empty()) {
+      const auto [at, number] = not_durable_.front();
+      store_.wait_for_records(operations_[at]->parts[number].planned);
+    } else {
+      store_.wait_for_records(*merges_.waits_for_records());
+    }
   }
 
   void finish_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
     std::errc e{};
-    if (o.writes)
-      e = store_.end_write(p.planned, !p.failed);
-    else
+    if (o.what == kind::read) {
       store_.end_read(p.planned);
+    } else {
+      e = o.what == kind::write ? store_.end_write(p.planned, !p.failed, p.may_remap)
+                                : store_.discard_in_chunk(o.of, p.chunk, p.blocks.front(), p.planned, p.may_remap);
+      if (e == Store::no_room) return wait_for_room(at, number);
+      if (e == Store::not_durable_yet) return not_durable_.push_back({at, number});
+      if (p.planned.wants_merge()) merges_.begin(p.planned.key(), waiting_);
+      if (e == Store::write_again) return begin_part(at, number);
+    }
     // The drive's own error says more than that the write was not made.
     end_part(at, p.failed ? o.error : e);
+  }
+
+  // Merges the part's chunk, if no queue does, and tries again later.
+  void wait_for_room(std::size_t at, std::size_t number) {
+    part& p = operations_[at]->parts[number];
+    if (seen_ != p.changes) ++p.waits;
+    p.changes = seen_;
+    // A merge that fails may fail again.
+    if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
+    p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
+    if (!p.may_remap) merges_.begin(p.planned.key(), waiting_);
+    without_room_.push_back({at, number});
   }
 
   void end_part(std::size_t at, std::errc e) {
@@ -348,12 +440,15 @@ class chunk_queue {
 
   Store& store_;
   device_queue drive_;
+  detail::chunk_store::copy_merges<Store> merges_;
   std::vector<std::optional<operation>> operations_;
   std::vector<std::size_t> free_;
   std::deque<blocks::request> waiting_;  // transfers that were not submitted
   std::array<blocks::request, 32> submitted_{};
-  std::size_t transfers_ = 0;                                       // waiting or in flight
-  std::vector<std::pair<std::size_t, std::size_t>> without_space_;  // (operation, part)
+  std::vector<std::pair<std::size_t, std::size_t>> without_space_;  // (operation, part): the drive is full
+  std::vector<std::pair<std::size_t, std::size_t>> without_room_;   // the ring of the chunk is
+  std::vector<std::pair<std::size_t, std::size_t>> not_durable_;    // the record is being written
+  std::uint64_t seen_ = 0;                                          // changes of the store
   std::deque<chunk_completion> done_;
 };
 

@@ -14,8 +14,6 @@
 namespace pmlab::stores::detail::chunk_store {
 
 // Orders:
-//   (N1) the words of a new record but its key     (N2) its key, in the same line
-//   (N1) < (N2): a record with a key is whole.
 //   (E1) key and map are 0, one publication        (E2) the other words are 0, durable, before the record is used again
 //   (E1) < (E2): a record with a key is whole.
 // Thread safety: take and give from any thread; the others while no thread does.
@@ -36,14 +34,6 @@ class records {
   void give(record& r) {
     const std::scoped_lock lock(mutex_);
     free_.push_back(&r);
-  }
-
-  // Gives a new record its words, and its key last. Not durable before a flush of line 0 and a fence.
-  static void name(record& r, std::uint64_t key, const head_word& head, range written) {
-    r.head.store(word_of(head), std::memory_order_relaxed);
-    if (written.count != 0)
-      r.written[written.first / 64].store(chunk<Medium>::bits_of(written), std::memory_order_relaxed);  // (N1)
-    r.key.store(key, std::memory_order_release);                                                        // (N2)
   }
 
   // Takes its name from a record, and its map; then it is all zeros, durably.

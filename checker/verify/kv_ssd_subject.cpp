@@ -1,0 +1,144 @@
+// A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so that
+// superblocks are collected and used again within a round.
+#include "checker/verify/register_store.hpp"
+#include <pmlab/base/hash.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/stores/kv_ssd.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::verify {
+namespace {
+
+// So few hashes that keys share one now and then.
+struct few_hashes {
+  std::uint64_t operator()(std::uint8_t space, std::string_view key) const noexcept {
+    return (stores::detail::kv_ssd::default_hash{}(space, key) % 61 + 1) * golden_ratio;
+  }
+};
+
+template <class Medium, class Drive>
+class kv_ssd {
+  using device = stores::kv_device<Medium, Drive, few_hashes>;
+
+ public:
+  static constexpr std::string_view layout_name = "kv_ssd";
+  static constexpr std::uint64_t layout_version = 1;
+  static constexpr bool fills_up = true;
+  // 512 bytes are kept whole: a crash tears a record of more than one block. 20 superblocks of two blocks, and a header.
+  static constexpr blocks::geometry drive{.blocks = 41, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
+
+  kv_ssd(Medium& medium, Drive& flash)
+      : device_(device::open(medium, flash,
+                             {.unit_bytes = 64,
+                              .superblock_bytes = 1024,
+                              .over_provisioning = 0.5,
+                              .buffer_bytes = 2560,
+                              .largest_value = 192,
+                              .bucket_bytes = 320,
+                              .identity = {1, 2}})) {}
+
+  indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
+    return put(key, value, stores::kv_mode::no_overwrite);
+  }
+  indexes::outcome update(std::uint64_t key, std::uint64_t value) {
+    return put(key, value, stores::kv_mode::update_only);
+  }
+  indexes::outcome upsert(std::uint64_t key, std::uint64_t value) { return put(key, value, stores::kv_mode::post); }
+  indexes::outcome erase(std::uint64_t key) {
+    return device_.erase(name(key)) ? indexes::outcome::erased : indexes::outcome::absent;
+  }
+  std::optional<std::uint64_t> find(std::uint64_t key) const {
+    const auto value = device_.get(name(key));
+    return value ? std::optional(word_in(*value)) : std::nullopt;
+  }
+  void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
+    for (std::size_t i = 0; i < keys.size(); ++i) values[i] = find(keys[i]);
+  }
+
+  // By an iterator over all keys.
+  template <class Function>
+  void for_each(Function&& function) const {
+    auto all = device_.iterate();
+    for (;;) {
+      const std::vector<std::string> keys = all.next(5);
+      for (const std::string& k : keys) {
+        const std::uint64_t key = word_of(k);
+        function(key, find(key).value_or(torn));
+      }
+      if (keys.size() < 5) return;
+    }
+  }
+  [[nodiscard]] std::uint64_t size() const {
+    std::uint64_t n = 0;
+    for_each([&](std::uint64_t, std::uint64_t) { ++n; });
+    return n;
+  }
+  [[nodiscard]] indexes::index_stats stats() const { return {.medium_bytes = device_.stats().medium_bytes}; }
+  [[nodiscard]] indexes::check_report check() const { return device_.check(); }
+
+ private:
+  // Of bytes that are no value, and of a key that an iterator returns though it is absent.
+  static constexpr std::uint64_t torn = 0xbadbadbadbadbadb;
+
+  // Big-endian: neighbours are in one bucket.
+  [[nodiscard]] static std::string name(std::uint64_t key) {
+    std::string n(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) n[i] = static_cast<char>(key >> (56 - 8 * i));
+    return n;
+  }
+  [[nodiscard]] static std::uint64_t word_of(const std::string& n) {
+    std::uint64_t key = 0;
+    for (const char c : n) key = key << 8 | static_cast<std::uint8_t>(c);
+    return key;
+  }
+  // A value of 1 to 24 words, which all depend on the first one.
+  [[nodiscard]] static std::vector<std::uint64_t> words_for(std::uint64_t value) {
+    std::vector<std::uint64_t> words(1 + mix_bits(value) % 24);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = value + i * golden_ratio;
+    return words;
+  }
+  // Another word than any that was stored, if the bytes are not those of a value.
+  [[nodiscard]] static std::uint64_t word_in(std::span<const std::byte> bytes) {
+    std::uint64_t value = 0;
+    if (bytes.size() < sizeof value) return torn;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    const std::vector<std::uint64_t> right = words_for(value);
+    if (bytes.size() != right.size() * sizeof value || std::memcmp(bytes.data(), right.data(), bytes.size()) != 0)
+      return torn;
+    return value;
+  }
+
+  indexes::outcome put(std::uint64_t key, std::uint64_t value, stores::kv_mode mode) {
+    const std::vector<std::uint64_t> words = words_for(value);
+    switch (device_.put(name(key), std::as_bytes(std::span(words)), mode)) {
+      case stores::kv_outcome::added: return indexes::outcome::inserted;
+      case stores::kv_outcome::replaced: return indexes::outcome::updated;
+      case stores::kv_outcome::exists: return indexes::outcome::exists;
+      case stores::kv_outcome::absent: return indexes::outcome::absent;
+      case stores::kv_outcome::full: break;
+    }
+    return indexes::outcome::full;
+  }
+
+  mutable device device_;  // a search needs a queue of the flash
+};
+
+#if defined(PMLAB_MUTANT)
+constexpr bool is_mutant = true;
+#else
+constexpr bool is_mutant = false;
+#endif
+const bool registered = register_store<kv_ssd>(is_mutant);
+
+}  // namespace
+}  // namespace pmlab::verify

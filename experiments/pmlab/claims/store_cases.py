@@ -1,0 +1,38 @@
+"""Results of `pmlab stores bench` as cases: their names, which claims about stores and the reader of result sets share."""
+
+from collections import defaultdict
+
+from .quantity import measured
+
+
+def size_text(size):
+    """ "4K" of 4096. """
+    return f"{size >> 20}M" if size % (1 << 20) == 0 else f"{size >> 10}K" if size % 1024 == 0 else str(size)
+
+
+def case_name(prefix, store, phase, pattern, size, depth):
+    """`prefix`: the experiment with its keys of the matrix, "ring/ring=16"; `size`: "4K"."""
+    return f"{prefix}/store={store}/phase={phase}/pattern={pattern}/size={size}/depth={depth}"
+
+
+def of_store(prefix, store, phase, pattern, size, depth, path="value"):
+    """A figure of a store; "value" is its operations per second."""
+    return measured(case_name(prefix, store, phase, pattern, size, depth), path)
+
+
+def numbered(cases):
+    """(case, its phase): "overwrite-2" is the second one of that kind within a repetition."""
+    seen = defaultdict(int)
+    for case in cases:
+        place = (case["store"], case["phase"], case["pattern"], case["size"], case["depth"], case["repetition"])
+        seen[place] += 1
+        yield case, case["phase"] + (f"-{seen[place]}" if seen[place] > 1 else "")
+
+
+# Texts and prefixes that several claims share.
+OURS = "chunk_store"
+WRITES, READS = "block_writes/container=pmem", "block_reads/container=pmem"
+DRIVE = "a drive modelled from the datasheet of the P4610, and modelled PM"
+BLUESTORE = f"rocksdb_meta, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
+NO_KEY_VALUE = "chunk_store has no container on a key-value device"
+NO_CACHE = "chunk_store keeps all records of a container in DRAM, or none: it has no bounded cache of them"

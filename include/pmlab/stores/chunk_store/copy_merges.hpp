@@ -1,0 +1,166 @@
+// Merges by copy that a queue runs beside its operations: asynchronous, and no lock is held while the drive works.
+//
+//   read the sources  -->  wait for readers of the base extent  -->  write the base extent, durably  -->  end_merge
+//
+// A merge that fails, or that is cut off, changes nothing: the ring's entries are still there.
+#pragma once
+
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/stores/chunk_store/chunk.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <new>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pmlab::stores::detail::chunk_store {
+
+// Belongs to its queue, whose requests carry its tags.
+template <class Store>
+class copy_merges {
+ public:
+  using requests = std::deque<blocks::request>;
+
+  explicit copy_merges(Store& store) : store_(store) {}
+
+  // A completion with this tag is one of a merge.
+  [[nodiscard]] static bool is_mine(std::uint64_t tag) noexcept { return (tag & mark) != 0; }
+  // Under way.
+  [[nodiscard]] bool any() const noexcept { return running_ > 0; }
+  // Requests in `out` or in flight.
+  [[nodiscard]] std::size_t transfers() const noexcept { return transfers_; }
+  // Merges that failed, ever.
+  [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
+
+  // Begins to merge a chunk, if that is possible now.
+  void begin(std::uint64_t key, requests& out) {
+    for (std::size_t i = 0; i < most; ++i) {
+      if (runs_[i]) continue;
+      runs_[i].emplace();
+      if (store_.begin_merge(key, runs_[i]->planned)) {
+        ++running_;
+        return read(i, out);
+      }
+      runs_[i].reset();
+      return;
+    }
+  }
+
+  void completed(const blocks::completion& c, requests& out) {
+    const std::size_t number = c.tag & ~mark;
+    run& r = *runs_[number];
+    --transfers_;
+    r.failed |= !c.succeeded();
+    if (--r.transfers > 0) return;
+    if (r.failed)
+      end(number, false);
+    else if (r.writes)
+      end(number, true);
+    else
+      write(number, out);
+  }
+
+  // Goes on with merges that wait for readers, or for records to be durable.
+  void go_on(requests& out) {
+    for (std::size_t i = 0; i < most && running_ > 0; ++i) {
+      if (!runs_[i] || runs_[i]->transfers > 0) continue;
+      if (runs_[i]->ends)
+        end(i, runs_[i]->copied);
+      else
+        write(i, out);
+    }
+  }
+  // A merge whose record is being written; nullptr: none.
+  [[nodiscard]] const typename Store::merge_plan* waits_for_records() const noexcept {
+    if (running_ == 0) return nullptr;
+    for (const std::optional<run>& r : runs_)
+      if (r && r->ends) return &r->planned;
+    return nullptr;
+  }
+
+  // Gives up those that wait for readers.
+  void give_up() {
+    for (std::size_t i = 0; i < most; ++i)
+      if (runs_[i] && runs_[i]->transfers == 0 && !runs_[i]->ends) end(i, false);
+  }
+
+ private:
+  static constexpr std::uint64_t mark = std::uint64_t{1} << 63;
+  static constexpr std::size_t most = 8;  // at a time: each has up to a chunk of data in DRAM
+
+  struct run {
+    typename Store::merge_plan planned;
+    blocks::buffer data;  // of all sources, one after the other
+    std::size_t transfers = 0;
+    bool writes = false;
+    bool failed = false;
+    bool ends = false;  // when its record is durable
+    bool copied = false;
+  };
+
+  void add(requests& out, std::size_t number, blocks::operation what, std::uint64_t at, std::uint32_t count,
+           std::byte* data) {
+    out.push_back({what, blocks::stream::merge, count, at, data, mark | number});
+    ++runs_[number]->transfers;
+    ++transfers_;
+  }
+
+  void read(std::size_t number, requests& out) {
+    run& r = *runs_[number];
+    std::size_t blocks_of = 0;
+    for (const placed& p : r.planned.sources()) blocks_of += p.blocks.count;
+    try {
+      r.data = blocks_of == 0 ? blocks::buffer() : blocks::buffer(blocks_of * store_.block_bytes());
+    } catch (const std::bad_alloc&) {
+      return end(number, false);
+    }
+    std::byte* to = r.data.data();
+    for (const placed& p : r.planned.sources()) {
+      add(out, number, blocks::operation::read, p.target, p.blocks.count, to);
+      to += std::size_t{p.blocks.count} * store_.block_bytes();
+    }
+    if (r.transfers == 0) write(number, out);
+  }
+
+  // Once no reader of the base extent is left; else a later go_on does it.
+  void write(std::size_t number, requests& out) {
+    run& r = *runs_[number];
+    if (!store_.may_overwrite(r.planned)) return;
+    r.writes = true;
+    std::byte* from = r.data.data();
+    const std::span<const placed> sources = r.planned.sources();
+    for (std::size_t i = 0; i < sources.size();) {
+      // Neighbours in the chunk are neighbours in its base extent.
+      range together = sources[i].blocks;
+      for (++i; i < sources.size() && sources[i].blocks.first == together.end(); ++i)
+        together.count += sources[i].blocks.count;
+      add(out, number, blocks::operation::write_durable, r.planned.target_of(together.first), together.count,
+          from);  // (W1)
+      from += std::size_t{together.count} * store_.block_bytes();
+    }
+    if (r.transfers == 0) end(number, true);
+  }
+
+  void end(std::size_t number, bool copied) {
+    run& r = *runs_[number];
+    r.copied = copied;
+    r.ends = !store_.end_merge(r.planned, copied);
+    if (r.ends) return;
+    if (!copied) ++failures_;
+    runs_[number].reset();
+    --running_;
+  }
+
+  Store& store_;
+  std::array<std::optional<run>, most> runs_;
+  std::size_t running_ = 0;
+  std::size_t transfers_ = 0;
+  std::uint64_t failures_ = 0;
+};
+
+}  // namespace pmlab::stores::detail::chunk_store

@@ -1,0 +1,90 @@
+// The form of an index block: a block of the drive with the records of some chunks, or with volumes.
+//
+//   | magic | checksum | sequence | identity (2 words) | number | 0 | 0 |  payload ...
+//
+// Each index block has two places on the drive, which are written in turn: sequence n goes to place n modulo 2. The place
+// with the higher sequence of those that are whole has the content. So a write that a crash tears leaves the content
+// before it, on a drive that promises nothing about whole blocks too.
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/media/lines.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+namespace pmlab::stores::detail::chunk_store {
+
+struct index_block_head {
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'I', 'N', 'D', 'E', 'X'};
+
+  std::array<char, 8> magic = right_magic;
+  std::uint64_t checksum = 0;  // of all after it
+  std::uint64_t sequence = 0;
+  std::array<std::uint64_t, 2> identity{};  // of the store
+  std::uint64_t number = 0;                 // of the index block
+  std::array<std::uint64_t, 2> unused{};
+};
+static_assert(sizeof(index_block_head) == media::cache_line_bytes && std::is_trivially_copyable_v<index_block_head>);
+
+// Where the index blocks of a store are on its drive.
+struct index_layout {
+  static constexpr std::uint32_t places = 2;
+
+  std::uint32_t block_bytes = 4096;
+  std::uint64_t first = 0;   // block of the drive
+  std::uint32_t blocks = 0;  // index blocks
+  std::array<std::uint64_t, 2> identity{};
+
+  [[nodiscard]] std::uint32_t payload_bytes() const noexcept {
+    return block_bytes - static_cast<std::uint32_t>(sizeof(index_block_head));
+  }
+  // The block of the drive for this sequence of an index block.
+  [[nodiscard]] std::uint64_t place(std::uint32_t number, std::uint64_t sequence) const noexcept {
+    return first + std::uint64_t{number} * places + sequence % places;
+  }
+  [[nodiscard]] std::uint64_t end() const noexcept { return first + std::uint64_t{blocks} * places; }
+};
+
+[[nodiscard]] inline std::byte* payload_of(std::span<std::byte> block) noexcept {
+  return block.data() + sizeof(index_block_head);
+}
+[[nodiscard]] inline const std::byte* payload_of(std::span<const std::byte> block) noexcept {
+  return block.data() + sizeof(index_block_head);
+}
+
+[[nodiscard]] inline index_block_head head_of(std::span<const std::byte> block) noexcept {
+  index_block_head head;
+  std::memcpy(static_cast<void*>(&head), block.data(), sizeof head);
+  return head;
+}
+[[nodiscard]] inline std::uint64_t checksum_of_index_block(std::span<const std::byte> block) noexcept {
+  constexpr std::size_t after = offsetof(index_block_head, sequence);
+  return checksum(block.data() + after, block.size() - after);
+}
+
+// Gives a block with a payload its head.
+inline void seal(std::span<std::byte> block, const index_layout& layout, std::uint32_t number,
+                 std::uint64_t sequence) noexcept {
+  index_block_head head;
+  head.sequence = sequence;
+  head.identity = layout.identity;
+  head.number = number;
+  std::memcpy(block.data(), &head, sizeof head);
+  head.checksum = checksum_of_index_block(block);
+  std::memcpy(block.data(), &head, sizeof head);
+}
+
+// True: the block is whole, and is this index block of this store.
+[[nodiscard]] inline bool is_whole(std::span<const std::byte> block, const index_layout& layout,
+                                   std::uint32_t number) noexcept {
+  const index_block_head head = head_of(block);
+  return head.magic == index_block_head::right_magic && head.identity == layout.identity && head.number == number &&
+         head.checksum == checksum_of_index_block(block);
+}
+
+}  // namespace pmlab::stores::detail::chunk_store

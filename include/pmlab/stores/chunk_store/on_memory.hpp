@@ -1,0 +1,242 @@
+// The container of a chunk store on persistent memory: superblock, slabs of records, and an index from chunks to records.
+//
+// A change of a record is durable when the words that name it are persisted: before its operation ends. So a record's
+// words are always the newest ones and durable, and the operations of a container that tell these apart do nothing.
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/index_region.hpp>
+#include <pmlab/stores/chunk_store/layout.hpp>
+#include <pmlab/stores/chunk_store/records.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace pmlab::stores::detail::chunk_store {
+
+// Thread safety: as `records`; volumes: the caller has the lock of volumes.
+template <media::medium Medium, blocks::device Device, indexes::point_index Index>
+class records_in_memory {
+  using publication = typename Medium::publication;
+
+ public:
+  using medium_type = Medium;
+  static constexpr bool settles_at_once = true;
+  static constexpr bool changes_as_a_whole = false;
+  static constexpr bool has_maps = true;
+  static constexpr std::string_view layout_name = "chunk_store";
+  static constexpr std::uint64_t layout_version = 1;
+
+  // Opens the records `name` in `medium`, or makes empty ones. `shape` is what a new store is to have, and then what it
+  // has.
+  records_in_memory(Medium& medium, Device& device, chunk_shape& shape, const std::array<std::uint64_t, 2>& identity,
+                    bool format, std::string_view name)
+      : medium_(medium),
+        device_(device),
+        geometry_(device.shape()),
+        super_(open_superblock(shape, identity, format, name)),
+        records_(medium, super_->slabs, shape),
+        shape_(shape),
+        index_(Index::open(medium, std::string(name) + ":i")) {}
+
+  [[nodiscard]] Medium& medium() noexcept { return medium_; }
+  [[nodiscard]] std::string name() const { return medium_.name(); }
+  [[nodiscard]] static std::uint64_t first_data_block() noexcept { return 1; }
+  // Of the medium.
+  [[nodiscard]] std::uint64_t bytes() {
+    std::uint64_t sum = sizeof(superblock) + records_.bytes() + index_.stats().medium_bytes;
+    records_.for_each([&](record& r) {
+      if (r.map.load(std::memory_order_acquire) != 0) sum += map_bytes(shape_.blocks);
+    });
+    return sum;
+  }
+
+  // ---- level 1
+
+  // The record that has this chunk, or is to have it: the index is a hint, so the caller looks at the record's key.
+  [[nodiscard]] record* find(std::uint64_t key) {
+    const std::optional<std::uint64_t> at = index_.find(key);
+    return at ? record_at(*at) : nullptr;
+  }
+  // False: no space.
+  [[nodiscard]] bool enter(std::uint64_t key, const record& r) {
+    return index_.upsert(key, medium_.locate(&r).word()) != indexes::outcome::full;
+  }
+  void leave(std::uint64_t key, const record& /*r*/) { static_cast<void>(index_.erase(key)); }
+  template <class Visit>
+  void for_each_entry(Visit&& visit) {
+    index_.for_each([&](std::uint64_t key, std::uint64_t at) { visit(key, *record_at(at)); });
+  }
+
+  // ---- records
+
+  [[nodiscard]] record* take() { return records_.take(); }
+  void give(record& r) { records_.give(r); }
+  void erase(record& r) { records_.erase(r); }
+  void clear(record& r) { records_.clear(r); }
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    records_.for_each(visit);
+  }
+
+  // Nothing to guard: the lock of the chunk does.
+  struct no_guard {
+    no_guard() noexcept {}
+    ~no_guard() {}
+  };
+  [[nodiscard]] static no_guard guard(const record& /*r*/) noexcept { return {}; }
+  [[nodiscard]] static record& newest(record& r) noexcept { return r; }
+  [[nodiscard]] static record& edit(record& r) noexcept { return r; }
+  static void add(const record& /*r*/, const index_change& /*change*/) noexcept {}
+  static void drive_all() noexcept {}
+  static void wait_for(const index_change& /*change*/) noexcept {}
+
+  // ---- volumes
+
+  [[nodiscard]] static std::uint32_t volumes() noexcept { return most_volumes; }
+  [[nodiscard]] const volume_slot& volume(std::uint32_t i) const noexcept { return super_->volumes[i]; }
+  [[nodiscard]] volume_state state_of_volume(std::uint32_t i) const noexcept {
+    return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
+  }
+  // change(volume_slot&), durable on return.
+  template <class Change>
+  void change_volume(std::uint32_t i, Change&& change) {
+    change(super_->volumes[i]);
+    media::persist(medium_, super_->volumes[i]);
+  }
+
+ private:
+  [[nodiscard]] record* record_at(std::uint64_t place) const noexcept {
+    return medium_.resolve(media::pointer<record>(place));
+  }
+
+  [[nodiscard]] superblock* open_superblock(chunk_shape& shape, const std::array<std::uint64_t, 2>& given, bool format,
+                                            std::string_view name) {
+    constexpr std::size_t longest_name = media::root_name_limit - 2;
+    if (name.empty() || name.size() > longest_name)
+      throw error("'" + std::string(name) + "' cannot name a chunk store",
+                  "use 1 to " + std::to_string(longest_name) + " characters");
+    if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
+      throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
+                  "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+    word& root = *medium_.named_root(name, layout_name, layout_version).word;
+    if (root.load(std::memory_order_acquire) == 0) make_superblock(root, shape, given);
+    auto* const super = medium_.resolve(media::pointer<superblock>(root.load(std::memory_order_acquire)));
+    check_sizes(*super, shape);
+    if (super->state.load(std::memory_order_acquire) == forming) {
+      claim_drive(*super, shape, format);
+      super->state.store(ready, std::memory_order_release);
+      media::persist(medium_, super->state);
+    }
+    check_drive(*super);
+    return super;
+  }
+
+  void make_superblock(word& root, const chunk_shape& shape, std::array<std::uint64_t, 2> identity) {
+    publication change(medium_);
+    auto* const made = media::create<superblock>(change);
+    if (made == nullptr) throw error("no space for a chunk store in " + medium_.name(), "make the pool larger");
+    if (identity == std::array<std::uint64_t, 2>{}) {
+      std::random_device random;
+      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
+    }
+    for (std::size_t i = 0; i < identity.size(); ++i) made->identity[i].store(identity[i], std::memory_order_relaxed);
+    made->block_bytes.store(geometry_.block_bytes, std::memory_order_relaxed);
+    made->chunk_blocks.store(shape.blocks, std::memory_order_relaxed);
+    made->ring.store(word_of(ring_word{shape.ring, static_cast<std::uint32_t>(shape.merge)}),
+                     std::memory_order_relaxed);
+    made->blocks.store(geometry_.blocks, std::memory_order_relaxed);
+    made->state.store(forming, std::memory_order_relaxed);
+    media::persist(medium_, *made);
+    media::publish_store(change, root, medium_.locate(made).word());
+    change.commit();
+  }
+
+  // The sizes of an existing store hold, not those of the options.
+  void check_sizes(const superblock& super, chunk_shape& shape) const {
+    const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
+    const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);
+    const std::uint64_t chunk_of = super.chunk_blocks.load(std::memory_order_acquire);
+    const auto [ring, merge] = parts_of<ring_word>(super.ring.load(std::memory_order_acquire));
+    if (chunk_of == 0 || chunk_of > most_blocks_of_chunk || ring == 0 || ring > 30 ||
+        merge > static_cast<std::uint32_t>(merge_policy::copy))
+      throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
+                  "restore the pool from a copy");
+    if (bytes != geometry_.block_bytes || blocks != geometry_.blocks)
+      throw error("the chunk store in " + medium_.name() + " was made for a drive of " + std::to_string(blocks) +
+                      " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
+                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
+                  "open it with its own drive");
+    shape = {static_cast<std::uint32_t>(chunk_of), ring, static_cast<merge_policy>(merge)};
+  }
+
+  [[nodiscard]] drive_header read_header() {
+    blocks::buffer block(geometry_.block_bytes);
+    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    drive_header header;
+    std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
+    return header;
+  }
+  [[nodiscard]] static std::uint64_t checksum_of(const drive_header& h) noexcept {
+    return pmlab::checksum(&h, offsetof(drive_header, checksum));
+  }
+  [[nodiscard]] static bool is_of(const superblock& super, const drive_header& h) noexcept {
+    return h.identity[0] == super.identity[0].load(std::memory_order_relaxed) &&
+           h.identity[1] == super.identity[1].load(std::memory_order_relaxed);
+  }
+
+  void claim_drive(const superblock& super, const chunk_shape& shape, bool format) {
+    const drive_header there = read_header();
+    const bool is_store = there.magic == drive_header::right_magic;
+    if (is_store && !is_of(super, there) && !format)
+      throw error("device " + device_.name() + " belongs to another chunk store",
+                  "open that store with its own pool, or give the option format to lose its data");
+    drive_header header;
+    for (std::size_t i = 0; i < header.identity.size(); ++i)
+      header.identity[i] = super.identity[i].load(std::memory_order_relaxed);
+    header.block_bytes = geometry_.block_bytes;
+    header.chunk_blocks = shape.blocks;
+    header.blocks = geometry_.blocks;
+    header.checksum = checksum_of(header);
+    blocks::buffer block(geometry_.block_bytes);
+    std::memcpy(block.data(), &header, sizeof header);
+    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
+  }
+
+  void check_drive(const superblock& super) {
+    const drive_header h = read_header();
+    if (h.magic != drive_header::right_magic || !is_of(super, h))
+      throw error("device " + device_.name() + " is not the drive of the chunk store in " + medium_.name(),
+                  "give the drive that this store was made on");
+    if (h.checksum != checksum_of(h))
+      throw error("block 0 of device " + device_.name() + " is damaged", "restore the drive from a copy");
+    if (h.version != drive_header::current_version)
+      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
+                      " of the layout, and this program reads version " + std::to_string(drive_header::current_version),
+                  "open it with the release of pmlab that wrote it");
+  }
+
+  Medium& medium_;
+  Device& device_;
+  blocks::geometry geometry_;
+  superblock* super_;
+  records<Medium> records_;
+  chunk_shape shape_;
+  Index index_;
+};
+
+}  // namespace pmlab::stores::detail::chunk_store

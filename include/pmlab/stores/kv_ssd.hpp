@@ -1,0 +1,482 @@
+// A key-value SSD: a device whose commands have keys and values, with its translation layer, after KV-SSD [KV-SSD].
+//
+//   auto device = stores::kv_device<media::pmem, blocks::file>::open(memory, flash, {});
+//   device.put("user:17", value);                    // whole or not at all; durable on return
+//   device.get("user:17");
+//   auto keys = device.iterate({.mask = 0xffffffff, .pattern = 0x75736572});      // "user"
+//
+// Use it as a model of such a drive that keeps its promises, and as a store of pairs whose host side is a function call.
+// The medium is the drive's battery-backed memory: it holds the write buffer and the index. The flash is a block device.
+// All that an SSD does inside runs in the threads that call: there are no others.
+//
+// A put copies the record into the write buffer and lets the index lead to it: that is the acknowledgement. A put that finds
+// the buffer full moves its oldest records to flash, where superblocks are filled one after the other; the one with the
+// fewest valid units is collected when free ones run out.
+//
+// Thread safety: any operation from any number of threads (`check`: no other operation). Keys are spread over managers by
+// their hash; an operation holds one manager's lock, shared for reading, also while it reads the flash. Moving to flash is
+// done by one thread at a time, which holds a manager's lock only while it changes a word of the index.
+//
+// Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not at
+// all. Iterators do not outlive the object. Opening reads the index and the write buffer, not the flash.
+//
+// Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
+// kv_damaged. A superblock with a damaged record is not used again.
+//
+// Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C).
+//
+// Invariants:
+//   V1 an acknowledged pair is there, whole (S1 < S2 < S3)      V2 a host sends keys and values, and nothing else
+//   V3 each live record has one word of the index; the counts of valid units are exact
+//   V4 no superblock and no line is used again while a word or a reader leads into it (G1 < G2 < G3)
+//   V5 an iterator returns no deleted key, none twice, and each that was there throughout (B1 < B2 < B3)
+//   V6 a full device changes nothing; deleted keys make room     V7 utilisation falls when keys are deleted
+//   V8 exist and get agree                                       V9 an opened device has no iterator
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/buckets.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+#include <pmlab/stores/kv_ssd/iterator.hpp>
+#include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/mover.hpp>
+#include <pmlab/stores/kv_ssd/opening.hpp>
+#include <pmlab/stores/kv_ssd/options.hpp>
+#include <pmlab/stores/kv_ssd/pairs.hpp>
+#include <pmlab/sync/relax.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores {
+
+// See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations throw
+// pmlab::error: an impossible key, value or key space; the flash failed (nothing was acknowledged); kv_damaged.
+// `Hash`: of (key space, key); for tests.
+template <media::medium Medium, blocks::device Device, class Hash = detail::kv_ssd::default_hash>
+class kv_device {
+  using parts = detail::kv_ssd::core<Medium, Device, Hash>;
+  using all_pairs = detail::kv_ssd::pairs<Medium, Device, Hash>;
+  using all_buckets = detail::kv_ssd::buckets<Medium, Device, Hash>;
+  using opening = detail::kv_ssd::opening<Medium, Device>;
+  using lease = typename detail::kv_ssd::ports<Device>::lease;
+  using place_word = detail::kv_ssd::place_word;
+  using record_view = detail::kv_ssd::record_view;
+
+ public:
+  // Of its root in the medium.
+  static constexpr std::string_view layout_name = "kv_ssd";
+  // Of its words in the medium.
+  static constexpr std::uint64_t layout_version = 1;
+  // At the same time.
+  static constexpr unsigned most_iterators = 16;
+
+  // Opens the device `name` (at most 21 characters) in `medium` and on `flash`, or makes an empty one if the medium has
+  // none. Both outlive it. Throws pmlab::error: a flash of another device, of another version or size; impossible options;
+  // a damaged pool or header; no space.
+  static kv_device open(Medium& medium, Device& flash, const kv_options& options = {},
+                        std::string_view name = layout_name) {
+    return kv_device(medium, flash, options, name);
+  }
+  kv_device(const kv_device&) = delete;
+  kv_device& operator=(const kv_device&) = delete;
+
+  // Stores a pair. Durable on return.
+  kv_outcome put(std::string_view key, std::span<const std::byte> value, kv_mode mode = kv_mode::post,
+                 std::uint8_t space = 0) {
+    check_key(key, space);
+    check_value(value.size());
+    const std::uint64_t base = parts::base_of(space, key);
+    const lease through(core_.all_ports);
+    for (std::size_t expected = value.size();;) {
+      reservation room(core_.buffer);
+      if (!reserve(room, {lines_of(key, expected), buckets_.most_lines()})) return kv_outcome::full;
+      const std::scoped_lock lock(core_.lock_of(space, base));
+      const auto before = pairs_.find(space, key, base, *through, mode == kv_mode::append);
+      if (mode == kv_mode::no_overwrite && before.is_there()) return kv_outcome::exists;
+      if (mode == kv_mode::update_only && !before.is_there()) return kv_outcome::absent;
+      if (mode != kv_mode::append || !before.is_there())
+        return store(before, {.space = space, .key = key, .value = value}, room, *through, value.size());
+      const std::size_t whole = before.value.size() + value.size();
+      check_value(whole);
+      if (lines_of(key, whole) > lines_of(key, expected)) {
+        expected = whole;  // more lines are needed: without the lock
+        continue;
+      }
+      std::vector<std::byte> joined(before.value.begin(), before.value.end());
+      joined.insert(joined.end(), value.begin(), value.end());
+      return store(before, {.space = space, .key = key, .value = joined}, room, *through, value.size());
+    }
+  }
+
+  // The value of a key; nothing: the key is absent.
+  [[nodiscard]] std::optional<std::vector<std::byte>> get(std::string_view key, std::uint8_t space = 0) {
+    return with_value(key, space,
+                      [](std::span<const std::byte> v) { return std::vector<std::byte>(v.begin(), v.end()); });
+  }
+  // Copies the value from byte `offset` on, as far as `out` goes; returns the size of the whole value. Nothing: the key is
+  // absent. Reads all of the record, as its checksum covers it.
+  [[nodiscard]] std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
+                                               std::uint8_t space = 0) {
+    return with_value(key, space, [&](std::span<const std::byte> v) {
+      const std::size_t from = std::min(offset, v.size());
+      const std::size_t count = std::min(out.size(), v.size() - from);
+      if (count != 0) std::memcpy(out.data(), v.data() + from, count);
+      return v.size();
+    });
+  }
+
+  // Deletes a key. False: it is absent. Durable on return.
+  bool erase(std::string_view key, std::uint8_t space = 0) { return take(key, space, false).has_value(); }
+  // Deletes a key and returns its value: no other operation sees it in between.
+  [[nodiscard]] std::optional<std::vector<std::byte>> retrieve_and_erase(std::string_view key, std::uint8_t space = 0) {
+    return take(key, space, true);
+  }
+
+  // Of many keys in one command, in their order: true if the key is there.
+  [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
+    for (const std::string_view key : keys) check_key(key, space);
+    const lease through(core_.all_ports);
+    std::vector<bool> there;
+    for (const std::string_view key : keys) {
+      const std::uint64_t base = parts::base_of(space, key);
+      const std::shared_lock lock(core_.lock_of(space, base));
+      there.push_back(pairs_.find(space, key, base, *through, false).is_there());
+    }
+    return there;
+  }
+
+  // Returns the keys of a prefix, in no particular order. The device outlives it. One thread uses it at a time.
+  class iterator {
+   public:
+    iterator(iterator&&) noexcept = default;
+    iterator& operator=(iterator&&) = delete;
+    ~iterator() {
+      if (open_ != nullptr) open_->fetch_sub(1, std::memory_order_acq_rel);
+    }
+    // Up to `most` keys more; fewer: there are no more. V5 holds beside any other operations.
+    [[nodiscard]] std::vector<std::string> next(std::size_t most) {
+      const lease through(*ports_);
+      std::vector<std::string> keys;
+      while (keys.size() < most) {
+        std::optional<std::string> key = walk_.next(*through);
+        if (!key) break;
+        keys.push_back(std::move(*key));
+      }
+      return keys;
+    }
+
+   private:
+    friend class kv_device;
+    struct closes {
+      void operator()(std::atomic<unsigned>* /*count*/) const noexcept {}
+    };
+    iterator(kv_device& of, std::uint8_t space, kv_prefix prefix)
+        : ports_(&of.core_.all_ports), open_(&of.iterators_), walk_(of.core_, of.buckets_, space, prefix) {}
+
+    detail::kv_ssd::ports<Device>* ports_;
+    std::unique_ptr<std::atomic<unsigned>, closes> open_;  // null once it was moved
+    detail::kv_ssd::walk<Medium, Device, Hash> walk_;
+  };
+
+  // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the mask.
+  [[nodiscard]] iterator iterate(kv_prefix prefix = {}, std::uint8_t space = 0) {
+    if ((prefix.pattern & ~prefix.mask) != 0)
+      throw error("the pattern of an iterator has bits that its mask does not have: no key can match",
+                  "give the pattern's bits in the mask, too");
+    check_space(space);
+    if (iterators_.fetch_add(1, std::memory_order_acq_rel) >= most_iterators) {
+      iterators_.fetch_sub(1, std::memory_order_acq_rel);
+      throw error("device " + core_.device.name() + " has " + std::to_string(most_iterators) + " open iterators",
+                  "close one first");
+    }
+    return iterator(*this, space, prefix);
+  }
+  // How many are open.
+  [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
+
+  // Moves all records of the write buffer to flash. False: there is no room for them. For tests and measurements: nothing
+  // becomes more durable.
+  bool empty_buffer() {
+    for (bool is_full = false;;)
+      if (!mover_.drain(is_full)) return !is_full;
+  }
+
+  // Exact while no operation runs.
+  [[nodiscard]] kv_stats stats() const {
+    kv_stats s;
+    const auto bytes = [&](std::uint64_t units) { return units * core_.sizes.unit_bytes; };
+    const auto value = [](const std::atomic<std::uint64_t>& n) { return n.load(std::memory_order_relaxed); };
+    s.capacity_bytes = bytes(core_.sizes.capacity_units());
+    s.used_bytes = bytes(value(core_.used_units));
+    s.lost_bytes = bytes(value(core_.lost_units));
+    s.medium_bytes = sizeof(detail::kv_ssd::state) + std::uint64_t{core_.sizes.ring_lines} * media::cache_line_bytes +
+                     core_.index.medium_bytes() + buckets_.medium_bytes();
+    s.user_bytes = value(core_.counts.user_bytes);
+    s.record_bytes = bytes(value(core_.counts.user_units));
+    s.written_user = bytes(value(core_.counts.programmed[0]));
+    s.written_moved = bytes(value(core_.counts.programmed[1]));
+    s.written_buckets = bytes(value(core_.counts.programmed[2]));
+    s.collected = value(core_.counts.collected);
+    return s;
+  }
+
+  // Checks V3 and the lists of the buckets by reading all records. REQUIRES: no other operation.
+  [[nodiscard]] indexes::check_report check();
+
+  // Its sizes, in bytes.
+  [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
+  [[nodiscard]] std::size_t shortest_key() const noexcept { return core_.sizes.short_keys ? 1 : 4; }
+  [[nodiscard]] std::size_t longest_key() const noexcept {
+    return core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
+  }
+
+ private:
+  kv_device(Medium& medium, Device& flash, const kv_options& options, std::string_view name)
+      : root_(opening(medium, flash).root(name, layout_name, layout_version, options)),
+        core_(medium, flash, root_, opening::shape_of(root_), std::string(name) + ":i"),
+        pairs_(core_),
+        buckets_(core_, std::string(name) + ":b"),
+        mover_(core_) {
+    recover();
+  }
+
+  // ---- input
+
+  void check_space(std::uint8_t space) const {
+    if (space == detail::kv_ssd::bucket_space)
+      throw error("key space 255 is the device's own", "use key spaces 0 to 254");
+  }
+  void check_key(std::string_view key, std::uint8_t space) const {
+    check_space(space);
+    const std::size_t least = shortest_key();
+    const std::size_t most = longest_key();
+    if (key.size() < least || key.size() > most)
+      throw error("a key of " + std::to_string(key.size()) + " bytes",
+                  "this device has keys of " + std::to_string(least) + " to " + std::to_string(most) + " bytes");
+  }
+  void check_value(std::size_t bytes) const {
+    if (bytes > core_.sizes.largest_value)
+      throw error("a value of " + std::to_string(bytes) + " bytes",
+                  "this device has values of at most " + std::to_string(core_.sizes.largest_value) + " bytes");
+  }
+
+  // ---- lines of the write buffer
+
+  // Reserved lines, which are free again unless a record took them.
+  class reservation {
+   public:
+    explicit reservation(detail::kv_ssd::write_buffer& of) : of_(of) {}
+    reservation(const reservation&) = delete;
+    reservation& operator=(const reservation&) = delete;
+    ~reservation() {
+      for (std::size_t i = 0; i < count; ++i)
+        if (!is_used[i]) of_.release(line[i]);
+    }
+    std::array<std::uint32_t, 2> line{};
+    std::array<bool, 2> is_used{};
+    std::size_t count = 0;
+
+   private:
+    detail::kv_ssd::write_buffer& of_;
+  };
+
+  [[nodiscard]] static std::uint32_t lines_of(std::string_view key, std::size_t value_bytes) noexcept {
+    return detail::kv_ssd::lines_for(detail::kv_ssd::record_bytes(key.size(), value_bytes));
+  }
+
+  // REQUIRES: no lock of a manager is held, and no reservation. False: the flash has no room to empty the buffer.
+  [[nodiscard]] bool reserve(reservation& room, std::initializer_list<std::uint32_t> lengths) {
+    for (sync::backoff wait;;) {
+      if (core_.buffer.reserve({lengths.begin(), lengths.size()}, room.line)) {
+        room.count = lengths.size();
+        return true;
+      }
+      bool is_full = false;
+      if (mover_.drain(is_full)) continue;
+      if (is_full) return false;
+      wait.pause();  // the oldest record is being written by another thread
+    }
+  }
+
+  // ---- operations, with the lock of the key's manager
+
+  [[nodiscard]] kv_outcome store(const typename all_pairs::stored& before, typename all_pairs::draft d,
+                                 reservation& room, detail::kv_ssd::port<Device>& through, std::size_t sent) {
+    const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
+    if (!pairs_.charge(before, units)) return kv_outcome::full;
+    if (before.is_there()) {
+      d.birth = before.head.birth;
+      d.page = before.head.page;
+    } else {
+      const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.line[1], through, room.is_used[1]);
+      if (!page) {
+        pairs_.refund(before, units);
+        return kv_outcome::full;
+      }
+      d.page = *page;
+    }
+    if (!pairs_.put(before, d, room.line[0])) {  // (B3) in buckets.hpp
+      pairs_.refund(before, units);
+      return kv_outcome::full;
+    }
+    room.is_used[0] = true;
+    core_.counts.user_bytes.fetch_add(d.key.size() + sent, std::memory_order_relaxed);
+    core_.counts.user_units.fetch_add(units, std::memory_order_relaxed);
+    return before.is_there() ? kv_outcome::replaced : kv_outcome::added;
+  }
+
+  template <class Use>
+  [[nodiscard]] auto with_value(std::string_view key, std::uint8_t space, Use&& use)
+      -> std::optional<decltype(use(std::span<const std::byte>()))> {
+    check_key(key, space);
+    const std::uint64_t base = parts::base_of(space, key);
+    const lease through(core_.all_ports);
+    const std::shared_lock lock(core_.lock_of(space, base));
+    const auto there = pairs_.find(space, key, base, *through, true);
+    if (!there.is_there()) return std::nullopt;
+    return use(there.value);
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::byte>> take(std::string_view key, std::uint8_t space, bool value) {
+    check_key(key, space);
+    const std::uint64_t base = parts::base_of(space, key);
+    const lease through(core_.all_ports);
+    reservation room(core_.buffer);
+    const bool has_room = reserve(room, {buckets_.most_lines()});
+    const std::scoped_lock lock(core_.lock_of(space, base));
+    const auto before = pairs_.find(space, key, base, *through, value);
+    if (!before.is_there()) return std::nullopt;
+    std::vector<std::byte> result(before.value.begin(), before.value.end());
+    pairs_.erase(before);  // (B4) in buckets.hpp
+    buckets_.remove(space, key, before.head.page, has_room ? std::optional(room.line[0]) : std::nullopt, *through,
+                    room.is_used[0]);
+    return result;
+  }
+
+  // ---- opening
+
+  // Counts the valid units and finds the records of the write buffer, by a walk over the index.
+  void recover() {
+    const std::uint64_t opens = root_.opens.load(std::memory_order_acquire) + 1;
+    root_.opens.store(opens, std::memory_order_release);
+    media::persist(core_.medium, root_.opens);
+    core_.last_sequence.store(opens << 40, std::memory_order_release);
+    std::vector<place_word> buffered;
+    std::uint64_t used = 0;
+    core_.index.for_each([&](std::uint64_t slot, place_word place) {
+      if (!can_be(place)) damaged_index(slot);
+      used += place.units();
+      if (place.is_in_ring())
+        buffered.push_back(place);
+      else
+        core_.flash.add(place.address(), place.units());
+    });
+    std::ranges::sort(buffered, {}, [](place_word p) { return p.address(); });
+    for (const place_word place : buffered) adopt(place);
+    core_.buffer.begin();
+    core_.flash.begin();
+    core_.used_units.store(used, std::memory_order_release);
+  }
+
+  [[nodiscard]] bool can_be(place_word place) const noexcept {
+    if (place.units() == 0) return false;
+    if (place.is_in_ring()) return place.address() < core_.sizes.ring_lines;
+    const std::uint64_t last = place.address() + place.units() - 1;
+    return last < std::uint64_t{core_.sizes.superblocks} * core_.sizes.units() &&
+           core_.flash.number_of(place.address()) == core_.flash.number_of(last);
+  }
+  [[noreturn]] void damaged_index(std::uint64_t slot) const {
+    throw error(
+        "the index of the key-value device in " + core_.medium.name() + " is damaged at slot " + std::to_string(slot),
+        "restore the pool and the flash from a copy");
+  }
+
+  void adopt(place_word place) {
+    const std::size_t room = std::size_t{core_.sizes.ring_lines - place.address()} * media::cache_line_bytes;
+    const record_view record({core_.buffer.at(place.address()), room});
+    if (room < sizeof(detail::kv_ssd::record_head) || !record.has_whole_head(core_.seed) ||
+        bytes_of(record.head()) > room || core_.sizes.units_for(bytes_of(record.head())) != place.units() ||
+        !core_.buffer.adopt(place.address(), detail::kv_ssd::lines_for(bytes_of(record.head()))))
+      throw error("the write buffer of the key-value device in " + core_.medium.name() + " is damaged at line " +
+                      std::to_string(place.address()),
+                  "restore the pool and the flash from a copy");
+  }
+
+  detail::kv_ssd::state& root_;
+  parts core_;
+  all_pairs pairs_;
+  all_buckets buckets_;
+  detail::kv_ssd::mover<Medium, Device, Hash> mover_;
+  std::atomic<unsigned> iterators_{0};
+};
+
+template <media::medium Medium, blocks::device Device, class Hash>
+indexes::check_report kv_device<Medium, Device, Hash>::check() {
+  indexes::check_report report = core_.index.check();
+  for (const std::string& wrong : buckets_.check().violations) report.add(wrong);
+  const lease through(core_.all_ports);
+  std::vector<std::uint64_t> valid(core_.flash.count());
+  std::unordered_set<std::uint64_t> places;
+  std::uint64_t used = 0;
+  report.entries = 0;
+  std::vector<std::pair<std::uint64_t, place_word>> all;
+  core_.index.for_each([&](std::uint64_t slot, place_word place) { all.emplace_back(slot, place); });
+  for (const auto& [slot, place] : all) {
+    const std::string owner = "slot " + std::to_string(slot);
+    used += place.units();
+    if (!can_be(place)) {
+      report.add(owner + " leads to no possible place");
+      continue;
+    }
+    if (!place.is_in_ring()) valid[core_.flash.number_of(place.address())] += place.units();
+    if (!places.insert(2 * place.address() + (place.is_in_ring() ? 1 : 0)).second)
+      report.add(owner + " leads to a record that another slot leads to (V3)");
+    try {
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      const record_view record = core_.load(place, base, *through, true);
+      if (!record.has_whole_value(core_.seed)) core_.damaged(place, base);
+      const std::string key(record.key());
+      const std::uint8_t space = record.head().space;
+      const std::uint32_t page = record.head().page;
+      const auto found = pairs_.find(space, key, base, *through, false);
+      if (!found.is_there() || found.at.slot != slot) report.add(owner + " is not the one that a search finds (V3)");
+      if (space == detail::kv_ssd::bucket_space) continue;
+      ++report.entries;
+      bool is_listed = false;
+      const std::string content = buckets_.page(detail::kv_ssd::bucket_of(space, key), page, *through);
+      all_buckets::for_each_key(content, [&](std::string_view k) { is_listed |= k == key; });
+      if (!is_listed) report.add(owner + " has a key that its bucket does not list (V5)");
+    } catch (const kv_damaged& damage) {
+      report.add(damage.what());
+    }
+  }
+  if (used != core_.used_units.load(std::memory_order_acquire)) report.add("the used units are counted wrong (V3)");
+  for (std::uint32_t i = 0; i < core_.flash.count(); ++i)
+    if (valid[i] != core_.flash.valid(i))
+      report.add("superblock " + std::to_string(i) + " has " + std::to_string(valid[i]) + " valid units, and counts " +
+                 std::to_string(core_.flash.valid(i)) + " (V3)");
+    else if (valid[i] != 0 && core_.flash.is_free(i))
+      report.add("superblock " + std::to_string(i) + " is free and has valid units (V4)");
+  return report;
+}
+
+}  // namespace pmlab::stores

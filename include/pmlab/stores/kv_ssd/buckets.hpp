@@ -1,0 +1,211 @@
+// Iterator buckets: the keys of a key space with the same first four bytes, in pages.
+//
+// A page is a pair as any other, in a key space of the device's own: it goes through the write buffer, is moved by garbage
+// collection and has checksums. A key is added at the end of its bucket's newest page, and its record has the page's
+// number, for as long as the key is there. The directory is an ordered index from (key space, four bytes) to the numbers of
+// the oldest and the newest page.
+//
+// Orders, of a key that was absent:
+//   (B1) the directory has the page  (B2) the page has the key, durably  (B3) the index leads to the key's record
+//   (B1) < (B2) < (B3): an iterator misses no key.
+// and of one that is deleted:
+//   (B4) no word leads to its record  (B5) the page is without the key  (B6) the directory is without an empty bucket
+//   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed key
+//   counts only if its record is there, and names this page.
+#pragma once
+
+#include <pmlab/base/hash.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/indexes/fast_fair.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+#include <pmlab/stores/kv_ssd/pairs.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+// The bucket of a key: its key space, and its first four bytes as a big-endian number, with zeros where it has fewer.
+[[nodiscard]] inline std::uint64_t bucket_of(std::uint8_t space, std::string_view key) noexcept {
+  std::uint64_t b = space;
+  for (std::size_t i = 0; i < 4; ++i) b = b << 8 | (i < key.size() ? static_cast<std::uint8_t>(key[i]) : 0U);
+  return b;
+}
+
+// Thread safety: any thread. Locks: a bucket's after that of a manager of users, before those of managers of buckets.
+template <media::medium Medium, blocks::device Device, class Hash>
+class buckets {
+  using parts = core<Medium, Device, Hash>;
+  using all_pairs = pairs<Medium, Device, Hash>;
+
+ public:
+  buckets(parts& of, std::string_view directory)
+      : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
+
+  // The pages that a bucket may have.
+  struct range {
+    std::uint32_t oldest = 0;
+    std::uint32_t newest = 0;
+  };
+
+  // Lines that a put or a removal may need for a page.
+  [[nodiscard]] std::uint32_t most_lines() const noexcept { return lines_for(core_.sizes.bucket_bytes); }
+
+  // Adds a key that is absent: returns its page. `line`: reserved, of most_lines; it is committed if `used` becomes true.
+  // Nothing: no room. Durable on return.
+  [[nodiscard]] std::optional<std::uint32_t> add(std::uint8_t space, std::string_view key, std::uint32_t line,
+                                                 port<Device>& through, bool& used) {
+    const std::uint64_t bucket = bucket_of(space, key);
+    const std::scoped_lock lock(lock_of(bucket));
+    range pages{1, 1};
+    if (const std::optional<range> there = find(bucket))
+      pages = *there;
+    else if (!set(bucket, pages))  // (B1)
+      return std::nullopt;
+    std::string content = read_page(bucket, pages.newest, through);
+    if (place_in(content, key)) return pages.newest;
+    if (page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes) {
+      ++pages.newest;
+      if (!set(bucket, pages)) return std::nullopt;  // (B1b) before (B2)
+      content.clear();
+    }
+    content.push_back(static_cast<char>(key.size()));
+    content.append(key);
+    used = write_page(bucket, pages.newest, content, line, through);  // (B2)
+    return used ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
+  }
+
+  // Removes a key that is absent now (B4) from its page. `line` as for `add`, or nothing: the page stays, if the key is
+  // not its only one.
+  void remove(std::uint8_t space, std::string_view key, std::uint32_t page, std::optional<std::uint32_t> line,
+              port<Device>& through, bool& used) {
+    const std::uint64_t bucket = bucket_of(space, key);
+    const std::scoped_lock lock(lock_of(bucket));
+    std::string content = read_page(bucket, page, through);
+    const std::optional<std::size_t> at = place_in(content, key);
+    if (!at) return;
+    content.erase(*at, 1 + key.size());
+    if (content.empty()) {
+      erase_page(bucket, page, through);  // (B5)
+      shorten(bucket, page, through);
+    } else if (line) {
+      used = write_page(bucket, page, content, *line, through);  // (B5b) before the return
+    }
+  }
+
+  // Buckets from `from` on, in ascending order.
+  [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
+    return directory_.scan(from, out);
+  }
+  [[nodiscard]] std::optional<range> find(std::uint64_t bucket) {
+    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    if (!w) return std::nullopt;
+    return range{static_cast<std::uint32_t>(*w >> 32), static_cast<std::uint32_t>(*w)};
+  }
+  // The keys that a page lists, one after the other, each behind its length; empty: there is no such page.
+  [[nodiscard]] std::string page(std::uint64_t bucket, std::uint32_t number, port<Device>& through) {
+    const std::scoped_lock lock(lock_of(bucket));
+    return read_page(bucket, number, through);
+  }
+  // Calls visit(key) for each.
+  template <class Visit>
+  static void for_each_key(const std::string& page, Visit&& visit) {
+    for (std::size_t at = 0; at < page.size();) {
+      const std::size_t length = static_cast<std::uint8_t>(page[at]);
+      visit(std::string_view(page).substr(at + 1, length));
+      at += 1 + length;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t medium_bytes() const { return directory_.stats().medium_bytes; }
+  [[nodiscard]] indexes::check_report check() const { return directory_.check(); }
+
+ private:
+  static constexpr std::size_t locks = 64;
+  static constexpr std::size_t name_bytes = 16;
+
+  [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
+  [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
+    return record_bytes(name_bytes, content);
+  }
+
+  // The key of a page.
+  [[nodiscard]] static std::array<char, name_bytes> name_of(std::uint64_t bucket, std::uint32_t page) noexcept {
+    std::array<char, name_bytes> name{};
+    std::memcpy(name.data(), &bucket, sizeof bucket);
+    std::memcpy(name.data() + sizeof bucket, &page, sizeof page);
+    return name;
+  }
+  [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
+    return directory_.upsert(bucket, std::uint64_t{pages.oldest} << 32 | pages.newest) != indexes::outcome::full;
+  }
+  // Where a page lists the key.
+  [[nodiscard]] static std::optional<std::size_t> place_in(const std::string& page, std::string_view key) {
+    std::optional<std::size_t> found;
+    for_each_key(page, [&](std::string_view k) {
+      if (k == key) found = static_cast<std::size_t>(k.data() - page.data()) - 1;
+    });
+    return found;
+  }
+
+  [[nodiscard]] std::string read_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
+    const std::array<char, name_bytes> name = name_of(bucket, page);
+    const std::string_view key(name.data(), name.size());
+    const std::uint64_t base = parts::base_of(bucket_space, key);
+    const std::shared_lock lock(core_.lock_of(bucket_space, base));
+    const auto there = pairs_.find(bucket_space, key, base, through, true);
+    return {reinterpret_cast<const char*>(there.value.data()), there.value.size()};
+  }
+  [[nodiscard]] bool write_page(std::uint64_t bucket, std::uint32_t page, const std::string& content,
+                                std::uint32_t line, port<Device>& through) {
+    const std::array<char, name_bytes> name = name_of(bucket, page);
+    const std::string_view key(name.data(), name.size());
+    const std::uint64_t base = parts::base_of(bucket_space, key);
+    const std::uint32_t units = core_.sizes.units_for(page_bytes(content.size()));
+    const std::scoped_lock lock(core_.lock_of(bucket_space, base));
+    const auto before = pairs_.find(bucket_space, key, base, through, false);
+    if (!pairs_.charge(before, units)) return false;
+    const std::span<const std::byte> value = std::as_bytes(std::span(content));
+    if (pairs_.put(before, {.space = bucket_space, .key = key, .value = value}, line)) return true;
+    pairs_.refund(before, units);
+    return false;
+  }
+  void erase_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
+    const std::array<char, name_bytes> name = name_of(bucket, page);
+    const std::string_view key(name.data(), name.size());
+    const std::uint64_t base = parts::base_of(bucket_space, key);
+    const std::scoped_lock lock(core_.lock_of(bucket_space, base));
+    const auto before = pairs_.find(bucket_space, key, base, through, false);
+    if (before.is_there()) pairs_.erase(before);
+  }
+
+  // The page `gone` does not exist any more: the directory's range begins with one that does, as far as it is the oldest.
+  void shorten(std::uint64_t bucket, std::uint32_t gone, port<Device>& through) {
+    const std::optional<range> there = find(bucket);
+    if (!there || gone != there->oldest) return;
+    range pages = *there;
+    while (pages.oldest < pages.newest && read_page(bucket, pages.oldest, through).empty()) ++pages.oldest;
+    if (pages.oldest == pages.newest && read_page(bucket, pages.newest, through).empty())
+      static_cast<void>(directory_.erase(bucket));  // (B6)
+    else
+      static_cast<void>(set(bucket, pages));
+  }
+
+  parts& core_;
+  all_pairs pairs_;
+  indexes::fast_fair<Medium> directory_;
+  std::array<std::mutex, locks> mutexes_;
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

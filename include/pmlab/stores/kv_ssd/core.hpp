@@ -1,0 +1,147 @@
+// The parts of a key-value device that its operations and its garbage collection share, and how records are read.
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/chains.hpp>
+#include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/port.hpp>
+#include <pmlab/stores/kv_ssd/superblocks.hpp>
+#include <pmlab/stores/kv_ssd/write_buffer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pmlab::stores {
+
+// A record that the device must have is damaged: nothing of it was returned. Other keys are not affected.
+class kv_damaged : public error {
+ public:
+  using error::error;
+};
+
+namespace detail::kv_ssd {
+
+// The sizes of a device.
+struct shape {
+  std::uint32_t block_bytes = 0;
+  std::uint32_t unit_bytes = 0;
+  std::uint32_t superblock_bytes = 0;
+  std::uint32_t superblocks = 0;
+  std::uint32_t spare_superblocks = 0;
+  std::uint32_t ring_lines = 0;
+  std::uint32_t largest_value = 0;
+  std::uint32_t bucket_bytes = 0;  // of a whole record of a bucket page
+  bool short_keys = false;
+
+  [[nodiscard]] std::uint32_t units() const noexcept { return superblock_bytes / unit_bytes; }
+  // Writes begin and end at multiples of this.
+  [[nodiscard]] std::uint32_t page_bytes() const noexcept { return std::max(block_bytes, unit_bytes); }
+  [[nodiscard]] std::uint32_t units_for(std::size_t bytes) const noexcept {
+    return static_cast<std::uint32_t>(pieces_for(bytes, unit_bytes));
+  }
+  // The byte of the device at which a unit begins: after the header.
+  [[nodiscard]] std::uint64_t byte_of(std::uint64_t unit) const noexcept { return page_bytes() + unit * unit_bytes; }
+  [[nodiscard]] std::uint64_t capacity_units() const noexcept {
+    return std::uint64_t{superblocks - spare_superblocks} * units();
+  }
+};
+
+struct default_hash {
+  std::uint64_t operator()(std::uint8_t space, std::string_view key) const noexcept {
+    return checksum(key.data(), key.size(), std::uint64_t{space} + 1);
+  }
+};
+
+// One of the index managers: keys are spread over them by their hash. Its lock is of the chains, and of the records that
+// they lead to: a reader holds it while it reads the record, so a record that no word leads to any more has no reader.
+struct manager {
+  std::shared_mutex mutex;
+};
+
+struct counters {
+  std::atomic<std::uint64_t> user_bytes{0};                            // keys and values of acknowledged puts
+  std::atomic<std::uint64_t> user_units{0};                            // of their records
+  std::array<std::atomic<std::uint64_t>, flash_streams> programmed{};  // units, with padding
+  std::atomic<std::uint64_t> collected{0};                             // superblocks
+};
+
+template <media::medium Medium, blocks::device Device, class Hash>
+struct core {
+  static constexpr std::size_t managers_of_users = 64;
+  static constexpr std::size_t managers_of_buckets = 16;
+
+  core(Medium& m, Device& d, state& root, const shape& of, std::string_view index_name)
+      : medium(m),
+        device(d),
+        sizes(of),
+        seed(root.identity[0].load(std::memory_order_relaxed)),
+        buffer(m.template resolve<std::byte>(media::pointer<std::byte>(root.ring.load(std::memory_order_relaxed))),
+               of.ring_lines),
+        flash(of.superblocks, of.units()),
+        index(m, index_name),
+        all_ports(d) {}
+
+  [[nodiscard]] static std::uint64_t base_of(std::uint8_t space, std::string_view key) noexcept {
+    return base_of_hash(Hash{}(space, key), space == bucket_space);
+  }
+  [[nodiscard]] std::shared_mutex& lock_of(std::uint8_t space, std::uint64_t base) noexcept {
+    const std::uint64_t spread = base >> slot_bits;
+    return space == bucket_space ? managers[managers_of_users + spread % managers_of_buckets].mutex
+                                 : managers[spread % managers_of_users].mutex;
+  }
+
+  [[noreturn]] void damaged(place_word at, std::uint64_t base) const {
+    throw kv_damaged("the record at " + std::string(at.is_in_ring() ? "line " : "unit ") +
+                         std::to_string(at.address()) + " of device " + device.name() + ", of a key with hash " +
+                         std::to_string(base) + ", is damaged",
+                     "restore the key from a copy");
+  }
+
+  // The record that a word of the chain of `base` leads to; of one on flash at least the head and the key, and the value
+  // if `whole`. The bytes are valid while the port has no other use, and the manager's lock is held. Checks the head.
+  [[nodiscard]] record_view load(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
+    std::span<const std::byte> bytes;
+    const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;
+    if (at.is_in_ring()) {
+      bytes = {buffer.at(at.address()),
+               std::min<std::size_t>(room, (sizes.ring_lines - at.address()) * media::cache_line_bytes)};
+      medium.annotate_read(bytes.data(), sizeof(record_head) + most_key_bytes);
+    } else {
+      const std::size_t needed = whole ? room : std::min(room, sizeof(record_head) + most_key_bytes);
+      bytes = through.read(sizes.byte_of(at.address()), needed);
+    }
+    const record_view record(bytes);
+    if (!record.has_whole_head(seed) || sizes.units_for(bytes_of(record.head())) != at.units() ||
+        base_of(record.head().space, record.key()) != base)
+      damaged(at, base);
+    return record;
+  }
+
+  Medium& medium;
+  Device& device;
+  shape sizes;
+  std::uint64_t seed;  // of checksums
+  write_buffer buffer;
+  superblocks flash;
+  chains<Medium> index;
+  ports<Device> all_ports;
+  std::array<manager, managers_of_users + managers_of_buckets> managers;
+  // Units of live records, in the ring and on flash: never more than the capacity.
+  std::atomic<std::uint64_t> used_units{0};
+  std::atomic<std::uint64_t> lost_units{0};  // of superblocks that are never reused
+  std::atomic<std::uint64_t> last_sequence{0};
+  counters counts;
+};
+
+}  // namespace detail::kv_ssd
+}  // namespace pmlab::stores

@@ -1,0 +1,122 @@
+// The walk of an iterator: over the buckets that match, their pages, and the keys of a page.
+//
+// A key that is there throughout stays in one page, so the walk meets it once. A listed key is returned only if its record
+// names this page (it may have been deleted, and added again elsewhere) and was born before the walk began: a key that is
+// deleted and added again during the walk is not met twice.
+#pragma once
+
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/buckets.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+#include <pmlab/stores/kv_ssd/options.hpp>
+#include <pmlab/stores/kv_ssd/pairs.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+template <media::medium Medium, blocks::device Device, class Hash>
+class walk {
+  using parts = core<Medium, Device, Hash>;
+  using all_buckets = buckets<Medium, Device, Hash>;
+
+ public:
+  walk(parts& of, all_buckets& over, std::uint8_t space, kv_prefix prefix)
+      : core_(of),
+        pairs_(of),
+        buckets_(over),
+        space_(space),
+        prefix_(prefix),
+        began_(of.last_sequence.load(std::memory_order_acquire)),
+        from_(std::uint64_t{space} << 32 | (prefix.pattern & leading(prefix.mask))),
+        last_(from_ | static_cast<std::uint32_t>(~leading(prefix.mask))) {}
+
+  // The next key; nothing: there is none.
+  [[nodiscard]] std::optional<std::string> next(port<Device>& through) {
+    for (;;) {
+      while (!listed_.empty()) {
+        std::string key = std::move(listed_.back());
+        listed_.pop_back();
+        if (counts(key, through)) return key;
+      }
+      if (!read_page(through)) return std::nullopt;
+    }
+  }
+
+ private:
+  // The bits of a mask from the top down to its first zero.
+  [[nodiscard]] static std::uint32_t leading(std::uint32_t mask) noexcept {
+    const int ones = std::countl_one(mask);
+    return ones == 0 ? 0 : ~std::uint32_t{0} << (32 - ones);
+  }
+
+  [[nodiscard]] bool counts(const std::string& key, port<Device>& through) {
+    const std::uint64_t base = parts::base_of(space_, key);
+    const std::shared_lock lock(core_.lock_of(space_, base));
+    const auto there = pairs_.find(space_, key, base, through, false);
+    return there.is_there() && there.head.page == listed_page_ && there.head.birth <= began_;
+  }
+
+  // Fills `listed_` from the next page. False: there is none.
+  [[nodiscard]] bool read_page(port<Device>& through) {
+    for (;;) {
+      if (!bucket_ && !next_bucket()) return false;
+      const auto pages = buckets_.find(*bucket_);
+      if (pages) page_ = std::max(page_, pages->oldest);
+      if (!pages || page_ > pages->newest) {
+        bucket_.reset();
+        continue;
+      }
+      listed_page_ = page_++;
+      const std::string content = buckets_.page(*bucket_, listed_page_, through);
+      all_buckets::for_each_key(content, [&](std::string_view key) { listed_.emplace_back(key); });
+      std::reverse(listed_.begin(), listed_.end());
+      if (!listed_.empty()) return true;
+    }
+  }
+
+  [[nodiscard]] bool next_bucket() {
+    std::array<indexes::entry, 16> some;
+    while (!is_done_) {
+      const std::size_t count = buckets_.scan(from_, some);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t bucket = some[i].key;
+        if (bucket > last_) break;
+        from_ = bucket + 1;
+        if ((static_cast<std::uint32_t>(bucket) & prefix_.mask) != prefix_.pattern) continue;
+        bucket_ = bucket;
+        page_ = 0;
+        return true;
+      }
+      is_done_ = count < some.size() || some[count - 1].key >= last_;
+    }
+    return false;
+  }
+
+  parts& core_;
+  pairs<Medium, Device, Hash> pairs_;
+  all_buckets& buckets_;
+  std::uint8_t space_;
+  kv_prefix prefix_;
+  std::uint64_t began_;  // the last sequence then
+  std::uint64_t from_;   // buckets from here on were not met
+  std::uint64_t last_;   // that can match
+  bool is_done_ = false;
+  std::optional<std::uint64_t> bucket_;
+  std::uint32_t page_ = 0;         // the next one of the bucket
+  std::uint32_t listed_page_ = 0;  // of the keys in listed_
+  std::vector<std::string> listed_;
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

@@ -1,0 +1,167 @@
+// What a key-value device keeps in its memory and on its flash, and the words that commit.
+//
+//   memory:  state --> ring of lines (the write buffer);  index, directory of buckets (indexes of pmlab)
+//   flash:   header | superblock | superblock | ...        a superblock is filled, collected and reused as a whole
+//   record:  | head | key | value | padding |              whole lines in the ring, whole units on flash
+//
+// The index is the truth: a record is live if a word of the index leads to it. The flash has no other map.
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/media/lines.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+using word = std::atomic<std::uint64_t>;
+
+inline constexpr std::size_t most_key_bytes = 255;
+inline constexpr std::size_t most_value_bytes = std::size_t{2} << 20;
+inline constexpr std::size_t least_unit_bytes = 64;
+inline constexpr std::size_t most_unit_bytes = 4096;
+inline constexpr std::uint8_t bucket_space = 255;  // the key space of bucket pages
+
+// Before each record's key. Checksums are seeded with the device's identity: bytes of a user are never taken for a head.
+struct record_head {
+  std::uint64_t head_sum = 0;   // of the rest of the head, and of the key
+  std::uint64_t value_sum = 0;  // of the value
+  std::uint64_t sequence = 0;   // of this version; grows over the life of the device
+  std::uint64_t birth = 0;      // sequence of the first version since the key was absent
+  std::uint32_t value_bytes = 0;
+  std::uint32_t page = 0;  // of the key's bucket, in which the key is listed
+  std::uint8_t key_bytes = 0;
+  std::uint8_t space = 0;
+  std::array<std::uint8_t, 6> unused{};
+};
+static_assert(sizeof(record_head) == 48 && std::is_trivially_copyable_v<record_head>);
+
+[[nodiscard]] constexpr std::size_t record_bytes(std::size_t key_bytes, std::size_t value_bytes) noexcept {
+  return sizeof(record_head) + key_bytes + value_bytes;
+}
+[[nodiscard]] constexpr std::size_t bytes_of(const record_head& h) noexcept {
+  return record_bytes(h.key_bytes, h.value_bytes);
+}
+[[nodiscard]] constexpr std::size_t pieces_for(std::size_t bytes, std::size_t piece) noexcept {
+  return (bytes + piece - 1) / piece;
+}
+[[nodiscard]] constexpr std::uint32_t lines_for(std::size_t bytes) noexcept {
+  return static_cast<std::uint32_t>(pieces_for(bytes, media::cache_line_bytes));
+}
+
+// The bytes of a record, of which the value may not be there.
+class record_view {
+ public:
+  // `bytes` has at least a head.
+  explicit record_view(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {
+    std::memcpy(static_cast<void*>(&head_), bytes.data(), sizeof head_);
+  }
+  [[nodiscard]] const record_head& head() const noexcept { return head_; }
+  [[nodiscard]] std::string_view key() const noexcept {
+    return {reinterpret_cast<const char*>(bytes_.data()) + sizeof head_, head_.key_bytes};
+  }
+  [[nodiscard]] std::span<const std::byte> value() const noexcept {
+    return bytes_.subspan(sizeof head_ + head_.key_bytes, head_.value_bytes);
+  }
+  // The head and the key are undamaged.
+  [[nodiscard]] bool has_whole_head(std::uint64_t seed) const noexcept {
+    if (head_.key_bytes == 0 || sizeof head_ + head_.key_bytes > bytes_.size()) return false;
+    return head_.value_bytes <= most_value_bytes && head_.head_sum == head_sum(bytes_.data(), head_.key_bytes, seed);
+  }
+  // REQUIRES: has_whole_head, and all bytes are there.
+  [[nodiscard]] bool has_whole_value(std::uint64_t seed) const noexcept {
+    return head_.value_sum == checksum(value().data(), value().size(), seed);
+  }
+  // Of the head and the key at `record`.
+  [[nodiscard]] static std::uint64_t head_sum(const std::byte* record, std::size_t key_bytes,
+                                              std::uint64_t seed) noexcept {
+    return checksum(record + sizeof(std::uint64_t), sizeof(record_head) - sizeof(std::uint64_t) + key_bytes, seed);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  record_head head_;
+};
+
+// A word of the index: where the record of a key is.
+class place_word {
+ public:
+  place_word() = default;
+  explicit place_word(std::uint64_t w) noexcept : word_(w) {}
+  [[nodiscard]] static place_word on_flash(std::uint64_t unit, std::uint64_t units) noexcept {
+    return place_word(units << address_bits | unit);
+  }
+  [[nodiscard]] static place_word in_ring(std::uint64_t line, std::uint64_t units) noexcept {
+    return place_word(ring_bit | units << address_bits | line);
+  }
+
+  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
+  // A line of the ring, or a unit of flash.
+  [[nodiscard]] std::uint64_t address() const noexcept { return word_ & ((std::uint64_t{1} << address_bits) - 1); }
+  [[nodiscard]] std::uint32_t units() const noexcept { return word_ >> address_bits & ((1U << unit_bits) - 1); }
+  [[nodiscard]] bool is_in_ring() const noexcept { return (word_ & ring_bit) != 0; }
+  // No record: a key was deleted whose slot has followers.
+  [[nodiscard]] bool is_gone() const noexcept { return (word_ & gone_bit) != 0; }
+  // Another key with the same hash may be in the next slot.
+  [[nodiscard]] bool has_follower() const noexcept { return (word_ & follower_bit) != 0; }
+
+  [[nodiscard]] place_word with_follower() const noexcept { return place_word(word_ | follower_bit); }
+  [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
+  // Lead to the same record.
+  [[nodiscard]] bool is_same_place(place_word other) const noexcept {
+    return (word_ & ~follower_bit) == (other.word_ & ~follower_bit);
+  }
+
+ private:
+  static constexpr unsigned address_bits = 40;
+  static constexpr unsigned unit_bits = 16;
+  static constexpr std::uint64_t ring_bit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t gone_bit = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t follower_bit = std::uint64_t{1} << 61;
+  std::uint64_t word_ = 0;
+};
+
+inline constexpr std::uint64_t forming = 1;  // the header on flash is being written
+inline constexpr std::uint64_t ready = 2;
+
+// The root object.
+struct alignas(media::cache_line_bytes) state {
+  word step{0};                    // forming, ready
+  std::array<word, 2> identity{};  // of the device; the header on flash has the same
+  word opens{0};                   // how often it was opened: the upper bits of sequences
+  word ring{0};                    // pointer to its first line
+  word ring_lines{0};
+  word block_bytes{0};
+  word blocks{0};
+  word unit_bytes{0};
+  word superblock_bytes{0};
+  word spare_superblocks{0};  // of flash beyond the capacity
+  word largest_value{0};
+  word bucket_bytes{0};
+  word short_keys{0};  // 1: NVMe's
+};
+
+// In the first block of the flash.
+struct flash_header {
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'K', 'V', 'S', 'S', 'D'};
+  static constexpr std::uint64_t current_version = 1;
+
+  std::array<char, 8> magic = right_magic;
+  std::uint64_t version = current_version;
+  std::array<std::uint64_t, 2> identity{};
+  std::uint64_t block_bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t unit_bytes = 0;
+  std::uint64_t superblock_bytes = 0;
+  std::uint64_t checksum = 0;  // of all before
+};
+static_assert(sizeof(flash_header) == 72 && std::is_trivially_copyable_v<flash_header>);
+
+}  // namespace pmlab::stores::detail::kv_ssd

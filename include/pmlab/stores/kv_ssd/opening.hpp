@@ -1,0 +1,220 @@
+// Makes a key-value device, finds the one that is there, and refuses a medium and a flash that do not belong together.
+#pragma once
+
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+#include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+// Fewer superblocks beyond the capacity are too few: three that are filled, one that is kept free, one to gain space.
+inline constexpr std::uint32_t least_spare_superblocks = 5;
+
+template <media::medium Medium, blocks::device Device>
+class opening {
+  using publication = typename Medium::publication;
+
+ public:
+  opening(Medium& medium, Device& device) : medium_(medium), device_(device), geometry_(device.shape()) {}
+
+  // The root object of the device `name`, which is made if the medium has none.
+  [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
+                            const kv_options& options) {
+    constexpr std::size_t longest_name = media::root_name_limit - 2;
+    if (name.empty() || name.size() > longest_name)
+      throw error("'" + std::string(name) + "' cannot name a key-value device",
+                  "use 1 to " + std::to_string(longest_name) + " characters");
+    word& at = *medium_.named_root(name, layout, version).word;
+    if (at.load(std::memory_order_acquire) == 0) make(at, options);
+    state& made = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
+    check_geometry_of(made);
+    if (made.step.load(std::memory_order_acquire) == forming) {
+      claim(made, options.format);
+      made.step.store(ready, std::memory_order_release);
+      media::persist(medium_, made.step);  // (F2): (F1) < (F2), a device that is ready has its header
+    }
+    check_header(made);
+    return made;
+  }
+
+  // Of a device that is there.
+  [[nodiscard]] static shape shape_of(const state& s) {
+    const auto value = [](const word& w) { return static_cast<std::uint32_t>(w.load(std::memory_order_acquire)); };
+    shape of;
+    of.block_bytes = value(s.block_bytes);
+    of.unit_bytes = value(s.unit_bytes);
+    of.superblock_bytes = value(s.superblock_bytes);
+    of.spare_superblocks = value(s.spare_superblocks);
+    of.ring_lines = value(s.ring_lines);
+    of.largest_value = value(s.largest_value);
+    of.bucket_bytes = value(s.bucket_bytes);
+    of.short_keys = value(s.short_keys) != 0;
+    const std::uint64_t bytes = s.blocks.load(std::memory_order_acquire) * of.block_bytes;
+    of.superblocks = static_cast<std::uint32_t>((bytes - of.page_bytes()) / of.superblock_bytes);
+    return of;
+  }
+
+ private:
+  // The sizes of a new device. Throws pmlab::error for impossible ones.
+  [[nodiscard]] shape choose(const kv_options& o) const {
+    const auto text = [](std::uint64_t n) { return std::to_string(n); };
+    if (!std::has_single_bit(o.unit_bytes) || o.unit_bytes < least_unit_bytes || o.unit_bytes > most_unit_bytes)
+      throw error("an allocation unit of " + text(o.unit_bytes) + " bytes", "choose a power of two from 64 to 4096");
+    if (o.largest_value > most_value_bytes)
+      throw error("values of " + text(o.largest_value) + " bytes", "choose at most " + text(most_value_bytes));
+    const std::size_t largest = record_bytes(most_key_bytes, o.largest_value);
+    const std::size_t page = std::max<std::size_t>(geometry_.block_bytes, o.unit_bytes);
+    if (!std::has_single_bit(o.superblock_bytes) || o.superblock_bytes < page || o.superblock_bytes < largest ||
+        o.superblock_bytes > std::uint64_t{1} << 31)
+      throw error("superblocks of " + text(o.superblock_bytes) + " bytes",
+                  "choose a power of two of blocks that holds a record of " + text(largest) + " bytes, up to 2^31");
+    const std::size_t least_bucket = record_bytes(16, 1 + most_key_bytes);
+    if (o.bucket_bytes < least_bucket || o.bucket_bytes > o.superblock_bytes || o.bucket_bytes > std::size_t{1} << 16)
+      throw error("bucket pages of " + text(o.bucket_bytes) + " bytes",
+                  "choose " + text(least_bucket) + " to 65536 bytes, at most a superblock");
+    const std::size_t least_buffer =
+        2 * (std::size_t{lines_for(largest)} + lines_for(o.bucket_bytes)) * media::cache_line_bytes;
+    if (o.buffer_bytes < least_buffer || o.buffer_bytes > std::uint64_t{1} << 31)
+      throw error("a write buffer of " + text(o.buffer_bytes) + " bytes",
+                  "choose at least " + text(least_buffer) + " bytes, which is twice the largest record, up to 2^31");
+    if (!(o.over_provisioning >= 0 && o.over_provisioning <= 10))
+      throw error("over-provisioning of " + std::to_string(o.over_provisioning),
+                  "give the flash beyond the capacity as a share of it, from 0 to 10");
+    const std::uint64_t count = geometry_.bytes() < page ? 0 : (geometry_.bytes() - page) / o.superblock_bytes;
+    const auto spare = std::max<std::uint64_t>(
+        least_spare_superblocks, static_cast<std::uint64_t>(std::ceil(static_cast<double>(count) * o.over_provisioning /
+                                                                      (1 + o.over_provisioning))));
+    if (count < spare + 2 || count > std::uint64_t{1} << 31)
+      throw error("device " + device_.name() + " has room for " + text(count) + " superblocks of " +
+                      text(o.superblock_bytes) + " bytes",
+                  "give at least " + text(spare + 2) + ", by a larger device or smaller superblocks");
+    shape of;
+    of.block_bytes = geometry_.block_bytes;
+    of.unit_bytes = static_cast<std::uint32_t>(o.unit_bytes);
+    of.superblock_bytes = static_cast<std::uint32_t>(o.superblock_bytes);
+    of.superblocks = static_cast<std::uint32_t>(count);
+    of.spare_superblocks = static_cast<std::uint32_t>(spare);
+    of.ring_lines = static_cast<std::uint32_t>(o.buffer_bytes / media::cache_line_bytes);
+    of.largest_value = static_cast<std::uint32_t>(o.largest_value);
+    of.bucket_bytes = static_cast<std::uint32_t>(o.bucket_bytes);
+    of.short_keys = o.short_keys;
+    return of;
+  }
+
+  void make(word& at, const kv_options& options) {
+    const shape of = choose(options);
+    publication change(medium_);
+    auto* const made = media::create<state>(change);
+    auto* const ring = static_cast<std::byte*>(
+        change.allocate(std::size_t{of.ring_lines} * media::cache_line_bytes, media::cache_line_bytes));
+    if (made == nullptr || ring == nullptr)
+      throw error("no space in " + medium_.name() + " for the memory of a key-value device",
+                  "make the pool larger, or the write buffer smaller");
+    std::array<std::uint64_t, 2> identity = options.identity;
+    if (identity == std::array<std::uint64_t, 2>{}) {
+      std::random_device random;
+      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
+    }
+    const auto put = [](word& w, std::uint64_t value) { w.store(value, std::memory_order_relaxed); };
+    for (std::size_t i = 0; i < identity.size(); ++i) put(made->identity[i], identity[i]);
+    put(made->ring, medium_.locate(ring).word());
+    put(made->ring_lines, of.ring_lines);
+    put(made->block_bytes, of.block_bytes);
+    put(made->blocks, geometry_.blocks);
+    put(made->unit_bytes, of.unit_bytes);
+    put(made->superblock_bytes, of.superblock_bytes);
+    put(made->spare_superblocks, of.spare_superblocks);
+    put(made->largest_value, of.largest_value);
+    put(made->bucket_bytes, of.bucket_bytes);
+    put(made->short_keys, of.short_keys ? 1 : 0);
+    put(made->step, forming);
+    media::persist(medium_, *made);  // (M1): (M1) < (M2), the root leads to a whole object
+    media::publish_store(change, at, medium_.locate(made).word());  // (M2)
+    change.commit();
+  }
+
+  void check_geometry_of(const state& s) const {
+    const std::uint64_t blocks = s.blocks.load(std::memory_order_acquire);
+    const std::uint64_t bytes = s.block_bytes.load(std::memory_order_acquire);
+    if (blocks == geometry_.blocks && bytes == geometry_.block_bytes) return;
+    throw error("the key-value device in " + medium_.name() + " was made for a flash of " + std::to_string(blocks) +
+                    " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
+                    std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
+                "open it with its own flash; a file that was truncated is lost");
+  }
+
+  [[nodiscard]] flash_header read_header() {
+    blocks::buffer block(geometry_.block_bytes);
+    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    flash_header header;
+    std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
+    return header;
+  }
+  [[nodiscard]] static std::uint64_t checksum_of(const flash_header& h) noexcept {
+    return checksum(&h, offsetof(flash_header, checksum));
+  }
+  [[nodiscard]] static bool is_of(const state& s, const flash_header& h) noexcept {
+    return h.identity[0] == s.identity[0].load(std::memory_order_relaxed) &&
+           h.identity[1] == s.identity[1].load(std::memory_order_relaxed);
+  }
+
+  // Writes the header of a new device.
+  void claim(const state& s, bool format) {
+    const flash_header there = read_header();
+    if (there.magic == flash_header::right_magic && !is_of(s, there) && !format)
+      throw error("device " + device_.name() + " belongs to another key-value device",
+                  "open that one with its own pool, or give the option format to lose its data");
+    flash_header header;
+    for (std::size_t i = 0; i < header.identity.size(); ++i)
+      header.identity[i] = s.identity[i].load(std::memory_order_relaxed);
+    header.block_bytes = geometry_.block_bytes;
+    header.blocks = geometry_.blocks;
+    header.unit_bytes = s.unit_bytes.load(std::memory_order_relaxed);
+    header.superblock_bytes = s.superblock_bytes.load(std::memory_order_relaxed);
+    header.checksum = checksum_of(header);
+    blocks::buffer block(geometry_.block_bytes);
+    std::memcpy(block.data(), &header, sizeof header);
+    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (F1)
+  }
+
+  void check_header(const state& s) {
+    const flash_header h = read_header();
+    if (h.magic != flash_header::right_magic)
+      throw error("device " + device_.name() + " is not the flash of the key-value device in " + medium_.name() +
+                      ": it has no header",
+                  "give the flash that this device was made on");
+    if (h.checksum != checksum_of(h))
+      throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
+    if (h.version != flash_header::current_version)
+      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
+                      " of the layout, and this program reads version " + std::to_string(flash_header::current_version),
+                  "open it with the release of pmlab that wrote it");
+    if (!is_of(s, h))
+      throw error(
+          "device " + device_.name() + " is the flash of another key-value device than the one in " + medium_.name(),
+          "give the flash that this device was made on");
+  }
+
+  Medium& medium_;
+  Device& device_;
+  blocks::geometry geometry_;
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

@@ -1,0 +1,81 @@
+// The options, results and figures of a key-value device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace pmlab::stores {
+
+// Chosen when a device is made; one that is opened again has those it was made with.
+struct kv_options {
+  std::size_t unit_bytes = 1024;  // of an allocation unit: records are padded to it. A power of two, 64 to 4096
+  std::size_t superblock_bytes = std::size_t{4} << 20;  // a power of two; filled and collected as a whole
+  double over_provisioning = 0.07;                      // flash beyond the capacity, as a share of it
+  std::size_t buffer_bytes = std::size_t{16} << 20;     // the write buffer in the medium
+  std::size_t largest_value = std::size_t{2} << 20;     // at most 2 MiB
+  std::size_t bucket_bytes = 1024;                      // of a page of an iterator bucket: 320 to 65536
+  bool short_keys = false;                              // keys of 1 to 16 bytes as in NVMe, instead of 4 to 255
+  // Makes an empty device on a flash that another one had. All of its data is lost.
+  bool format = false;
+  // Of the new device; zeros: chosen at random.
+  std::array<std::uint64_t, 2> identity{};
+};
+
+// What a put is to do.
+enum class kv_mode : std::uint8_t {
+  post,          // adds the pair, or replaces the value
+  update_only,   // replaces the value of a key that is there
+  no_overwrite,  // adds a pair whose key is absent
+  append,        // adds the bytes behind the value; the pair, if the key is absent
+};
+
+// The result of a put.
+enum class kv_outcome : std::uint8_t {
+  added,     // the key was absent
+  replaced,  // the key was there, and has the new value
+  exists,    // no_overwrite: the key is there; nothing was changed
+  absent,    // update_only: the key is absent; nothing was changed
+  full,      // no room, on flash or in the medium; nothing was changed
+};
+
+// The enumerator's name.
+[[nodiscard]] constexpr std::string_view name_of(kv_outcome o) noexcept {
+  constexpr std::array<std::string_view, 5> names{"added", "replaced", "exists", "absent", "full"};
+  return names[static_cast<std::size_t>(o)];
+}
+
+// The keys of an iterator: those whose first four bytes, as a big-endian number, equal `pattern` in the bits of `mask`.
+struct kv_prefix {
+  std::uint32_t mask = 0;     // 0: all keys of the space
+  std::uint32_t pattern = 0;  // no bit outside the mask
+};
+
+// Figures of a device.
+struct kv_stats {
+  std::uint64_t capacity_bytes = 0;  // for records with their padding
+  std::uint64_t used_bytes = 0;      // of these, by live records: of pairs and of bucket pages
+  std::uint64_t lost_bytes =
+      0;  // of superblocks with a damaged record, which are not used again until the next opening
+  std::uint64_t medium_bytes = 0;  // the device's memory: buffer, index, directory
+  // Since the device was opened.
+  std::uint64_t user_bytes = 0;       // keys and values of acknowledged puts: all that a host sends
+  std::uint64_t record_bytes = 0;     // of their records, with heads and padding
+  std::uint64_t written_user = 0;     // bytes written to flash: of user records
+  std::uint64_t written_moved = 0;    // by garbage collection
+  std::uint64_t written_buckets = 0;  // of bucket pages
+  std::uint64_t collected = 0;        // superblocks
+
+  // Share of the capacity.
+  [[nodiscard]] double utilisation() const noexcept {
+    return static_cast<double>(used_bytes) / static_cast<double>(capacity_bytes);
+  }
+  // Bytes on flash for each byte of a user's record that was written there; 0 before the first.
+  [[nodiscard]] double internal_amplification() const noexcept {
+    if (written_user == 0) return 0;
+    return static_cast<double>(written_user + written_moved + written_buckets) / static_cast<double>(written_user);
+  }
+};
+
+}  // namespace pmlab::stores

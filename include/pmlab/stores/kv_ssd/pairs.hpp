@@ -1,0 +1,135 @@
+// One key at a time: search, put and erase, for callers that hold the lock of the key's manager.
+//
+// Orders:
+//   (S1) the record is in the ring, durably  (S2) the index leads to it, durably  (S3) acknowledged; the place of the key's
+//   earlier record is used again
+//   (S1) < (S2) < (S3): a pair is there wholly or not at all, and what was acknowledged is there.
+#pragma once
+
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+template <media::medium Medium, blocks::device Device, class Hash>
+class pairs {
+  using parts = core<Medium, Device, Hash>;
+
+ public:
+  explicit pairs(parts& of) : core_(of) {}
+
+  // The key's record, if it has one.
+  struct stored {
+    typename chains<Medium>::position at;
+    record_head head{};
+    std::span<const std::byte> value{};  // if it was asked for; valid while the port has no other use
+
+    [[nodiscard]] bool is_there() const noexcept { return at.found; }
+  };
+
+  // Throws kv_damaged: a record of this hash, or the value that is asked for, is damaged.
+  [[nodiscard]] stored find(std::uint8_t space, std::string_view key, std::uint64_t base, port<Device>& through,
+                            bool whole) {
+    stored result;
+    result.at = core_.index.find(base, [&](place_word place) {
+      const record_view record = core_.load(place, base, through, whole);
+      if (record.head().space != space || record.key() != key) return false;
+      if (whole && !record.has_whole_value(core_.seed)) core_.damaged(place, base);
+      result.head = record.head();
+      if (whole) result.value = record.value();
+      return true;
+    });
+    if (whole && result.is_there() && result.at.place.is_in_ring())
+      core_.medium.annotate_read(result.value.data(), result.value.size());
+    return result;
+  }
+
+  // A record to be.
+  struct draft {
+    std::uint8_t space = 0;
+    std::string_view key{};
+    std::span<const std::byte> value{};
+    std::uint64_t birth = 0;  // 0: this version is the first one
+    std::uint32_t page = 0;
+  };
+
+  // Units that the record needs beside the earlier one are taken from the capacity. False: there are not so many.
+  [[nodiscard]] bool charge(const stored& before, std::uint32_t units) {
+    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
+    if (units <= old) return true;  // the rest is free when the record is there
+    const std::uint64_t more = units - old;
+    const std::uint64_t lost = core_.lost_units.load(std::memory_order_relaxed);
+    if (core_.used_units.fetch_add(more, std::memory_order_acq_rel) + more + lost <= core_.sizes.capacity_units())
+      return true;
+    core_.used_units.fetch_sub(more, std::memory_order_acq_rel);
+    return false;
+  }
+  void refund(const stored& before, std::uint32_t units) {
+    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
+    if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
+  }
+
+  // Replaces the record of the key, or adds it, in reserved lines; the units are charged. False: no space in the medium;
+  // nothing has changed. Durable on return.
+  [[nodiscard]] bool put(const stored& before, const draft& d, std::uint32_t line) {
+    const std::size_t bytes = record_bytes(d.key.size(), d.value.size());
+    const std::uint32_t units = core_.sizes.units_for(bytes);
+    if (!before.at.has_room) return false;
+    write(d, line, bytes);
+    if (!core_.index.put(before.at, place_word::in_ring(line, units))) return false;  // (S2)
+    core_.buffer.commit(line);
+    if (before.is_there()) {
+      give_up(before.at.place);
+      if (before.at.place.units() > units)
+        core_.used_units.fetch_sub(before.at.place.units() - units, std::memory_order_acq_rel);
+    }
+    return true;
+  }
+
+  // The key of `before` is absent. Durable on return.
+  void erase(const stored& before) {
+    core_.index.erase(before.at);
+    give_up(before.at.place);
+    core_.used_units.fetch_sub(before.at.place.units(), std::memory_order_acq_rel);
+  }
+
+ private:
+  void write(const draft& d, std::uint32_t line, std::size_t bytes) {
+    std::vector<std::byte> record(std::size_t{lines_for(bytes)} * media::cache_line_bytes);
+    record_head head;
+    head.sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
+    head.birth = d.birth == 0 ? head.sequence : d.birth;
+    head.value_bytes = static_cast<std::uint32_t>(d.value.size());
+    head.page = d.page;
+    head.key_bytes = static_cast<std::uint8_t>(d.key.size());
+    head.space = d.space;
+    head.value_sum = checksum(d.value.data(), d.value.size(), core_.seed);
+    std::memcpy(record.data() + sizeof head, d.key.data(), d.key.size());
+    if (!d.value.empty()) std::memcpy(record.data() + sizeof head + d.key.size(), d.value.data(), d.value.size());
+    std::memcpy(record.data(), &head, sizeof head);
+    head.head_sum = record_view::head_sum(record.data(), d.key.size(), core_.seed);
+    std::memcpy(record.data(), &head, sizeof head);
+    core_.medium.copy(core_.buffer.at(line), record.data(), record.size());  // (S1)
+    core_.medium.fence();                                                    // (S1b) before (S2)
+  }
+
+  // No word leads there any more, durably. (S3)
+  void give_up(place_word place) {
+    if (place.is_in_ring())
+      core_.buffer.release(static_cast<std::uint32_t>(place.address()));
+    else
+      core_.flash.drop(place.address(), place.units());
+  }
+
+  parts& core_;
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

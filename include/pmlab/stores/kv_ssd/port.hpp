@@ -1,0 +1,81 @@
+// A way to the flash: a queue of the device, and an aligned buffer. One thread uses it at a time.
+#pragma once
+
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/synchronous.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+template <blocks::device Device>
+class port {
+ public:
+  explicit port(Device& device) : block_bytes_(device.shape().block_bytes), device_(device) {}
+
+  // `bytes` bytes from byte `first` of the device: valid until the next call. Throws pmlab::error: the device failed.
+  [[nodiscard]] std::span<const std::byte> read(std::uint64_t first, std::size_t bytes) {
+    const std::uint64_t from = first / block_bytes_;
+    const std::uint64_t end = (first + bytes + block_bytes_ - 1) / block_bytes_;
+    const std::size_t whole = (end - from) * block_bytes_;
+    if (buffer_.size() < whole) buffer_ = blocks::buffer(whole);
+    device_.read(from, buffer_.bytes().first(whole), blocks::stream::values);
+    return std::span<const std::byte>(buffer_.bytes()).subspan(first - from * block_bytes_, bytes);
+  }
+  // Whole blocks. Durable on return.
+  void write(std::uint64_t first, std::span<const std::byte> data, blocks::stream of) {
+    device_.write_durable(first / block_bytes_, data, of);
+  }
+
+ private:
+  std::uint32_t block_bytes_;
+  blocks::synchronous<Device> device_;
+  blocks::buffer buffer_;
+};
+
+// Ports that are not in use. Thread safety: any thread.
+template <blocks::device Device>
+class ports {
+ public:
+  explicit ports(Device& device) : device_(device) {}
+
+  // Returns the port at the end of its life.
+  class lease {
+   public:
+    explicit lease(ports& of) : of_(of), port_(of.take()) {}
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease() { of_.give(std::move(port_)); }
+    [[nodiscard]] port<Device>& operator*() const noexcept { return *port_; }
+
+   private:
+    ports& of_;
+    std::unique_ptr<port<Device>> port_;
+  };
+
+ private:
+  [[nodiscard]] std::unique_ptr<port<Device>> take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return std::make_unique<port<Device>>(device_);
+    std::unique_ptr<port<Device>> p = std::move(free_.back());
+    free_.pop_back();
+    return p;
+  }
+  void give(std::unique_ptr<port<Device>> p) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(p));
+  }
+
+  Device& device_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<port<Device>>> free_;
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

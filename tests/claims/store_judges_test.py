@@ -1,0 +1,114 @@
+"""Claims about stores are judged by their figures: each holds where all is as claimed, and each condition can fail."""
+import sys
+import unittest
+
+from invented import Stores
+from judging import JudgesTest
+from pmlab.claims.catalogue import every_claim
+from pmlab.claims.judging import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, judge
+from pmlab.claims.tables import rules_markdown, verdicts_table, verdicts_to_json
+
+_MEAN = "latency_ns/mean"
+_OURS = "container=pmem/store=chunk_store/phase=overwrite"
+_CHANGES = [
+    ("U1", 0, f"{_OURS}/pattern=random/size=4K/depth=32", 0.3),
+    ("U2", 0, f"{_OURS}/pattern=random/size=16K/depth=32", 0.5),
+    ("U2", 1, f"{_OURS}/pattern=random/size=4K/depth=32", 0.7),
+    ("U2", 2, f"{_OURS}/pattern=random/size=16K/depth=32", 3),
+    ("U3", 0, f"{_OURS}/pattern=sequential/size=64K/depth=32", 0.6),
+    ("U3", 1, f"{_OURS}/pattern=sequential/size=4K/depth=32", 0.8),
+    ("U3", 2, f"{_OURS}/pattern=sequential/size=16K/depth=32", 2),
+    ("U3", 3, f"{_OURS}/pattern=sequential/size=64K/depth=32", 2),
+    ("U4", 0, "store=chunk_store/phase=read/pattern=random/size=4K", 0.3),
+    ("U4", 1, "store=chunk_store/phase=read/pattern=sequential/size=4K", 0.3),
+    ("U5", 0, "store=rocksdb_meta/phase=overwrite/pattern=sequential/size=4K/depth=1$", 0.1, _MEAN),
+    ("U5", 1, "store=rocksdb_meta/phase=overwrite/pattern=sequential/size=8K/depth=1$", 4, _MEAN),
+    ("U5", 2, "store=rocksdb_meta/phase=overwrite/pattern=sequential/size=16K/depth=1$", 2, _MEAN),
+    ("U6", 0, "phase=fill/pattern=sequential/size=4K", 2, _MEAN),
+    ("U6", 0, "phase=fill/pattern=sequential/size=4K", 0.87, _MEAN),
+    ("U6", 1, "phase=fill/pattern=sequential/size=16K", 0.9, _MEAN),
+    ("U7", 0, f"{_OURS}/pattern=random/size=8K/depth=1$", 0.5, _MEAN),
+    ("U8", 0, f"{_OURS}/pattern=random/size=8K/depth=1$", 1.2, _MEAN),
+    ("U9", 0, "container=blocks/.*/pattern=sequential/size=16K", 1.3),
+    ("U9", 1, "container=kv/.*/pattern=sequential/size=16K", 0.7),
+    ("U9", 2, "container=kv/.*/pattern=sequential/size=16K", 2),
+    ("U9", 3, "container=blocks/.*/pattern=random/size=16K", 3),
+    ("U9", 4, "container=kv/.*/pattern=random/size=16K", 3),
+    ("U10", 0, "block_reads/container=blocks/.*/size=4K", 0.5),
+    ("U10", 1, "block_reads/cache=10%", 2),
+    ("U11", 0, "block_reads/container=blocks/.*/size=8K", 1.5),
+    ("U11", 1, "block_reads/container=blocks/.*/size=16K", 0.5),
+    ("U12", 0, "block_bytes/merge=copy/.*/size=8K", 2, "medium_counts/lines"),
+    ("U12", 1, "block_bytes/merge=copy/.*/size=8K", 2, "medium_counts/fences"),
+    ("U14", 0, "ring/ring=16", 0.9),
+    ("U15", 0, "chunk_index/index=skip_list", 2, "space/medium_bytes"),
+    ("U16", 0, "block_ageing/.*/phase=overwrite-2", 0.5, "space/longest_free_extent"),
+    ("U16", 1, "block_ageing/.*/store=chunk_store/phase=overwrite-2", 1.5, "latency_ns/p99"),
+    ("U17", 0, "block_bytes/merge=copy/.*/size=16K", 0.6, "amplification/host"),
+    ("U17", 0, "block_bytes/merge=copy/.*/size=16K", 1.5, "amplification/host"),
+    ("U17", 1, "block_bytes/merge=remap/.*/size=16K", 1.2, "amplification/host"),
+    ("U18", 0, "block_writes/container=kv/.*/pattern=random/size=4K", 5, "cpu_ns_per_operation"),
+    ("U18", 1, "block_writes/container=kv/.*/pattern=random/size=4K", 5, "cpu_ns_per_operation"),
+    ("U19", 0, "store=raw_dwb/phase=pages", 2),
+    ("U19", 1, "store=raw_fpw/phase=pages", 2),
+]
+
+
+class StoreJudges(JudgesTest, unittest.TestCase):
+    claims = [claim for claim in every_claim() if claim.id[0] == "U"]
+    source = "[UStore]"
+    invented = Stores
+    changes = _CHANGES
+
+    def test_there_are_19_claims_in_order(self):
+        self.assertEqual([claim.id for claim in self.claims], [f"U{i}" for i in range(1, 20)])
+
+    def test_no_condition_is_left_untried(self):
+        tried = {(name, place) for name, place, *_ in self.changes}
+        tried.add(("U13", 0))  # below
+        for claim in self.claims:
+            for place, condition in enumerate(claim.conditions):
+                self.assertIn((claim.id, place), tried, condition.what)
+
+    def lacking(self, claim):
+        return "pmlab verify --index chunk_store" if claim.id == "U13" else super().lacking(claim)
+
+    def test_crash_states(self):
+        results = self.invented()
+        self.assertEqual(self.judged("U13", results).verdict, REPRODUCED)
+        results.multiply("^verify/", 0.1, "crash_states")
+        few = self.judged("U13", results)
+        self.assertEqual(few.verdict, NOT_MEASURED)
+        self.assertIn("there are 120,000", few.reason)
+        results.cases["verify/index=chunk_store"].value = 1
+        self.assertEqual(self.judged("U13", results).verdict, NOT_REPRODUCED, "a violation decides, however few they were")
+
+    def test_parts_that_are_not_there_are_named_and_never_passed(self):
+        for name, case in (("U9", "container=kv"), ("U10", "cache=10%"), ("U18", "container=kv")):
+            results = self.invented()
+            results.cases = {key: value for key, value in results.cases.items() if case not in key}
+            judgement = self.judged(name, results)
+            self.assertEqual(judgement.verdict, NOT_MEASURED, name)
+            self.assertIn("chunk_store", judgement.reason)
+
+    def test_repeats_that_disagree_decide_nothing(self):
+        results = self.invented()
+        for name, result in results.cases.items():
+            result.medium = "emulated:aep"
+            factors = (0.2, 1, 1.5) if "chunk_store" in name else (1, 1, 1)
+            result.extra = {"turns": "t", "repeats": [{"value": result.value * f} for f in factors]}
+        self.assertEqual(self.judged("U1", results).verdict, UNDECIDED)
+
+    def test_a_stand_in_is_named_wherever_the_claim_is(self):
+        results = self.invented()
+        claim = self.claims[0]
+        judgement = judge(claim, results.evidence())
+        self.assertIn("not BlueStore itself", claim.stand_in)
+        self.assertIn(claim.stand_in, verdicts_table([judgement], results.evidence()))
+        self.assertEqual(verdicts_to_json([judgement], results.evidence(), "x")["claims"][0]["stand_in"], claim.stand_in)
+        self.assertIn(claim.stand_in, rules_markdown([claim]))
+        self.assertIn("substitute, not TPC-C", self.claims[18].stand_in)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

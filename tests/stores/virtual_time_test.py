@@ -1,0 +1,90 @@
+"""Stores in virtual time: two runs have the same digits, those of virtual_time_figures.csv; and the drive is the limit.
+
+A change that moves a figure changes the table in the same commit, with the reason. To make the table again:
+
+    python3 tests/stores/virtual_time_test.py build/release/bin/pmlab --update
+
+The figures are those of one compiler and its flags, which the first line of the table names; those of another build are
+not compared with it.
+"""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "virtual_time_figures.csv")
+COMMON = ["stores", "bench", "--kind", "block", "--medium", "simulated:aep", "--device", "simulated:p4610",
+          "--volume-bytes", "32M", "--operations", "1500", "--quiet"]
+RUNS = {
+    "one thread": ["--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K,16K", "--depth", "1,32"],
+    "four threads": ["--store", "chunk_store,raw", "--phases", "fill,mix-a", "--size", "16K", "--depth", "8",
+                     "--threads", "4", "--index", "skip_list", "--ring", "4"],
+}
+COLUMNS = ["run", "store", "case", "figure"]
+
+
+def run(pmlab, more, folder):
+    path = os.path.join(folder, "results.json")
+    subprocess.run([pmlab, *COMMON, *more, "--json", path], stdout=subprocess.DEVNULL, timeout=120, check=True)
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def figures_of(name, document):
+    for case in document["cases"]:
+        assert case["clock"] == "virtual" and case["wrong"] == 0, case
+        key = (name, case["store"], f"{case['phase']} {case['pattern']} {case['size']} depth {case['depth']}")
+        yield (*key, "time_ns"), case["time_ns"]
+        yield (*key, "p50_ns"), case["latency_ns"]["p50"]
+        yield (*key, "p99_ns"), case["latency_ns"]["p99"]
+        yield (*key, "written_bytes"), case["device_io"]["written_bytes"]
+
+
+def measure(pmlab):
+    table, build = {}, None
+    with tempfile.TemporaryDirectory(prefix="pmlab-virtual-") as folder:
+        for name, more in RUNS.items():
+            first, second = (run(pmlab, more, folder) for _ in range(2))
+            figures = dict(figures_of(name, first))
+            again = dict(figures_of(name, second))
+            moved = [f"{key}: {value}, then {again[key]}" for key, value in figures.items() if again[key] != value]
+            if moved:
+                sys.exit("\n".join(["two runs differ:", *moved]))
+            table |= {key: str(value) for key, value in figures.items()}
+            build = "# " + first["machine"]["compiler"] + " " + first["machine"]["flags"]
+    return build, table
+
+
+def main():
+    build, table = measure(os.path.abspath(sys.argv[1]))
+    time_of = {key: float(value) for key, value in table.items() if key[3] == "time_ns"}
+    case = ("overwrite random 4096 depth 32", "time_ns")
+    ratio = time_of[("one thread", "raw", *case)] / time_of[("one thread", "chunk_store", *case)]
+    if ratio < 0.95:
+        sys.exit(f"4 KiB random overwrites at depth 32 reach {ratio:.3f} of the drive, less than 0.95")
+    if "--update" in sys.argv[2:]:
+        with open(TABLE, "w", encoding="utf-8", newline="") as f:
+            f.write(build + "\n")
+            rows = csv.writer(f, lineterminator="\n")
+            rows.writerow([*COLUMNS, "value"])
+            rows.writerows([*key, value] for key, value in table.items())
+        return
+    with open(TABLE, encoding="utf-8", newline="") as f:
+        pinned_build = f.readline().rstrip("\n")
+        pinned = {tuple(row[c] for c in COLUMNS): row["value"] for row in csv.DictReader(f)}
+    if build != pinned_build:
+        print(f"the same twice; not compared with the table: this build is\n  {build}\nand the table of\n  {pinned_build}")
+        return
+    moved = [f"  {', '.join(key)}: {pinned.get(key, 'not there')} -> {table.get(key, 'not there')}"
+             for key in sorted(pinned.keys() | table.keys()) if pinned.get(key) != table.get(key)]
+    if moved:
+        sys.exit("\n".join([f"{len(moved)} of {len(pinned)} figures moved:", *moved,
+                            "If that is meant, give the reason in the commit that has the new table:",
+                            "  python3 tests/stores/virtual_time_test.py build/release/bin/pmlab --update"]))
+    print(f"{len(table)} figures are as pinned")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+#include "tools/kvssd/key_spaces.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <cstring>
+#include <span>
+
+namespace pmlab::kvssd {
+namespace {
+
+// Value of a name's pair.
+struct name_record {
+  std::uint64_t capacity = 0;
+  std::uint64_t is_going = 0;  // 1: its pairs are being removed
+};
+
+std::string key_of(std::uint8_t id) { return {'n', 'a', 'm', 'e', static_cast<char>(id)}; }
+
+}  // namespace
+
+key_spaces::key_spaces(engine& pairs) : pairs_(pairs) {
+  std::vector<std::string> going;
+  for (unsigned id = 0; id < most; ++id) {
+    const auto found = pairs_.get(key_of(static_cast<std::uint8_t>(id)), own);
+    if (!found) continue;
+    name_record record;
+    if (found->size() <= sizeof record)
+      throw error("the name of key space " + std::to_string(id) + " is damaged", "restore the device from a copy");
+    std::memcpy(&record, found->data(), sizeof record);
+    const std::string name(reinterpret_cast<const char*>(found->data()) + sizeof record, found->size() - sizeof record);
+    key_space& made = all_[name];
+    made.id = static_cast<std::uint8_t>(id);
+    made.name = name;
+    made.capacity = record.capacity;
+    if (record.is_going != 0) going.push_back(name);
+  }
+  for (const std::string& name : going) static_cast<void>(remove(name));
+}
+
+space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
+  const std::scoped_lock lock(mutex_);
+  if (all_.contains(name)) return space_outcome::exists;
+  std::array<bool, most> taken{};
+  for (const auto& [other, space] : all_) taken[space.id] = true;
+  for (unsigned id = 0; id < most; ++id) {
+    if (taken[id]) continue;
+    key_space& made = all_[std::string(name)];
+    made.id = static_cast<std::uint8_t>(id);
+    made.name = name;
+    made.capacity = capacity;
+    try {
+      write(made, false);
+    } catch (...) {
+      all_.erase(made.name);
+      throw;
+    }
+    return space_outcome::done;
+  }
+  return space_outcome::full;
+}
+
+// (N1) the name is marked < (N2) its pairs go < (N3) the name goes: a crash in between leaves a marked name, and opening
+// goes on with (N2).
+space_outcome key_spaces::remove(std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = all_.find(name);
+  if (at == all_.end()) return space_outcome::absent;
+  if (at->second.is_open) return space_outcome::is_open;
+  write(at->second, true);                                      // (N1)
+  remove_pairs(at->second.id);                                  // (N2)
+  static_cast<void>(pairs_.erase(key_of(at->second.id), own));  // (N3)
+  all_.erase(at);
+  return space_outcome::done;
+}
+
+key_space* key_spaces::open(std::string_view name, space_outcome& outcome) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = all_.find(name);
+  outcome = at == all_.end()     ? space_outcome::absent
+            : at->second.is_open ? space_outcome::is_open
+                                 : space_outcome::done;
+  if (outcome != space_outcome::done) return nullptr;
+  key_space& space = at->second;
+  if (space.capacity != 0) space.used.store(count(space.id).bytes, std::memory_order_relaxed);
+  space.is_open = true;
+  return &space;
+}
+
+void key_spaces::close(key_space& space) {
+  const std::scoped_lock lock(mutex_);
+  space.is_open = false;
+}
+
+std::vector<std::string> key_spaces::names() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> result;
+  for (const auto& [name, space] : all_) result.push_back(name);
+  return result;
+}
+
+std::uint64_t key_spaces::reserved() const {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [name, space] : all_) sum += space.capacity;
+  return sum;
+}
+
+key_spaces::content key_spaces::count(std::uint8_t id) {
+  content sum;
+  for_each_key(id, {}, [&](const std::string& key) {
+    const auto bytes = pairs_.get(key, 0, {}, id);
+    if (!bytes) return;
+    ++sum.pairs;
+    sum.bytes += key.size() + *bytes;
+  });
+  return sum;
+}
+
+void key_spaces::write(const key_space& space, bool is_going) {
+  const name_record record{space.capacity, is_going ? std::uint64_t{1} : 0};
+  std::vector<std::byte> value(sizeof record + space.name.size());
+  std::memcpy(value.data(), &record, sizeof record);
+  std::memcpy(value.data() + sizeof record, space.name.data(), space.name.size());
+  if (pairs_.put(key_of(space.id), value, stores::kv_mode::post, own) == stores::kv_outcome::full)
+    throw error("the device has no room for the name of a key space", "delete pairs, or make a larger device");
+}
+
+void key_spaces::remove_pairs(std::uint8_t id) {
+  for_each_key(id, {}, [&](const std::string& key) { static_cast<void>(pairs_.erase(key, id)); });
+}
+
+}  // namespace pmlab::kvssd

@@ -1,0 +1,123 @@
+// The queue of a chunk store as a subject's, and its figures: the same for each container of the store.
+#pragma once
+
+#include "tools/stores/subjects.hpp"
+#include "tools/stores/volume_subject.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/chunk_store.hpp>
+#include <pmlab/stores/chunk_store/queue.hpp>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#if defined(PMLAB_SIMULATED)
+#include "checker/simulator/calls.hpp"
+#endif
+
+namespace pmlab::store_bench {
+
+// On the simulated machine, accesses of this thread take virtual time while it lives.
+class charged_time {
+ public:
+#if defined(PMLAB_SIMULATED)
+  charged_time() noexcept { pmlab_machine_begin_timing(); }
+  ~charged_time() { pmlab_machine_end_timing(); }
+#else
+  charged_time() noexcept {}  // not defaulted: it is no unused variable then
+#endif
+  charged_time(const charged_time&) = delete;
+  charged_time& operator=(const charged_time&) = delete;
+};
+
+// Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine has
+// charged_time. `Medium`: void where the records are in no medium.
+template <class Medium>
+class announced_operation {
+ public:
+#if defined(PMLAB_SIMULATED)
+  explicit announced_operation(Medium* /*of*/) noexcept : of_(nullptr) {}
+#else
+  explicit announced_operation(Medium* of) noexcept : of_(of) {
+    if constexpr (!std::is_void_v<Medium>) media::begin_operation(*of_);
+  }
+  ~announced_operation() {
+    if constexpr (!std::is_void_v<Medium>) media::end_operation(*of_);
+  }
+#endif
+  announced_operation(const announced_operation&) = delete;
+  announced_operation& operator=(const announced_operation&) = delete;
+
+ private:
+  [[maybe_unused]] Medium* of_;
+};
+
+template <class Store, class Medium = void>
+class chunk_queue_subject final : public volume_queue {
+ public:
+  // `medium`: of the records.
+  chunk_queue_subject(Store& store, const typename Store::volume_handle& volume, unsigned depth,
+                      Medium* medium = nullptr)
+      : volume_(volume), queue_(store, depth), medium_(medium) {}
+
+  void write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) override {
+    const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
+    check(queue_.write(volume_, offset, data, tag));
+  }
+  void read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) override {
+    const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
+    check(queue_.read(volume_, offset, data, tag));
+  }
+  void discard(std::uint64_t offset, std::uint64_t length, std::uint64_t tag) override {
+    const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
+    check(queue_.discard(volume_, offset, length, tag));
+  }
+  [[nodiscard]] std::size_t reap(std::span<answer> answers, std::size_t at_least) override {
+    const charged_time charged;
+    const announced_operation<Medium> announced(medium_);
+    std::array<stores::chunk_completion, 64> done;
+    const std::size_t most = std::min(answers.size(), done.size());
+    const std::size_t count = queue_.reap(std::span(done).first(most), std::min(at_least, most));
+    for (std::size_t i = 0; i < count; ++i) answers[i] = {done[i].tag, done[i].error};
+    return count;
+  }
+
+ private:
+  static void check(bool started) {
+    if (!started) throw error("a queue of chunk_store took no operation", "report this as a defect of the benchmark");
+  }
+
+  typename Store::volume_handle volume_;
+  stores::chunk_queue<Store> queue_;
+  Medium* medium_;
+};
+
+[[nodiscard]] inline stores::chunk_store_options options_of(const store_setup& setup, bool format) {
+  return {.chunk_bytes = setup.chunk_bytes,
+          .ring = setup.ring,
+          .merge = setup.merge == "copy" ? stores::merge_policy::copy : stores::merge_policy::remap,
+          .format = format};
+}
+
+// Waits for all that opening has left for later, in stores that leave something.
+template <class Store>
+void complete_opening(Store& store) {
+  if constexpr (requires { store.wait_until_complete(); }) store.wait_until_complete();
+}
+
+[[nodiscard]] inline volume_space space_of(const stores::chunk_store_stats& s, const blocks::any_device& device) {
+  return {device.shape().bytes() - s.free_bytes, s.medium_bytes, s.free_bytes, s.longest_free_extent};
+}
+
+[[nodiscard]] inline std::vector<store_statistic> statistics_of(const stores::chunk_store_stats& s) {
+  return {
+      {"in_place", s.in_place},         {"first", s.first},   {"redirected", s.redirected},      {"merges", s.merges},
+      {"copied_bytes", s.copied_bytes}, {"remaps", s.remaps}, {"replaced_maps", s.replaced_maps}};
+}
+
+}  // namespace pmlab::store_bench

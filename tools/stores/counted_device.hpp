@@ -1,0 +1,47 @@
+// A device of a store whose requests are counted: the base of all that runs have.
+#pragma once
+
+#include "tools/stores/store_device.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/memory.hpp>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace pmlab::store_bench::detail {
+
+inline constexpr std::uint32_t block_bytes = 4096;
+
+inline void check_bytes(std::uint64_t bytes) {
+  if (bytes < 1U << 20 || bytes % block_bytes != 0)
+    throw error("a device of " + std::to_string(bytes) + " bytes",
+                "give --device-bytes a multiple of 4096, at least 1M");
+}
+
+template <blocks::device D>
+class counted_device : public store_device {
+ public:
+  template <class... Arguments>
+  explicit counted_device(Arguments&&... arguments)
+      : device_(std::in_place_type<blocks::counted<D>>, std::forward<Arguments>(arguments)...) {}
+
+  [[nodiscard]] blocks::any_device& device() noexcept override { return device_; }
+  [[nodiscard]] device_counts counts() const override {
+    device_counts all;
+    for (std::size_t s = 0; s < blocks::streams; ++s) all[s] = counter().of(static_cast<blocks::stream>(s));
+    return all;
+  }
+  void reset_counts() override { counter().reset(); }
+
+ protected:
+  [[nodiscard]] blocks::counted<D>& counter() const { return *device_.template get<blocks::counted<D>>(); }
+
+ private:
+  mutable blocks::any_device device_;
+};
+
+// No case is about the kernel's first touch of a page.
+inline void touch(blocks::memory& m) { std::memset(m.content().data(), 0, m.content().size()); }
+
+}  // namespace pmlab::store_bench::detail

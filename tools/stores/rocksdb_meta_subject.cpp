@@ -1,0 +1,136 @@
+#include "tools/stores/rocksdb_meta_subject.hpp"
+#include "tools/catalogue/media_list.hpp"
+#include "tools/stores/peers/device_region.hpp"
+#include "tools/stores/peers/medium_device.hpp"
+#include "tools/stores/peers/rocksdb_meta.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace pmlab::store_bench {
+namespace {
+
+using stores::rocksdb_meta;
+
+class meta_queue final : public volume_queue {
+ public:
+  meta_queue(rocksdb_meta& store, unsigned depth) : queue_(store, depth) {}
+
+  void write(std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) override {
+    check(queue_.write(offset, data, tag));
+  }
+  void read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) override {
+    check(queue_.read(offset, data, tag));
+  }
+  void discard(std::uint64_t offset, std::uint64_t length, std::uint64_t tag) override {
+    check(queue_.discard(offset, length, tag));
+  }
+  [[nodiscard]] std::size_t reap(std::span<answer> answers, std::size_t at_least) override {
+    std::array<blocks::completion, 64> done;
+    const std::size_t most = std::min(answers.size(), done.size());
+    const std::size_t count = queue_.reap(std::span(done).first(most), std::min(at_least, most));
+    for (std::size_t i = 0; i < count; ++i) answers[i] = {done[i].tag, done[i].error};
+    return count;
+  }
+
+ private:
+  static void check(bool started) {
+    if (!started) throw error("a queue of rocksdb_meta took no operation", "report this as a defect of the benchmark");
+  }
+  rocksdb_meta::queue queue_;
+};
+
+// `Owned` has the memory of RocksDB's files, and lives as long as the subject.
+template <class Owned>
+class meta_subject final : public volume_subject {
+ public:
+  meta_subject(const store_setup& setup, Owned owned, std::unique_ptr<blocks::any_device> data,
+               std::unique_ptr<blocks::any_device> meta)
+      : setup_(setup), owned_(std::move(owned)), data_(std::move(data)), meta_(std::move(meta)) {
+    open_as(true);
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const override { return setup_.volume_bytes; }
+  [[nodiscard]] std::uint32_t block_bytes() const override { return store_->block_bytes(); }
+  // A write is one batch of rows, and a read sees places of one moment.
+  [[nodiscard]] volume_promises promises() const override { return {std::uint64_t{1} << 20, true}; }
+  [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
+    return std::make_unique<meta_queue>(*store_, depth);
+  }
+
+  [[nodiscard]] bool can_reopen() const override { return true; }
+  void close() override { store_.reset(); }
+  void open() override { open_as(false); }
+
+  [[nodiscard]] volume_space space() override {
+    const stores::rocksdb_meta_stats s = store_->stats();
+    return {data_->shape().bytes() - s.free_bytes, s.meta_bytes, s.free_bytes, s.longest_free_extent};
+  }
+  [[nodiscard]] std::vector<store_statistic> statistics() override {
+    const stores::rocksdb_meta_stats s = store_->stats();
+    return {{"redirected", s.redirected}, {"deferred", s.deferred}, {"commits", s.commits}};
+  }
+  [[nodiscard]] std::vector<std::string> remarks() override {
+    return {"rocksdb_meta is BlueStore's algorithm, not BlueStore: RocksDB's files are on " + meta_->name() +
+            ", all places of blocks are cached in DRAM, data has no checksums"};
+  }
+
+ private:
+  void open_as(bool format) {
+    store_.emplace(*data_, *meta_, stores::rocksdb_meta_options{.volume_bytes = setup_.volume_bytes, .format = format});
+  }
+
+  store_setup setup_;
+  Owned owned_;
+  std::unique_ptr<blocks::any_device> data_;
+  std::unique_ptr<blocks::any_device> meta_;
+  std::optional<rocksdb_meta> store_;
+};
+
+template <class Owned>
+std::unique_ptr<volume_subject> make(const store_setup& setup, Owned owned, std::unique_ptr<blocks::any_device> data,
+                                     std::unique_ptr<blocks::any_device> meta) {
+  return std::make_unique<meta_subject<Owned>>(setup, std::move(owned), std::move(data), std::move(meta));
+}
+
+std::unique_ptr<blocks::any_device> region_of(blocks::any_device& device, std::uint64_t first, std::uint64_t count) {
+  return std::make_unique<blocks::any_device>(std::in_place_type<stores::device_region>, device, first, count);
+}
+
+template <class Medium>
+std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t pool_bytes,
+                                        blocks::any_device& device) {
+  bench::subject_setup of_medium;
+  of_medium.medium = setup.medium;
+  of_medium.pool_bytes = pool_bytes;
+  of_medium.emulation = setup.emulation;
+  std::unique_ptr<Medium> medium = bench::medium_traits<Medium>::make(of_medium);
+  auto meta = std::make_unique<blocks::any_device>(std::in_place_type<stores::medium_device<Medium>>, *medium,
+                                                   rocksdb_meta_bytes(setup));
+  return make(setup, std::move(medium), region_of(device, 0, device.shape().blocks), std::move(meta));
+}
+
+}  // namespace
+
+std::uint64_t rocksdb_meta_bytes(const store_setup& setup) {
+  constexpr std::uint64_t mebibyte = 1 << 20;
+  return std::clamp(setup.volume_bytes / 4, 128 * mebibyte, 4096 * mebibyte) / mebibyte * mebibyte;
+}
+
+std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, std::uint64_t pool_bytes,
+                                                  blocks::any_device& device) {
+  if (setup.container == "blocks") {
+    const std::uint64_t blocks = device.shape().blocks;
+    const std::uint64_t of_meta = rocksdb_meta_bytes(setup) / device.shape().block_bytes;
+    return make(setup, std::monostate(), region_of(device, 0, blocks - of_meta),
+                region_of(device, blocks - of_meta, of_meta));
+  }
+  if (setup.medium.counted || setup.medium.emulated()) return make_on<bench::watched_medium>(setup, pool_bytes, device);
+  if (setup.medium.in_pool()) return make_on<media::pmem>(setup, pool_bytes, device);
+  return make_on<media::dram>(setup, pool_bytes, device);
+}
+
+}  // namespace pmlab::store_bench

@@ -1,0 +1,24 @@
+// The peer rocksdb_meta as a subject: BlueStore's algorithm.
+//
+// RocksDB's files are in the medium that chunk_store has its records in (container pmem), as BlueStore had persistent
+// memory for them in the UStore paper; or in a region of the drive itself (container blocks).
+#pragma once
+
+#include "tools/stores/subjects.hpp"
+#include "tools/stores/volume_subject.hpp"
+#include <pmlab/blocks/any_device.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace pmlab::store_bench {
+
+// Of RocksDB's files.
+[[nodiscard]] std::uint64_t rocksdb_meta_bytes(const store_setup& setup);
+
+// On media::dram, an emulated medium or a pool of `pool_bytes`. An emulated medium takes the time of stores; reads and
+// writes of files are its only accesses.
+[[nodiscard]] std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, std::uint64_t pool_bytes,
+                                                                blocks::any_device& device);
+
+}  // namespace pmlab::store_bench

@@ -1,0 +1,65 @@
+// The device of a store in virtual time: bytes in memory, and the drive model on the clocks of simulated threads.
+//
+// The program has it, and not the library of the store: the model's work takes no virtual time but the drive's.
+#include "checker/simulator/drive_clock.hpp"
+#include "checker/simulator/machine/machine.hpp"
+#include "tools/devices/drive_file.hpp"
+#include "tools/stores/counted_device.hpp"
+#include <pmlab/blocks/timed.hpp>
+
+namespace pmlab::store_bench {
+namespace {
+
+using timed_memory = blocks::timed<blocks::memory, simulator::drive_clock>;
+
+// The drive sees requests in the order of their times: a thread that is ahead of others lets these go first.
+class shared_drive : public timed_memory {
+ public:
+  using timed_memory::timed_memory;
+
+  class queue : public timed_memory::queue {
+   public:
+    queue(shared_drive& device, unsigned depth) : timed_memory::queue(device, depth) {}
+    [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
+      simulator::machine& m = simulator::the_machine();
+      if (m.running()) m.sleep_until(m.current()->clock);
+      return timed_memory::queue::submit(requests);
+    }
+  };
+};
+
+class simulated_device final : public detail::counted_device<shared_drive> {
+ public:
+  simulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
+      : counted_device(profile, simulator::drive_clock(), blocks::shape_of(profile, bytes, detail::block_bytes)) {
+    detail::touch(drive().inner());
+    simulated_device::precondition();
+  }
+  void precondition() override {
+    drive().model().precondition();
+    drive().model().reset_counts();
+  }
+  void reset_counts() override {
+    counted_device::reset_counts();
+    drive().model().reset_counts();
+  }
+  [[nodiscard]] std::optional<double> amplification() const override {
+    const double found = drive().model().counts().amplification();
+    return found > 0 ? std::optional(found) : std::nullopt;
+  }
+  [[nodiscard]] std::string scale() const override { return drive().model().scale().text(); }
+
+ private:
+  [[nodiscard]] shared_drive& drive() const { return counter().inner(); }
+};
+
+}  // namespace
+
+std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
+  detail::check_bytes(options.bytes);
+  if (spec.which != drive::device_spec::kind::simulated)
+    throw error("drive " + spec.text() + " beside memory in virtual time", "give --device simulated:p4610");
+  return std::make_unique<simulated_device>(options.bytes, blocks::load_drive(spec.profile));
+}
+
+}  // namespace pmlab::store_bench

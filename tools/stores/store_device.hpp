@@ -1,0 +1,56 @@
+// The device of one store of a run: it has bytes, and counts what is asked of it.
+#pragma once
+
+#include "tools/devices/device_spec.hpp"
+#include <pmlab/blocks/any_device.hpp>
+#include <pmlab/blocks/counted.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::store_bench {
+
+// Of each stream.
+using device_counts = std::array<blocks::counts, blocks::streams>;
+
+class store_device {
+ public:
+  store_device() = default;
+  store_device(const store_device&) = delete;
+  store_device& operator=(const store_device&) = delete;
+  virtual ~store_device() = default;
+
+  [[nodiscard]] virtual blocks::any_device& device() noexcept = 0;
+  [[nodiscard]] virtual device_counts counts() const = 0;
+  virtual void reset_counts() = 0;
+
+  // Of a modelled drive: puts it into the state of datasheets, full, and overwritten at random until its write
+  // amplification is steady. The data stays. What was written before decides nothing then.
+  virtual void precondition() {}
+
+  // Of a modelled drive: bytes that flash programmed for each byte written, since the last reset_counts.
+  [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
+  // CPU time that threads of this process spent looking at the clock, waiting for a modelled drive. Since it was made.
+  [[nodiscard]] virtual std::uint64_t waiting_cpu_ns() const noexcept { return 0; }
+  // Of a modelled drive: how it stands to the drive of its profile.
+  [[nodiscard]] virtual std::string scale() const { return {}; }
+  // Of a file: how requests get to it.
+  [[nodiscard]] virtual std::string way() const { return {}; }
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+};
+
+struct store_device_options {
+  std::uint64_t bytes = 0;
+  bool overwrite = false;  // an existing file may be written to
+};
+
+// Blocks of 4 KiB, zeros at first. A modelled drive is preconditioned. A file that was made is removed with it. Throws
+// pmlab::error.
+[[nodiscard]] std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec,
+                                                              const store_device_options& options);
+
+}  // namespace pmlab::store_bench

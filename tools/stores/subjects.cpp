@@ -1,0 +1,207 @@
+#include "tools/stores/subjects.hpp"
+#if defined(PMLAB_SIMULATED)
+#include "tools/stores/simulated_chunk_store.hpp"
+#else
+#include "tools/catalogue/media_list.hpp"
+#include "tools/catalogue/pool_files.hpp"
+#include "tools/stores/chunk_store_on_blocks.hpp"
+#include "tools/stores/chunk_store_subject.hpp"
+#endif
+#include "tools/stores/peers/page_stores.hpp"
+#include "tools/stores/raw_subject.hpp"
+#if defined(PMLAB_WITH_ROCKSDB)
+#include "tools/stores/rocksdb_meta_subject.hpp"
+#endif
+#include "tools/support/quantity.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/suggest.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace pmlab::store_bench {
+
+#if !defined(PMLAB_SIMULATED)
+extern template class chunk_store_subject<media::dram>;
+extern template class chunk_store_subject<media::pmem>;
+extern template class chunk_store_subject<bench::watched_medium>;
+#endif
+
+namespace {
+
+constexpr std::uint64_t block = 4096;
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+#if defined(PMLAB_SIMULATED)
+
+std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
+  return make_simulated_chunk_store(setup, device);
+}
+
+#else
+
+// A subject whose pool was made for it: the file goes when the subject has gone.
+class with_pool_file final : public volume_subject {
+ public:
+  template <class Make>
+  with_pool_file(const std::string& path, std::uint64_t bytes, bool overwrite, Make&& make)
+      : file_(path, bytes, overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false),
+        inner_(make(file_.bytes_to_make())) {}
+
+  [[nodiscard]] std::uint64_t bytes() const override { return inner_->bytes(); }
+  [[nodiscard]] std::uint32_t block_bytes() const override { return inner_->block_bytes(); }
+  [[nodiscard]] volume_promises promises() const override { return inner_->promises(); }
+  [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned thread) override {
+    return inner_->make_queue(depth, thread);
+  }
+  void settle() override { inner_->settle(); }
+  [[nodiscard]] bool can_reopen() const override { return inner_->can_reopen(); }
+  void close() override { inner_->close(); }
+  void open() override { inner_->open(); }
+  void wait_until_complete() override { inner_->wait_until_complete(); }
+  [[nodiscard]] volume_space space() override { return inner_->space(); }
+  [[nodiscard]] std::vector<store_statistic> statistics() override { return inner_->statistics(); }
+  [[nodiscard]] std::optional<medium_counts> counts() override { return inner_->counts(); }
+  void reset_counts() override { inner_->reset_counts(); }
+  [[nodiscard]] std::vector<std::string> remarks() override { return inner_->remarks(); }
+
+ private:
+  bench::pool_file file_;
+  std::unique_ptr<volume_subject> inner_;
+};
+
+template <class Medium>
+std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t pool_bytes,
+                                        blocks::any_device& device) {
+  bench::subject_setup of_medium;
+  of_medium.medium = setup.medium;
+  of_medium.pool_bytes = pool_bytes;
+  of_medium.emulation = setup.emulation;
+  return std::make_unique<chunk_store_subject<Medium>>(setup, bench::medium_traits<Medium>::make(of_medium), device);
+}
+
+std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
+  if (setup.container == "blocks") return make_chunk_store_on_blocks(setup, device);
+  const auto make = [&](std::uint64_t pool_bytes) -> std::unique_ptr<volume_subject> {
+    if (setup.medium.counted || setup.medium.emulated())
+      return make_on<bench::watched_medium>(setup, pool_bytes, device);
+    if (setup.medium.in_pool()) return make_on<media::pmem>(setup, pool_bytes, device);
+    return make_on<media::dram>(setup, pool_bytes, device);
+  };
+  if (!setup.medium.in_pool()) return make(0);
+  return std::make_unique<with_pool_file>(setup.medium.path, setup.medium_bytes, setup.overwrite, make);
+}
+
+#endif
+
+#if defined(PMLAB_WITH_ROCKSDB)
+std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, blocks::any_device& device) {
+  if (!setup.medium.in_pool() || setup.container == "blocks") return make_rocksdb_meta(setup, 0, device);
+  // Another store of the run may have the file itself.
+  store_setup own = setup;
+  own.medium.path += ".rocksdb_meta";
+  return std::make_unique<with_pool_file>(
+      own.medium.path, setup.medium_bytes + rocksdb_meta_bytes(setup), setup.overwrite,
+      [&](std::uint64_t pool_bytes) { return make_rocksdb_meta(own, pool_bytes, device); });
+}
+#endif
+
+void check_chunks(const store_setup& setup) {
+#if defined(PMLAB_SIMULATED)
+  if (!setup.medium.simulated && setup.container == "pmem")
+    throw error(fmt::format("records on {} beside a drive in virtual time", setup.medium.text()),
+                "give --medium simulated:aep");
+#endif
+  if (std::ranges::find(level1_indexes(), setup.index) == level1_indexes().end())
+    throw error(fmt::format("there is no level-1 index '{}'", setup.index),
+                fmt::format("did you mean {}? chunk_store takes {}", nearest(setup.index, level1_indexes()),
+                            fmt::join(level1_indexes(), ", ")));
+  if (setup.container != "pmem" && setup.container != "blocks")
+    throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem or blocks");
+  if (setup.merge != "remap" && setup.merge != "copy")
+    throw error(fmt::format("there is no merge '{}'", setup.merge), "choose remap or copy");
+  if (setup.container == "blocks" && setup.merge != "copy")
+    throw error("records on the drive have no maps for a merge by remapping", "leave --merge out, or give copy");
+  if (setup.ring == 0 || setup.ring > 30)
+    throw error(fmt::format("--ring {}: a ring has 1 to 30 entries", setup.ring), "give a number in this range");
+  if (!std::has_single_bit(setup.chunk_bytes) || setup.chunk_bytes < block || setup.chunk_bytes > 256 * block)
+    throw error(fmt::format("--chunk {}: a chunk is a power of two of blocks, 1 to 256 of them", setup.chunk_bytes),
+                "give 4K to 1M");
+}
+
+}  // namespace
+
+const std::vector<store_description>& all_stores() {
+  static const std::vector<store_description> stores = {
+    {"chunk_store", "redirect-on-write with an 8-byte commit in persistent memory (docs/stores.md)", true},
+    {"raw_dwb", "the drive with a double write of each page, as InnoDB has it", false},
+    {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
+#if defined(PMLAB_WITH_ROCKSDB)
+    {"rocksdb_meta", "BlueStore's algorithm: redirect-on-write, places and small deferred writes in RocksDB", false,
+     true},
+#endif
+    {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
+  };
+  return stores;
+}
+
+const store_description& find_store(std::string_view name) {
+#if defined(PMLAB_SIMULATED)
+  if (name == "rocksdb_meta")
+    throw error("RocksDB cannot run in virtual time", "measure rocksdb_meta on --device emulated:p4610");
+#endif
+  for (const store_description& d : all_stores())
+    if (d.name == name) return d;
+  std::vector<std::string_view> names;
+  for (const store_description& d : all_stores()) names.push_back(d.name);
+  throw error(fmt::format("there is no store '{}'", name),
+              fmt::format("did you mean {}? The stores are {}", nearest(name, names), fmt::join(names, ", ")));
+}
+
+const std::vector<std::string_view>& level1_indexes() {
+  static const std::vector<std::string_view> names = {"cceh", "skip_list", "fast_fair", "fp_tree", "hybrid"};
+  return names;
+}
+
+std::uint64_t least_device_bytes(const store_setup& setup) {
+  if (setup.store == "raw_dwb") return setup.volume_bytes + area_of_raw_dwb(setup);
+  if (setup.store == "raw_fpw") return setup.volume_bytes + area_of_raw_fpw(setup);
+#if defined(PMLAB_WITH_ROCKSDB)
+  if (setup.store == "rocksdb_meta")
+    return setup.volume_bytes + std::max(setup.volume_bytes / 16, 16 * mebibyte) +
+           (setup.container == "blocks" ? rocksdb_meta_bytes(setup) : 0);
+#endif
+  if (!find_store(setup.store).has_chunks) return setup.volume_bytes;
+  // Redirected writes need blocks before those that they replace are free.
+  const std::uint64_t chunks = (setup.volume_bytes + setup.chunk_bytes - 1) / setup.chunk_bytes;
+  // The region of records on the drive is for all of its chunks, two blocks for each 21: a 2,000th part.
+  const std::uint64_t records = setup.container == "blocks" ? 2 * mebibyte + setup.volume_bytes / 512 : 0;
+  return chunks * setup.chunk_bytes + std::max(chunks * setup.chunk_bytes / 16, 16 * mebibyte) + records + block;
+}
+
+void check_setup(const store_setup& setup, std::uint64_t device_bytes) {
+  if (setup.volume_bytes == 0 || setup.volume_bytes % block != 0)
+    throw error(fmt::format("a volume of {} bytes", setup.volume_bytes), "give --volume-bytes a multiple of 4K");
+  if (find_store(setup.store).has_chunks) check_chunks(setup);
+  const std::uint64_t least = least_device_bytes(setup);
+  if (device_bytes < least)
+    throw error(
+        fmt::format("a device of {} is too small for {} with a volume of {}", bench::readable_bytes(device_bytes),
+                    setup.store, bench::readable_bytes(setup.volume_bytes)),
+        fmt::format("give --device-bytes at least {}", least));
+}
+
+std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::any_device& device) {
+  if (setup.store == "chunk_store") return make_chunk_store(setup, device);
+  if (setup.store == "raw_dwb") return make_raw_dwb(setup, device);
+  if (setup.store == "raw_fpw") return make_raw_fpw(setup, device);
+#if defined(PMLAB_WITH_ROCKSDB)
+  if (setup.store == "rocksdb_meta") return make_rocksdb_meta_of(setup, device);
+#endif
+  return make_raw(setup, device);
+}
+
+}  // namespace pmlab::store_bench
