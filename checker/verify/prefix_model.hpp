@@ -30,7 +30,7 @@ class prefix_model {
  public:
   explicit prefix_model(std::uint64_t bound_milliseconds) : bound_(bound_milliseconds) {}
 
-  // What is there before anything else happens.
+  // The content before anything else happens.
   void there_before(prefix_state state, std::uint64_t sequence);
 
   void called(unsigned thread, const prefix_step& s);

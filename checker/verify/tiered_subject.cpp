@@ -22,12 +22,15 @@ class tiered_subject : public prefix_target {
   static constexpr std::string_view layout_name = "tiered";
   static constexpr std::uint64_t at_most_milliseconds = 10;
   static constexpr std::array<blocks::geometry, 2> drives{
-      blocks::geometry{.blocks = 45, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
+      blocks::geometry{.blocks = 46, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
       blocks::geometry{.blocks = 8, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true}};
 
   tiered_subject(Drive& staging, Drive& capacity)
       : store_(store::open({.staging = staging, .capacity = capacity}, options(), blocks::virtual_clock(time_))),
-        table_(store_->table("t")) {}
+        table_(store_->table("t")) {
+    // Names that make the manifest longer than a sector, so that a crash can tear it.
+    for (char c = '0'; c < '9'; ++c) static_cast<void>(store_->table(std::string(40, c)));
+  }
 
   std::uint64_t apply(std::span<const prefix_change> changes) override {
     try {
@@ -83,7 +86,7 @@ class tiered_subject : public prefix_target {
     o.background = false;
     o.most_sets = 2;
     o.segment_bytes = 1536;
-    o.manifest_bytes = 1024;
+    o.manifest_bytes = 1536;
     o.page_bytes = 512;
     o.identity = {1, 2};
     return o;

@@ -54,7 +54,7 @@ struct machine {
   }
   crashing_drive& of(drive& d) { return d.inner().inner(); }
 
-  // Power fails while `db` is open, and comes back.
+  // Power fails while `db` is open, and is there again.
   void crash(std::unique_ptr<store>& db, splitmix64& random) {
     const auto a = of(staging).after_crash(random);
     const auto b = of(capacity).after_crash(random);
@@ -258,7 +258,7 @@ TEST(Tiered, IsAMapThatIsSyncedAndCrashes) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) operate(seed, 6, true);
 }
 
-// A history: what the store holds after each sequence, and when it was acknowledged.
+// A history: the content behind each sequence, and when it was acknowledged.
 struct history {
   std::vector<content> states{content{}};
   std::vector<std::uint64_t> acknowledged{0};

@@ -92,6 +92,7 @@ class tiered {
   // A moment of the store: its reads do not change while it exists. Movable. It ends before its store.
   class snapshot_handle {
    public:
+    // The other one is empty then.
     snapshot_handle(snapshot_handle&& other) noexcept
         : store_(std::exchange(other.store_, nullptr)), sequence_(other.sequence_) {}
     snapshot_handle& operator=(snapshot_handle&&) = delete;
@@ -110,10 +111,10 @@ class tiered {
 
   // Of a cursor. Keys in [from, to); no `to`: to the end of the table. No `at`: the moment at which the cursor is made.
   struct range {
-    const snapshot_handle* at = nullptr;
-    std::string_view from = {};
-    std::optional<std::string_view> to = std::nullopt;
-    direction way = direction::forward;
+    const snapshot_handle* at = nullptr;                // the moment
+    std::string_view from = {};                         // the least key
+    std::optional<std::string_view> to = std::nullopt;  // above the greatest key
+    direction way = direction::forward;                 // backward: from the greatest key
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
@@ -428,13 +429,14 @@ class tiered {
                       std::to_string(log_->most_batch_bytes()),
                   "write smaller batches or values, or make the store with larger segments");
     if (flush_failed_.load(std::memory_order_relaxed)) flush_log();
-    for (bool again = false;; again = true) {
+    // Other threads may take the room that this one has made, so it goes on while something is made at all.
+    for (;;) {
       if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees)) {
         after_change();
         return *last;
       }
-      if (again || exhausted_at_.load(std::memory_order_relaxed) == visible_.load(std::memory_order_relaxed)) full();
-      make_room();
+      if (exhausted_at_.load(std::memory_order_relaxed) == visible_.load(std::memory_order_relaxed)) full();
+      if (!make_room()) full();
     }
   }
 
@@ -485,12 +487,20 @@ class tiered {
     }
   }
 
-  void make_room() {
+  // False: there was nothing to ingest or to merge.
+  bool make_room() {
+    const auto work = [this] {
+      return ingests_.load(std::memory_order_relaxed) + merges_.load(std::memory_order_relaxed);
+    };
+    const std::uint64_t before = work();
     try {
-      compact();
+      freeze();
+      while (ingest_one()) continue;
+      if (work() == before || pinned()->sets.size() > options_.most_sets) merge();
     } catch (const tiered_full&) {
       exhausted_at_.store(visible_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
+    return work() != before;
   }
   [[noreturn]] void full() {
     exhausted_at_.store(visible_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -619,7 +629,7 @@ class tiered {
   void merge() {
     const std::scoped_lock lock(tree_mutex_);
     const std::shared_ptr<const view> v = pinned();
-    if (v->sets.empty() || (v->sets.size() == 1 && is_compact(*v->sets.front()))) return;
+    if (v->sets.empty() || (v->sets.size() == 1 && is_compact(*v->sets.front(), horizon()))) return;
     std::vector<detail::tiered::set_source<Device>> sources;
     std::vector<std::optional<found_version>> heads;
     for (const auto& one : v->sets) {
@@ -642,11 +652,13 @@ class tiered {
     }
     install(writer, state_.ingested, nullptr, v->sets.size());
     compact_horizon_ = keeps;
+    compacted_last_ = v->sets.front()->described().last;
     merges_.fetch_add(1, std::memory_order_relaxed);
   }
   // A merge of this set alone would change nothing.
-  [[nodiscard]] bool is_compact(const key_set& only) const {
-    return compact_horizon_ >= only.described().last && compact_horizon_ != 0;
+  [[nodiscard]] bool is_compact(const key_set& only, std::uint64_t keeps) const {
+    const std::uint64_t last = only.described().last;
+    return last == compacted_last_ && (compact_horizon_ >= last || compact_horizon_ == keeps);
   }
 
   // The set of `writer` replaces the newest `replaced` sets, and the memtable `from`.
@@ -810,7 +822,8 @@ class tiered {
   std::mutex tree_mutex_;    // one ingest, merge or new table at a time; before commit_mutex_
   detail::tiered::manifest_state state_;
   std::vector<std::shared_ptr<key_set>> doubtful_;
-  std::uint64_t compact_horizon_ = 0;
+  std::uint64_t compact_horizon_ = 0;  // of the last merge
+  std::uint64_t compacted_last_ = 0;   // the newest version of its set
 
   mutable std::mutex view_mutex_;  // the last one to take
   std::shared_ptr<const view> view_;

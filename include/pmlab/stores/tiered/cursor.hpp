@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace pmlab::stores {
@@ -50,7 +49,26 @@ std::string read_value(const set_context<Device>& context, const found_version& 
 
 template <blocks::device Device>
 class cursor_body {
-  using source = std::variant<memtable_source, set_source<Device>>;
+  // A source of any kind.
+  class source {
+   public:
+    source() = default;
+    source(const source&) = delete;
+    source& operator=(const source&) = delete;
+    virtual ~source() = default;
+    [[nodiscard]] virtual std::optional<found_version> at_least(const version_name& name) = 0;
+    [[nodiscard]] virtual std::optional<found_version> less(const version_name& name) = 0;
+  };
+  template <class Source>
+  class source_of final : public source {
+   public:
+    explicit source_of(Source inner) : inner_(std::move(inner)) {}
+    std::optional<found_version> at_least(const version_name& name) override { return inner_.at_least(name); }
+    std::optional<found_version> less(const version_name& name) override { return inner_.less(name); }
+
+   private:
+    Source inner_;
+  };
 
  public:
   cursor_body(const set_context<Device>& context, std::shared_ptr<const tree_view<Device>> view, std::uint64_t sequence,
@@ -80,20 +98,20 @@ class cursor_body {
 
  private:
   struct part {
-    source from;
+    std::unique_ptr<source> from;
     std::optional<found_version> found{};
     bool is_old = true;  // the cursor has passed it
   };
   template <class Source>
   void add(Source s) {
-    parts_.push_back({source(std::in_place_type<Source>, std::move(s))});
+    parts_.push_back({std::make_unique<source_of<Source>>(std::move(s))});
   }
 
   // The nearest key of all sources; of several versions, that of the newest source.
   [[nodiscard]] std::optional<found_version> choose() {
     const part* best = nullptr;
     for (part& p : parts_) {
-      if (std::exchange(p.is_old, false)) p.found = std::visit([this](auto& s) { return fetch(s); }, p.from);
+      if (std::exchange(p.is_old, false)) p.found = fetch(*p.from);
       if (!p.found) continue;
       if (best == nullptr ||
           (way_ == direction::forward ? p.found->key < best->found->key : p.found->key > best->found->key))
@@ -101,8 +119,7 @@ class cursor_body {
     }
     return best == nullptr ? std::nullopt : best->found;
   }
-  template <class Source>
-  [[nodiscard]] std::optional<found_version> fetch(Source& s) {
+  [[nodiscard]] std::optional<found_version> fetch(source& s) const {
     if (way_ == direction::forward) {
       const version_name from = at_ ? version_name{table_, *at_, 0} : version_name{table_, from_, newest};
       return next_key(s, from, table_, sequence_);

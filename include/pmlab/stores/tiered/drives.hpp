@@ -2,7 +2,7 @@
 //
 // (H1) < (H2) < (H3) < (H4): the capacity drive is forming; the first manifest is durable; the staging drive is ready:
 // this makes the store; the capacity drive is ready. A crash before (H3) leaves drives on which a store can be made, a
-// crash behind it a store. So a drive that is blank in place of one of a store is told apart from an interrupted making.
+// crash behind it a store. So a blank drive in place of one of a store differs from an interrupted making.
 #pragma once
 
 #include <pmlab/base/error.hpp>

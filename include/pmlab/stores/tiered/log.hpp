@@ -140,7 +140,8 @@ class log {
       if (g.last > ingested) return {g.segment, g.offset, g.previous, g.first};
     return {after_.segment, after_.offset, chain_, unflushed_ + 1};
   }
-  // Gives up the segments that replay does not need behind `ingested`. The manifest that says so is durable.
+  // Gives up the segments that replay does not need behind `ingested`. REQUIRES: the manifest that begins replay
+  // behind it is durable.
   void forget(std::uint64_t ingested) {
     const std::scoped_lock lock(mutex_);
     while (!written_.empty() && written_.front().last <= ingested) written_.pop_front();

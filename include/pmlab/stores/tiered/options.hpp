@@ -1,4 +1,4 @@
-// How a tiered store is opened, and what it tells about itself.
+// Options of a tiered store, and its figures.
 #pragma once
 
 #include <pmlab/base/error.hpp>
