@@ -24,9 +24,10 @@ class chunk_store_subject {
   using store = stores::chunk_store<Medium, Drive>;
 
  public:
-  static constexpr std::string_view layout_name = Merge == stores::merge_policy::copy ? "chunk_store_copy"
-                                                  : AtomicBytes == 0                  ? "chunk_store"
-                                                                                      : "chunk_store_in_place";
+  static constexpr bool by_copy = Merge == stores::merge_policy::copy;
+  static constexpr std::string_view layout_name = AtomicBytes == 0 ? (by_copy ? "chunk_store_copy" : "chunk_store")
+                                                  : by_copy        ? "chunk_store_copy_in_place"
+                                                                   : "chunk_store_in_place";
   // Without a promise a drive keeps 512 bytes whole: half a block.
   static constexpr std::uint32_t block_bytes = AtomicBytes == 0 ? 1024 : AtomicBytes;
   static constexpr volume_shape shape{.block_bytes = block_bytes,

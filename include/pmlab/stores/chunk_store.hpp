@@ -54,6 +54,8 @@
 #include <pmlab/stores/chunk_store/limbo.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
 #include <pmlab/stores/chunk_store/records.hpp>
+#include <pmlab/stores/chunk_store/used_blocks.hpp>
+#include <pmlab/sync/run_in_parallel.hpp>
 
 #include <algorithm>
 #include <array>
@@ -67,11 +69,14 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -85,6 +90,10 @@ struct chunk_store_options {
   merge_policy merge = merge_policy::remap;            // how a full ring gets room
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
+  // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own, or,
+  // without one, by the first operation that needs them; on so many threads (0: sync::recovery_threads).
+  bool recovers_in_background = true;
+  unsigned recovery_threads = 0;
   // Of the new store; zeros: chosen at random.
   std::array<std::uint64_t, 2> identity{};
 };
@@ -191,6 +200,10 @@ class chunk_store {
   }
   chunk_store(const chunk_store&) = delete;
   chunk_store& operator=(const chunk_store&) = delete;
+  // Waits for what runs in the background. REQUIRES: no operation, and no queue of a user.
+  ~chunk_store() {
+    if (background_.joinable()) background_.join();
+  }
 
   // Opens the volume `name` (1 to 40 characters), or makes it. Throws pmlab::error: no such volume and no size given, a
   // size that is no multiple of a block, 256 volumes.
@@ -204,6 +217,7 @@ class chunk_store {
   // Removes the volume and frees its chunks. False: there is no such volume. REQUIRES: no other operation on it. A crash
   // may leave some of it removed; opening the store completes that.
   bool remove_volume(std::string_view name) {
+    ensure_recovered_or_throw();
     const std::scoped_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
@@ -220,8 +234,14 @@ class chunk_store {
     return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, media::is_durable(medium_)};
   }
 
+  // The free blocks are known. Until then reads, and writes that need none, are answered.
+  [[nodiscard]] bool is_recovered() const noexcept { return recovered_.load(std::memory_order_acquire); }
+  // Waits until the free blocks are known. Throws pmlab::error: they cannot be.
+  void wait_until_recovered() { ensure_recovered_or_throw(); }
+
   // Walks all records. Exact while no operation runs.
-  [[nodiscard]] chunk_store_stats stats() const {
+  [[nodiscard]] chunk_store_stats stats() {
+    ensure_recovered_or_throw();
     chunk_store_stats s;
     records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
     for (const volume_slot& v : super_->volumes) s.volumes += state_of(v) == volume_state::there ? 1 : 0;
@@ -242,8 +262,12 @@ class chunk_store {
   }
 
   // Checks C3, C7 and C8 by a walk over all records. REQUIRES: no other operation.
-  [[nodiscard]] indexes::check_report check() const {
+  [[nodiscard]] indexes::check_report check() {
     indexes::check_report report;
+    if (ensure_recovered() != std::errc{}) {
+      report.add("the free blocks cannot be found: " + recovery_problem_);
+      return report;
+    }
     std::vector<bool> used(geometry_.blocks, false);
     used[0] = true;
     const auto own = [&](std::uint64_t block, const std::string& owner) {
@@ -361,22 +385,15 @@ class chunk_store {
     p = plan();
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.blocks_ = blocks;
+    if (!is_recovered()) {
+      if (begin_write_early(p)) return {};
+      if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
+    }
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     writer_state* const state = state_for_writing(s, p.key_);
     if (state == nullptr) return std::errc::not_enough_memory;
-    places at{};
-    if (state->published) {
-      const chunk c(medium_, shape_, *state->where);
-      c.find(blocks, at);
-      state->is_full_enough = c.is_full_enough();
-    }
-    if (!choose_places(*state, at, p)) {
-      leave_state(s, p.key_);
-      return std::errc::no_space_on_device;
-    }
-    p.generation_ = s.gone.enter();
-    return {};
+    return plan_write(s, *state, p) ? std::errc{} : std::errc::no_space_on_device;
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
@@ -414,6 +431,7 @@ class chunk_store {
     p = plan();
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.way_ = plan::way::redirected;
+    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     if (state_for_writing(s, p.key_) == nullptr) return std::errc::not_enough_memory;
@@ -434,6 +452,7 @@ class chunk_store {
     const std::uint64_t key = detail::chunk_store::name_chunk(v.id_, number);
     p = plan();
     p.key_ = key;
+    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(key);
     const std::scoped_lock lock(s.mutex);
     record* const r = find_record(key);
@@ -464,6 +483,7 @@ class chunk_store {
   [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) {
     m = merge_plan();
     m.key_ = key;
+    if (!is_recovered()) return false;
     stripe& s = stripe_of(key);
     const std::scoped_lock lock(s.mutex);
     record* const r = find_record(key);
@@ -605,7 +625,7 @@ class chunk_store {
         super_(open_superblock(options, name)),
         records_(medium, super_->slabs, shape_),
         index_(Index::open(medium, std::string(name) + ":i")) {
-    recover();
+    begin_recovery(options);
   }
 
   // ---- opening
@@ -730,49 +750,130 @@ class chunk_store {
                   "open it with the release of pmlab that wrote it");
   }
 
-  // Corrects what a crash left: records without a key that are not zeros, entries of groups that were cut off, volumes
-  // that were being removed, names in the index. Then the blocks that no chunk owns are free.
-  void recover() {
-    std::vector<bool> used(geometry_.blocks, false);
-    used[0] = true;
-    records_.for_each([&](record& r) {
-      const std::uint64_t key = r.key.load(std::memory_order_acquire);
-      if (key == 0) {
-        records_.clear(r);
-        records_.give(r);
-        return;
-      }
-      static_cast<void>(chunk(medium_, shape_, r).clear_cut_off_entries());
-      for_each_owned(r, [&](std::uint64_t block) {
-        if (block >= geometry_.blocks || used[block])
-          throw error("the records of the chunk store in " + medium_.name() + " are damaged: block " +
-                          std::to_string(block) + " has no or two owners",
-                      "restore the pool from a copy");
-        used[block] = true;
-      });
-      if (find_record(key) != &r && index_.upsert(key, medium_.locate(&r).word()) == indexes::outcome::full)
-        throw error("no space in " + medium_.name() + " to open its chunk store", "make the pool larger");
-    });
-    std::vector<std::uint64_t> stale;
-    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
-      if (record_at(at)->key.load(std::memory_order_acquire) != key) stale.push_back(key);
-    });
-    for (const std::uint64_t key : stale) static_cast<void>(index_.erase(key));
-    give_unused(used);
+  // ---- finding the free blocks
+  //
+  // Nothing of it is needed for reads, for writes in place, and for first writes that one word commits: of the words of a
+  // chunk, readers take the valid ones, and an entry of the index whose record has another key is none. All other
+  // operations wait for it. It corrects what a crash left: records without a key that are not zeros, entries of groups
+  // that were cut off, names in the index, and volumes that were being removed. A crash in it loses nothing: the next
+  // opening does all of it again.
+
+  void begin_recovery(const chunk_store_options& options) {
+    threads_ = options.recovery_threads != 0 ? options.recovery_threads : sync::recovery_threads();
+    if constexpr (!media::sizes_on<Medium>.recovers_in_parallel) {
+      threads_ = 1;
+      return;
+    }
+    if (!options.recovers_in_background) return;
+    try {
+      background_ = std::thread([this] { static_cast<void>(ensure_recovered()); });
+    } catch (const std::system_error&) {
+      // The first operation that needs it does it.
+    }
+  }
+
+  // Waits until the free blocks are known, or finds them. An error: of all later calls, too.
+  [[nodiscard]] std::errc ensure_recovered() {
+    if (is_recovered()) return {};
+    const std::scoped_lock lock(recovery_mutex_);
+    if (is_recovered()) return {};
+    if (recovery_error_ != std::errc{}) return recovery_error_;
+    try {
+      recovery_error_ = recover();
+    } catch (const std::bad_alloc&) {
+      recovery_error_ = std::errc::not_enough_memory;
+      recovery_problem_ = "there is no DRAM to find the free blocks";
+    }
+    if (recovery_error_ == std::errc{}) recovered_.store(true, std::memory_order_release);
+    return recovery_error_;
+  }
+  void ensure_recovered_or_throw() {
+    if (ensure_recovered() == std::errc{}) return;
+    throw error("the chunk store in " + medium_.name() + " cannot be written: " + recovery_problem_,
+                recovery_error_ == std::errc::not_enough_memory ? "make the pool larger, or use less DRAM"
+                                                                : "restore the pool from a copy; it can be read");
+  }
+
+  [[nodiscard]] std::errc recover() {
+    detail::chunk_store::used_blocks used(geometry_.blocks);
+    bool right = used.mark(0, 1);
+    std::atomic<std::uint64_t> chunks{0};
+    right &= walk_records(used, chunks);
+    if (!right) {
+      recovery_problem_ = "a block has no or two owners";
+      return std::errc::state_not_recoverable;
+    }
+    if (!correct_index(chunks.load())) {
+      recovery_problem_ = "the pool has no space for its index";
+      return std::errc::not_enough_memory;
+    }
+    free_.fill(used.free_extents());
     for (std::uint32_t i = 0; i < detail::chunk_store::most_volumes; ++i) {
       if (state_of(super_->volumes[i]) != volume_state::going) continue;
       remove_chunks_of(i + 1);
       forget_volume(super_->volumes[i]);
     }
+    return {};
   }
 
-  void give_unused(const std::vector<bool>& used) {
-    for (std::uint64_t b = 0; b < used.size();) {
-      const std::uint64_t first = b;
-      while (b < used.size() && !used[b]) ++b;
-      if (b > first) free_.give({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(b - first)});
-      while (b < used.size() && used[b]) ++b;
-    }
+  // Marks the blocks of all chunks, and counts these. False: a block has two owners, or there is no such block.
+  [[nodiscard]] bool walk_records(detail::chunk_store::used_blocks& used, std::atomic<std::uint64_t>& chunks) {
+    const std::vector<detail::chunk_store::slab*> slabs = records_.slabs();
+    std::atomic<bool> right{true};
+    std::atomic<bool> has_memory{true};
+    constexpr std::size_t grain = 8;
+    sync::run_in_parallel(threads_, slabs.size(), grain, [&](std::size_t i) {
+      std::vector<record*> unused;
+      std::uint64_t found = 0;
+      bool fits = true;
+      try {
+        records_.for_each_in(*slabs[i], [&](record& r) {
+          if (r.key.load(std::memory_order_acquire) != 0) {
+            ++found;
+            fits &= mark_blocks_of(r, used);
+            return;
+          }
+          records_.clear(r);
+          unused.push_back(&r);
+        });
+        records_.give_all(unused);
+      } catch (const std::bad_alloc&) {
+        has_memory.store(false, std::memory_order_relaxed);
+      }
+      chunks.fetch_add(found, std::memory_order_relaxed);
+      if (!fits) right.store(false, std::memory_order_relaxed);
+    });
+    if (!has_memory.load()) throw std::bad_alloc();
+    return right.load();
+  }
+
+  [[nodiscard]] bool mark_blocks_of(record& r, detail::chunk_store::used_blocks& used) {
+    if (chunk::is_plain(shape_, r)) return used.mark(chunk::base_of(r), shape_.blocks);
+    static_cast<void>(chunk(medium_, shape_, r).clear_cut_off_entries());
+    bool right = true;
+    for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });
+    return right;
+  }
+
+  // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes it.
+  [[nodiscard]] bool correct_index(std::uint64_t chunks) {
+    std::vector<std::uint64_t> stale;
+    std::uint64_t right = 0;
+    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
+      if (record_at(at)->key.load(std::memory_order_acquire) == key)
+        ++right;
+      else
+        stale.push_back(key);
+    });
+    for (const std::uint64_t key : stale) static_cast<void>(index_.erase(key));
+    if (right == chunks) return true;
+    bool fits = true;
+    records_.for_each([&](record& r) {
+      const std::uint64_t key = r.key.load(std::memory_order_acquire);
+      if (key != 0 && find_record(key) != &r)
+        fits &= index_.upsert(key, medium_.locate(&r).word()) != indexes::outcome::full;
+    });
+    return fits;
   }
 
   // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
@@ -848,6 +949,38 @@ class chunk_store {
   }
 
   // ---- writing
+
+  // A write that needs no free blocks, while they are not known. False: it needs some.
+  [[nodiscard]] bool begin_write_early(plan& p) {
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    record* const r = find_record(p.key_);
+    if (r == nullptr) return false;
+    const chunk c(medium_, shape_, *r);
+    places at{};
+    c.find(p.blocks_, at);
+    const bool in_place = in_place_ && p.blocks_.count == 1;
+    const bool first = c.base() != no_block && chunk::in_one_word(p.blocks_);
+    for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
+      if (at[b] == hole || (at[b] == 0 ? !first : !in_place)) return false;
+    return plan_write(s, *state_for_writing(s, p.key_), p);
+  }
+
+  // False: there is no space.
+  [[nodiscard]] bool plan_write(stripe& s, writer_state& state, plan& p) {
+    places at{};
+    if (state.published) {
+      const chunk c(medium_, shape_, *state.where);
+      c.find(p.blocks_, at);
+      state.is_full_enough = c.is_full_enough();
+    }
+    if (!choose_places(state, at, p)) {
+      leave_state(s, p.key_);
+      return false;
+    }
+    p.generation_ = s.gone.enter();
+    return true;
+  }
 
   // Decides where a write goes; `at`: where its blocks are now. False: the drive is full.
   [[nodiscard]] bool choose_places(writer_state& state, const places& at, plan& p) {
@@ -1167,8 +1300,9 @@ class chunk_store {
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
       throw chunk_store_full(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
-    if (done.error == std::errc::not_enough_memory)
+    if (done.error == std::errc::not_enough_memory && is_recovered())
       throw chunk_store_full(where + ": " + medium_.name() + " is full", "make the pool larger");
+    ensure_recovered_or_throw();
     const std::string why = device_.failure();
     throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
                 why.empty() ? "check the drive" : why);
@@ -1207,6 +1341,12 @@ class chunk_store {
   mutable std::mutex changes_mutex_;
   mutable std::condition_variable change_;
   std::uint64_t changes_ = 0;
+  std::atomic<bool> recovered_{false};
+  std::mutex recovery_mutex_;
+  std::errc recovery_error_{};  // behind it
+  std::string recovery_problem_;
+  unsigned threads_ = 1;
+  std::thread background_;
   std::vector<std::unique_ptr<queue>> queues_;  // last: they use the others until they are gone
 };
 
