@@ -12,7 +12,8 @@
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
 // free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
 // One line, one flush, one fence. If the drive keeps a whole block over a power failure, an overwrite of one block goes to
-// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied.
+// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied. With
+// the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
 // Thread safety: any operation from any number of threads (`check` and `remove_volume`: no other operation, of that
 // volume). Operations that overlap in time and in blocks take effect in some order, whole per chunk. Progress: an
@@ -25,7 +26,12 @@
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
-//  * A full ring is merged by remapping, in memory. The paper copies the data back.
+//  * A full ring is merged by remapping, in memory; the paper copies the data back. Merging by copy is an option. It is
+//    asynchronous I/O of the queue whose write filled the ring. While it runs, writes to its chunk go to free blocks, and
+//    it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full while a
+//    merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring has entries
+//    makes a map; the next merge by copy copies its blocks, too, and removes it. Blocks of a base extent stay their
+//    chunk's.
 //  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
 //  * Writing in place is used only if the drive promises that it keeps a block whole.
 //
@@ -33,8 +39,9 @@
 //   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
 //   C3 each block of the drive has one owner, and the free map is the exact complement
 //   C4 no entry before its data (K1 < K2)            C5 no block is used again before its replacement is durable
-//   C6 a merge may be cut off anywhere (M1 < M2)     C7 one record for a chunk
-//   C8 the records are the truth, the index is a hint that opening corrects
+//   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
+//   C7 one record for a chunk
+//   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
 //   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 #pragma once
@@ -305,6 +312,8 @@ class chunk_store {
   [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
   // Blocks of a chunk.
   [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
+  // Its merge policy is `copy`.
+  [[nodiscard]] bool merges_by_copy() const noexcept { return shape_.merge == merge_policy::copy; }
   // The device that it was opened on.
   [[nodiscard]] Device& device() noexcept { return device_; }
 

@@ -148,6 +148,8 @@ class chunk_queue {
   // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
   static constexpr unsigned most_waits_for_merges = 100;
 
+  static constexpr unsigned most_spins = 100;
+
   enum class kind : std::uint8_t { read, write, discard };
 
   // Blocks of one chunk, of one operation.
@@ -283,12 +285,19 @@ class chunk_queue {
       // Blocks may wait for operations of other threads, which end without this one, and for merges.
       sync::backoff wait;
       for (unsigned i = 0; i < most_waits && e == std::errc::no_space_on_device; ++i) {
+        const std::uint64_t seen = store_.changes();
         merges_.give_up();
         const bool merged = store_.help_merges();
         const bool others_keep_some = store_.collect();
         e = plan_write(o, p);
         if (!others_keep_some && !merged) break;
-        wait.pause();
+        if (!store_.merges_by_copy() || i < most_spins) {
+          wait.pause();
+          continue;
+        }
+        // Another thread's write may wait for room in a ring, and keep blocks meanwhile.
+        if (i > most_spins + 2 * most_waits_for_merges) break;
+        store_.wait_for_change(seen);
       }
       if (e != std::errc{}) {
         p.failed = true;
@@ -363,9 +372,13 @@ class chunk_queue {
   // flight here.
   void wait_for_others() {
     const std::uint64_t seen = store_.changes();
-    for (const auto& [at, number] : without_room_)
-      if (operations_[at]->parts[number].changes != seen) return;
-    if (store_.help_merges()) return;
+    for (const auto& [at, number] : without_room_) {
+      const part& p = operations_[at]->parts[number];
+      if (p.may_remap || p.changes != seen) return;
+    }
+    // A reader that left before `seen` wakes no wait.
+    if (merges_.any()) merges_.go_on(waiting_);
+    if (has_transfers() || store_.help_merges()) return;
     store_.wait_for_change(seen);
     for (const auto& [at, number] : without_room_) ++operations_[at]->parts[number].waits;
   }
