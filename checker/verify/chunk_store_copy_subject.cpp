@@ -3,9 +3,8 @@
 namespace pmlab::verify {
 namespace {
 
-// On a drive that keeps a block whole: writes in place meet merges.
 template <class Medium, class Drive>
-using chunk_store_copy = chunk_store_subject<Medium, Drive, 512, stores::merge_policy::copy>;
+using chunk_store_copy = chunk_store_subject<Medium, Drive, 0, stores::merge_policy::copy>;
 #if defined(PMLAB_MUTANT)
 constexpr bool is_mutant = true;
 #else

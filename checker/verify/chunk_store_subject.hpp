@@ -27,11 +27,12 @@ class chunk_store_subject {
   using store = stores::chunk_store<Container, Drive>;
 
  public:
+  static constexpr bool by_copy = Merge == stores::merge_policy::copy;
   static constexpr std::string_view layout_name =
-      on_blocks ? (AtomicBytes == 0 ? "chunk_store_on_blocks" : "chunk_store_on_whole_blocks")
-      : Merge == stores::merge_policy::copy ? "chunk_store_copy"
-      : AtomicBytes == 0                    ? "chunk_store"
-                                            : "chunk_store_in_place";
+      on_blocks          ? (AtomicBytes == 0 ? "chunk_store_on_blocks" : "chunk_store_on_whole_blocks")
+      : AtomicBytes == 0 ? (by_copy ? "chunk_store_copy" : "chunk_store")
+      : by_copy          ? "chunk_store_copy_in_place"
+                         : "chunk_store_in_place";
   // Without a promise a drive keeps 512 bytes whole: half a block.
   static constexpr std::uint32_t block_bytes = AtomicBytes == 0 ? 1024 : AtomicBytes;
   static constexpr volume_shape shape{.block_bytes = block_bytes,

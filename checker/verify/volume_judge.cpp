@@ -68,6 +68,8 @@ std::string volume_judge::judge_here(const crash_options& /*options*/, splitmix6
 
 void volume_judge::recover_on_machine(const std::function<void()>& opened) {
   const std::unique_ptr<volume_target> volume = kind_.open_simulated();
+  // Some of the recovery may wait until it is needed.
+  static_cast<void>(volume->check());
   opened();
 }
 

@@ -365,6 +365,91 @@ TEST(ChunkStoreSpace, a_write_into_scattered_space_is_atomic_too) {
   expect_equal(store, right);
 }
 
+// Reads, writes in place, and first writes in chunks that are there, need no free blocks.
+TEST(ChunkStoreRecovery, is_not_waited_for_by_operations_that_need_no_free_blocks) {
+  media::dram pool;
+  blocks::memory device(whole);
+  std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
+  constexpr stores::chunk_store_options at_need{.chunk_bytes = 32 * block, .ring = 6, .recovers_in_background = false};
+  const auto write = [&](auto& disk, std::uint64_t first, std::uint64_t count, std::uint64_t version) {
+    disk.write(first * block, data_of(first, count, version));
+    right.at("a").write(first, count, version);
+  };
+  {
+    auto store = store_on<media::dram>::open(pool, device, at_need);
+    auto disk = store.volume("a", {.bytes = 128 * block});
+    write(disk, 0, 40, 1);
+    write(disk, 3, 4, 2);
+  }
+  {
+    auto store = store_on<media::dram>::open(pool, device, at_need);
+    auto disk = store.volume("a");
+    std::vector<std::byte> got(64 * block);
+    disk.read(0, got);
+    EXPECT_TRUE(got == right.at("a").read(0, 64));
+    write(disk, 4, 1, 3);    // in place, where a ring entry has it
+    write(disk, 33, 1, 4);   // in place, in the base extent
+    write(disk, 50, 10, 5);  // first, in a chunk that is there
+    EXPECT_FALSE(store.is_complete());
+  }
+  auto store = store_on<media::dram>::open(pool, device, at_need);
+  auto disk = store.volume("a");
+  write(disk, 51, 1, 6);
+  EXPECT_FALSE(store.is_complete());
+  write(disk, 100, 2, 7);  // in a new chunk
+  EXPECT_TRUE(store.is_complete());
+  expect_equal(store, right);
+}
+
+TEST(ChunkStoreRecovery, on_several_threads_finds_the_same_free_blocks) {
+  media::dram pool;
+  blocks::memory device(blocks::geometry{.blocks = 1 << 16, .block_bytes = block});
+  std::map<std::string, expected_volume> right{{"a", expected_volume(30000)}};
+  std::uint64_t free_bytes = 0;
+  {
+    auto store = store_on<media::dram>::open(pool, device, tiny);
+    auto disk = store.volume("a", {.bytes = 30000 * block});
+    splitmix64 random(1);
+    for (std::uint64_t version = 1; version < 9000; ++version) {
+      const std::uint64_t first = random.below(30000 - 3);
+      disk.write(first * block, data_of(first, 3, version));
+      right.at("a").write(first, 3, version);
+    }
+    free_bytes = store.stats().free_bytes;
+  }
+  for (const unsigned threads : {1U, 4U}) {
+    stores::chunk_store_options options = tiny;
+    options.recovery_threads = threads;
+    auto store = store_on<media::dram>::open(pool, device, options);
+    expect_equal(store, right);
+    EXPECT_EQ(store.stats().free_bytes, free_bytes);
+    EXPECT_GT(store.stats().chunks, 3000U);
+  }
+}
+
+TEST(ChunkStoreRecovery, a_block_with_two_owners_stops_writes_and_no_reads) {
+  media::dram pool;
+  blocks::memory device(torn);
+  std::map<std::string, expected_volume> right{{"a", expected_volume(32)}};
+  {
+    auto store = store_on<media::dram>::open(pool, device, small);
+    auto disk = store.volume("a", {.bytes = 96 * block});
+    disk.write(0, data_of(0, 96, 1));
+  }
+  namespace layout = stores::detail::chunk_store;
+  const auto root = pool.named_root("chunk_store", "chunk_store", 1).word->load();
+  auto* const super = pool.resolve(media::pointer<layout::superblock>(root));
+  auto* const slab = pool.resolve(media::pointer<layout::slab>(super->slabs.load()));
+  slab->at(1, 6)->head.store(slab->at(2, 6)->head.load());
+  auto store = store_on<media::dram>::open(pool, device, small);
+  auto disk = store.volume("a");
+  std::vector<std::byte> got(32 * block);
+  disk.read(0, got);
+  EXPECT_TRUE(got == data_of(0, 32, 1));
+  EXPECT_NE(message_of([&] { disk.write(0, data_of(0, 2, 2)); }).find("no or two owners"), std::string::npos);
+  EXPECT_FALSE(store.check().ok());
+}
+
 // Entries 7 and 8 of a ring lie in two lines, so a crash may keep the second entry of a group alone. It would be valid
 // again behind the next write.
 TEST(ChunkStoreRecovery, drops_all_entries_of_a_group_that_was_cut_off) {

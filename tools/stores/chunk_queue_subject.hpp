@@ -104,12 +104,6 @@ class chunk_queue_subject final : public volume_queue {
           .format = format};
 }
 
-// Waits for all that opening has left for later, in stores that leave something.
-template <class Store>
-void complete_opening(Store& store) {
-  if constexpr (requires { store.wait_until_complete(); }) store.wait_until_complete();
-}
-
 [[nodiscard]] inline volume_space space_of(const stores::chunk_store_stats& s, const blocks::any_device& device) {
   return {device.shape().bytes() - s.free_bytes, s.medium_bytes, s.free_bytes, s.longest_free_extent};
 }

@@ -39,7 +39,7 @@ class chunk_store_subject final : public volume_subject {
   void close() override { open_.reset(); }
   void open() override { open_with(false); }
 
-  void wait_until_complete() override { complete_opening(open_->store); }
+  void wait_until_complete() override { open_->store.wait_until_complete(); }
 
   [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }

@@ -12,7 +12,8 @@
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
 // free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
 // One line, one flush, one fence. If the drive keeps a whole block over a power failure, an overwrite of one block goes to
-// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied.
+// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied. With
+// the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
 // Thread safety: any operation from any number of threads (`check` and `remove_volume`: no other operation, of that
 // volume). Operations that overlap in time and in blocks take effect in some order, whole per chunk. Progress: an
@@ -25,7 +26,12 @@
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
-//  * A full ring is merged by remapping, in memory. The paper copies the data back.
+//  * A full ring is merged by remapping, in memory; the paper copies the data back. Merging by copy is an option. It is
+//    asynchronous I/O of the queue whose write filled the ring. While it runs, writes to its chunk go to free blocks, and
+//    it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full while a
+//    merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring has entries
+//    makes a map; the next merge by copy copies its blocks, too, and removes it. Blocks of a base extent stay their
+//    chunk's.
 //  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
 //  * Writing in place is used only if the drive promises that it keeps a block whole.
 //
@@ -39,8 +45,9 @@
 //   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
 //   C3 each block of the drive has one owner, and the free map is the exact complement
 //   C4 no entry before its data (K1 < K2)            C5 no block is used again before its replacement is durable
-//   C6 a merge may be cut off anywhere (M1 < M2)     C7 one record for a chunk
-//   C8 the records are the truth, the index is a hint that opening corrects
+//   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
+//   C7 one record for a chunk
+//   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
 //   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 // With records on blocks:
@@ -63,7 +70,9 @@
 #include <pmlab/stores/chunk_store/on_blocks.hpp>
 #include <pmlab/stores/chunk_store/on_memory.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
+#include <pmlab/stores/chunk_store/used_blocks.hpp>
 #include <pmlab/sync/relax.hpp>
+#include <pmlab/sync/run_in_parallel.hpp>
 
 #include <algorithm>
 #include <array>
@@ -77,10 +86,13 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -94,6 +106,10 @@ struct chunk_store_options {
   merge_policy merge = merge_policy::remap;            // how a full ring gets room
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
+  // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own, or,
+  // without one, by the first operation that needs them; on so many threads (0: sync::recovery_threads).
+  bool recovers_in_background = true;
+  unsigned recovery_threads = 0;
   // Of the new store; zeros: chosen at random.
   std::array<std::uint64_t, 2> identity{};
 };
@@ -243,6 +259,10 @@ class chunk_store {
   }
   chunk_store(const chunk_store&) = delete;
   chunk_store& operator=(const chunk_store&) = delete;
+  // Waits for what runs in the background. REQUIRES: no operation, and no queue of a user.
+  ~chunk_store() {
+    if (background_.joinable()) background_.join();
+  }
 
   // Opens the volume `name` (1 to 40 characters), or makes it. Throws pmlab::error: no such volume and no size given, a
   // size that is no multiple of a block, 256 volumes.
@@ -256,6 +276,7 @@ class chunk_store {
   // Removes the volume and frees its chunks. False: there is no such volume. REQUIRES: no other operation on it. A crash
   // may leave some of it removed; opening the store completes that.
   bool remove_volume(std::string_view name) {
+    ensure_recovered_or_throw();
     const std::scoped_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
@@ -272,8 +293,14 @@ class chunk_store {
     return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, durable};
   }
 
+  // The free blocks are known. Until then reads, and writes that need none, are answered.
+  [[nodiscard]] bool is_complete() const noexcept { return recovered_.load(std::memory_order_acquire); }
+  // Waits until the free blocks are known. Throws pmlab::error: they cannot be.
+  void wait_until_complete() { ensure_recovered_or_throw(); }
+
   // Walks all records. Exact while no operation runs.
-  [[nodiscard]] chunk_store_stats stats() const {
+  [[nodiscard]] chunk_store_stats stats() {
+    ensure_recovered_or_throw();
     chunk_store_stats s;
     records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
     for (std::uint32_t i = 0; i < records_.volumes(); ++i)
@@ -292,8 +319,12 @@ class chunk_store {
   }
 
   // Checks C3, C7 and C8 by a walk over all records. REQUIRES: no other operation.
-  [[nodiscard]] indexes::check_report check() const {
+  [[nodiscard]] indexes::check_report check() {
     indexes::check_report report;
+    if (ensure_recovered() != std::errc{}) {
+      report.add("the free blocks cannot be found: " + recovery_problem_);
+      return report;
+    }
     std::vector<bool> used(geometry_.blocks, false);
     std::fill_n(used.begin(), records_.first_data_block(), true);
     const auto own = [&](std::uint64_t block, const std::string& owner) {
@@ -338,6 +369,8 @@ class chunk_store {
   [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
   // Blocks of a chunk.
   [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
+  // Its merge policy is `copy`.
+  [[nodiscard]] bool merges_by_copy() const noexcept { return shape_.merge == merge_policy::copy; }
   // The device that it was opened on.
   [[nodiscard]] Device& device() noexcept { return device_; }
 
@@ -426,18 +459,16 @@ class chunk_store {
     p = plan();
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.blocks_ = blocks;
+    if (!is_complete()) {
+      if (begin_write_early(p)) return {};
+      if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
+    }
     stripe& s = stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
     std::errc failure{};
     writer_state* const state = state_for_writing(s, p.key_, failure);
     if (state == nullptr) return failure;
-    places at{};
-    if (!choose_places(*state, places_now(*state, p, at), at, p)) {
-      leave_state(s, p.key_);
-      return std::errc::no_space_on_device;
-    }
-    p.generation_ = s.gone.enter();
-    return {};
+    return plan_write(s, *state, p) ? std::errc{} : std::errc::no_space_on_device;
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
@@ -482,6 +513,7 @@ class chunk_store {
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
     p.way_ = plan::way::redirected;
     if (!has_maps && ranges.size() > shape_.ring) return std::errc::argument_list_too_long;
+    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
     std::errc failure{};
@@ -504,6 +536,7 @@ class chunk_store {
     p = plan();
     p.key_ = key;
     p.blocks_ = blocks;
+    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(key);
     auto lock = lock_for_writing(s, key);
     record* const r = records_.find(key);
@@ -536,6 +569,7 @@ class chunk_store {
   [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) {
     m = merge_plan();
     m.key_ = key;
+    if (!is_complete()) return false;
     stripe& s = stripe_of(key);
     const std::scoped_lock lock(s.mutex);
     record* const durable = records_.find(key);
@@ -698,7 +732,7 @@ class chunk_store {
         in_place_(geometry_.atomic_bytes >= geometry_.block_bytes),
         shape_(shape_for(options)),
         records_(open(free_, shape_)) {
-    recover();
+    begin_recovery(options);
   }
 
   // ---- opening
@@ -714,52 +748,136 @@ class chunk_store {
     return {static_cast<std::uint32_t>(blocks), options.ring, options.merge};
   }
 
-  // Corrects what a crash left: records without a key that are not zeros, entries of groups that were cut off, volumes
-  // that were being removed, names in the index. Then the blocks that no chunk owns are free.
-  void recover() {
-    std::vector<bool> used(geometry_.blocks, false);
-    std::fill_n(used.begin(), records_.first_data_block(), true);
-    records_.for_each([&](record& r) {
-      const std::uint64_t key = r.key.load(std::memory_order_acquire);
-      if constexpr (container::settles_at_once) {
-        if (key == 0) {
-          records_.clear(r);
-          records_.give(r);
-          return;
-        }
-        static_cast<void>(chunk_of(r).clear_cut_off_entries());
+  // ---- finding the free blocks
+  //
+  // Nothing of it is needed for reads, for writes in place, and for first writes that one word commits: of the words of a
+  // chunk, readers take the valid ones, and an entry of the index whose record has another key is none. All other
+  // operations wait for it. It corrects what a crash left: records without a key that are not zeros, entries of groups
+  // that were cut off, names in the index, and volumes that were being removed. A crash in it loses nothing: the next
+  // opening does all of it again.
+  //
+  // A container that has read all of its records when it is open gains nothing from waiting: it is done at once.
+
+  void begin_recovery(const chunk_store_options& options) {
+    if constexpr (!container::answers_at_once) {
+      ensure_recovered_or_throw();
+    } else if constexpr (container::recovers_in_parallel) {
+      threads_ = options.recovery_threads != 0 ? options.recovery_threads : sync::recovery_threads();
+      if (!options.recovers_in_background) return;
+      try {
+        background_ = std::thread([this] { static_cast<void>(ensure_recovered()); });
+      } catch (const std::system_error&) {
+        // The first operation that needs it does it.
       }
-      if (key == 0) return;
-      for_each_owned(r, [&](std::uint64_t block) {
-        if (block >= geometry_.blocks || used[block])
-          throw error("the records of the chunk store in " + records_.name() + " are damaged: block " +
-                          std::to_string(block) + " has no or two owners",
-                      std::string("restore the ") + (container::settles_at_once ? "pool" : "drive") + " from a copy");
-        used[block] = true;
-      });
-      if (find_record(key) != &r && !records_.enter(key, r))
-        throw error("no space in " + records_.name() + " to open its chunk store", "make the pool larger");
-    });
-    std::vector<std::pair<std::uint64_t, const record*>> stale;
-    records_.for_each_entry([&](std::uint64_t key, const record& r) {
-      if (!has_key(r, key)) stale.emplace_back(key, &r);
-    });
-    for (const auto& [key, r] : stale) records_.leave(key, *r);
-    give_unused(used);
-    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
-      if (records_.state_of_volume(i) != volume_state::going) continue;
-      remove_chunks_of(i + 1);
-      change_state(i + 1, volume_state::free);
     }
   }
 
-  void give_unused(const std::vector<bool>& used) {
-    for (std::uint64_t b = 0; b < used.size();) {
-      const std::uint64_t first = b;
-      while (b < used.size() && !used[b]) ++b;
-      if (b > first) free_.give({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(b - first)});
-      while (b < used.size() && used[b]) ++b;
+  // Waits until the free blocks are known, or finds them. An error: of all later calls, too.
+  [[nodiscard]] std::errc ensure_recovered() {
+    if (is_complete()) return {};
+    const std::scoped_lock lock(recovery_mutex_);
+    if (is_complete()) return {};
+    if (recovery_error_ != std::errc{}) return recovery_error_;
+    try {
+      recovery_error_ = recover();
+    } catch (const std::bad_alloc&) {
+      recovery_error_ = std::errc::not_enough_memory;
+      recovery_problem_ = "there is no DRAM to find the free blocks";
     }
+    if (recovery_error_ == std::errc{}) recovered_.store(true, std::memory_order_release);
+    return recovery_error_;
+  }
+  void ensure_recovered_or_throw() {
+    if (ensure_recovered() == std::errc{}) return;
+    constexpr bool can_be_read = container::answers_at_once;
+    throw error("the chunk store in " + records_.name() + " cannot be " + (can_be_read ? "written" : "opened") + ": " +
+                    recovery_problem_,
+                recovery_error_ == std::errc::not_enough_memory
+                    ? (can_be_read ? "make the pool larger, or use less DRAM" : "use less DRAM")
+                    : (can_be_read ? "restore the pool from a copy; it can be read" : "restore the drive from a copy"));
+  }
+
+  // Throws pmlab::error if the drive fails: of a container whose records lie there.
+  [[nodiscard]] std::errc recover() {
+    detail::chunk_store::used_blocks used(geometry_.blocks);
+    bool right = used.mark(0, records_.first_data_block());
+    std::atomic<std::uint64_t> chunks{0};
+    right &= walk_records(used, chunks);
+    if (!right) {
+      recovery_problem_ = "a block has no or two owners";
+      return std::errc::state_not_recoverable;
+    }
+    if (!correct_index(chunks.load())) {
+      recovery_problem_ = "the pool has no space for its index";
+      return std::errc::not_enough_memory;
+    }
+    free_.fill(used.free_extents());
+    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
+      if (records_.state_of_volume(i) != volume_state::going) continue;
+      remove_chunks_of(i + 1);
+      const std::scoped_lock lock(volumes_mutex_);
+      change_state(i + 1, volume_state::free);
+    }
+    return {};
+  }
+
+  // Marks the blocks of all chunks, and counts these. False: a block has two owners, or there is no such block.
+  [[nodiscard]] bool walk_records(detail::chunk_store::used_blocks& used, std::atomic<std::uint64_t>& chunks) {
+    std::atomic<bool> right{true};
+    std::atomic<bool> has_memory{true};
+    records_.for_each_part(threads_, [&](auto&& for_each_of_part) {
+      std::vector<record*> unused;
+      std::uint64_t found = 0;
+      bool fits = true;
+      try {
+        for_each_of_part([&](record& r) {
+          if (r.key.load(std::memory_order_acquire) != 0) {
+            ++found;
+            fits &= mark_blocks_of(r, used);
+            return;
+          }
+          if constexpr (!container::changes_as_a_whole) {
+            records_.clear(r);
+            unused.push_back(&r);
+          }
+        });
+        if constexpr (!container::changes_as_a_whole) records_.give_all(unused);
+      } catch (const std::bad_alloc&) {
+        has_memory.store(false, std::memory_order_relaxed);
+      }
+      chunks.fetch_add(found, std::memory_order_relaxed);
+      if (!fits) right.store(false, std::memory_order_relaxed);
+    });
+    if (!has_memory.load()) throw std::bad_alloc();
+    return right.load();
+  }
+
+  [[nodiscard]] bool mark_blocks_of(record& r, detail::chunk_store::used_blocks& used) {
+    if (chunk::is_plain(shape_, r)) return used.mark(chunk::base_of(r), shape_.blocks);
+    if constexpr (!container::changes_as_a_whole) static_cast<void>(chunk_of(r).clear_cut_off_entries());
+    bool right = true;
+    for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });
+    return right;
+  }
+
+  // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes it.
+  [[nodiscard]] bool correct_index(std::uint64_t chunks) {
+    std::vector<std::pair<std::uint64_t, const record*>> stale;
+    std::uint64_t right = 0;
+    records_.for_each_entry([&](std::uint64_t key, const record& r) {
+      if (has_key(r, key))
+        ++right;
+      else
+        stale.emplace_back(key, &r);
+    });
+    for (const auto& [key, r] : stale) records_.leave(key, *r);
+    if (right == chunks) return true;
+    bool fits = true;
+    records_.for_each([&](record& r) {
+      const std::uint64_t key = r.key.load(std::memory_order_acquire);
+      if (key != 0 && find_record(key) != &r) fits &= records_.enter(key, r);
+    });
+    return fits;
   }
 
   // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
@@ -901,6 +1019,34 @@ class chunk_store {
       return true;
     else
       return records_.is_sure(r);
+  }
+
+  // A write that needs no free blocks, while they are not known. False: it needs some.
+  [[nodiscard]] bool begin_write_early(plan& p) {
+    stripe& s = stripe_of(p.key_);
+    const auto lock = lock_for_writing(s, p.key_);
+    record* const r = find_record(p.key_);
+    if (r == nullptr) return false;
+    const chunk c = chunk_of(*r);
+    places at{};
+    c.find(p.blocks_, at);
+    const bool in_place = in_place_ && p.blocks_.count == 1;
+    const bool first = c.base() != no_block && chunk::in_one_word(p.blocks_);
+    for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
+      if (at[b] == hole || (at[b] == 0 ? !first : !in_place)) return false;
+    std::errc failure{};
+    return plan_write(s, *state_for_writing(s, p.key_, failure), p);
+  }
+
+  // False: there is no space.
+  [[nodiscard]] bool plan_write(stripe& s, writer_state& state, plan& p) {
+    places at{};
+    if (!choose_places(state, places_now(state, p, at), at, p)) {
+      leave_state(s, p.key_);
+      return false;
+    }
+    p.generation_ = s.gone.enter();
+    return true;
   }
 
   // Decides where a write goes; `at`: where its blocks are now. `directly`: as places_now. False: the drive is full.
@@ -1301,9 +1447,10 @@ class chunk_store {
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
       throw chunk_store_full(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
-    if (done.error == std::errc::not_enough_memory)
+    if (done.error == std::errc::not_enough_memory && is_complete())
       throw chunk_store_full(where + ": " + records_.name() + " is full",
                              container::settles_at_once ? "make the pool larger" : "remove volumes");
+    ensure_recovered_or_throw();
     if (done.error == std::errc::argument_list_too_long)
       throw error(where + ": more ranges than the ring of a chunk has entries", "write several groups");
     if (done.error == std::errc::timed_out)
@@ -1344,6 +1491,12 @@ class chunk_store {
   mutable std::mutex changes_mutex_;
   mutable std::condition_variable change_;
   std::uint64_t changes_ = 0;
+  std::atomic<bool> recovered_{false};
+  std::mutex recovery_mutex_;
+  std::errc recovery_error_{};  // behind it
+  std::string recovery_problem_;
+  unsigned threads_ = 1;
+  std::thread background_;
   std::vector<std::unique_ptr<queue>> queues_;  // last: they use the others until they are gone
 };
 

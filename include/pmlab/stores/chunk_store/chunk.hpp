@@ -189,7 +189,7 @@ class chunk {
       media::persist(medium_, record_);
       return;
     }
-    media::persist(medium_, record_);
+    media::persist(medium_, record_.written);
     typename Medium::publication change(medium_);
     change.release(map, map_bytes(shape_.blocks));
     media::publish_store(change, record_.map, std::uint64_t{0});
@@ -209,6 +209,25 @@ class chunk {
     media::publish_store(change, record_.map, medium_.locate(made).word());  // (K2)
     media::publish_store(change, record_.head, word_of(head));
     return true;
+  }
+
+  // True: no block is anywhere but in the base extent, and no slot of the ring has an entry that is valid or would be:
+  // found without a `chunk`, for the walk over all records.
+  [[nodiscard]] static bool is_plain(const chunk_shape& shape, const record& r) noexcept {
+    const auto head = parts_of<head_word>(r.head.load(std::memory_order_acquire));
+    if (head.base == no_block || r.map.load(std::memory_order_acquire) != 0) return false;
+    const std::uint32_t slot = head.position % shape.ring;
+    const std::uint32_t lap = head.position / shape.ring;
+    for (std::uint32_t i = 0; i < shape.ring; ++i) {
+      // The slots before the head's have positions of the next lap.
+      const std::uint32_t of = i >= slot ? lap : (lap + 1) % laps;
+      if (parts_of<entry_word>(r.ring()[i].load(std::memory_order_acquire)).lap == of + 1) return false;
+    }
+    return true;
+  }
+  // Of a record that is_plain.
+  [[nodiscard]] static std::uint32_t base_of(const record& r) noexcept {
+    return parts_of<head_word>(r.head.load(std::memory_order_acquire)).base;
   }
 
   // After a crash: slots past the last complete group may hold entries of a group that was cut off. They would be valid

@@ -78,6 +78,20 @@ class free_map {
     }
   }
 
+  // All that is free, in the order of the drive, and not joined. REQUIRES: nothing is free yet. Throws std::bad_alloc.
+  void fill(const std::vector<extent>& free) {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;
+    lengths.reserve(free.size());
+    for (const extent& e : free) {
+      by_place_.emplace_hint(by_place_.end(), e.first, e.count);
+      lengths.emplace_back(e.count, e.first);
+      blocks_ += e.count;
+    }
+    std::ranges::sort(lengths);
+    for (const auto& l : lengths) by_length_.emplace_hint(by_length_.end(), l);
+  }
+
   [[nodiscard]] std::uint64_t free_blocks() const {
     const std::scoped_lock lock(mutex_);
     return blocks_;

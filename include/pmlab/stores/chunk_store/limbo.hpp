@@ -56,7 +56,7 @@ class limbo {
   std::array<std::vector<extent>, 2> freed_;
 };
 
-// Readers, counted by the time they began: finds out whether those of before some moment have left. Not thread-safe.
+// Readers, counted by the time they began: answers whether those of before some moment have left. Not thread-safe.
 class reader_epochs {
  public:
   using epoch = std::uint64_t;

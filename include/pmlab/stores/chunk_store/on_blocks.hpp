@@ -66,6 +66,9 @@ class records_in_region {
   static constexpr bool changes_as_a_whole = true;
   // There is no room for maps: a full ring is merged by copy.
   static constexpr bool has_maps = false;
+  // Opening reads the region as a whole.
+  static constexpr bool answers_at_once = false;
+  static constexpr bool recovers_in_parallel = false;
 
   // Opens the records on `device`, or makes empty ones. `shape` is what a new store is to have, and then what it has.
   records_in_region(Device& device, free_map& free, chunk_shape& shape, const std::array<std::uint64_t, 2>& identity,
@@ -127,6 +130,11 @@ class records_in_region {
   template <class Visit>
   void for_each(Visit&& visit) {
     for (std::uint32_t i = 0; i < unused(); ++i) visit(at(i));
+  }
+  // Calls visit(walk); walk(f) calls f(record&) for every record that may have been used: they are one part.
+  template <class Visit>
+  void for_each_part(unsigned /*threads*/, Visit&& visit) {
+    visit([&](auto&& each) { for_each(each); });
   }
 
   // While it is held: the words of this record stay as they are, but for the owner's changes.

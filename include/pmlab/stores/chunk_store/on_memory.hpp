@@ -15,6 +15,7 @@
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/records.hpp>
+#include <pmlab/sync/run_in_parallel.hpp>
 
 #include <array>
 #include <atomic>
@@ -23,8 +24,10 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
 
@@ -38,6 +41,9 @@ class records_in_memory {
   static constexpr bool settles_at_once = true;
   static constexpr bool changes_as_a_whole = false;
   static constexpr bool has_maps = true;
+  // Records are read where they lie: the first operations need no walk over them.
+  static constexpr bool answers_at_once = true;
+  static constexpr bool recovers_in_parallel = media::sizes_on<Medium>.recovers_in_parallel;
   static constexpr std::string_view layout_name = "chunk_store";
   static constexpr std::uint64_t layout_version = 1;
 
@@ -88,9 +94,19 @@ class records_in_memory {
   void give(record& r) { records_.give(r); }
   void erase(record& r) { records_.erase(r); }
   void clear(record& r) { records_.clear(r); }
+  void give_all(std::span<record* const> all) { records_.give_all(all); }
   template <class Visit>
   void for_each(Visit&& visit) {
     records_.for_each(visit);
+  }
+  // Calls visit(walk) for each part of the records, on so many threads; walk(f) calls f(record&) for each of the part.
+  // `visit` does not throw. No thread takes or erases records meanwhile.
+  template <class Visit>
+  void for_each_part(unsigned threads, Visit&& visit) {
+    const std::vector<slab*> slabs = records_.slabs();
+    constexpr std::size_t grain = 8;
+    sync::run_in_parallel(threads, slabs.size(), grain,
+                          [&](std::size_t i) { visit([&](auto&& each) { records_.for_each_in(*slabs[i], each); }); });
   }
 
   // Nothing to guard: the lock of the chunk does.

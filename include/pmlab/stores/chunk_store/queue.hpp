@@ -153,6 +153,9 @@ class chunk_queue {
   // Without maps the write fails then: ten seconds.
   static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
 
+  // For space, before a wait may be as long.
+  static constexpr unsigned most_spins = 100;
+
   enum class kind : std::uint8_t { read, write, discard };
 
   // Blocks of one chunk, of one operation.
@@ -292,12 +295,19 @@ class chunk_queue {
       // Blocks may wait for operations of other threads, which end without this one, and for merges.
       sync::backoff wait;
       for (unsigned i = 0; i < most_waits && e == std::errc::no_space_on_device; ++i) {
+        const std::uint64_t seen = store_.changes();
         merges_.give_up();
         const bool merged = store_.help_merges();
         const bool others_keep_some = store_.collect();
         e = plan_write(o, p);
         if (!others_keep_some && !merged) break;
-        wait.pause();
+        if (!store_.merges_by_copy() || i < most_spins) {
+          wait.pause();
+          continue;
+        }
+        // Another thread's write may wait for room in a ring, and keep blocks meanwhile.
+        if (i > most_spins + 2 * most_waits_for_merges) break;
+        store_.wait_for_change(seen);
       }
       if (e != std::errc{}) {
         p.failed = true;
@@ -380,7 +390,10 @@ class chunk_queue {
   // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
   // flight here.
   void wait_for_others() {
-    if (store_.changes() != seen_ || store_.help_merges()) return;
+    if (store_.changes() != seen_) return;
+    for (const auto& [at, number] : without_room_)
+      if (operations_[at]->parts[number].may_remap) return;
+    if (store_.help_merges()) return;
     store_.wait_for_change(seen_);
     for (const auto& [at, number] : without_room_) ++operations_[at]->parts[number].waits;
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
@@ -34,6 +35,12 @@ class records {
   void give(record& r) {
     const std::scoped_lock lock(mutex_);
     free_.push_back(&r);
+  }
+
+  // As `give`, of many. Throws std::bad_alloc.
+  void give_all(std::span<record* const> all) {
+    const std::scoped_lock lock(mutex_);
+    free_.insert(free_.end(), all.begin(), all.end());
   }
 
   // Takes its name from a record, and its map; then it is all zeros, durably.
@@ -67,6 +74,18 @@ class records {
       const std::uint64_t count = s.count.load(std::memory_order_acquire);
       for (std::uint64_t i = 0; i < count; ++i) visit(*s.at(i, shape_.ring));
     });
+  }
+  [[nodiscard]] std::vector<slab*> slabs() const {
+    std::vector<slab*> all;
+    for_each_slab([&](slab& s) { all.push_back(&s); });
+    return all;
+  }
+  // Calls visit(record&) for every record of a slab, which is read as a whole.
+  template <class Visit>
+  void for_each_in(slab& s, Visit&& visit) const {
+    const std::uint64_t count = s.count.load(std::memory_order_acquire);
+    medium_.annotate_read(&s, slab_bytes(count));
+    for (std::uint64_t i = 0; i < count; ++i) visit(*s.at(i, shape_.ring));
   }
   // Bytes of all slabs.
   [[nodiscard]] std::uint64_t bytes() const {

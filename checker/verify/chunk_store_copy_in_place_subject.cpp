@@ -1,0 +1,17 @@
+#include "checker/verify/chunk_store_subject.hpp"
+
+namespace pmlab::verify {
+namespace {
+
+// On a drive that keeps a block whole: writes in place meet merges.
+template <class Medium, class Drive>
+using chunk_store_copy_in_place = chunk_store_subject<Medium, Drive, 512, stores::merge_policy::copy>;
+#if defined(PMLAB_MUTANT)
+constexpr bool is_mutant = true;
+#else
+constexpr bool is_mutant = false;
+#endif
+const bool registered = register_volume<chunk_store_copy_in_place>(is_mutant);
+
+}  // namespace
+}  // namespace pmlab::verify
