@@ -314,7 +314,7 @@ void serve(store& s, const std::string& socket, const sizes& wanted) {
   }
 }
 
-int check(const store& s) {
+int check(store& s) {
   const pmlab::indexes::check_report report = s.check();
   for (const std::string& problem : report.violations) std::cout << problem << '\n';
   const auto now = s.stats();

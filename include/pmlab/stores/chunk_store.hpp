@@ -293,7 +293,7 @@ class chunk_store {
     return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, durable};
   }
 
-  // The free blocks are known. Until then reads, and writes that need none, are answered.
+  // The free blocks are known; with records on blocks, always. Until then reads, and writes that need none, are answered.
   [[nodiscard]] bool is_complete() const noexcept { return recovered_.load(std::memory_order_acquire); }
   // Waits until the free blocks are known. Throws pmlab::error: they cannot be.
   void wait_until_complete() { ensure_recovered_or_throw(); }
