@@ -133,7 +133,9 @@ def _draw_bars(axes, wanted, points, places, looks, first):
 
 def _key(wanted, looks, axes):
     if wanted["kind"] == "lines":
-        return axes[0].get_legend_handles_labels()[0]
+        # A panel may have some of the series only.
+        handles = {handle.get_label(): handle for one in axes for handle in one.get_legend_handles_labels()[0]}
+        return list(handles.values())
     if wanted["x"] == "index":
         return charts.grey_key(list(looks)) if len(looks) > 1 else []
     return [Patch(facecolor=look.colour, edgecolor=style.PAPER, alpha=look.shade, label=s)

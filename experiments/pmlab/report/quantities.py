@@ -80,7 +80,7 @@ QUANTITIES = {
     "microseconds_p99": Quantity("us, 99 % of the operations", _microseconds("p99"), _us),
     "lines_written": Quantity("lines of PM written per operation", _counted("pm_lines_written"), names.number),
     "written_per_byte": Quantity("bytes to the drive for each of the user's", _of_case("amplification", "host"), names.number),
-    "longest_free": Quantity("longest free extent over all free space", _share_of_free, _share, True),
+    "longest_free": Quantity("free space in one extent", _share_of_free, _share, True),
     "milliseconds": Quantity("ms until it is open", lambda m: _milliseconds(m.latency("max")), _ms),
     "first_find": Quantity("ms until the first find", lambda m: _milliseconds(m.after_restart("find_ns")), _ms),
     "first_scan": Quantity("ms until the first scan", lambda m: _milliseconds(m.after_restart("scan_ns")), _ms),
