@@ -107,9 +107,9 @@ struct chunk_store_options {
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
   // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own, or,
-  // without one, by the first operation that needs them; on so many threads (0: sync::recovery_threads).
+  // without one, by the first operation that needs them.
   bool recovers_in_background = true;
-  unsigned recovery_threads = 0;
+  unsigned recovery_threads = 0;  // that find the free blocks; 0: sync::recovery_threads
   // Of the new store; zeros: chosen at random.
   std::array<std::uint64_t, 2> identity{};
 };

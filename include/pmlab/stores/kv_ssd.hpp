@@ -167,6 +167,7 @@ class kv_device {
   // Returns the keys of a prefix, in no particular order. The device outlives it. One thread uses it at a time.
   class iterator {
    public:
+    // The one that was moved from may only be destroyed.
     iterator(iterator&&) noexcept = default;
     iterator& operator=(iterator&&) = delete;
     ~iterator() {
@@ -242,9 +243,11 @@ class kv_device {
   // Checks V3 and the lists of the buckets by reading all records. REQUIRES: no other operation.
   [[nodiscard]] indexes::check_report check();
 
-  // Its sizes, in bytes.
+  // In bytes.
   [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
+  // In bytes.
   [[nodiscard]] std::size_t shortest_key() const noexcept { return core_.sizes.short_keys ? 1 : 4; }
+  // In bytes.
   [[nodiscard]] std::size_t longest_key() const noexcept {
     return core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
   }
