@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: scripts/test.sh [--quick|--all|--index NAME] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs missing packages first. About 25 minutes on two cores, half of it the first build.
+# Builds and tests. Installs missing packages first. About 20 minutes on two cores after a first build of about 13.
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
@@ -9,11 +9,11 @@
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
-# Without --all, the steps all_headers (each compiles alone, of the tools too), asan (address and undefined-behaviour
-# sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same with clang's static analyzer), packages (every
-# way to install the headers), compilers (g++-13, g++-14, clang++-16, clang++-19) and cluster (shards on a real Slurm) run
-# only when they are named; so do program_package (the Debian package of the program, installed in a root folder of its
-# own) and container, also with --all.
+# Without --all, the steps long (tests of ctest with the label long), all_headers (each compiles alone, of the tools
+# too), asan (address and undefined-behaviour sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same
+# with clang's static analyzer), packages (every way to install the headers), compilers (g++-13, g++-14, clang++-16,
+# clang++-19) and cluster (shards on a real Slurm) run only when they are named; so do program_package (the Debian package
+# of the program, installed in a root folder of its own) and container, also with --all.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools, and
 # --with-cluster-tools those of step cluster. Logs are in build/test-logs. The last line is "N passed, N failed[, N
@@ -36,7 +36,9 @@ sources() { (cd "$root" && find . -path './build*' -prune -o -name '*.[ch]pp' -p
 
 step_build() { build_preset release -j "$jobs"; }
 
-step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs"); }
+step_ctest() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs" -LE '^long$'); }
+# Tests that take longer than a change should wait, of what shorter ones test too.
+step_long() { (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs" -L '^long$'); }
 
 # The tests that a change of an index breaks first: answers, durability, crashes, its own scenarios, and its
 # verification.
@@ -124,7 +126,7 @@ step_compilers() { "$scripts/compilers.sh"; }
 
 steps=(build ctest headers format api)
 quick_steps=(build ctest format)
-slow_steps=(all_headers asan tsan clang tidy analyze packages compilers cluster)
+slow_steps=(long all_headers asan tsan clang tidy analyze packages compilers cluster)
 # Long, and for a release: not part of --all.
 release_steps=(program_package container)
 
@@ -140,7 +142,7 @@ run_step() {
   say "== $name (log: build/test-logs/$name.log)"
   (set -e; "step_$name") 3>&2 >"$log" 2>&1 &
   wait $! || status=$?
-  if [ "$name" = ctest ] && summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$log"); then
+  if [[ " ctest long " == *" $name "* ]] && summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$log"); then
     local bad all
     read -r bad all < <(sed -E 's/.*, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/' <<<"$summary")
     failed=$((failed + bad)) passed=$((passed + all - bad))
@@ -184,7 +186,7 @@ done
 [ ${#chosen[@]} != 0 ] || chosen=("${steps[@]}")
 for name in "${chosen[@]}"; do
   # These use the results of the build.
-  if [[ " ctest clang tidy analyze cluster " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
+  if [[ " ctest long clang tidy analyze cluster " == *" $name "* ]] && [[ " ${chosen[*]} " != *" build "* ]]; then
     chosen=(build "${chosen[@]}")
   fi
 done

@@ -39,4 +39,12 @@ inline void check_simulated(const std::string& path) {
                 "use libpmem, or mmap and flush instructions");
 }
 
+// Throws pmlab::error, if reports could name no source lines of this file.
+inline void check_debug_information(const std::string& path) {
+  // Names of sections, the second one of a file that leads to the information elsewhere.
+  if (!detail::holds(path, std::string_view(".debug_line\0", 12)) && !detail::holds(path, ".gnu_debuglink"))
+    throw error(path + " has no debug information, so that a report could name no source line of it",
+                "do not strip it, and build it with scripts/pmlab-c++, which adds -g1");
+}
+
 }  // namespace pmlab::simulator

@@ -1,11 +1,14 @@
 // Round after round of an index.
 #include "checker/verify/campaign.hpp"
 #include "checker/verify/child_run.hpp"
+#include "checker/verify/library_subject.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 namespace pmlab::verify {
@@ -23,11 +26,13 @@ std::vector<std::size_t> kept_steps(const round_options& options) {
   return all;
 }
 
-// True if the round still shows a violation, with this schedule or one of the next few: `options` and `found` then
-// describe it.
-bool still_violates(const subject& kind, round_options& options, violation& found) {
+// The words of a violation before its first number or address. Only a history of the same violation replaces a report.
+std::string_view kind_of(std::string_view what) { return what.substr(0, what.find_first_of("0123456789{")); }
+
+// True if the round still shows the violation, with this schedule or one of the next few, within `seconds`: `options`
+// and `found` then describe it.
+bool still_violates(const subject& kind, round_options& options, violation& found, double seconds) {
   constexpr std::uint64_t schedules = 24;
-  constexpr double seconds = 3;
   const bool many = options.threads > 1 && options.how == search::random;
   round_counts ignored;
   const child_outcome outcome = run_rounds_in_child(kind,
@@ -37,34 +42,17 @@ bool still_violates(const subject& kind, round_options& options, violation& foun
                                                       return number < (many ? schedules : 1);
                                                     },
                                                     seconds, ignored, {});
-  if (!outcome.violated) return false;
+  if (!outcome.violated || kind_of(outcome.what) != kind_of(found.what)) return false;
   options = outcome.round;
   found.what = outcome.what;
   found.history = outcome.history;
   return true;
 }
 
-// Leaves out operations, first many at a time, as long as a violation remains.
-void shorten(const subject& kind, violation& found, double seconds) {
-  const auto start = clock::now();
-  std::vector<std::size_t> steps = kept_steps(found.round);
-  for (std::size_t chunk = std::max<std::size_t>(steps.size() / 2, 1);; chunk /= 2) {
-    for (std::size_t from = 0; from < steps.size() && seconds_since(start) < seconds;) {
-      std::vector<std::size_t> fewer = steps;
-      const std::size_t count = std::min(chunk, steps.size() - from);
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(from),
-                  fewer.begin() + static_cast<std::ptrdiff_t>(from + count));
-      round_options tried = found.round;
-      tried.steps = fewer;
-      if (!fewer.empty() && still_violates(kind, tried, found)) {
-        found.round = std::move(tried);
-        steps = std::move(fewer);
-      } else {
-        from += count;
-      }
-    }
-    if (chunk == 1 || seconds_since(start) >= seconds) break;
-  }
+bool has_store_buffers(const round_options& round, memory_order order) {
+  if (round.threads == 1 || round.how == search::bounded) return false;
+  // Of a mixed seed: the form of a round follows its low bits.
+  return order == memory_order::tso || (order == memory_order::by_seed && (mix_bits(round.schedule_seed) & 1) != 0);
 }
 
 // The form of a round: of sixteen, seven have no special form.
@@ -125,7 +113,13 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }
+  // Of a library, each state is searched for thousands of keys.
+  if (round.grown && code_of(subject) != nullptr) {
+    round.crash.points_one_in = 12;
+    round.crash.states_per_point = 8;
+  }
   if (kind == 0) round.threads = 1;
+  round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
   // Threads collide if there are few keys.
   if (kind != 0 && !round.grown && !round.thin && !round.loaded && seed / 4 % 2 == 0) {
@@ -140,6 +134,30 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.crash.crash_recovery_one_in = 500;
   }
   return round;
+}
+
+void shorten(const subject& kind, violation& found, double seconds) {
+  constexpr double seconds_of_an_attempt = 3;
+  const auto start = clock::now();
+  std::vector<std::size_t> steps = kept_steps(found.round);
+  for (std::size_t chunk = std::max<std::size_t>(steps.size() / 2, 1);; chunk /= 2) {
+    for (std::size_t from = 0; from < steps.size() && seconds_since(start) < seconds;) {
+      std::vector<std::size_t> fewer = steps;
+      const std::size_t count = std::min(chunk, steps.size() - from);
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(from),
+                  fewer.begin() + static_cast<std::ptrdiff_t>(from + count));
+      round_options tried = found.round;
+      tried.steps = fewer;
+      const double left = seconds - seconds_since(start);
+      if (!fewer.empty() && still_violates(kind, tried, found, std::min(seconds_of_an_attempt, left))) {
+        found.round = std::move(tried);
+        steps = std::move(fewer);
+      } else {
+        from += count;
+      }
+    }
+    if (chunk == 1 || seconds_since(start) >= seconds) break;
+  }
 }
 
 campaign_result run_campaign(const subject& kind, const campaign_options& options,
@@ -165,6 +183,8 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
       progress ? std::function<void(const round_counts&)>(
                      [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
                : std::function<void(const round_counts&)>());
+  result.problem = outcome.problem;
+  result.remedy = outcome.remedy;
   if (outcome.violated) {
     violation found;
     found.what = outcome.what;

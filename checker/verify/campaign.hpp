@@ -12,10 +12,18 @@
 
 namespace pmlab::verify {
 
+// The order in which the stores of one thread become visible to others.
+enum class memory_order : std::uint8_t {
+  by_seed,  // half of the rounds one, half the other
+  sc,       // sequentially consistent
+  tso,      // x86's: through store buffers
+};
+
 struct campaign_options {
   round_options round;  // seed: of the first round; the following ones count up
   bool crashes = true;
   bool schedules = false;
+  memory_order order = memory_order::by_seed;  // of rounds with threads
   bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
@@ -34,11 +42,17 @@ struct campaign_result {
   round_counts counts;
   double seconds = 0;
   std::optional<violation> found;
+  // Not empty: bad input, so that there is no verdict. Code addresses in braces; and the remedy.
+  std::string problem;
+  std::string remedy;
 };
 
 // The options of the round with number `seed` of a campaign: one thread and every crash, or all threads and many
 // schedules, or both together.
 [[nodiscard]] round_options round_of(const subject& kind, const campaign_options& options, std::uint64_t seed);
+
+// Leaves operations of the round out, first many at a time, as long as the violation remains.
+void shorten(const subject& kind, violation& found, double seconds);
 
 // `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself,
 // with any index. Call it before any thread is made.

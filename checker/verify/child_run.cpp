@@ -1,11 +1,20 @@
 // Rounds in a child process.
 #include "checker/verify/child_run.hpp"
 #include "checker/simulator/machine/code_address.hpp"
+#include "checker/simulator/machine/real.hpp"
+#include "checker/verify/complete_explorer.hpp"
+#include "checker/verify/crash_explorer.hpp"
+#include "checker/verify/crashed_process.hpp"
+#include "checker/verify/library_subject.hpp"
 #include "checker/verify/prefix_round.hpp"
+#include "checker/verify/reached_code.hpp"
 #include "checker/verify/shared_text.hpp"
+#include "checker/verify/silent_stdout.hpp"
+#include "checker/verify/unable.hpp"
 #include "checker/verify/volume_round.hpp"
 #include <pmlab/base/child_process.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -18,11 +27,13 @@
 #include <string_view>
 #include <vector>
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -33,24 +44,42 @@ using clock = std::chrono::steady_clock;
 
 constexpr int violated_status = 3;
 constexpr std::size_t text_bytes = std::size_t{64} << 10;
-// How long nothing may happen: computing, and waiting. A process that gets little of a busy machine computes slowly, so
-// the first is its own processor time.
-constexpr double computing_patience = 2;  // on_tick names both
-constexpr double waiting_patience = 5;
+// Without a step, an access or a judged state for so long, something may hang: then a copy of the process counts steps.
+// Processor time, because a process on a busy machine computes slowly; waiting takes none. Neither is a verdict.
+constexpr double computing_suspicion = 0.5;
+constexpr double waiting_suspicion = 1.5;
+// So many times longer, each time that a suspicion was wrong.
+constexpr double after_a_wrong_one = 4;
+// Without a step for so long, and no copy could show why, the campaign ends without a verdict.
+constexpr double computing_patience = 30;
+constexpr double waiting_patience = 60;
+// The same at the end of the budget.
+constexpr double computing_at_end = 2;
+constexpr double waiting_at_end = 5;
 constexpr double tick_seconds = 0.25;
 
 // Memory shared by child and parent.
 struct shared_board {
   round_counts counts;
   std::uint64_t round = 0;  // the number of the one that is on
+  std::uint64_t steps_of_copy = 0;
   shared_text<text_bytes> text;
+  shared_text<4096> remedy;
   shared_text<text_bytes> history;  // a line for each operation
 };
 
 shared_board* board = nullptr;
-std::uint64_t last_progress = 0;
-double processor_at_progress = 0;
-unsigned ticks_without_progress = 0;
+clock::time_point deadline_of_child;
+double budget_of_child = 0;
+
+// Since the last progress.
+struct {
+  std::uint64_t progress = 0;
+  double processor = 0;
+  unsigned ticks = 0;
+  double suspicion = 1;     // times the constants above
+  bool was_opened = false;  // a copy has opened the state on the machine, and it ends there
+} still;
 
 // Not by clock_gettime: the machine has a clock of its own.
 double processor_seconds() {
@@ -85,6 +114,7 @@ const void* program_counter(void* context) {
 // Not everything below is safe in a signal handler; the process ends with it, and a further error is a fault too.
 void on_fault(int signal, siginfo_t* info, void* context) {
   ::signal(signal, SIG_DFL);
+  complete_explorer::end_if_diverged();
   char text[96];
   std::snprintf(text, sizeof text, "%s (address %p)", ::strsignal(signal), info->si_addr);
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -95,25 +125,111 @@ void on_fault(int signal, siginfo_t* info, void* context) {
             where(program_counter(context)) + simulator::the_machine().positions());
 }
 
+// By the kernel's clock: the machine has one of its own.
+clock::time_point real_now() {
+  timespec now{};
+  simulator::real::functions().clock_get(CLOCK_MONOTONIC, &now);
+  return clock::time_point(std::chrono::duration_cast<clock::duration>(std::chrono::seconds(now.tv_sec) +
+                                                                       std::chrono::nanoseconds(now.tv_nsec)));
+}
+
+[[noreturn]] void end_copy(const std::string& what) {
+  const bool never_ends = what.starts_with("no end after") || what.starts_with("deadlock");
+  board->text.put((never_ends ? "hang: recovery, or an operation after it: " : "") + what +
+                  crash_explorer::opening()->circumstances());
+  ::_exit(violated_status);
+}
+
+// In a copy of the process that was interrupted anywhere, the heap of the C library included: a fault in it shows
+// nothing, so it ends like any other copy that does not get to a verdict.
+[[noreturn]] void open_in_copy() {
+  constexpr int faulted = 5;
+  constexpr itimerval longest{{}, {60, 0}};
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::signal(fatal, [](int) { ::_exit(faulted); });
+  ::setitimer(ITIMER_PROF, &longest, nullptr);
+  simulator::the_machine().on_violation = [](const std::string& what) { end_copy(what); };
+  const std::string wrong = crash_explorer::opening()->judge_in_copy(board->steps_of_copy);
+  if (!wrong.empty()) end_copy(wrong);
+  ::_exit(0);
+}
+
+// True: a copy has opened the state on the machine, where it ends. Does not return if it is a violation.
+bool ends_on_machine() {
+  pid_t copy = -1;
+  {
+    const fork_permit permit;
+    copy = ::fork();
+  }
+  if (copy < 0) return false;
+  if (copy == 0) open_in_copy();
+  for (int status = 0;; ::usleep(2'000)) {
+    if (real_now() >= deadline_of_child) {
+      ::kill(copy, SIGKILL);
+      ::waitpid(copy, &status, 0);
+      return false;
+    }
+    if (::waitpid(copy, &status, WNOHANG) != copy) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == violated_status) ::_exit(violated_status);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+}
+
+[[noreturn]] void end_stuck(double computed, const void* pc) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.0f", computed);
+  if (still.was_opened)
+    end_unable("a crash state is opened in " + std::to_string(board->steps_of_copy) +
+                   " accesses on the machine, and not within " + seconds + " s of processor time beside it," +
+                   where(pc),
+               "make recovery shorter, or the subject the same on every medium");
+  if (computed >= computing_suspicion)
+    end_unable(std::string("it computes for ") + seconds + " s without any access to memory that the machine sees," +
+                   where(pc) + ", so that a hang cannot be told from work",
+               "build all of the subject's code with scripts/pmlab-c++");
+  end_unable("it waits outside of the machine," + where(pc), "wait by the C library's locks, or leave the wait out");
+}
+
+// True: a library's recovery has waited for half of the budget, though not for as long as elsewhere. That it would end
+// cannot be said.
+bool recovery_waits(double waited) {
+  const double long_enough = std::clamp(budget_of_child / 2, waiting_suspicion, waiting_at_end);
+  constexpr double computing_share = 0.1;
+  const double computed = waited < long_enough ? -1 : seconds_of_crashed_process();
+  return computed >= 0 && computed < computing_share * waited;
+}
+
 void on_tick(int /*signal*/, siginfo_t* /*info*/, void* context) {
-  const std::uint64_t progress =
-      board->counts.rounds + board->counts.crash.judged + simulator::the_machine().accesses();
+  const std::uint64_t progress = board->counts.rounds + board->counts.crash.judged + simulator::the_machine().steps();
   const double processor = processor_seconds();
-  if (progress != last_progress) {
-    last_progress = progress;
-    processor_at_progress = processor;
-    ticks_without_progress = 0;
+  const bool over = real_now() >= deadline_of_child;
+  if (progress != still.progress) {
+    still.progress = progress;
+    still.processor = processor;
+    still.ticks = 0;
+    still.was_opened = false;
+    if (over) ::_exit(0);  // the counts are on the board
     return;
   }
-  ++ticks_without_progress;
-  const bool computes = processor - processor_at_progress >= computing_patience;
-  if (!computes && ticks_without_progress * tick_seconds < waiting_patience) return;
-  end_child((computes ? "hang: 2 s of computing without progress" : "hang: 5 s without progress") +
-            std::string("; a lock that a crash left held?") + where(program_counter(context)));
+  ++still.ticks;
+  const double computed = processor - still.processor;
+  const double waited = still.ticks * tick_seconds - computed;
+  // A state that is opened beside the machine may take long; the machine's own steps never pause.
+  const bool may_take_long = crash_explorer::opening() != nullptr && !still.was_opened;
+  if (over && recovery_waits(waited))
+    end_unable("a recovery, or an operation after it, did not end within the budget: it waits outside of the machine",
+               "wait by the C library's locks, or give a larger --budget");
+  if (over && (may_take_long || (computed < computing_at_end && waited < waiting_at_end))) ::_exit(0);
+  if (over || computed >= computing_patience || waited >= waiting_patience)
+    end_stuck(computed, program_counter(context));
+  if (crash_explorer::opening() == nullptr || still.was_opened) return;
+  if (computed < computing_suspicion * still.suspicion && waited < waiting_suspicion * still.suspicion) return;
+  still.was_opened = ends_on_machine();
+  still.suspicion *= after_a_wrong_one;
 }
 
 void watch_over_child() {
-  static std::array<char, 1 << 16> stack;
+  // A copy of the process opens a crash state on it.
+  static std::array<char, std::size_t{4} << 20> stack;
   stack_t alternative{};
   alternative.ss_sp = stack.data();
   alternative.ss_size = stack.size();
@@ -152,16 +268,27 @@ void warm_up(runner& rounds, round_options like) {
 void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
   // Rounds that are lost to their program would go on for the whole budget.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  lose_stdout();  // what the subject prints is no part of the report
+  budget_of_child = seconds;
+  deadline_of_child = real_now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
   watch_over_child();
+  ::pthread_atfork(
+      [] {
+        if (fork_permit::is_given()) return;
+        const auto* const at = simulator::the_machine().current();
+        end_unable("it makes a process (fork)" + (at != nullptr ? ", after the access" + where(at->last_caller) : ""),
+                   "leave the fork out: the simulated machine has one process");
+      },
+      nullptr, nullptr);
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
-  const auto start = clock::now();
+  if (const reached_code* const code = code_of(kind)) simulator::the_machine().record(code->object());
   try {
     const std::unique_ptr<runner> rounds = make_runner(kind);
     rounds->on_history = [](const std::string& history) { board->history.put(history); };
     round_options options;
     if (next(0, options)) warm_up(*rounds, options);
     for (std::uint64_t number = 0; next(number, options); ++number) {
-      if (std::chrono::duration<double>(clock::now() - start).count() >= seconds) break;
+      if (real_now() >= deadline_of_child) break;
       board->round = number;
       rounds->run(options);
     }
@@ -172,6 +299,12 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
 
 }  // namespace
 
+void end_unable(const std::string& problem, const std::string& remedy) {
+  board->text.put(problem);
+  board->remedy.put(remedy);
+  ::_exit(unable_status);
+}
+
 child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next,
                                   double seconds, round_counts& counts,
                                   const std::function<void(const round_counts&)>& tick) {
@@ -181,7 +314,8 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   board->counts = counts;
   std::fflush(nullptr);
   child_process child = child_process::forked([&] { run_rounds(kind, next, seconds); });
-  const auto deadline = clock::now() + std::chrono::duration<double>(seconds + 4 * waiting_patience);
+  // It ends by itself, unless its subject has taken its signals away.
+  const auto deadline = clock::now() + std::chrono::duration<double>(1.05 * seconds + 1);
   bool killed = false;
   while (!child.ended()) {
     if (clock::now() > deadline && !killed) {
@@ -197,8 +331,13 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   outcome.history = lines_of(board->history.get());
   counts = board->counts;
   if (killed) {
-    outcome.violated = true;
-    outcome.what = "hang: the process was killed";
+    // The time was over: no verdict.
+  } else if (reason.signal == 0 && reason.status == unable_status) {
+    outcome.problem = board->text.get();
+    outcome.remedy = board->remedy.get();
+  } else if (reason.signal == SIGKILL) {
+    outcome.problem = was_killed;
+    outcome.remedy = after_a_kill;
   } else if (reason.signal != 0) {
     outcome.violated = true;
     outcome.what = std::string("the process died: ") + ::strsignal(reason.signal);

@@ -14,11 +14,15 @@ namespace pmlab::verify {
 struct child_outcome {
   bool violated = false;
   std::string what;
+  // Not empty: bad input, so that nothing can be said of the subject. Its remedy.
+  std::string problem;
+  std::string remedy;
   std::vector<std::string> history;  // of that round's operations
   round_options round;               // the last one that it began
 };
 
-// Runs rounds in a child for up to `seconds`. next(number, options) sets the options of round `number`, from 0 on;
+// Runs rounds in a child for up to `seconds`; a round that is on then is left. Only the machine's count of steps, never a
+// clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0 on;
 // false ends them. Adds the work done to `counts`. `tick` (may be empty) is called regularly.
 [[nodiscard]] child_outcome run_rounds_in_child(const subject& kind,
                                                 const std::function<bool(std::uint64_t, round_options&)>& next,

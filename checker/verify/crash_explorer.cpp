@@ -21,6 +21,8 @@ constexpr std::size_t image_bytes = std::size_t{64} << 20;
 // memory's old place. Hiding costs as much as checking some images.
 constexpr std::uint64_t hidden_one_in = 64;
 
+crash_explorer* explorer_that_opens = nullptr;
+
 class hidden_run {
  public:
   hidden_run(const simulator::persistent_memory& memory, bool on) : memory_(on ? &memory : nullptr) {
@@ -102,10 +104,11 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
         c[i] = kind == 0 ? 0 : kind == 1 ? most : static_cast<std::uint32_t>(owner_.random_.below(most + 1));
       }
       places.write(image_, c);
+      const opened_state state{&memory_, drives_.all(), &places, c, owner_.random_};
       ++owner_.counts_.states;
       ++owner_.counts_.judged;
       ++owner_.counts_.in_recovery;
-      wrong_ = owner_.open_and_judge(image_);
+      wrong_ = owner_.open_and_judge(image_, state);
       if (c.empty()) break;
     }
   }
@@ -218,23 +221,70 @@ std::string crash_explorer::examine(const choice& c, bool crash_recovery) {
   std::string wrong;
   {
     const hidden_run hidden(memory_, counts_.judged % hidden_one_in == 1);
-    wrong = open_and_judge(image_);
+    wrong = open_and_judge(image_, {&memory_, drives_, &places_, c, random_});
   }
   if (!wrong.empty() || !crash_recovery) return wrong;
   return recovery_->run(c);
 }
 
-std::string crash_explorer::open_and_judge(crash_image& image) {
+std::string crash_explorer::open_and_judge(crash_image& image, const opened_state& state) {
   // Recovery code gets its own TLS block.
   simulator::the_machine().borrow_watchers_storage(true);
+  opened_ = state;
+  explorer_that_opens = this;
   std::string wrong;
   try {
     wrong = judge_.judge(image, options_, random_);
   } catch (const std::exception& e) {
     wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what();
   }
+  explorer_that_opens = nullptr;
   simulator::the_machine().borrow_watchers_storage(false);
   return wrong;
+}
+
+crash_explorer* crash_explorer::opening() noexcept { return explorer_that_opens; }
+
+std::string crash_explorer::judge_in_copy(std::uint64_t& steps) {
+  simulator::machine& machine = simulator::the_machine();
+  memory_.show();
+  machine.dram()->show();
+  machine.begin_in_copy({.access_limit = simulator::machine::patience});
+  const opened_state& state = opened_;
+  std::vector<std::byte> bytes(state.memory->used_bytes());
+  state.memory->write_image(bytes.data(), state.places->lines_of(state.kept));
+  std::vector<blocks::geometry> shapes;
+  for (const simulator::persistent_drive* d : state.drives) shapes.push_back(d->shape());
+  const auto memory = std::make_unique<simulator::persistent_memory>(image_bytes);
+  memory->restore(bytes.data(), bytes.size());
+  memory->restore_blocks(*state.memory->blocks().snapshot(), state.memory->blocks().top());
+  memory->keep_log(false);
+  const drive_set drives(shapes);
+  if (!shapes.empty()) drives.restore(state.places->contents_of_drives(state.kept));
+  drives.begin(1);
+  machine.use(memory.get());
+  machine.use_drives(drives.all());
+  random_ = state.random;
+  machine.watch(true);
+  std::string wrong;
+  try {
+    wrong = judge_.judge_on_machine(options_, random_);
+  } catch (const std::exception& e) {
+    wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what();
+  }
+  machine.watch(false);
+  steps = machine.steps();
+  return wrong;
+}
+
+std::string crash_explorer::circumstances() const { return circumstances_of(judge_, *opened_.places, opened_.kept); }
+
+std::string crash_explorer::circumstances_of(const image_judge& judge, const uncertain_places& places,
+                                             std::span<const std::uint32_t> kept) {
+  const std::string under_way = judge.under_way();
+  const std::string lost = places.describe_loss(kept);
+  return std::string("\n  crash ") + (under_way.empty() ? "between operations" : "during " + under_way) +
+         (lost.empty() ? "\n  lost: nothing; everything that was stored and written had become durable" : lost);
 }
 
 // Minimizes the loss, and reports it.
@@ -248,12 +298,7 @@ void crash_explorer::report(choice c, std::string what) {
       what = std::move(wrong);
     }
   }
-  std::string text = what + "\n  crash ";
-  const std::string under_way = judge_.under_way();
-  text += under_way.empty() ? "between operations" : "during " + under_way;
-  const std::string lost = places_.describe_loss(c);
-  text +=
-      lost.empty() ? std::string("\n  lost: nothing; everything that was stored and written had become durable") : lost;
+  std::string text = what + circumstances_of(judge_, places_, c);
   const auto* const current = simulator::the_machine().current();
   if (current != nullptr) text += "\n  last access before the crash: " + simulator::code_address(current->last_caller);
   violated_(text);

@@ -64,6 +64,14 @@ class crash_explorer final : public simulator::persistence_observer {
   // The same for recovery to open, until the next crash point.
   [[nodiscard]] crash_image& image_of_kept();
 
+  // The explorer whose judge opens an image this moment, by code that is not instrumented; null: none does.
+  [[nodiscard]] static crash_explorer* opening() noexcept;
+  // In a copy of the process: opens and judges that image on the machine, whose steps are counted, and so ends. "" or
+  // the violation; one that the machine finds goes to its handler. Adds the steps taken to `steps`.
+  [[nodiscard]] std::string judge_in_copy(std::uint64_t& steps);
+  // The moment of that crash, and the stores that it lost.
+  [[nodiscard]] std::string circumstances() const;
+
   void after_store(const simulator::unpersisted_line& line) override;
   void after_fence() override;
   void after_submission(const simulator::persistent_drive& drive, std::uint32_t unit) override;
@@ -71,6 +79,14 @@ class crash_explorer final : public simulator::persistence_observer {
  private:
   class recovery_crasher;
   using choice = std::vector<std::uint32_t>;
+  // The state that is being opened.
+  struct opened_state {
+    simulator::persistent_memory* memory = nullptr;
+    std::span<simulator::persistent_drive* const> drives{};
+    const uncertain_places* places = nullptr;
+    std::span<const std::uint32_t> kept{};
+    splitmix64 random{1};  // as it was before
+  };
 
   [[nodiscard]] bool is_left_out() { return options_.points_one_in > 1 && !random_.one_in(options_.points_one_in); }
   void point(std::size_t fixed, std::size_t states);
@@ -78,7 +94,9 @@ class crash_explorer final : public simulator::persistence_observer {
   void count_losses(const choice& c);
   // Opens the image of `c` and checks it. "" or the violation.
   std::string examine(const choice& c, bool crash_recovery);
-  std::string open_and_judge(crash_image& image);
+  std::string open_and_judge(crash_image& image, const opened_state& state);
+  [[nodiscard]] static std::string circumstances_of(const image_judge& judge, const uncertain_places& places,
+                                                    std::span<const std::uint32_t> kept);
   void keep(const choice& c);
   void report(choice c, std::string what);
 
@@ -95,6 +113,7 @@ class crash_explorer final : public simulator::persistence_observer {
   seen_images seen_;
   choice choice_;
   kept_crash kept_;
+  opened_state opened_;
   std::uint64_t could_be_kept_ = 0;
 };
 

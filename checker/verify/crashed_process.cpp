@@ -1,9 +1,12 @@
 // A crash of a third-party library.
 #include "checker/verify/crashed_process.hpp"
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/real.hpp"
 #include "checker/verify/shared_text.hpp"
+#include "checker/verify/unable.hpp"
 #include <pmlab/base/child_process.hpp>
 
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -11,23 +14,34 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
 namespace {
 
-// As in child_run.cpp: how long a recovery may compute, and how long it may take.
-constexpr itimerval computing_patience{{}, {2, 0}};
-constexpr unsigned waiting_patience = 4;
+// A hang is shown by the machine's steps. Beyond these times, computing without a step and waiting outside of the
+// machine, there is no verdict.
+constexpr itimerval computing_patience{{}, {30, 0}};
+constexpr unsigned waiting_patience = 60;
 using child_text = shared_text<16384>;
 
-child_text& text_of_child() {
+// Memory shared by child and parent, zero at first.
+struct child_board {
+  child_text text;
+  std::atomic<pid_t> process;  // 0: none
+};
+
+child_board& board_of_child() {
   static void* const area =
-      ::mmap(nullptr, sizeof(child_text), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, sizeof(child_board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (area == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
-  return *static_cast<child_text*>(area);
+  return *static_cast<child_board*>(area);
 }
+
+child_text& text_of_child() { return board_of_child().text; }
 
 [[noreturn]] void end_child(const std::string& wrong) {
   text_of_child().put(wrong);
@@ -36,14 +50,29 @@ child_text& text_of_child() {
 
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
                   const std::function<std::string()>& recover) {
-  simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
+  // One that waits for ever would outlive the search.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  board_of_child().process = ::getpid();
+  simulator::machine& machine = simulator::the_machine();
+  machine.on_violation = [](const std::string& what) {
+    const bool never_ends = what.starts_with("no end after") || what.starts_with("deadlock");
+    end_child(
+        (never_ends ? "recovery, or an operation after it, hangs: " : "during recovery, or an operation after it: ") +
+        what);
+  };
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
   ::alarm(waiting_patience);
   ::setitimer(ITIMER_PROF, &computing_patience, nullptr);
   std::string wrong;
   try {
     memory.crash(choice);
+    machine.begin_in_copy({.access_limit = simulator::machine::patience});
+    memory.observe(nullptr);
+    memory.keep_log(false);
+    machine.use(&memory);
+    machine.watch(true);
     wrong = recover();
+    machine.watch(false);
   } catch (const std::exception& e) {
     wrong = std::string("recovery, or an operation after it, throws: ") + e.what();
   }
@@ -57,15 +86,34 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
   child_text& text = text_of_child();
   text.put("");
   std::optional<child_process> child;
-  simulator::the_machine().as_first_thread(
-      [&] { child = child_process::forked([&] { recover_from(memory, choice, recover); }); });
+  simulator::the_machine().as_first_thread([&] {
+    const fork_permit permit;
+    child = child_process::forked([&] { recover_from(memory, choice, recover); });
+  });
   const exit_reason reason = child->wait();
+  board_of_child().process = 0;
   if (reason.signal == SIGALRM || reason.signal == SIGPROF)
-    return "recovery, or an operation after it, hangs: a lock that the crash left held?";
+    end_unable(
+        std::string("a recovery, or an operation after it, ") +
+            (reason.signal == SIGPROF ? "computes for 30 s without an end and without steps that the machine sees"
+                                      : "waits for 60 s outside of the machine"),
+        "build all of its code with scripts/pmlab-c++");
+  if (reason.signal == SIGKILL) end_unable(was_killed, after_a_kill);
+  if (reason.status == unable_status) ::_exit(unable_status);
   if (reason.signal != 0)
     return std::string("recovery, or an operation after it, faults: ") + ::strsignal(reason.signal);
   if (reason.status != 0) return "recovery ends the process with status " + std::to_string(reason.status);
   return text.get();
+}
+
+double seconds_of_crashed_process() {
+  const pid_t process = board_of_child().process;
+  clockid_t its_clock{};
+  timespec used{};
+  if (process == 0 || ::clock_getcpuclockid(process, &its_clock) != 0) return -1;
+  // By the kernel's clock: the machine has one of its own.
+  simulator::real::functions().clock_get(its_clock, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 }  // namespace pmlab::verify

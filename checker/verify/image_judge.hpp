@@ -11,6 +11,8 @@
 
 namespace pmlab::verify {
 
+struct complete_options;
+
 struct crash_options {
   std::size_t states_per_point = 64;     // if there are more
   std::size_t states_per_promise = 64;   // likewise, of the states that a crash may leave after an answer
@@ -20,6 +22,7 @@ struct crash_options {
   std::size_t long_work = 300;
   std::size_t crash_recovery_one_in = 64;  // of the images
   bool remember_images = true;
+  const complete_options* complete = nullptr;  // not null: every state of every point, and no sample
   bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
 };
 
@@ -36,6 +39,8 @@ class image_judge {
   virtual std::string judge(crash_image& image, const crash_options& options, splitmix64& random) = 0;
   // The same in a crashed process.
   virtual std::string judge_here(const crash_options& options, splitmix64& random) = 0;
+  // The same as `judge` by instrumented code, on the memory and the drives that the machine uses: so its steps are counted.
+  virtual std::string judge_on_machine(const crash_options& options, splitmix64& random) = 0;
   // Recovery on the memory and the drives that the machine observes. Calls `opened` when it is open.
   virtual void recover_on_machine(const std::function<void()>& opened) = 0;
 

@@ -15,6 +15,11 @@ constexpr std::size_t sample = 8;
 
 std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
 
+std::string wrong_blocks(std::uint64_t held, std::uint64_t allocated) {
+  return "the index holds " + std::to_string(held) + " bytes, and " + std::to_string(allocated) +
+         " are allocated: leaked, or freed while in use";
+}
+
 // The first key in which `found` differs from `expected`, as text; "": none. Both ascend.
 std::string difference(std::span<const indexes::entry> expected, std::span<const indexes::entry> found) {
   const auto words = [](const indexes::entry& e) {
@@ -51,13 +56,45 @@ std::string index_judge::judge(crash_image& image, const crash_options& options,
 std::string index_judge::judge_here(const crash_options& options, splitmix64& random) {
   options_ = &options;
   random_ = &random;
+  counts_steps_ = true;  // this process ends with it
   const std::unique_ptr<target> index = kind_.open_recovered();
   index->know_keys(history_->keys());
   return judge(*index, nullptr);
 }
 
+std::unique_ptr<target> index_judge::open_on_machine() const {
+  return kind_.open_durable_part ? kind_.open_durable_part() : kind_.open_simulated();
+}
+
+std::string index_judge::judge_on_machine(const crash_options& options, splitmix64& random) {
+  options_ = &options;
+  random_ = &random;
+  counts_steps_ = true;
+  const std::unique_ptr<target> index = open_on_machine();
+  return judge(*index, nullptr);
+}
+
+std::string index_judge::judge_completely(const crash_options& options, splitmix64 random, const acceptance& accepts) {
+  options_ = &options;
+  random_ = &random;
+  searches_all_ = true;
+  const std::unique_ptr<target> index = open_on_machine();
+  const auto blocks = [&]() -> std::string {
+    const std::uint64_t allocated = simulator::the_machine().memory()->blocks().live_bytes();
+    const auto held = index->held_bytes();
+    return !held || *held == allocated ? std::string() : wrong_blocks(*held, allocated);
+  };
+  index->know_keys(history_->keys());
+  if (std::string wrong = read_back(*index); !wrong.empty()) return wrong;
+  if (std::string wrong = accepts(entries_); !wrong.empty()) return wrong;
+  if (std::string wrong = blocks(); !wrong.empty()) return wrong;
+  if (std::string wrong = work_on(*index, nullptr); !wrong.empty()) return wrong;
+  const std::string wrong = blocks();
+  return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
 void index_judge::recover_on_machine(const std::function<void()>& opened) {
-  const std::unique_ptr<target> index = kind_.open_durable_part ? kind_.open_durable_part() : kind_.open_simulated();
+  const std::unique_ptr<target> index = open_on_machine();
   opened();
 }
 
@@ -76,10 +113,11 @@ std::string index_judge::judge(target& index, image_medium* medium) {
   return sampled() && !random_->one_in(sample) ? std::string() : work_on(index, medium);
 }
 
-bool index_judge::sampled() const { return history_->keys().size() > many_keys; }
+bool index_judge::sampled() const { return !searches_all_ && history_->keys().size() > many_keys; }
 
 // Every way of reading must agree: `entries_` is the common result.
 std::string index_judge::read_back(target& index) {
+  begin_operation();
   if (std::string wrong = index.check_opened(); !wrong.empty()) return "check(): " + wrong;
   index.entries(entries_);
   for (std::size_t i = 1; i < entries_.size(); ++i)
@@ -90,6 +128,7 @@ std::string index_judge::read_back(target& index) {
                  : "a walk returns key " + std::to_string(entries_[i].key) + " after key " +
                        std::to_string(entries_[i - 1].key);
   if (kind_.image_is_ordered) {
+    begin_operation();
     again_.resize(entries_.size() + 2);
     const std::size_t count = index.scan(0, again_);
     if (std::string wrong = difference(entries_, std::span(again_).first(std::min(count, again_.size())));
@@ -113,6 +152,7 @@ std::string index_judge::search_for_all(target& index) {
   if (together) index.find_batch(keys, found_);
   std::size_t at = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
+    begin_operation();
     while (at < entries_.size() && entries_[at].key < keys[i]) ++at;
     const bool there = at < entries_.size() && entries_[at].key == keys[i];
     const answer got = together ? answer{{}, found_[i]} : index.perform({action::find, keys[i], 0});
@@ -144,6 +184,7 @@ std::string index_judge::work_on(target& index, image_medium* medium) {
         {.spare = random_->below(4), .refused = 1 + random_->below(6), .one_in = 1 + random_->below(2)}));
   const std::size_t known = model_.size();
   for (std::size_t i = 0; i < operations; ++i) {
+    begin_operation();
     std::size_t which = random_->below(known);
     step s{random_action(*random_, {}), model_[which].first, random_->next()};
     if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
@@ -192,6 +233,7 @@ std::string index_judge::load_into(target& index) {
 }
 
 std::string index_judge::judge_work(target& index) {
+  begin_operation();
   if (std::string wrong = index.check(); !wrong.empty()) return "check(): " + wrong;
   std::sort(model_.begin(), model_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   worked_keys_.clear();
@@ -211,8 +253,7 @@ std::string index_judge::judge_blocks(target& index, const image_medium* medium)
   if (!medium->misuse().empty()) return medium->misuse();
   const auto held = index.held_bytes();
   if (!held || *held == medium->used().allocated_bytes) return {};
-  return "the index holds " + std::to_string(*held) + " bytes, and " + std::to_string(medium->used().allocated_bytes) +
-         " are allocated: leaked, or freed while in use";
+  return wrong_blocks(*held, medium->used().allocated_bytes);
 }
 
 }  // namespace pmlab::verify

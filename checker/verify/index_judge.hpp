@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,12 +33,24 @@ class index_judge final : public image_judge {
   [[nodiscard]] bool opens_images() const override { return kind_.open_recovered == nullptr; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& options, splitmix64& random) override;
+  std::string judge_on_machine(const crash_options& options, splitmix64& random) override;
+  // The same, completely, on the memory that the machine uses: every key is searched for, and `accepts` judges the
+  // entries in place of the history ("" or the violation).
+  using acceptance = std::function<std::string(std::span<const indexes::entry>)>;
+  std::string judge_completely(const crash_options& options, splitmix64 random, const acceptance& accepts);
+  // The history of the run that goes on.
+  [[nodiscard]] const history_model& history() const noexcept { return *history_; }
   void recover_on_machine(const std::function<void()>& opened) override;
   [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
   [[nodiscard]] std::string under_way() const override { return history_->under_way(); }
 
  private:
+  // An operation begins. On the machine, each has as many steps as a round's.
+  void begin_operation() const {
+    if (counts_steps_) simulator::the_machine().allow(simulator::machine::patience);
+  }
   [[nodiscard]] std::unique_ptr<target> open(crash_image& image) const;
+  [[nodiscard]] std::unique_ptr<target> open_on_machine() const;
   // `medium`: the medium of its blocks; null: unknown.
   std::string judge(target& index, image_medium* medium);
   std::string work_on(target& index, image_medium* medium);
@@ -49,6 +62,8 @@ class index_judge final : public image_judge {
   [[nodiscard]] bool sampled() const;
 
   const subject& kind_;
+  bool counts_steps_ = false;
+  bool searches_all_ = false;
   const crash_options* options_ = nullptr;  // of the image that is judged
   splitmix64* random_ = nullptr;
   history_model* history_ = nullptr;

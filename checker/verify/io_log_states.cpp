@@ -2,6 +2,7 @@
 #include "checker/verify/io_log_states.hpp"
 
 #include "checker/simulator/machine/persistent_drive.hpp"
+#include "checker/verify/check_command.hpp"
 #include "checker/verify/choices.hpp"
 #include "checker/verify/seen_images.hpp"
 #include <pmlab/base/durable_name.hpp>
@@ -13,18 +14,15 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
@@ -38,24 +36,6 @@ using simulator::sector_bytes;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
-
-// Removed in the end.
-class scratch_file {
- public:
-  explicit scratch_file(const std::string& suffix) {
-    namespace fs = std::filesystem;
-    const char* const given = std::getenv("TMPDIR");
-    const fs::path folder = given != nullptr ? fs::path(given) : fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
-    path_ = (folder / ("pmlab-io-log-" + std::to_string(::getpid()) + suffix)).string();
-  }
-  scratch_file(const scratch_file&) = delete;
-  scratch_file& operator=(const scratch_file&) = delete;
-  ~scratch_file() { std::remove(path_.c_str()); }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Zeros are holes.
 void write_image(const std::string& path, std::span<const std::byte* const> sectors) {
@@ -276,15 +256,6 @@ class replay {
   clock::time_point start_ = clock::now();
 };
 
-// The last lines of the output of a check.
-std::string last_part(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  constexpr std::size_t most = 2000;
-  return text.size() <= most ? text : "..." + text.substr(text.size() - most);
-}
-
 }  // namespace
 
 io_log_result explore_io_log(const io_log_options& options,
@@ -294,39 +265,14 @@ io_log_result explore_io_log(const io_log_options& options,
 }
 
 std::function<std::string(const io_log_state&)> check_by_command(const std::string& command, double seconds) {
-  const auto marks = std::make_shared<scratch_file>(".marks");
-  const auto output = std::make_shared<scratch_file>(".output");
-  return [=](const io_log_state& state) -> std::string {
-    {
-      std::ofstream file(marks->path(), std::ios::trunc);
-      for (const std::string& m : state.marks) file << m << '\n';
+  std::shared_ptr<check_command> check;
+  return [=](const io_log_state& state) mutable -> std::string {
+    if (!check) check = std::make_shared<check_command>(command, state.image, seconds);
+    check->start(state.marks);
+    for (;;) {
+      check_command::wait_for_one({check.get()});
+      if (std::optional<std::string> wrong = check->verdict()) return *wrong;
     }
-    ::setenv("PMLAB_IO_MARKS", marks->path().c_str(), 1);
-    const std::string line = "{ " + command + " \"$0\"; } >'" + output->path() + "' 2>&1 </dev/null";
-    const std::string limit = std::to_string(seconds);
-    const char* const words[] = {"timeout", limit.c_str(), "sh", "-c", line.c_str(), state.image.c_str(), nullptr};
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    if (child < 0) throw error(std::string("cannot start a check: ") + std::strerror(errno), "close other programs");
-    if (child == 0) {
-      ::execvp(words[0], const_cast<char* const*>(words));
-      ::_exit(127);
-    }
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-    constexpr int timed_out = 124;
-    constexpr int not_found = 127;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == not_found)
-      throw error("the check cannot be run: " + command + ": " + last_part(output->path()),
-                  "name a program that exists");
-    std::string why =
-        WIFEXITED(status) && WEXITSTATUS(status) == timed_out
-            ? "the check did not end within " + limit + " s"
-            : "the check ended with " + (WIFEXITED(status) ? "status " + std::to_string(WEXITSTATUS(status))
-                                                           : "signal " + std::to_string(WTERMSIG(status)));
-    const std::string said = last_part(output->path());
-    return said.empty() ? why : why + ": " + said;
   };
 }
 

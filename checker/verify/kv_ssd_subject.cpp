@@ -1,9 +1,10 @@
 // A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so that
-// superblocks are collected and used again within a round.
+// superblocks are collected and used again within a round. Half of the keys are reached through queues.
 #include "checker/verify/register_store.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
+#include <pmlab/stores/kv_ssd/queue.hpp>
 
 #include <array>
 #include <bit>
@@ -55,14 +56,26 @@ class kv_ssd {
   }
   indexes::outcome upsert(std::uint64_t key, std::uint64_t value) { return put(key, value, stores::kv_mode::post); }
   indexes::outcome erase(std::uint64_t key) {
-    return device_.erase(name(key)) ? indexes::outcome::erased : indexes::outcome::absent;
+    const std::string n = name(key);
+    bool erased = false;
+    if (is_reached_by_queue(key))
+      through_queue([&](queue& q) { return q.erase(n, 0); }, [&](const auto& done) { erased = done.found; });
+    else
+      erased = device_.erase(n);
+    return erased ? indexes::outcome::erased : indexes::outcome::absent;
   }
   std::optional<std::uint64_t> find(std::uint64_t key) const {
+    if (is_reached_by_queue(key)) {
+      std::optional<std::uint64_t> found;
+      const std::array keys{key};
+      find_together(keys, {&found, 1});
+      return found;
+    }
     const auto value = device_.get(name(key));
     return value ? std::optional(word_in(*value)) : std::nullopt;
   }
   void find_batch(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) {
-    for (std::size_t i = 0; i < keys.size(); ++i) values[i] = find(keys[i]);
+    find_together(keys, values);
   }
 
   // By an iterator over all keys.
@@ -87,6 +100,41 @@ class kv_ssd {
   [[nodiscard]] indexes::check_report check() const { return device_.check(); }
 
  private:
+  using queue = stores::kv_queue<device>;
+
+  [[nodiscard]] static bool is_reached_by_queue(std::uint64_t key) noexcept { return mix_bits(key) % 2 == 0; }
+
+  // One operation.
+  template <class Start, class Use>
+  void through_queue(Start&& start, Use&& use) const {
+    queue q(device_, 1);
+    std::array<stores::kv_completion, 1> done;
+    static_cast<void>(start(q));
+    while (q.reap(done, 1) == 0) continue;
+    check(done.front());
+    use(done.front());
+  }
+  // Gets that are under way together.
+  void find_together(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) const {
+    queue q(device_, 4);
+    std::vector<std::string> names;
+    for (const std::uint64_t key : keys) names.push_back(name(key));
+    std::array<stores::kv_completion, 4> done;
+    for (std::size_t started = 0, ended = 0; ended < keys.size();) {
+      while (started < keys.size() && q.get(names[started], started)) ++started;
+      const std::size_t count = q.reap(done, 1);
+      for (const stores::kv_completion& c : std::span(done).first(count)) {
+        check(c);
+        values[c.tag] = c.found ? std::optional(word_in(c.value)) : std::nullopt;
+      }
+      ended += count;
+    }
+  }
+  static void check(const stores::kv_completion& c) {
+    if (c.error != std::errc{} && c.error != std::errc::no_space_on_device)
+      throw error("an operation of a queue failed: " + blocks::describe(c.error), "look at the run");
+  }
+
   // Of bytes that are no value, and of a key that an iterator returns though it is absent.
   static constexpr std::uint64_t torn = 0xbadbadbadbadbadb;
 
@@ -120,7 +168,14 @@ class kv_ssd {
 
   indexes::outcome put(std::uint64_t key, std::uint64_t value, stores::kv_mode mode) {
     const std::vector<std::uint64_t> words = words_for(value);
-    switch (device_.put(name(key), std::as_bytes(std::span(words)), mode)) {
+    const std::string n = name(key);
+    const auto bytes = std::as_bytes(std::span(words));
+    stores::kv_outcome got{};
+    if (is_reached_by_queue(key))
+      through_queue([&](queue& q) { return q.put(n, bytes, 0, mode); }, [&](const auto& done) { got = done.outcome; });
+    else
+      got = device_.put(n, bytes, mode);
+    switch (got) {
       case stores::kv_outcome::added: return indexes::outcome::inserted;
       case stores::kv_outcome::replaced: return indexes::outcome::updated;
       case stores::kv_outcome::exists: return indexes::outcome::exists;

@@ -3,6 +3,8 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/pool_file.hpp"
 #include "checker/simulator/simulated_library.hpp"
+#include "checker/verify/reached_code.hpp"
+#include "checker/verify/silent_stdout.hpp"
 #include <pmlab/pibench/library.hpp>
 
 #include <cstdio>
@@ -16,11 +18,10 @@
 namespace pmlab::verify {
 namespace {
 
-constexpr std::size_t pool_bytes = std::size_t{32} << 20;
-
 class library_target final : public target {
  public:
-  library_target(const pibench::library& library, const std::string& pool) {
+  library_target(const pibench::library& library, const std::string& pool, std::size_t pool_bytes, bool recovers)
+      : recovers_(recovers) {
     tree_options_t options;
     options.pool_path = pool;
     options.pool_size = pool_bytes;
@@ -58,8 +59,10 @@ class library_target final : public target {
   // The interface has no walk: searches find the present keys.
   void entries(std::vector<indexes::entry>& out) override {
     out.clear();
-    for (const std::uint64_t key : *keys_)
+    for (const std::uint64_t key : *keys_) {
+      if (recovers_) simulator::the_machine().allow(simulator::machine::patience);
       if (const answer a = perform({action::find, key, 0}); a.found) out.push_back({key, *a.found});
+    }
   }
   void know_keys(const std::vector<std::uint64_t>& keys) override { keys_ = &keys; }
 
@@ -69,12 +72,24 @@ class library_target final : public target {
  private:
   std::unique_ptr<tree_api> tree_;
   const std::vector<std::uint64_t>* keys_ = nullptr;
+  bool recovers_;  // in a crashed process, where each operation has as many steps as a round's
 };
 
+subject& library_kind() {
+  static subject kind;
+  return kind;
+}
+
 struct loaded_library {
-  explicit loaded_library(const std::string& path) : running(path), recovering(pibench::library::fresh_copy(path)) {}
+  loaded_library(const std::string& path, std::size_t bytes)
+      : running(path),
+        recovering(pibench::library::fresh_copy(path)),
+        pool_bytes(bytes),
+        code(std::make_shared<reached_code>(path)) {}
   pibench::library running;
   pibench::library recovering;
+  std::size_t pool_bytes;
+  std::shared_ptr<reached_code> code;
 };
 
 std::optional<loaded_library>& loaded() {
@@ -114,11 +129,12 @@ std::unique_ptr<target> open_running() {
     std::remove(served_path().c_str());
     simulator::serve_file(served_path(), machine.memory());
   });
-  return std::make_unique<library_target>(loaded()->running, served_path());
+  return std::make_unique<library_target>(loaded()->running, served_path(), loaded()->pool_bytes, false);
 }
 
 std::unique_ptr<target> open_recovered() {
-  return std::make_unique<library_target>(loaded()->recovering, served_path());
+  simulator::the_machine().record(loaded()->code->copy_with(loaded()->recovering.entry()));
+  return std::make_unique<library_target>(loaded()->recovering, served_path(), loaded()->pool_bytes, true);
 }
 
 void close_running() {
@@ -128,10 +144,14 @@ void close_running() {
 
 }  // namespace
 
-const subject& load_library(const std::string& path, bool scans) {
+const subject& load_library(const std::string& path, bool scans, std::size_t pool_bytes) {
   simulator::check_simulated(path);
-  static subject kind;
-  loaded().emplace(path);
+  simulator::check_debug_information(path);
+  subject& kind = library_kind();
+  {
+    const silent_stdout its_constructors;
+    loaded().emplace(path, pool_bytes);
+  }
   static_cast<void>(served_path());  // this process's
   kind.name = std::filesystem::path(path).filename().string();
   kind.ordered = kind.image_is_ordered = scans;
@@ -140,6 +160,16 @@ const subject& load_library(const std::string& path, bool scans) {
   kind.open_recovered = open_recovered;
   kind.after_run = close_running;
   return kind;
+}
+
+const reached_code* code_of(const subject& kind) { return &kind == &library_kind() ? loaded()->code.get() : nullptr; }
+
+std::size_t memory_bytes_of(const subject& kind) {
+  constexpr std::size_t usual = std::size_t{64} << 20;
+  if (&kind != &library_kind()) return usual;
+  constexpr std::size_t beside = std::size_t{32} << 20;  // some libraries map more than they were given
+  constexpr std::size_t page = 4096;
+  return (loaded()->pool_bytes + beside + page - 1) & ~(page - 1);
 }
 
 }  // namespace pmlab::verify

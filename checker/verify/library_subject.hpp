@@ -3,12 +3,24 @@
 
 #include "checker/verify/target.hpp"
 
+#include <cstddef>
 #include <string>
 
 namespace pmlab::verify {
 
+class reached_code;
+
+// What a library gets as pool_size, if its user names no other.
+inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
+
 // Loads the library, twice: one copy runs on the machine, and the other, untouched, recovers after crashes. Throws
-// pmlab::error. One library per process.
-[[nodiscard]] const subject& load_library(const std::string& path, bool scans);
+// pmlab::error: it cannot be loaded, is not instrumented, or has no debug information. One library per process.
+[[nodiscard]] const subject& load_library(const std::string& path, bool scans,
+                                          std::size_t pool_bytes = usual_pool_bytes);
+
+// The functions that runs and recoveries of the loaded library reach; null: `kind` is another subject.
+[[nodiscard]] const reached_code* code_of(const subject& kind);
+// Of the memory that its runs get.
+[[nodiscard]] std::size_t memory_bytes_of(const subject& kind);
 
 }  // namespace pmlab::verify

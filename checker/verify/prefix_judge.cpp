@@ -1,6 +1,8 @@
 // Opens the images of a store whose crashes may take the newest changes.
 #include "checker/verify/prefix_judge.hpp"
 
+#include "checker/simulator/machine/machine.hpp"
+
 #include <vector>
 
 namespace pmlab::verify {
@@ -12,7 +14,17 @@ constexpr std::uint32_t first_number_of_work = 1'000'000;
 }  // namespace
 
 std::string prefix_judge::judge(crash_image& image, const crash_options& options, splitmix64& random) {
-  std::unique_ptr<prefix_target> store = kind_.open_image(image);
+  return judge([&] { return kind_.open_image(image); }, options, random);
+}
+
+std::string prefix_judge::judge_on_machine(const crash_options& options, splitmix64& random) {
+  counts_steps_ = true;  // this process ends with it
+  return judge(kind_.open_simulated, options, random);
+}
+
+std::string prefix_judge::judge(const std::function<std::unique_ptr<prefix_target>()>& open,
+                                const crash_options& options, splitmix64& random) {
+  std::unique_ptr<prefix_target> store = open();
   if (std::string wrong = store->check(); !wrong.empty()) return "check(): " + wrong;
   now_ = store->contents(random.one_in(2));
   if (std::string wrong = history_->judge(now_); !wrong.empty()) return wrong;
@@ -22,7 +34,7 @@ std::string prefix_judge::judge(crash_image& image, const crash_options& options
   std::string wrong = work_on(*store, operations, random);
   if (wrong.empty() && random.one_in(4)) {
     store.reset();
-    store = kind_.open_image(image);
+    store = open();
     if (wrong = compare(*store); !wrong.empty()) wrong = "and opened again, " + wrong;
   }
   return wrong.empty() ? wrong : "after recovery and work, " + wrong;
@@ -37,6 +49,7 @@ void prefix_judge::recover_on_machine(const std::function<void()>& opened) {
 std::string prefix_judge::work_on(prefix_target& store, std::size_t operations, splitmix64& random) {
   std::uint32_t number = first_number_of_work;
   for (std::size_t i = 0; i < operations; ++i) {
+    if (counts_steps_) simulator::the_machine().allow(simulator::machine::patience);
     const auto key = static_cast<std::uint32_t>(random.below(prefix_keys));
     if (random.one_in(4)) {
       if (const std::uint32_t got = store.get(key); got != now_[key])

@@ -21,15 +21,19 @@ class prefix_judge final : public image_judge {
   [[nodiscard]] bool opens_images() const override { return true; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& /*options*/, splitmix64& /*random*/) override { return {}; }
+  std::string judge_on_machine(const crash_options& options, splitmix64& random) override;
   void recover_on_machine(const std::function<void()>& opened) override;
   [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
   [[nodiscard]] std::string under_way() const override { return history_->under_way(); }
 
  private:
+  std::string judge(const std::function<std::unique_ptr<prefix_target>()>& open, const crash_options& options,
+                    splitmix64& random);
   std::string work_on(prefix_target& store, std::size_t operations, splitmix64& random);
   std::string compare(prefix_target& store) const;
 
   const prefix_kind& kind_;
+  bool counts_steps_ = false;
   prefix_model* history_ = nullptr;
   prefix_state now_;
 };

@@ -1,5 +1,6 @@
 // One run of a store whose crashes may take the newest changes.
 #include "checker/verify/prefix_round.hpp"
+#include "checker/verify/flush_profile.hpp"
 
 #include "checker/verify/round_schedule.hpp"
 #include <pmlab/base/random.hpp>
@@ -105,6 +106,7 @@ std::string prefix_runner::compare(const prefix_state& found, const prefix_state
 std::string prefix_runner::perform(unsigned thread, const prefix_step& s, bool alone) {
   simulator::machine& machine = simulator::the_machine();
   std::string wrong;
+  if (profile_ != nullptr) profile_->operation_begins();
   machine.quietly([&] { history_->called(thread, s); });
   prefix_state found;
   std::uint64_t sequence = 0;
@@ -169,9 +171,11 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
   const std::unique_ptr<simulator::schedule> schedule = schedule_of(options, kind_.has_threads, accesses_before_);
   simulator::machine_options how;
   how.who = schedule.get();
+  how.store_buffers = store_buffers_of(options);
   how.access_limit = accesses_of_opening + options.threads * options.operations * accesses_of_a_step;
   machine.begin(how);
   machine.use(&memory_);
+  if (options.profile != nullptr) options.profile->begin();
   machine.use_drives(drives_.all());
   drives_.begin(seed_of(options));
   if (exploring_) {
@@ -235,6 +239,7 @@ void prefix_runner::run(const round_options& options) {
   if (options.crashes && explorer_ == nullptr)
     explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
+  profile_ = options.profile;
   memory_.reset();
   drives_.restore({});
   known_.clear();

@@ -48,6 +48,7 @@ class prefix_runner final : public runner {
   std::unique_ptr<prefix_model> history_;
   prefix_target* store_ = nullptr;
   bool exploring_ = false;
+  flush_profile* profile_ = nullptr;
   prefix_state held_;
   prefix_state known_;  // in the store when it is opened
   std::uint64_t known_sequence_ = 0;

@@ -8,6 +8,9 @@
 //   static constexpr std::array<blocks::geometry, 2> drives           that it is to run on
 //   static constexpr std::uint64_t at_most_milliseconds               see prefix_kind
 //   my_store(Drive&, Drive&)                                          opens it: recovery
+//
+// One with persistent memory is registered by register_prefix_on_memory, and is `my_store<Medium, Drive>`, made of
+// (Medium&, Drive&, Drive&).
 #pragma once
 
 #include "checker/verify/crash_image.hpp"
@@ -18,6 +21,7 @@
 #include <string>
 
 #if defined(PMLAB_SIMULATED)
+#include "checker/simulator/simulated.hpp"
 #include "checker/simulator/simulated_drive.hpp"
 #endif
 
@@ -39,18 +43,40 @@ class prefix_on_machine final : private simulated_pair, public Store<simulator::
  public:
   prefix_on_machine() : Store<simulator::simulated_drive>(simulated_pair::first, simulated_pair::second) {}
 };
+
+struct simulated_memory {
+  simulator::simulated medium;
+};
+template <template <class, class> class Store>
+class prefix_on_machine_with_memory final : private simulated_memory,
+                                            private simulated_pair,
+                                            public Store<simulator::simulated, simulator::simulated_drive> {
+ public:
+  prefix_on_machine_with_memory()
+      : Store<simulator::simulated, simulator::simulated_drive>(simulated_memory::medium, simulated_pair::first,
+                                                                simulated_pair::second) {}
+};
 #endif
+
+// Its name, drives and bound.
+template <class OnImage>
+subject described_prefix(bool is_mutant, std::shared_ptr<prefix_kind>& made) {
+  subject part;
+  part.name = std::string(OnImage::layout_name);
+  part.drives = {OnImage::drives[0], OnImage::drives[1]};
+  part.is_mutant = is_mutant;
+  made = std::make_shared<prefix_kind>();
+  made->at_most_milliseconds = OnImage::at_most_milliseconds;
+  part.prefix = made;
+  return part;
+}
 
 // As register_volume.
 template <template <class> class Store>
 bool register_prefix(bool is_mutant = false) {
   using on_image = Store<image_drive>;
-  subject part;
-  part.name = std::string(on_image::layout_name);
-  part.drives = {on_image::drives[0], on_image::drives[1]};
-  part.is_mutant = is_mutant;
-  const auto made = std::make_shared<prefix_kind>();
-  made->at_most_milliseconds = on_image::at_most_milliseconds;
+  std::shared_ptr<prefix_kind> made;
+  const subject part = described_prefix<on_image>(is_mutant, made);
 #if defined(PMLAB_SIMULATED)
   made->open_simulated = []() -> std::unique_ptr<prefix_target> {
     return std::make_unique<prefix_on_machine<Store>>();
@@ -59,7 +85,24 @@ bool register_prefix(bool is_mutant = false) {
   made->open_image = [](crash_image& image) -> std::unique_ptr<prefix_target> {
     return std::make_unique<on_image>(image.drive(0), image.drive(1));
   };
-  part.prefix = made;
+  pmlab_verify_register(&part);
+  return true;
+}
+
+// The same with persistent memory.
+template <template <class, class> class Store>
+bool register_prefix_on_memory(bool is_mutant = false) {
+  using on_image = Store<image_medium, image_drive>;
+  std::shared_ptr<prefix_kind> made;
+  const subject part = described_prefix<on_image>(is_mutant, made);
+#if defined(PMLAB_SIMULATED)
+  made->open_simulated = []() -> std::unique_ptr<prefix_target> {
+    return std::make_unique<prefix_on_machine_with_memory<Store>>();
+  };
+#endif
+  made->open_image = [](crash_image& image) -> std::unique_ptr<prefix_target> {
+    return std::make_unique<on_image>(image.memory(), image.drive(0), image.drive(1));
+  };
   pmlab_verify_register(&part);
   return true;
 }

@@ -7,7 +7,8 @@
 //   static constexpr std::string_view layout_name      its name
 //   static constexpr verify::volume_shape shape        of the volume
 //   static constexpr blocks::geometry drive            of the drive that it is to run on
-//   my_store(Medium&, Drive&)                          opens it: recovery
+//   static constexpr blocks::geometry second_drive     optional: of another drive
+//   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive, my_store(Medium&, Drive&, Drive&)
 //   bool write(first, data), void read(first, data)    and, where it has them, write_group, discard, check, held_bytes:
 //                                                      as verify::volume_target
 //
@@ -37,14 +38,26 @@ void pmlab_verify_register(const pmlab::verify::subject* part);
 
 namespace pmlab::verify {
 
+template <class Store>
+concept has_second_drive = requires {
+  Store::second_drive;
+};
+
 template <class Store, class Medium, class Drive>
 class typed_volume final : public volume_target {
  public:
-  // On the memory and the drive that the machine observes.
-  typed_volume() requires std::default_initializable<Medium> : own_medium_(std::make_unique<Medium>()),
-                                                               own_drive_(std::make_unique<Drive>()),
-                                                               store_(*own_medium_, *own_drive_) {}
-  typed_volume(Medium& medium, Drive& drive) : store_(medium, drive) {}
+  // On the memory and the drives that the machine observes.
+  typed_volume() requires(std::default_initializable<Medium> && !has_second_drive<Store>)
+      : own_medium_(std::make_unique<Medium>()),
+        own_drive_(std::make_unique<Drive>()),
+        store_(*own_medium_, *own_drive_) {}
+  typed_volume() requires(std::default_initializable<Medium>&& has_second_drive<Store>)
+      : own_medium_(std::make_unique<Medium>()),
+        own_drive_(std::make_unique<Drive>(0)),
+        own_second_drive_(std::make_unique<Drive>(1)),
+        store_(*own_medium_, *own_drive_, *own_second_drive_) {}
+  template <class... Drives>
+  explicit typed_volume(Medium& medium, Drives&... drives) : store_(medium, drives...) {}
 
   bool write(std::uint64_t first, std::span<const std::byte> data) override { return store_.write(first, data); }
   void read(std::uint64_t first, std::span<std::byte> data) override { store_.read(first, data); }
@@ -68,6 +81,7 @@ class typed_volume final : public volume_target {
  private:
   std::unique_ptr<Medium> own_medium_;
   std::unique_ptr<Drive> own_drive_;
+  std::unique_ptr<Drive> own_second_drive_;
   Store store_;
 };
 
@@ -85,6 +99,7 @@ bool register_volume(bool is_mutant = false) {
   subject part;
   part.name = std::string(store::layout_name);
   part.drives = {store::drive};
+  if constexpr (has_second_drive<store>) part.drives.push_back(store::second_drive);
   part.is_mutant = is_mutant;
   const auto made = std::make_shared<volume_kind>();
   made->shape = store::shape;
@@ -94,8 +109,11 @@ bool register_volume(bool is_mutant = false) {
   };
 #endif
   made->open_image = [](crash_image& image) -> std::unique_ptr<volume_target> {
-    return std::make_unique<typed_volume<Store<image_medium, image_drive>, image_medium, image_drive>>(image.memory(),
-                                                                                                       image.drive(0));
+    using typed = typed_volume<Store<image_medium, image_drive>, image_medium, image_drive>;
+    if constexpr (has_second_drive<store>)
+      return std::make_unique<typed>(image.memory(), image.drive(0), image.drive(1));
+    else
+      return std::make_unique<typed>(image.memory(), image.drive(0));
   };
   part.volume = made;
   pmlab_verify_register(&part);

@@ -1,5 +1,9 @@
 // One run of an index on the simulated machine.
 #include "checker/verify/round.hpp"
+#include "checker/verify/complete_explorer.hpp"
+#include "checker/verify/flush_profile.hpp"
+#include "checker/verify/library_subject.hpp"
+#include "checker/verify/reached_code.hpp"
 #include "checker/verify/round_schedule.hpp"
 
 #include <algorithm>
@@ -12,10 +16,8 @@
 namespace pmlab::verify {
 namespace {
 
-constexpr std::size_t memory_bytes = std::size_t{64} << 20;
-// More than any round needs that does not wait for ever.
-constexpr std::uint64_t accesses_of_creation = 2'000'000;
-constexpr std::uint64_t accesses_of_a_step = 20'000;
+// In so many accesses a thread ends an operation, or all wait for ever. Enough to fill some megabytes word by word.
+constexpr std::uint64_t accesses_between_steps = 10'000'000;
 
 }  // namespace
 
@@ -23,7 +25,7 @@ round_runner::round_runner(const subject& kind, round_counts& counts, std::funct
     : kind_(kind),
       counts_(counts),
       violated_(std::move(violated)),
-      memory_(memory_bytes),
+      memory_(memory_bytes_of(kind)),
       drives_(kind.drives),
       judge_(kind) {}
 round_runner::~round_runner() = default;
@@ -42,6 +44,7 @@ std::string round_runner::has_no_right_to_be_full(std::uint64_t refusals_before)
 std::string round_runner::perform(unsigned thread, const planned_step& s, std::vector<indexes::entry>& scanned) {
   simulator::machine& machine = simulator::the_machine();
   std::string wrong;
+  if (profile_ != nullptr) profile_->operation_begins();
   const std::uint64_t refused = refusals();
   if (s.scan_length != 0) {
     const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
@@ -89,9 +92,13 @@ void round_runner::drive(unsigned thread, const round_plan::thread_steps& steps)
   for (const planned_step& s : steps) {
     std::string wrong = perform(thread, s, scanned);
     machine.quietly([&] {
+      machine.allow(accesses_between_steps);
       if (!wrong.empty()) violated_(wrong + machine.positions());
       std::string().swap(wrong);
-      if (exploring_) explorer_->promised();
+      if (complete_ != nullptr)
+        complete_->promised();
+      else if (exploring_)
+        explorer_->promised();
     });
   }
   machine.quietly([&] { std::vector<indexes::entry>().swap(scanned); });
@@ -110,19 +117,71 @@ void round_runner::check_live(target& index) {
               std::to_string(memory_.blocks().live_bytes()) + " are allocated");
 }
 
+// An insert takes another course if it reaches code that none before it has reached, or takes far more accesses.
+growth round_runner::try_growth(const std::vector<std::uint64_t>& keys) {
+  constexpr std::size_t first_ones = 8;  // all of their code is new
+  constexpr std::uint64_t far_more = 16;
+  constexpr std::uint64_t most_accesses = 60'000'000;
+  simulator::machine& machine = simulator::the_machine();
+  growth found;
+  std::vector<std::uint8_t> marks;
+  memory_.reset();
+  machine.begin({.access_limit = simulator::machine::patience});
+  machine.use(&memory_);
+  memory_.keep_log(false);
+  const simulator::recorded_code recorded = machine.record(code_of(kind_)->object(marks));
+  machine.watch(true);
+  {
+    const std::unique_ptr<target> index = kind_.open_simulated();
+    std::uint64_t usual = 0;
+    for (std::size_t i = 0; i < keys.size() && machine.accesses() < most_accesses; ++i) {
+      const std::uint64_t accesses = machine.accesses();
+      const std::uint64_t places = machine.new_places();
+      if (index->perform({action::insert, keys[i], i + 1}).changed != indexes::outcome::inserted) break;
+      machine.allow(accesses_between_steps);
+      const std::uint64_t taken = machine.accesses() - accesses;
+      machine.quietly([&] {
+        if (i >= first_ones && machine.new_places() != places) found.changes.push_back(i);
+        if (i >= first_ones && taken > far_more * usual) found.large_changes.push_back(i);
+      });
+      if (i < first_ones || taken <= far_more * usual) usual = (7 * usual + taken + 7) / 8;
+      found.inserted = i + 1;
+    }
+  }
+  machine.watch(false);
+  machine.record(recorded);
+  machine.end();
+  if (kind_.after_run != nullptr) kind_.after_run();
+  if (machine.dram()->live_blocks() == 0) machine.dram()->reset();
+  return found;
+}
+
 void round_runner::prepare(const round_plan& plan) {
   if (!plan.prepare.empty()) {
     observe(nullptr);
-    memory_.keep_log(false);
-    for (const step& s : plan.prepare) index_->perform(s);
+    // A profile needs it, to tell a store of code that is not instrumented.
+    memory_.keep_log(profile_ != nullptr);
+    // Nothing is verified of it.
+    const simulator::recorded_code recorded = simulator::the_machine().record({});
+    for (const step& s : plan.prepare) {
+      if (profile_ != nullptr) profile_->operation_begins();
+      index_->perform(s);
+      simulator::the_machine().allow(accesses_between_steps);
+    }
+    simulator::the_machine().record(recorded);
     simulator::the_machine().settle();
     memory_.keep_log(true);
-    if (exploring_) observe(explorer_.get());
+    if (exploring_) observe(explorer());
   }
   simulator::space_limit::plan space = plan.space;
   if (space.most_bytes != simulator::space_limit::never) space.most_bytes += memory_.blocks().live_bytes();
   memory_.limit(simulator::space_limit(space));
   simulator::the_machine().limit_of_dram() = simulator::space_limit(plan.space_of_copies);
+}
+
+simulator::persistence_observer* round_runner::explorer() const noexcept {
+  if (complete_ != nullptr) return complete_.get();
+  return explorer_.get();
 }
 
 void round_runner::observe(simulator::persistence_observer* observer) {
@@ -131,7 +190,7 @@ void round_runner::observe(simulator::persistence_observer* observer) {
 }
 
 // Before the last crash, states are kept, not judged: other rounds do that.
-void round_runner::begin_explorer(const round_options& options, bool last) {
+void round_runner::begin_explorer(const round_options& options, const round_plan::phase& todo, bool last) {
   crash_options how = options.crash;
   if (!last) {
     how.points_one_in = 3;
@@ -139,6 +198,10 @@ void round_runner::begin_explorer(const round_options& options, bool last) {
     how.only_keep_one = true;
   }
   judge_.begin(history_.get());
+  if (complete_ != nullptr) {
+    complete_->begin(options.seed, how, todo.front().size());
+    return observe(complete_.get());
+  }
   explorer_->begin(options.seed ^ options.schedule_seed << 32, how);
   observe(explorer_.get());
 }
@@ -151,15 +214,14 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
   const std::unique_ptr<simulator::schedule> schedule = schedule_of(options, kind_.has_threads, accesses_before_);
   simulator::machine_options how;
   how.who = schedule.get();
-  std::size_t steps = plan.prepare.size() + known_.size();
-  for (const auto& of_thread : todo)
-    for (const planned_step& s : of_thread) steps += 1 + s.batch.size() + s.load.size();
-  how.access_limit = accesses_of_creation + steps * accesses_of_a_step;
+  how.store_buffers = store_buffers_of(options);
+  how.access_limit = simulator::machine::patience;
   machine.begin(how);
   machine.use(&memory_);
+  if (options.profile != nullptr) options.profile->begin();
   machine.use_drives(drives_.all());
   drives_.begin(options.seed ^ options.schedule_seed << 32);
-  if (exploring_) begin_explorer(options, phase + 1 == plan.phases.size());
+  if (exploring_) begin_explorer(options, todo, phase + 1 == plan.phases.size());
   {
     machine.watch(true);
     const std::unique_ptr<target> index = kind_.open_simulated();
@@ -180,6 +242,7 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
       });
     }
     machine.watch(false);
+    if (complete_ != nullptr) complete_->finish();
     observe(nullptr);
     check_live(*index);
     machine.watch(true);
@@ -205,11 +268,17 @@ bool round_runner::crash() {
 }
 
 void round_runner::run(const round_options& options) {
-  const round_plan todo = make_plan(kind_, options);
+  growth_trial trial;
+  if (code_of(kind_) != nullptr) trial = [this](const std::vector<std::uint64_t>& keys) { return try_growth(keys); };
+  const round_plan todo = make_plan(kind_, options, trial);
   if (on_history) on_history(to_string(todo));
-  if (options.crashes && explorer_ == nullptr)
+  complete_.reset();
+  if (options.crashes && options.crash.complete != nullptr)
+    complete_ = std::make_unique<complete_explorer>(memory_, judge_, counts_.complete, violated_);
+  else if (options.crashes && explorer_ == nullptr)
     explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
+  profile_ = options.profile;
   alone_ = options.threads == 1 && !kind_.has_threads;
   // In a pool, blocks of small alignment begin in the middle of a line.
   constexpr std::size_t places[] = {16, 16, 16, 0, 32, 48};

@@ -16,14 +16,17 @@ constexpr std::size_t trial_bytes = std::size_t{64} << 20;
 
 // More than enough to split every index's nodes.
 constexpr std::size_t grown_keys = 2600;
+// More than enough for a library with segments of many kilobytes, and as few as its first changes need.
+constexpr std::size_t tried_keys = 12'000;
+constexpr std::size_t keys_after_a_change = 60;
 
 using key_list = std::vector<std::uint64_t>;
 
 // Makes the plan of one round.
 class planner {
  public:
-  planner(const subject& kind, const round_options& options)
-      : kind_(kind), options_(options), source_(options.seed * 1000003 + 11) {}
+  planner(const subject& kind, const round_options& options, const growth_trial& trial)
+      : kind_(kind), options_(options), trial_(trial), source_(options.seed * 1000003 + 11) {}
 
   round_plan make() {
     if (options_.full) plan_.space = limit(), plan_.space_of_copies = limit();
@@ -82,7 +85,8 @@ class planner {
   }
 
   // How many of the keys are needed to be just before an operation that allocates: measured on plain memory.
-  [[nodiscard]] std::size_t entries_before_a_split(const key_list& keys) {
+  [[nodiscard]] std::size_t entries_before_a_split(key_list& keys) {
+    if (trial_) return entries_before_a_change(keys);
     // Of an index and its copy, either one is about to split.
     const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
     const auto open = of_replica ? kind_.open_replica_on_image : kind_.open_image;
@@ -98,7 +102,22 @@ class planner {
       if (now != bytes) splits.push_back(i);
       bytes = now;
     }
-    const std::size_t at = splits.empty() ? keys.size() / 2 : splits[source_.below(splits.size())];
+    return before_one_of(splits, keys.size());
+  }
+
+  // The same where an insert that takes another course shows it. Leaves no more keys than these rounds need: every state
+  // is searched for each of them.
+  [[nodiscard]] std::size_t entries_before_a_change(key_list& keys) {
+    const growth found = trial_(keys);
+    const bool large = !found.large_changes.empty() && !source_.one_in(4);
+    const std::size_t entries =
+        before_one_of(large ? found.large_changes : found.changes, std::min(found.inserted, grown_keys));
+    keys.resize(std::min(found.inserted, entries + keys_after_a_change));
+    return std::min(entries, keys.size());
+  }
+
+  [[nodiscard]] std::size_t before_one_of(const std::vector<std::size_t>& splits, std::size_t keys) {
+    const std::size_t at = splits.empty() ? keys / 2 : splits[source_.below(splits.size())];
     const std::size_t before = source_.below(6);
     return at > before ? at - before : 0;
   }
@@ -109,12 +128,12 @@ class planner {
   void begin_grown() {
     const std::uint64_t form = kind_.key_of_hash == nullptr ? 0 : source_.below(4);
     std::vector<key_list> lists;
-    if (form <= 1) lists = {usual_keys(grown_keys)};
+    if (form <= 1) lists = {usual_keys(trial_ ? tried_keys : grown_keys)};
     if (form == 2) lists = {uneven_keys()};
     // Both halves of a hash table, each before a split of its own: they grow at the same time.
     if (form == 3) lists = {keys_of_half(false), keys_of_half(true)};
     std::vector<std::size_t> next;
-    for (const key_list& keys : lists) {
+    for (key_list& keys : lists) {
       next.push_back(entries_before_a_split(keys));
       for (std::size_t i = 0; i < next.back(); ++i) plan_.prepare.push_back({action::insert, keys[i], ++unique_});
       plan_.keys.insert(plan_.keys.end(), keys.begin(), keys.end());
@@ -355,6 +374,7 @@ class planner {
 
   const subject& kind_;
   const round_options& options_;
+  const growth_trial& trial_;
   splitmix64 source_;
   round_plan plan_;
   key_list fresh_;
@@ -396,6 +416,8 @@ std::string to_string(const round_plan& plan) {
   return text;
 }
 
-round_plan make_plan(const subject& kind, const round_options& options) { return planner(kind, options).make(); }
+round_plan make_plan(const subject& kind, const round_options& options, const growth_trial& trial) {
+  return planner(kind, options, trial).make();
+}
 
 }  // namespace pmlab::verify

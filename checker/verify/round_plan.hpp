@@ -9,10 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace pmlab::verify {
+
+class flush_profile;
 
 enum class search : std::uint8_t { random, bounded };
 
@@ -21,6 +24,7 @@ struct round_options {
   std::uint64_t schedule_seed = 1;  // of the schedule
   search how = search::random;
   unsigned threads = 1;
+  bool store_buffers = false;    // of more than one thread: x86-TSO, and not sequential consistency
   std::size_t operations = 120;  // of each thread, between two crashes
   std::size_t keys = 120;
   // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on.
@@ -37,6 +41,7 @@ struct round_options {
       steps{};  // not empty: only these of all operations, counted crash by crash, thread by thread
   bool crashes = true;
   crash_options crash{};
+  flush_profile* profile = nullptr;  // counts flushes and fences; without crashes, with one thread
 
   // The number of operations in all.
   [[nodiscard]] std::size_t all_operations() const noexcept { return (1 + reopenings) * threads * operations; }
@@ -68,7 +73,16 @@ struct round_plan {
 // A line for each operation.
 [[nodiscard]] std::string to_string(const round_plan& plan);
 
+// How a structure grows with its keys.
+struct growth {
+  std::vector<std::size_t> changes;        // the inserts, by number, that took another course than those before
+  std::vector<std::size_t> large_changes;  // those that took far more accesses
+  std::size_t inserted = 0;                // there was room for so many keys, or no time for more
+};
+// Measures it by inserting these keys. Null: the plan finds out by itself.
+using growth_trial = std::function<growth(const std::vector<std::uint64_t>& keys)>;
+
 // The same options, the same plan.
-[[nodiscard]] round_plan make_plan(const subject& kind, const round_options& options);
+[[nodiscard]] round_plan make_plan(const subject& kind, const round_options& options, const growth_trial& trial = {});
 
 }  // namespace pmlab::verify

@@ -3,6 +3,7 @@
 
 #include "checker/verify/round_plan.hpp"
 #include "checker/verify/schedules.hpp"
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 
 #include <algorithm>
@@ -33,6 +34,12 @@ namespace pmlab::verify {
   for (preemption& p : two) p = {source.below(length) + 1, static_cast<unsigned>(source.below(others)) + 1};
   std::sort(two.begin(), two.end(), [](const auto& a, const auto& b) { return a.access < b.access; });
   return std::make_unique<bounded_schedule>(static_cast<unsigned>(source.below(options.threads)), std::move(two));
+}
+
+// For machine_options::store_buffers. A bounded search pre-empts at places, which the order of stores would move.
+[[nodiscard]] inline std::uint64_t store_buffers_of(const round_options& options) noexcept {
+  if (!options.store_buffers || options.threads == 1 || options.how != search::random) return 0;
+  return options.schedule_seed * golden_ratio | 1;
 }
 
 }  // namespace pmlab::verify

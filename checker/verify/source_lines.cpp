@@ -10,21 +10,10 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace pmlab::verify {
 namespace {
-
-std::vector<std::string> lines_of(const std::string& command) {
-  std::vector<std::string> lines;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  std::array<char, 4096> line;
-  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
-    std::string text(line.data());
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    lines.push_back(std::move(text));
-  }
-  return lines;
-}
 
 bool is_of_the_system(const std::string& place) {
   return place.starts_with("/usr/") || place.starts_with("?") || place.find("/c++/") != std::string::npos;
@@ -33,13 +22,6 @@ bool is_of_the_system(const std::string& place) {
 // Helpers that submit requests for their callers.
 bool passes_requests_on(const std::string& place) {
   return place.find("pmlab/blocks/") != std::string::npos || place.find("checker/") != std::string::npos;
-}
-
-// The path from the repository's folder on.
-std::string short_path(const std::string& place) {
-  const std::size_t tree = place.rfind("/pmlab/");
-  std::string text = tree == std::string::npos ? place : place.substr(tree + 7);
-  return text.substr(0, text.find(" (discriminator"));
 }
 
 // "pmlab::indexes::fast_fair<...>::insert(...)" is "insert".
@@ -55,22 +37,30 @@ std::string short_name(const std::string& name) {
   return colon == std::string::npos ? flat : flat.substr(colon + 2);
 }
 
+// Of the object that has this return address: function and place by turns, the innermost first.
+std::vector<std::string> lines_at(const Dl_info& object, std::uintptr_t address) {
+  const std::uintptr_t offset = address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase);
+  std::array<char, 32> hex;
+  std::snprintf(hex.data(), hex.size(), "%#lx", static_cast<unsigned long>(offset));
+  return lines_of_command("addr2line -Cfi -e '" + std::string(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
+}
+
 // `submitter`: "" rather than a helper for block devices.
 std::string place_of(std::uintptr_t address, bool submitter = false) {
   Dl_info object{};
   // A return address is the one after the call.
   if (address == 0 || ::dladdr(reinterpret_cast<void*>(address - 1), &object) == 0 || object.dli_fname == nullptr)
     return "an unknown place";
-  const std::uintptr_t offset = address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase);
-  std::array<char, 32> hex;
-  std::snprintf(hex.data(), hex.size(), "%#lx", static_cast<unsigned long>(offset));
-  const std::vector<std::string> lines =
-      lines_of("addr2line -Cfi -e '" + std::string(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
+  const std::vector<std::string> lines = lines_at(object, address);
   // Function and place by turns, the innermost first.
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2)
     if (!is_of_the_system(lines[i + 1]) && !(submitter && passes_requests_on(lines[i + 1])))
       return short_path(lines[i + 1]) + " (" + short_name(lines[i]) + ")";
-  return submitter ? std::string() : std::string(object.dli_fname) + "+" + hex.data();
+  if (submitter) return {};
+  std::array<char, 32> hex;
+  std::snprintf(hex.data(), hex.size(), "+%#lx",
+                static_cast<unsigned long>(address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase)));
+  return object.dli_fname + std::string(hex.data());
 }
 
 // Addresses with | between them, each the caller of the one before: the place that requested a helper's work.
@@ -87,6 +77,79 @@ std::string place_of_any(std::string_view addresses) {
 }
 
 }  // namespace
+
+std::string short_path(const std::string& place) {
+  const std::size_t tree = place.rfind("/pmlab/");
+  std::string text = tree == std::string::npos ? place : place.substr(tree + 7);
+  return text.substr(0, text.find(" (discriminator"));
+}
+
+std::vector<source_frame> source_frames_of(const void* address) {
+  Dl_info object{};
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  if (number == 0 || ::dladdr(reinterpret_cast<void*>(number - 1), &object) == 0 || object.dli_fname == nullptr)
+    return {};
+  std::vector<source_frame> frames;
+  const std::vector<std::string> lines = lines_at(object, number);
+  for (std::size_t i = 0; i + 1 < lines.size(); i += 2) {
+    const std::string& place = lines[i + 1];
+    const std::size_t colon = place.rfind(':');
+    if (is_of_the_system(place) || colon == std::string::npos) continue;
+    frames.push_back({place.substr(0, colon),
+                      static_cast<unsigned>(std::strtoul(place.c_str() + colon + 1, nullptr, 10)),
+                      short_name(lines[i])});
+  }
+  return frames;
+}
+
+std::vector<std::string> lines_of_command(const std::string& command) {
+  std::vector<std::string> lines;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  std::array<char, 4096> line;
+  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+    std::string text(line.data());
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+std::vector<std::string> functions_at(const std::string& path, const std::vector<std::uintptr_t>& addresses) {
+  std::array<char, 32> list{"/tmp/pmlab-XXXXXX"};
+  const int file = ::mkstemp(list.data());
+  if (file < 0) return {};
+  std::string text;
+  for (const std::uintptr_t address : addresses) {
+    std::array<char, 32> line;
+    std::snprintf(line.data(), line.size(), "%#lx\n", static_cast<unsigned long>(address - 1));
+    text += line.data();
+  }
+  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(file);
+  std::vector<std::string> names;
+  std::vector<std::string> of_one;  // function and place by turns, the innermost first
+  const auto take = [&] {
+    std::string name;
+    for (std::size_t i = 0; i + 1 < of_one.size() && name.empty(); i += 2)
+      if (!is_of_the_system(of_one[i + 1])) name = short_name(of_one[i]) + " (" + short_path(of_one[i + 1]) + ")";
+    names.push_back(std::move(name));
+    of_one.clear();
+  };
+  if (written) {
+    bool first = true;
+    for (std::string& line : lines_of_command("addr2line -a -Cfi -e '" + path + "' <" + list.data() + " 2>/dev/null")) {
+      if (!line.starts_with("0x")) {
+        of_one.push_back(std::move(line));
+        continue;
+      }
+      if (!first) take();
+      first = false;
+    }
+    if (!first) take();
+  }
+  ::unlink(list.data());
+  return names;
+}
 
 std::string with_source_lines(std::string_view text) {
   std::string result;

@@ -2,6 +2,7 @@
 #include "checker/verify/subjects.hpp"
 #include "checker/verify/prefix.hpp"
 #include "checker/verify/register_subject.hpp"
+#include "checker/verify/silent_stdout.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
@@ -147,7 +148,12 @@ std::vector<std::string> subject_names() {
 
 std::string load_subject(const std::string& path) {
   last_registered() = {};
-  if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
+  void* object = nullptr;
+  {
+    const silent_stdout its_constructors;
+    object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (object == nullptr)
     throw error("cannot load " + path + ": " + ::dlerror(), "build it with pmlab_simulate, or scripts/pmlab-c++");
   if (!last_registered().anything)
     throw error(path + " registers no index",

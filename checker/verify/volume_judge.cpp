@@ -1,6 +1,8 @@
 // Opens the images of a volume, and judges them.
 #include "checker/verify/volume_judge.hpp"
 
+#include "checker/simulator/machine/machine.hpp"
+
 #include <algorithm>
 #include <span>
 
@@ -35,19 +37,29 @@ std::vector<std::uint32_t> volume_judge::numbers_in(crash_image& image) {
 }
 
 std::string volume_judge::judge(crash_image& image, const crash_options& options, splitmix64& random) {
-  std::unique_ptr<volume_target> volume = kind_.open_image(image);
+  return judge([&] { return kind_.open_image(image); }, &image.memory(), options, random);
+}
+
+std::string volume_judge::judge_on_machine(const crash_options& options, splitmix64& random) {
+  counts_steps_ = true;  // this process ends with it
+  return judge(kind_.open_simulated, nullptr, options, random);
+}
+
+std::string volume_judge::judge(const std::function<std::unique_ptr<volume_target>()>& open, const image_medium* medium,
+                                const crash_options& options, splitmix64& random) {
+  std::unique_ptr<volume_target> volume = open();
   if (std::string wrong = volume->check(); !wrong.empty()) return "check(): " + wrong;
   std::string wrong;
   numbers_ = numbers_in(*volume, wrong, !random.one_in(8));
   if (!wrong.empty()) return wrong;
   if (wrong = history_->judge(numbers_); !wrong.empty()) return wrong;
-  image_medium& medium = image.memory();
   const auto judge_space = [&]() -> std::string {
-    if (!medium.misuse().empty()) return medium.misuse();
+    if (medium == nullptr) return {};
+    if (!medium->misuse().empty()) return medium->misuse();
     const auto held = volume->held_bytes();
-    if (!held || *held == medium.used().allocated_bytes) return {};
+    if (!held || *held == medium->used().allocated_bytes) return {};
     return "the store holds " + std::to_string(*held) + " bytes of the memory, and " +
-           std::to_string(medium.used().allocated_bytes) + " are allocated: leaked, or freed while in use";
+           std::to_string(medium->used().allocated_bytes) + " are allocated: leaked, or freed while in use";
   };
   if (wrong = judge_space(); !wrong.empty()) return wrong;
   const bool is_long = random.one_in(options.long_work_one_in);
@@ -57,7 +69,7 @@ std::string volume_judge::judge(crash_image& image, const crash_options& options
   if (wrong.empty()) wrong = judge_space();
   if (wrong.empty() && random.one_in(4)) {
     volume.reset();
-    volume = kind_.open_image(image);
+    volume = open();
     if (wrong = compare(*volume); !wrong.empty()) wrong = "and opened again, " + wrong;
   }
   return wrong.empty() ? wrong : "after recovery and work, " + wrong;
@@ -78,6 +90,7 @@ std::string volume_judge::work_on(volume_target& volume, std::size_t operations,
   const volume_shape& shape = kind_.shape;
   unique_ = first_number_of_work;
   for (std::size_t i = 0; i < operations; ++i) {
+    if (counts_steps_) simulator::the_machine().allow(simulator::machine::patience);
     const std::uint64_t first = random.below(shape.blocks);
     const auto count =
         static_cast<std::uint32_t>(1 + random.below(std::min<std::uint64_t>(shape.chunk_blocks, shape.blocks - first)));

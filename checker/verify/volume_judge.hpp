@@ -26,16 +26,21 @@ class volume_judge final : public image_judge {
   [[nodiscard]] bool opens_images() const override { return true; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& options, splitmix64& random) override;
+  std::string judge_on_machine(const crash_options& options, splitmix64& random) override;
   void recover_on_machine(const std::function<void()>& opened) override;
   [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
   [[nodiscard]] std::string under_way() const override { return history_->under_way(); }
 
  private:
+  // `medium`: the medium of its blocks; null: unknown.
+  std::string judge(const std::function<std::unique_ptr<volume_target>()>& open, const image_medium* medium,
+                    const crash_options& options, splitmix64& random);
   std::string work_on(volume_target& volume, std::size_t operations, splitmix64& random);
   std::string write_some(volume_target& volume, std::uint64_t first, std::uint32_t count);
   std::string compare(volume_target& volume);
 
   const volume_kind& kind_;
+  bool counts_steps_ = false;
   volume_model* history_ = nullptr;
   blocks::buffer buffer_;
   std::vector<std::uint32_t> numbers_;

@@ -1,5 +1,6 @@
 // One run of a volume on the simulated machine.
 #include "checker/verify/volume_round.hpp"
+#include "checker/verify/flush_profile.hpp"
 
 #include "checker/verify/round_schedule.hpp"
 #include <pmlab/base/random.hpp>
@@ -146,6 +147,7 @@ void volume_runner::drive(unsigned thread, const thread_steps& steps) {
   blocks::buffer buffer;
   machine.quietly([&] { buffer = blocks::buffer(std::size_t{shape_.blocks} * shape_.block_bytes); });
   for (const volume_step& s : steps) {
+    if (profile_ != nullptr) profile_->operation_begins();
     std::string wrong = perform(thread, s, buffer.bytes());
     machine.quietly([&] {
       if (!wrong.empty()) violated_(wrong + machine.positions());
@@ -203,9 +205,11 @@ void volume_runner::run_until_crash(const round_options& options, const phase& t
   const std::unique_ptr<simulator::schedule> schedule = schedule_of(options, kind_.has_threads, accesses_before_);
   simulator::machine_options how;
   how.who = schedule.get();
+  how.store_buffers = store_buffers_of(options);
   how.access_limit = accesses_of_creation + options.threads * options.operations * accesses_of_a_step;
   machine.begin(how);
   machine.use(&memory_);
+  if (options.profile != nullptr) options.profile->begin();
   machine.use_drives(drives_.all());
   drives_.begin(seed_of(options));
   if (exploring_) begin_explorer(options, last);
@@ -253,6 +257,7 @@ void volume_runner::run(const round_options& options) {
   if (options.crashes && explorer_ == nullptr)
     explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
+  profile_ = options.profile;
   memory_.reset();
   drives_.restore({});
   known_.clear();

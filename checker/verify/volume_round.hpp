@@ -54,6 +54,7 @@ class volume_runner final : public runner {
   std::unique_ptr<volume_model> history_;
   volume_target* volume_ = nullptr;
   bool exploring_ = false;
+  flush_profile* profile_ = nullptr;
   std::vector<std::uint32_t> known_;   // in the volume when it is opened
   std::uint64_t accesses_before_ = 0;  // of the last round of this seed without a pre-emption
 };

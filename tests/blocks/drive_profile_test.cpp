@@ -45,6 +45,8 @@ constexpr std::array all_published = {
     published{"5210x4", 0, 0, 360, 18, 2160, 1440, false, 128},
     published{"plain-tlc", 85, 20, 490, 38, 3200, 1050, false, 256},
     published{"no-plp", 1000.0 / 15, 1000.0 / 55, 500, 500, 3500, 2700, true, 256},
+    // With the firmware of a block drive; tests/stores/kv_queue_test.cpp has the cells of the key-value firmware.
+    published{"pm983-kv", 85, 50, 540, 50, 3200, 2000, false, 256},
 };
 
 constexpr std::uint64_t modelled_bytes = std::uint64_t{2} << 30;

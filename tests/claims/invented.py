@@ -175,7 +175,8 @@ class Stores(Invented):
             self._add("block_reads/container=pmem", "chunk_store", "read", pattern, "4K", 32, lead * 1e5)
         for size, rate in (("4K", 4.5e5), ("8K", 2.75e5), ("16K", 1.57e5)):
             self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 32, rate)
-        self._add("block_reads/cache=10%/container=blocks", "chunk_store", "read", "random", "4K", 32, 2.3e5)
+        for cache, container, rate in (("0", "pmem", 4e5), ("100%", "kv", 4.5e5), ("10%", "kv", 2.3e5)):
+            self._add(f"record_cache/cache={cache}/container={container}", "chunk_store", "read", "random", "4K", 32, rate)
 
     def _add_design(self):
         self._add("block_bytes/merge=copy", "chunk_store", "overwrite", "random", "8K", 32, 1, operations=1000,
@@ -193,6 +194,97 @@ class Stores(Invented):
             for store in ("chunk_store", "raw"):
                 self._add("block_ageing/merge=copy", store, phase, "random", "64K", 32, 1, latency_ns__p99=1e5,
                           space__longest_free_extent=8 << 20, space__free_bytes=9 << 20)
+
+
+class Pairs(Invented):
+    """Key-value SSDs that are just as their notes claim."""
+
+    def __init__(self):
+        super().__init__()
+        self._add_inserts()
+        self._add_reads()
+        self._add_device()
+
+    def _add(self, prefix, store, phase, pattern, value, depth, throughput, **more):
+        self.cases[f"{prefix}/store={store}/phase={phase}/pattern={pattern}/value={value}/depth={depth}"] = Result(
+            throughput, "ops/s", more={path.replace("__", "/"): figure for path, figure in more.items()})
+
+    def _add_inserts(self):
+        for pattern, of_rocksdb, written in (("sequential", 4e4, 2.1), ("uniform", 2e4, 6), ("zipfian", 2.5e4, 4)):
+            self._add("kv_insert/log=on", "kv_ssd", "load", pattern, "4K", 8, 1e5, amplification__host=1.0,
+                      cpu_ns_per_operation=1000)
+            self._add("kv_insert/log=on", "rocksdb", "load", pattern, "4K", 8, of_rocksdb, cpu_ns_per_operation=20000,
+                      written_bytes=written * 1e9, user_bytes=1e9)
+        self._add("kv_insert/log=off", "rocksdb", "load", "sequential", "4K", 8, 8e4)
+
+    def _add_reads(self):
+        for store, updates in (("kv_ssd", 8e4), ("rocksdb", 3e4)):
+            self._add("kv_ycsb", store, "ycsb-a", "zipfian", "4K", 8, updates)
+            self._add("kv_ycsb", store, "ycsb-c", "zipfian", "4K", 8, 1e5)
+        for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5), ("18%", "20%", "rocksdb", 2e4)):
+            self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
+
+    def _add_device(self):
+        for count, keys, rate in ((1, "2k", 1e5), (18, "36k", 17e5)):
+            self._add(f"kv_devices/devices={count}/keys={keys}", "kv_ssd", "load", "random", "4K", 16, rate)
+        self._add("kv_flash/device_bytes=1G/keys=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1, store_stats__written_user=1e9,
+                  store_stats__written_moved=1.4e9, store_stats__written_buckets=0)
+        self.cases["kv_flash_pages/store=raw/phase=overwrite/pattern=random/size=4K/depth=32"] = Result(
+            1, "ops/s", more={"amplification/device": 2.38})
+        for keys in ("10k", "100k"):
+            self._add(f"kv_memory/keys={keys}", "kv_ssd", "load", "random", "128", 8, 1, space__memory_bytes=5000)
+        for store, rate in (("kv_ssd", 1.5), ("kv_ssd_no_local", 1.0), ("kv_ssd_no_filter", 1.2)):
+            self._add("kv_ablation", store, "update", "zipfian", "1K", 4, rate)
+        self._add("kv_memory/keys=10k", "kv_ssd", "exist", "random", "128", 8, 1, commands=1)
+        self.cases["verify/index=kv_ssd"] = Result(0, "", more={"crash_states": 1_200_000})
+
+
+class Tiers(Invented):
+    """Tiered stores that are just as their article claims."""
+
+    _DRIVES = {"staging_max_capacity": "emulated:9300", "capacity_only": "none"}
+
+    def __init__(self):
+        super().__init__()
+        self._add_loads()
+        self._add_runs()
+        self._add_ageing()
+        self.cases["verify/index=tiered"] = Result(0, "", more={"crash_states": 1_200_000})
+
+    def _add(self, prefix, store, phase, pattern, throughput, **more):
+        self.cases[f"{prefix}/store={store}/phase={phase}/pattern={pattern}/value=1000/depth=1"] = Result(
+            throughput, "ops/s", more={path.replace("__", "/"): figure for path, figure in more.items()})
+
+    def _add_loads(self):
+        for place, staging in self._DRIVES.items():
+            both = staging != "none"
+            self._add(f"tiered_load/place={place}/staging={staging}", "tiered", "load", "random", 8e4 if both else 2e4,
+                      device_io__written_bytes=1.4e9 if both else 3.5e9, settling__written_bytes=0.1e9, user_bytes=1e9,
+                      written_bytes=1.9e9 if both else 1.8e9, settling__staging_written_bytes=0,
+                      staging_io__written_bytes=1.2e9, staging_io__by_stream__log__written_bytes=1e9,
+                      staging_io__by_stream__keys__written_bytes=0.15e9, staging_io__by_stream__manifest__written_bytes=0.05e9)
+            self._add(f"tiered_load/place={place}/staging={staging}", "rocksdb", "load", "random", 4e4, written_bytes=4e9,
+                      user_bytes=1e9)
+
+    def _add_runs(self):
+        gains = {"a": 2.3, "b": 1.3, "c": 1.05, "d": 1.3, "e": 1.2, "f": 2.1}
+        for place, staging in self._DRIVES.items():
+            both = staging != "none"
+            for letter, gain in gains.items():
+                prefix, pattern = f"tiered_ycsb/place={place}/staging={staging}", "latest" if letter == "d" else "zipfian"
+                slow = 1 if both or letter == "c" else 2.5
+                self._add(prefix, "tiered", f"ycsb-{letter}", pattern, 2e4 * (gain if both else 1),
+                          read_latency_ns__p99_9=1e6 * slow, write_latency_ns__mean=1e4,
+                          device_io__written_bytes=1e8 if both else 3e8, settling__written_bytes=1e6)
+                self._add(prefix, "rocksdb", f"ycsb-{letter}", pattern, 1.6e4)
+        for place, rate in (("staging_max_capacity", 2.4e4), ("staging_min_capacity", 2e4)):
+            self._add(f"tiered_policies/place={place}", "tiered", "ycsb-c", "zipfian", rate)
+
+    def _add_ageing(self):
+        self._add("tiered_ageing", "tiered", "load", "random", 5e4, user_bytes=1e9)
+        for number in range(1, 6):
+            self._add("tiered_ageing", "tiered", f"update-{number}" if number > 1 else "update", "random", 4e4 - 1e3 * number,
+                      written_bytes=2.8e9, user_bytes=1e9, space__used_bytes=1.4e9)
 
 
 class Indexes(Invented):

@@ -18,3 +18,23 @@ def document(cases, medium="simulated:aep"):
             "options": {"command": "pmlab stores bench", "medium": medium, "device": "simulated:p4610",
                         "volume_bytes": 1 << 26, "chunk_bytes": 1 << 20},
             "cases": cases, "at_end": [], "first_wrong": [], "remarks": [], "failure": None, "seconds": None}
+
+
+def pair_case(store, throughput, *, phase="load", pattern="uniform", value_bytes=4096, depth=8, repetition=1, **more):
+    found = {"store": store, "medium": None, "device": "emulated:pm983-kv", "staging": None, "devices": 1, "place": None,
+             "memtable": None, "phase": phase, "pattern": pattern, "key_bytes": 16, "value_bytes": value_bytes, "depth": depth,
+             "threads": 2, "repetition": repetition, "operations": 100, "reads": 0, "bytes": 411200, "user_bytes": 411200,
+             "time_ns": 1e9, "clock": "real", "throughput": throughput, "latency_ns": {"mean": 1e3, "p50": 1e3, "p99": 2e3},
+             "cpu_ns_per_operation": 900.0, "host_bytes": None, "device_io": {"written_bytes": 1000},
+             "staging_io": {"written_bytes": 200}, "amplification": {"host": 1.0, "device": None},
+             "settling": {"time_ns": 5.0, "written_bytes": 30, "staging_written_bytes": 4}, "medium_counts": None,
+             "space": {"used_bytes": 10, "memory_bytes": 5000, "medium_bytes": None}, "store_stats": {}, "hit_ratio": None,
+             "opening": None, "verified": 0, "wrong": 0}
+    return found | more
+
+
+def pair_document(cases):
+    return {"schema": 1, "kind": "stores_bench", "machine": {"medium": None, "cpu": "x", "cores": 2, "commit": "c", "date": None},
+            "options": {"command": "pmlab stores bench --kind kv", "kind": "kv", "medium": "dram", "device": "emulated:pm983-kv",
+                        "device_bytes": 1 << 28, "records": 100, "cache_bytes": 0, "memory_bytes": 0},
+            "cases": cases, "at_end": [], "first_wrong": [], "remarks": [], "failure": None, "seconds": None}

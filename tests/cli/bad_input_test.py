@@ -48,6 +48,17 @@ class BadInput(ProgramTest):
                                  "--phases", "read", "--threads", "1-3,5", "--json", "-")
         self.assertEqual([r["threads"] for r in json.loads(done.stdout)["results"] if r["phase"] == "read"], [1, 2, 3, 5])
 
+    def test_persistence_domains(self):
+        self.bad(["--persistence 'flash'", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh", "--medium", "counted:dram",
+                 "--persistence", "adr,flash")
+        self.bad(["names adr twice"], "--index", "cceh", "--medium", "counted:dram", "--persistence", "adr,adr")
+        self.bad(["no effect on medium dram"], "--index", "cceh", "--persistence", "eadr")
+        for other in (["--program", "true"], ["--io-log", "run.log"]):
+            self.assert_fails(2, ["leave"], "verify", *other, "--check", "true", "--persistence", "eadr")
+        profile = self.write("odd.toml", b'persistence = "flash"\n')
+        self.bad([f"{profile}:1", "'persistence'", "flash", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh", "--medium",
+                 "simulated:" + profile)
+
     def test_help_of_a_command(self):
         self.assertEqual(self.assert_works("help").stdout, self.assert_works("--help").stdout)
         self.assertEqual(self.assert_works("help", "bench").stdout, self.assert_works("bench", "--help").stdout)

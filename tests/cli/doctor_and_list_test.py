@@ -92,7 +92,7 @@ class DoctorAndList(ProgramTest):
         self.assertEqual(kinds["cceh"], "point")
         self.assertEqual(kinds["fast_fair"], "ordered")
         self.assertEqual({drive["name"] for drive in everything["drives"]},
-                         {"p4610", "9300", "5210x4", "plain-tlc", "no-plp"})
+                         {"p4610", "9300", "5210x4", "plain-tlc", "no-plp", "pm983-kv"})
         for profile in everything["profiles"] + everything["drives"]:
             self.assertTrue(profile["what"])
         for name in everything["distributions"]:

@@ -7,7 +7,9 @@
 #include "run_small.hpp"
 #include "small_map.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -222,6 +224,80 @@ TEST(table, shows_ratios_and_what_was_left_out) {
   for (const char* const part : {"/ b", "3.000 M/s", "3.00x", "1.00x", "333 ns", "medium dram, 5k records",
                                  "left out: scan of b with 1 thread: it has no order", "note: only a test"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+}
+
+using media::persistence_domain;
+
+// A row of one run of `--persistence adr,eadr`; nothing in `followed`: the index has a library that decides.
+phase_result under(persistence_domain asked, std::optional<persistence_domain> followed, const std::string& index,
+                   const std::string& phase, std::optional<std::uint64_t> flushes) {
+  phase_result r = measured(index, phase, 1, 1, asked == persistence_domain::adr ? 1e6 : 2e6);
+  r.latency.mean = r.latency.p50;
+  r.persistence = followed;
+  r.measured_under = asked;
+  if (flushes) r.persists = bench::persist_sums{*flushes, 100};
+  return r;
+}
+
+bench::bench_options with_both_domains() {
+  bench::bench_options o = small_run({});
+  o.indexes = {"cceh", "pmdk_hash"};
+  o.persistence = {persistence_domain::adr, persistence_domain::eadr};
+  o.baseline = "cceh";
+  return o;
+}
+
+TEST(table, shows_what_flushes_cost_where_there_were_any) {
+  bench::bench_report report;
+  for (const auto domain : {persistence_domain::adr, persistence_domain::eadr}) {
+    const bool flushes = domain == persistence_domain::adr;
+    report.results.push_back(under(domain, domain, "cceh", "insert", flushes ? 200 : 0));
+    report.results.push_back(under(domain, domain, "cceh", "erase", std::nullopt));
+    report.results.push_back(under(domain, domain, "cceh", "update", 0));
+    report.results.push_back(under(domain, domain, "cceh", "read", std::nullopt));
+    report.results.push_back(under(domain, domain, "cceh", "scan", flushes ? 1 : 0));
+  }
+  for (const bool reversed : {false, true}) {
+    if (reversed) std::reverse(report.results.begin(), report.results.end());
+    const std::string table = bench::results_table(with_both_domains(), report);
+    const std::string line = reversed ? " of cceh with 1 thread: 500 ns on average under eadr, 1000 under adr: +100.0 %"
+                                      : " of cceh with 1 thread: 1000 ns on average under adr, 500 under eadr: -50.0 %";
+    for (const char* const phase : {"insert", "erase"})
+      EXPECT_NE(table.find(phase + line), std::string::npos) << phase << "\n" << table;
+    for (const char* const phase : {"update", "read", "scan"})
+      EXPECT_EQ(table.find(phase + line), std::string::npos) << phase << "\n" << table;
+  }
+}
+
+TEST(table, gives_no_domain_to_an_index_that_follows_none) {
+  bench::bench_report report;
+  for (const auto domain : {persistence_domain::adr, persistence_domain::eadr}) {
+    report.results.push_back(under(domain, domain, "cceh", "insert", std::nullopt));
+    report.results.push_back(under(domain, std::nullopt, "pmdk_hash", "insert", std::nullopt));
+  }
+  const std::vector<bench::summary_row> rows = bench::summarize(report.results, "cceh");
+  ASSERT_EQ(rows.size(), 4U) << "one of each run, not the repeats of one";
+  for (const bench::summary_row& row : rows) {
+    EXPECT_EQ(row.persistence.has_value(), row.index == "cceh");
+    EXPECT_DOUBLE_EQ(row.ratio.value(), 1) << "to the baseline of its own run";
+  }
+  const std::string table = bench::results_table(with_both_domains(), report);
+  EXPECT_NE(table.find("insert of cceh with"), std::string::npos) << table;
+  EXPECT_EQ(table.find("insert of pmdk_hash"), std::string::npos) << table;
+}
+
+TEST(table, does_not_count_lines_that_leave_the_caches_unseen) {
+  bench::bench_report report;
+  for (const auto domain : {persistence_domain::adr, persistence_domain::eadr}) {
+    phase_result r = under(domain, domain, "cceh", "insert", std::nullopt);
+    r.accesses = bench::access_sums{};
+    r.accesses->device_lines_written = 4200;
+    report.results.push_back(r);
+  }
+  const std::string table = bench::results_table(with_both_domains(), report);
+  const std::size_t first = table.find("42.00");
+  EXPECT_NE(first, std::string::npos) << table;
+  EXPECT_EQ(table.find("42.00", first + 1), std::string::npos) << table;
 }
 
 }  // namespace

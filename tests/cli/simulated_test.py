@@ -43,6 +43,36 @@ class Simulated(ProgramTest):
                                                    "read")["results"] if r["phase"] == "read")
             self.assertAlmostEqual(read["latency_ns"]["mean"] * read["throughput_ops_per_s"] / 1e9, 1, delta=.05)
 
+    def test_the_cost_of_flushes_is_the_difference_between_persistence_domains(self):
+        same = ["--index", "cceh,fast_fair,fp_tree", "--records", "20k", "--operations", "5k", "--phases",
+                "read,insert,update", "--baseline", "cceh"]
+        document = self.results_of(*same, "--persistence", "adr,eadr,gpf-may-fail")
+        self.assertEqual(document["options"]["persistence"], ["adr", "eadr", "gpf-may-fail"])
+        of = {(r["persistence"], r["index"], r["phase"]): r for r in document["results"]}
+        plain = self.throughputs(self.results_of(*same))
+        for index in ("cceh", "fast_fair", "fp_tree"):
+            for phase in ("insert", "update"):
+                adr, eadr, may_fail = (of[domain, index, phase] for domain in ("adr", "eadr", "gpf-may-fail"))
+                self.assertGreaterEqual(adr["persists"]["flushes"], 1, (index, phase))
+                self.assertEqual(eadr["persists"]["flushes"], 0, (index, phase))
+                self.assertEqual(eadr["persists"]["fences"], adr["persists"]["fences"], (index, phase))
+                self.assertLess(eadr["latency_ns"]["mean"], .9 * adr["latency_ns"]["mean"], (index, phase))
+                self.assertAlmostEqual(may_fail["throughput_ops_per_s"] / adr["throughput_ops_per_s"], 1, delta=.005)
+                self.assertEqual(plain[index, phase, 1], adr["throughput_ops_per_s"], "without the option it is the profile's")
+        done = self.assert_works("bench", "--quiet", "--medium", "simulated:aep", *same, "--persistence", "adr,eadr")
+        self.assertRegex(done.stdout, r"insert of cceh with 1 thread: \d+ ns on average under adr, \d+ under eadr: -\d")
+        self.assertRegex(done.stdout, r"threads +phase +persistence +index .* flushes +fences")
+
+    def test_a_profile_says_whether_flushes_are_left_out(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "tools", "devices", "profiles", "aep.toml"), "rb") as f:
+            path = self.write("saved.toml", b'persistence = "gpf"\n' + f.read())
+        document = self.results_of("--index", "cceh,hybrid_index", "--records", "2k", "--operations", "2k", "--phases",
+                                   "insert", medium="simulated:" + path)
+        for result in document["results"]:
+            self.assertEqual(result["persistence"], "gpf")
+            self.assertEqual(result["persists"]["flushes"], 0)
+            self.assertGreater(result["persists"]["fences"], 0)
+
     def test_a_lock_around_everything_does_not_scale(self):
         rates = self.throughputs(self.results_of("--index", "std_map", "--records", "10k", "--operations", "5k",
                                                  "--threads", "2,8", "--phases", "insert"))

@@ -498,6 +498,131 @@ class BlockDevice(Example):
         self.assert_shows_usage(self.pool, self.drive, "serve", self.socket)
 
 
+class TieredEvents(Example):
+    name = "tiered_events"
+    LOSS_MS = 60
+
+    def setUp(self):
+        super().setUp()
+        on_disk = tempfile.TemporaryDirectory(prefix="pmlab-example-")
+        self.addCleanup(on_disk.cleanup)
+        self.drives = [os.path.join(on_disk.name, "fast"), os.path.join(on_disk.name, "large")]
+
+    def append(self, *lines, options=()):
+        done = subprocess.run([self.program(), *self.drives, "append", *options], input="\n".join(lines) + "\n",
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split("\n")[:-1]
+
+    def test_events_stay_in_order(self):
+        self.assertEqual(self.append("door opened by Ada", "lamp on", "door closed"),
+                         ["door 0 1", "lamp 0 2", "door 1 3"])
+        self.assertEqual(self.append("door opened by Grace", "do not", "door"), ["door 2 4", "do 0 5", "door 3 6"])
+        self.assertEqual(self.answer(*self.drives, "read", "door"),
+                         "0 opened by Ada\n1 closed\n2 opened by Grace\n3 \n")
+        self.assertEqual(self.answer(*self.drives, "read", "door", "2"), "2 opened by Grace\n3 \n")
+        self.assertEqual(self.answer(*self.drives, "read", "window"), "")
+        self.assertRegex(self.answer(*self.drives, "check"), r"^sequence 6, \d+ of \d+ segments free, all well\n$")
+
+    def survives_kills(self, bound_s, options):
+        """Appends until it is killed. Its events are then a prefix, which has all that were acknowledged longer ago than
+        the bound."""
+        seed = int(os.environ.get("PMLAB_TEST_SEED", time.time_ns() % 1_000_000))
+        replay = f"replay: PMLAB_TEST_SEED={seed} {sys.executable} {' '.join(sys.argv)} TieredEvents"
+        source = random.Random(seed)
+        known, lost = 0, 0
+        for number in range(int(os.environ.get("PMLAB_TEST_KILLS", 8))):
+            running = subprocess.Popen([self.program(), *self.drives, "append", *options], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            acknowledged = []  # (number, when it was known here)
+
+            def listen(output=running.stdout, into=acknowledged):
+                for line in output:
+                    into.append((int(line.split()[1]), time.monotonic()))
+
+            def feed(to=running.stdin, first=known):
+                try:
+                    for n in range(first, first + 1_000_000):
+                        to.write(f"t event {n} {'x' * (n * 37 % 400)}\n".encode())
+                        to.flush()
+                        time.sleep(0.0005)
+                except BrokenPipeError:
+                    pass
+                try:
+                    to.close()
+                except BrokenPipeError:
+                    pass
+
+            threads = [threading.Thread(target=listen), threading.Thread(target=feed)]
+            for t in threads:
+                t.start()
+            deadline = time.monotonic() + 20
+            while not acknowledged and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(source.random() * 0.4)
+            killed = time.monotonic()
+            running.kill()
+            running.wait()
+            for t in threads:
+                t.join()
+            self.assertTrue(acknowledged, running.stderr.read())
+            running.stdout.close()
+            running.stderr.close()
+            found = self.answer(*self.drives, "read", "t", *[o for o in options if o.startswith("pool")])
+            numbers = []
+            for line in found.split("\n")[:-1]:
+                n, text = line.split(" ", 1)
+                self.assertEqual(text, f"event {n} {'x' * (int(n) * 37 % 400)}", replay)
+                numbers.append(int(n))
+            self.assertEqual(numbers, list(range(len(numbers))), replay)
+            for n, when in acknowledged:
+                if n < len(numbers):
+                    continue
+                lost += 1
+                self.assertLess(killed - when, bound_s, f"event {n} of round {number}; {replay}")
+            known = len(numbers)
+        self.assertGreater(known, 100, replay)
+        return lost
+
+    def test_a_kill_takes_no_more_than_the_bound(self):
+        # An acknowledgement is older than its line here, and a busy machine delays the flusher: twice the bound.
+        self.survives_kills(2 * self.LOSS_MS / 1000, [f"loss={self.LOSS_MS}"])
+        self.assertRegex(self.answer(*self.drives, "check"), r"all well\n$")
+
+    def test_with_memory_a_kill_takes_nothing(self):
+        self.assertEqual(self.survives_kills(0, ["loss=0", f"pool={self.pool}"]), 0)
+        self.assertRegex(self.answer(*self.drives, "check", f"pool={self.pool}"), r"all well\n$")
+
+    def test_one_process_at_a_time(self):
+        running = subprocess.Popen([self.program(), *self.drives, "append"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        running.stdin.write(b"a 1\n")
+        running.stdin.flush()
+        running.stdout.readline()
+        self.assert_refuses("is open as a block device already", *self.drives, "read", "a")
+        running.communicate()
+        self.assertEqual(self.answer(*self.drives, "read", "a"), "0 1\n")
+
+    def test_bad_input(self):
+        self.assert_shows_usage(*self.drives)
+        self.assert_shows_usage(*self.drives, "read")
+        self.assert_refuses("No such file", *self.drives, "read", "a")
+        self.append("a 1")
+        self.assert_refuses("is no number", *self.drives, "read", "a", "x")
+        self.assert_refuses("a loss of at most 0 ms without persistent memory", *self.drives, "append", "loss=0")
+        self.assert_refuses("the drives are swapped", *reversed(self.drives), "read", "a")
+        self.assert_refuses("is open as a block device already", self.drives[0], self.drives[0], "read", "a")
+        self.append("b 1", options=())
+        others = [d + "2" for d in self.drives]
+        first, self.drives = self.drives, others
+        self.append("c 1", options=[f"pool={self.pool}"])
+        self.assert_refuses("are in persistent memory, and none is given", *others, "read", "c")
+        self.assert_refuses("different stores", first[0], others[1], "read", "c")
+        self.drives = [d + "3" for d in first]
+        self.append("d 1", options=[f"pool={self.pool}3"])
+        self.assert_refuses("the memory belongs to another tiered store", *self.drives, "read", "d", f"pool={self.pool}")
+
+
 class KillRounds:
     """Writes and trims of several clients, until the server is killed; then all of it is read.
 

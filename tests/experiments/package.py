@@ -10,9 +10,10 @@ if len(sys.argv) > 1:
 
 # As a program reports them; enough for the tests.
 OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution", "verify",
-                     "repeat", "batch", "trace", "huge-pages", "seconds"],
+                     "repeat", "batch", "trace", "huge-pages", "seconds", "persistence"],
            "microbench": ["suite", "medium", "device"],
            "stores_bench": ["kind", "store", "container", "medium", "device", "device-bytes", "volume-bytes", "index", "merge",
                             "ring", "chunk", "phases", "pattern", "size", "depth", "threads", "operations", "seconds",
-                            "repetitions", "seed"]}
+                            "repetitions", "seed", "staging", "staging-bytes", "devices", "keys", "key-bytes", "value", "cache",
+                            "memory", "loss-ms", "log", "place", "memtable"]}
 HEAD = 'title = "T"\nabout = "A"\nshows = "figure 17"\n'

@@ -7,6 +7,8 @@ import unittest
 from package import HEAD, OPTIONS
 from pmlab.claims.catalogue import every_claim
 from pmlab.claims.index_cases import case_name
+from pmlab.claims.pair_cases import BESIDE, PAIRS
+from pmlab.claims.pair_cases import case_name as case_name_of_pairs
 from pmlab.claims.result_set import prefix_of
 from pmlab.claims.store_cases import case_name as case_name_of_store
 from pmlab.errors import Failure
@@ -112,12 +114,31 @@ def cases_of(cell):
         yield case_name(cell.experiment + more, index, threads, phase)
 
 
+def of_pairs(cell):
+    return cell.value("--kind") == "kv"
+
+
+def patterns_of(cell):
+    """Phases of YCSB have their own."""
+    return cell.value("--pattern").split(",") if cell.value("--pattern") else ["zipfian", "latest"]
+
+
+def judged_as(cell):
+    """The medium that its results are judged on (claims/result_set.py)."""
+    return PAIRS if of_pairs(cell) or cell.experiment in BESIDE else cell.medium
+
+
 def cases_of_stores(cell):
     """As `cases_of`. A phase that is named twice is numbered."""
     def listed(option):
         return cell.value(option).split(",")
     phases = listed("--phases")
     named = [f"{p}-{phases[:n].count(p) + 1}" if p in phases[:n] else p for n, p in enumerate(phases)]
+    if of_pairs(cell):
+        prefix = prefix_of(cell.experiment, cell.values, "pairs")
+        for place in itertools.product(listed("--store"), named, patterns_of(cell), listed("--value"), listed("--depth")):
+            yield case_name_of_pairs(prefix, *place)
+        return
     prefix = prefix_of(cell.experiment, cell.values, "stores_bench")
     for place in itertools.product(listed("--store"), named, listed("--pattern"), listed("--size"), listed("--depth")):
         yield case_name_of_store(prefix, *place)
@@ -154,7 +175,7 @@ class Experiments(unittest.TestCase):
                 for claim in e.claims:
                     fed_by[claim].add(e.name)
                 for cell in plan(e, scale):
-                    by_medium[cell.medium].update(CASES_OF.get(e.kind, lambda _: ())(cell))
+                    by_medium[judged_as(cell)].update(CASES_OF.get(e.kind, lambda _: ())(cell))
             others = [claim for claim in every_claim() if not claim.of_memory and not claim.missing and "verify" not in claim.needs]
             self.assertGreater(len(others), 10)
             for claim in others:

@@ -60,6 +60,46 @@ panels = ["phase"]
 """
 
 
+PAIRS = b"""
+title = "Pairs"
+about = "A key-value SSD."
+shows = "beyond the paper"
+kind = "stores_bench"
+claims = ["K9"]
+[arguments]
+kind = "kv"
+store = "kv_ssd"
+phases = ["load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-f"]
+value = "1K"
+keys = "1k"
+operations = 100
+[[chart]]
+kind = "bars"
+x = "phase"
+y = "thousand"
+series = "store"
+[[chart]]
+kind = "bars"
+x = "phase"
+y = "written_in_all"
+series = "store"
+"""
+
+
+class Pairs(ProgramTest):
+    def test_a_store_of_pairs_has_charts_and_cases_though_it_is_alone(self):
+        out = self.file("set")
+        self.assert_works("run", self.write("mypairs.toml", PAIRS), "--scale", "smoke", "--out", out)
+        self.assert_works("report", out)
+        with open(os.path.join(out, "charts", "mypairs-thousand.csv"), encoding="utf-8") as f:
+            self.assertEqual(len(f.readlines()), 1 + 6, "loading is measured, too")
+        with open(os.path.join(out, "index.html"), encoding="utf-8") as f:
+            page = f.read()
+        self.assertIn("kv_ssd ycsb-a zipfian 1K 1", page)
+        self.assertIn("kv_ssd is best in 6 of 6 comparisons.", page)
+        self.assertIn("no kv_ycsb/store=kv_ssd/phase=ycsb-a", page, "why K9 is not measured")
+
+
 class Stores(ProgramTest):
     def test_a_section_with_charts_and_all_cases_and_verdicts_with_stand_ins(self):
         out = pathlib.Path(self.file("out"))
@@ -80,7 +120,7 @@ class Stores(ProgramTest):
             self.assertIn("<summary>On stores: ", text)
             self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta, the algorithm of BlueStore and not BlueStore itself")
             self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured</td>")
-            self.assertIn("chunk_store has no container on a key-value device", text)
+            self.assertIn("no block_writes/container=kv", text)
 
 
 class Report(ProgramTest):

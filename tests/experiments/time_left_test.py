@@ -50,6 +50,16 @@ class TimeLeftTest(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "--records 'many' is not a number"):
             count_of("many", "--records")
 
+    def test_a_run_of_key_value_stores_is_guessed_by_its_keys_and_operations(self):
+        def seconds(*words):
+            return guess(Cell("e", "kv", {}, ["stores", "bench", "--kind", "kv", "--keys", "1M", *words])) - 0.4
+        load = seconds("--phases", "load", "--operations", "1k")
+        self.assertGreater(load, 1)
+        self.assertAlmostEqual(seconds("--store", "a,b", "--phases", "load", "--operations", "1k"), 2 * load)
+        self.assertAlmostEqual(seconds("--phases", "load", "--operations", "1G"), load, msg="a load is of all keys")
+        self.assertAlmostEqual(seconds("--phases", "load,read", "--seconds", "7", "--depth", "1,2") - seconds("--phases", "load", "--depth",
+                                                                                                          "1,2"), 14)
+
     def test_a_trace_is_guessed_by_its_size(self):
         words = ["bench", "--index", "a", "--trace", "{source}/tests/data/ycsb-a.load.txt"]
         self.assertLess(guess(Cell("e", "t", {}, words)), 0.5)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -493,6 +494,68 @@ TEST_F(Api, a_killed_process_loses_nothing_that_was_acknowledged) {
       ASSERT_TRUE(is_next || value == std::to_string(i) + std::string(5000, 'x')) << "round " << round << ", key " << i;
     }
   }
+}
+
+// A command waits for the firmware of the modelled drive: at least 6.75 us for each.
+TEST_F(Api, takes_the_time_of_a_profile) {
+  ASSERT_EQ(kvs_close_device(device_), KVS_SUCCESS);
+  open("?profile=pm983-kv");
+  space_ = opened("orders");
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(store("key " + std::to_string(i), "value"), KVS_SUCCESS);
+  EXPECT_GT(std::chrono::steady_clock::now() - began, std::chrono::microseconds(200 * 6));
+  std::string value;
+  EXPECT_EQ(retrieve("key 7", value), KVS_SUCCESS);
+}
+
+// The memory file is lost: the pairs that reached the backing file are there again, in their key space.
+TEST(Rebuild, makes_a_lost_memory_again_from_the_backing_file) {
+  const auto folder = std::filesystem::temp_directory_path() / ("pmlab-kvssd-rebuild-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::string plain = (folder / "drive").string(), name = "all";
+  std::string made = plain + "?size=64M&memory=32M&buffer=5M", rebuilt = plain + "?rebuild=yes&memory=32M&buffer=5M";
+  kvs_device_handle device = nullptr;
+  kvs_key_space_handle space = nullptr;
+  ASSERT_EQ(kvs_open_device(made.data(), &device), KVS_SUCCESS) << pmlab_kvssd_message();
+  kvs_key_space_name n{3, name.data()};
+  ASSERT_EQ(kvs_create_key_space(device, &n, 0, {KVS_KEY_ORDER_NONE}), KVS_SUCCESS);
+  ASSERT_EQ(kvs_open_key_space(device, name.data(), &space), KVS_SUCCESS);
+  constexpr int pairs = 5000;
+  std::vector<char> value(2000);
+  const auto key_of = [](int i) { return std::to_string(100000 + i) + " key"; };
+  for (int i = 0; i < pairs; ++i) {
+    std::string key = key_of(i);
+    std::fill(value.begin(), value.end(), static_cast<char>(i % 251));
+    kvs_key k{key.data(), static_cast<std::uint16_t>(key.size())};
+    kvs_value v{value.data(), 2000, 0, 0};
+    kvs_option_store post{KVS_STORE_POST, nullptr};
+    ASSERT_EQ(kvs_store_kvp(space, &k, &v, &post), KVS_SUCCESS);
+  }
+  ASSERT_EQ(kvs_close_device(device), KVS_SUCCESS);
+  EXPECT_NE(kvs_open_device(rebuilt.data(), &device), KVS_SUCCESS);
+  EXPECT_NE(std::string(pmlab_kvssd_message()).find("the device has its memory"), std::string::npos);
+  std::filesystem::remove(plain + ".memory");
+  EXPECT_NE(kvs_open_device(plain.data(), &device), KVS_SUCCESS);
+  EXPECT_NE(std::string(pmlab_kvssd_message()).find("open it once with rebuild=yes"), std::string::npos);
+  ASSERT_EQ(kvs_open_device(rebuilt.data(), &device), KVS_SUCCESS) << pmlab_kvssd_message();
+  ASSERT_EQ(kvs_open_key_space(device, name.data(), &space), KVS_SUCCESS);
+  int found = 0;
+  for (int i = 0; i < pairs; ++i) {
+    std::string key = key_of(i);
+    kvs_key k{key.data(), static_cast<std::uint16_t>(key.size())};
+    kvs_value v{value.data(), 2000, 0, 0};
+    kvs_option_retrieve keep{false};
+    if (kvs_retrieve_kvp(space, &k, &keep, &v) != KVS_SUCCESS) continue;
+    ++found;
+    ASSERT_EQ(value[1999], static_cast<char>(i % 251)) << key;
+  }
+  // All but those of the write buffer.
+  EXPECT_GT(found, pairs / 3);
+  EXPECT_LT(found, pairs);
+  ASSERT_EQ(kvs_close_device(device), KVS_SUCCESS);
+  ASSERT_EQ(kvs_open_device(plain.data(), &device), KVS_SUCCESS) << pmlab_kvssd_message();
+  ASSERT_EQ(kvs_close_device(device), KVS_SUCCESS);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NvmeMode, has_short_keys_that_the_device_remembers) {

@@ -85,6 +85,26 @@ TEST(Counted, CombinesDeviceLinesBetweenTwoFences) {
             (counts{.operations = 1, .lines_flushed = 5, .lines_copied = 4, .device_lines_written = 3, .fences = 2}));
 }
 
+TEST(Counted, CountsNoFlushesWhereTheCachesAreSaved) {
+  page p;
+  const page source;
+  for (const persistence_domain domain : {persistence_domain::eadr, persistence_domain::gpf}) {
+    counted<counted<dram>> m(domain);
+    EXPECT_EQ(m.persistence(), domain);
+    EXPECT_EQ(m.inner().persistence(), persistence_domain::adr);
+    m.flush(p.at(0), 256);
+    m.copy(p.at(512), source.at(0), 64);
+    m.fence();
+    EXPECT_EQ(m.total(), (counts{.lines_copied = 1, .device_lines_written = 1, .fences = 1}));
+    EXPECT_EQ(m.inner().total().lines_flushed, 4U) << "what is inside decides for itself";
+  }
+  counted<dram> m(persistence_domain::gpf_may_fail);
+  m.flush(p.at(0), 256);
+  EXPECT_EQ(m.total().lines_flushed, 4U);
+  EXPECT_EQ(persistence_of(m), persistence_domain::gpf_may_fail);
+  EXPECT_EQ(persistence_of(m.inner()), persistence_domain::adr);
+}
+
 TEST(Counted, CountsCommittedPublicationsOnly) {
   counted<dram> m;
   {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -136,6 +137,28 @@ TEST(DeviceModel, ReadLatenciesOfDram) {
   expect_within(10, "DRAM dependent random read 64 B", 130, random_read_ns(dram, 64, 64 * gib));
   expect_within(10, "DRAM dependent random read 256 B", 140, random_read_ns(dram, 256, 64 * gib));
   expect_within(10, "DRAM dependent random read 512 B", 148, random_read_ns(dram, 512, 64 * gib));
+}
+
+TEST(DeviceModel, TailsOfReadsAreTheProfiles) {
+  for (const char* const name : {"cxl-asic", "cxl-fpga", "nv-cmm"}) {
+    const device_profile profile = uncached(name);
+    device_model model(profile);
+    device_model::thread_state thread(profile);
+    splitmix64 random(7);
+    std::vector<double> latencies;
+    picoseconds now = 1000;
+    for (int i = 0; i < 100000; ++i) {
+      now += 1'000'000;  // idle
+      const picoseconds done = model.read(thread, random.below(gib / 64) * 64, now);
+      latencies.push_back(static_cast<double>(done - now) / 1000);
+      now = done;
+    }
+    std::sort(latencies.begin(), latencies.end());
+    const auto percentile = [&](double p) { return latencies[static_cast<std::size_t>(p / 100 * 100000)]; };
+    expect_within(1, std::string(name) + " read, median", profile.read_latency_ns, percentile(50));
+    expect_within(1, std::string(name) + " read, 99 %", profile.read_p99_ns, percentile(99));
+    expect_within(1, std::string(name) + " read, 99.9 %", profile.read_p99_9_ns, percentile(99.9));
+  }
 }
 
 TEST(DeviceModel, ReadLatenciesOfGeneration200) {

@@ -43,7 +43,8 @@ testing::AssertionResult says(const std::string& message, std::initializer_list<
 }
 
 TEST(DeviceProfile, AllExpectedOnesAreBuiltIn) {
-  for (const char* const name : {"dram", "aep", "aep-6", "optane-200", "cxl", "classic", "seed-paper"}) {
+  for (const char* const name :
+       {"dram", "aep", "aep-6", "optane-200", "cxl", "cxl-asic", "cxl-fpga", "nv-cmm", "classic", "seed-paper"}) {
     const device_profile profile = load_profile(name);
     EXPECT_EQ(profile.name, name);
     EXPECT_FALSE(profile.description.empty());
@@ -111,6 +112,30 @@ TEST(DeviceProfile, RefusesByFileLineAndKey) {
   EXPECT_TRUE(says(refusal(aep_with("interleave_bytes", "interleave_bytes = 128")), {"interleave_bytes"}));
   EXPECT_TRUE(says(refusal(aep_with("description", "description = 3")), {"description", "string"}));
   EXPECT_TRUE(says(refusal(""), {"missing key"}));
+}
+
+TEST(DeviceProfile, SaysWhatThePlatformSaves) {
+  EXPECT_EQ(load_profile("aep").persistence, persistence_domain::adr) << "if the file has no such key";
+  EXPECT_EQ(load_profile("nv-cmm").persistence, persistence_domain::gpf_may_fail);
+  for (const std::string_view name : persistence_domain_names) {
+    const device_profile profile = parse_profile(
+        aep_with("wear_writes", "wear_writes = 1\npersistence = \"" + std::string(name) + "\""), "mine.toml");
+    EXPECT_EQ(to_string(profile.persistence), name);
+    EXPECT_EQ(to_string(parse_profile(profile_text(profile, {}, ""), "written.toml").persistence), name);
+  }
+  const auto refused = [](const std::string& value) {
+    return refusal("persistence = " + value + "\n" + text_of("aep"));
+  };
+  EXPECT_TRUE(
+      says(refused("\"flash\""), {"mine.toml:1", "'persistence'", "\"flash\"", "adr, eadr, gpf, gpf-may-fail"}));
+  EXPECT_TRUE(says(refused("true"), {"mine.toml:1", "'persistence'", "adr, eadr, gpf, gpf-may-fail"}));
+}
+
+TEST(DeviceProfile, PercentilesOfReadsAscend) {
+  const auto with = [](const std::string& keys) { return refusal(keys + "\n" + text_of("aep")); };
+  EXPECT_EQ(with("read_p99_ns = 400\nread_p99_9_ns = 900"), "accepted");
+  EXPECT_TRUE(says(with("read_p99_ns = 200"), {"mine.toml", "read_p99_ns", "less than read_latency_ns"}));
+  EXPECT_TRUE(says(with("read_p99_ns = 400\nread_p99_9_ns = 390"), {"read_p99_9_ns", "less than a lower percentile"}));
 }
 
 TEST(DeviceProfile, ChecksOnesMadeInAProgram) {

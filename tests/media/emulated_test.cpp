@@ -152,6 +152,24 @@ TEST(Emulated, WritesTakeWhatTheProfileSays) {
   EXPECT_LT(classic_ns / plain_ns, 7);
 }
 
+TEST(Emulated, WhereTheCachesAreSavedAStoreIsChargedAndNoFlush) {
+  lines memory;
+  device_profile saved = slow("aep");
+  saved.persistence = persistence_domain::eadr;
+  emulated<counted<dram>> m(saved);
+  EXPECT_EQ(persistence_of(m), persistence_domain::eadr);
+  emulated<dram> flushing(slow("aep"));
+  EXPECT_LT(persist_ns(m, memory), persist_ns(flushing, memory) / 2);
+  EXPECT_GT(m.inner().total().lines_flushed, 0U) << "what is inside decides for itself";
+  // More lines than the modelled cache holds: they are fetched, and those that make room written back.
+  const auto before = m.device_work();
+  m.begin_operation();
+  for (std::size_t i = 0; i < 2 * saved.cpu_cache_bytes / 64; ++i) m.flush(memory[i], 64);
+  m.end_operation();
+  EXPECT_GT(m.device_work().granules_read, before.granules_read + 1000);
+  EXPECT_GT(m.device_work().granules_written, before.granules_written + 1000);
+}
+
 TEST(Emulated, ReadsOfAProfileThatReadsLikeDramAreTheMachinesOwn) {
   lines memory;
   emulated<dram> m(slow("classic"));

@@ -48,6 +48,30 @@ extern "C" int msync(void* start, std::size_t bytes, int flags) {
 
 namespace {
 
+// What libpmem's functions of these names shall return and were given. Nothing: the real ones answer.
+std::atomic<int> auto_flush{-1};
+struct {
+  std::atomic<const void*> start{nullptr};
+  std::atomic<std::size_t> bytes{0};
+} flushed_deeply;
+
+}  // namespace
+
+// As msync above.
+extern "C" int pmem_has_auto_flush() {
+  static const auto real = reinterpret_cast<int (*)()>(dlsym(RTLD_NEXT, "pmem_has_auto_flush"));
+  return auto_flush >= 0 ? auto_flush.load() : real();
+}
+extern "C" void pmem_deep_flush(const void* start, std::size_t bytes) {
+  flushed_deeply.start = start;
+  flushed_deeply.bytes = bytes;
+  using function = void (*)(const void*, std::size_t);
+  static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pmem_deep_flush"));
+  real(start, bytes);
+}
+
+namespace {
+
 using namespace pmlab;
 using tests::message_of;
 using pool = media::pmem;
@@ -494,6 +518,57 @@ TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
 TEST_F(pmem_pool, is_open_once_at_a_time) {
   pool medium(path(), {.create_bytes = pool_bytes});
   EXPECT_NE(message_of([&] { pool{path()}; }).find("not open in another process"), std::string::npos);
+}
+
+TEST_F(pmem_pool, leaves_flushes_out_where_the_platform_saves_the_caches) {
+  using media::persistence_domain;
+  const auto found = pmem_has_auto_flush() == 1 ? persistence_domain::eadr : persistence_domain::adr;
+  {
+    const pool made(path(), {.create_bytes = pool_bytes});
+    EXPECT_EQ(made.persistence(), found);
+  }
+  // Said otherwise: also of a pool that was written under another domain.
+  for (const auto domain : {persistence_domain::gpf, persistence_domain::gpf_may_fail}) {
+    const pool opened(path(), {.persistence = domain});
+    EXPECT_EQ(media::persistence_of(opened), domain);
+  }
+}
+
+TEST_F(pmem_pool, writes_all_lines_back_when_it_is_closed_after_flushes_were_left_out) {
+  using media::persistence_domain;
+  pool{path(), {.create_bytes = pool_bytes}};
+  for (const int saved : {0, 1})
+    for (const auto domain : {persistence_domain::adr, persistence_domain::eadr, persistence_domain::gpf,
+                              persistence_domain::gpf_may_fail}) {
+      auto_flush = saved;
+      const void* begin = nullptr;
+      {
+        pool opened(path(), {.persistence = domain});
+        begin = opened.resolve(media::pointer<char>(0));
+        flushed_deeply.bytes = 0;
+      }
+      const bool needed = saved == 0 && media::keeps_caches(domain);
+      EXPECT_EQ(flushed_deeply.bytes, needed ? pool_bytes : 0) << to_string(domain) << ", " << saved;
+      if (needed) {
+        EXPECT_EQ(flushed_deeply.start, begin);
+      }
+    }
+  auto_flush = -1;
+}
+
+TEST_F(pmem_pool, flushes_where_libpmem_is_made_to) {
+  using media::persistence_domain;
+  pool{path(), {.create_bytes = pool_bytes}};
+  auto_flush = 1;
+  EXPECT_EQ(pool(path()).persistence(), persistence_domain::eadr);
+  ASSERT_EQ(::setenv("PMEM_NO_FLUSH", "0", 1), 0);
+  EXPECT_EQ(pool(path()).persistence(), persistence_domain::adr);
+  EXPECT_EQ(pool(path(), {.persistence = persistence_domain::gpf}).persistence(), persistence_domain::gpf);
+  ASSERT_EQ(::setenv("PMEM_NO_FLUSH", "1", 1), 0);
+  auto_flush = 0;
+  EXPECT_EQ(pool(path()).persistence(), persistence_domain::adr);
+  ::unsetenv("PMEM_NO_FLUSH");
+  auto_flush = -1;
 }
 
 TEST_F(pmem_pool, says_what_its_content_survives) {

@@ -94,6 +94,74 @@ TEST(machine, a_prefetch_is_heard_wherever_its_line_lies) {
   EXPECT_EQ(notes.last, reinterpret_cast<std::uintptr_t>(&words[99]));
 }
 
+// A vector load is one access of its width, as the indexes have it where they read words by vectors.
+#if defined(__GNUC__) && !defined(__clang__)  // clang reports none of more than 16 bytes
+class load_notes final : public timing {
+ public:
+  bool is_private(unsigned, std::uintptr_t, std::size_t, access_kind) override { return true; }
+  __attribute__((no_sanitize("thread"))) std::uint64_t access(unsigned, std::uintptr_t address, std::size_t bytes,
+                                                              access_kind kind, std::uint64_t now) override {
+    if (kind == access_kind::read && address == watched) last = bytes;
+    return now;
+  }
+  std::uint64_t flush(unsigned, std::uintptr_t, bool, std::uint64_t now) override { return now; }
+  std::uint64_t write_around(unsigned, std::uintptr_t, std::size_t, std::uint64_t now) override { return now; }
+  std::uint64_t prefetch(unsigned, std::uintptr_t, std::size_t, std::uint64_t now) override { return now; }
+  std::uint64_t fence(unsigned, std::uint64_t now) override { return now; }
+  std::uint64_t publication(unsigned, std::span<const std::uintptr_t>, std::size_t, std::uint64_t now) override {
+    return now;
+  }
+
+  std::uintptr_t watched = 0;
+  std::size_t last = 0;
+};
+
+using vector_16 [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+using vector_32 [[gnu::vector_size(32), gnu::may_alias]] = std::uint64_t;
+using vector_64 [[gnu::vector_size(64), gnu::may_alias]] = std::uint64_t;
+
+[[gnu::noinline]] std::uint64_t sum_of_16(const std::uint64_t* words) {
+  const vector_16 v = *reinterpret_cast<const vector_16*>(words);
+  return v[0] + v[1];
+}
+[[gnu::noinline, gnu::target("avx2")]] std::uint64_t sum_of_32(const std::uint64_t* words) {
+  const vector_32 v = *reinterpret_cast<const vector_32*>(words);
+  return v[0] + v[1] + v[2] + v[3];
+}
+[[gnu::noinline, gnu::target("avx512f")]] std::uint64_t sum_of_64(const std::uint64_t* words) {
+  const vector_64 v = *reinterpret_cast<const vector_64*>(words);
+  return v[0] + v[7];
+}
+
+TEST(machine, a_vector_load_is_one_access_of_its_width) {
+  load_notes notes;
+  auto* const words = static_cast<std::uint64_t*>(::operator new (64, std::align_val_t{64}));
+  std::fill_n(words, 8, 1);
+  notes.watched = reinterpret_cast<std::uintptr_t>(words);
+  volatile std::uint64_t sum = 0;  // the loads are needed
+  const auto bytes_of = [&](std::uint64_t (*load)(const std::uint64_t*)) {
+    machine_options options;
+    options.cost = &notes;
+    the_machine().begin(options);
+    the_machine().watch(true);
+    the_machine().begin_timing();
+    sum = load(words);
+    the_machine().end_timing();
+    the_machine().watch(false);
+    the_machine().end();
+    return notes.last;
+  };
+  EXPECT_EQ(bytes_of(sum_of_16), 16U);
+  if (__builtin_cpu_supports("avx2")) {
+    EXPECT_EQ(bytes_of(sum_of_32), 32U);
+  }
+  if (__builtin_cpu_supports("avx512f")) {
+    EXPECT_EQ(bytes_of(sum_of_64), 64U);
+  }
+  ::operator delete (words, std::align_val_t{64});
+}
+#endif
+
 // Its id is not given to another one before it is joined, or that one would be joined in its place.
 TEST(machine, a_thread_that_has_ended_is_still_the_one_to_join) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed)

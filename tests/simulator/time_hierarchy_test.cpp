@@ -143,6 +143,20 @@ TEST(MemoryHierarchy, PersistingCostsWhatTheProfileSays) {
   expect_within(10, "store + clwb + fence with 2 x the time", 124, persist_ns(slow, persistent));
 }
 
+TEST(MemoryHierarchy, WhereTheCachesAreSavedAFlushDoesNothing) {
+  device_profile saved = load_profile("aep");
+  saved.persistence = media::persistence_domain::eadr;
+  memory_hierarchy memory(saved, load_profile("dram"), 1);
+  picoseconds now = memory.load(0, start, 8, persistent, 1'000'000);
+  now = memory.store(0, start, 8, persistent, now);
+  EXPECT_EQ(memory.flush(0, start, now), now);
+  EXPECT_TRUE(memory.is_private(0, start, 8, true)) << "the line stays in the cache";
+  // A non-temporal store still goes to the device, and its fence waits.
+  const picoseconds around = memory.write_around(0, start + 4096, line_bytes, persistent, now);
+  EXPECT_GE(ns(memory.fence(0, around) - now), saved.ntstore_accept_ns);
+  EXPECT_LT(persist_ns(saved, persistent), 10);
+}
+
 TEST(MemoryHierarchy, WhatWasFlushedIsReadFromTheDevice) {
   for (const char* name : {"aep", "optane-200"}) {
     const device_profile device = load_profile(name);

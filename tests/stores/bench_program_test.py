@@ -12,8 +12,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from program import DOCS, PMLAB, ProgramTest, main, pmlab  # noqa: E402
 
 SMALL = {"--volume-bytes": "8M", "--operations": "500"}
+SMALL_PAIRS = {"--keys": "2k", "--operations": "500", "--device-bytes": "64M"}
 # Their fields are those of the store, or of latency_ns.
-WITHOUT_FIELDS = ("by_stream", "store_stats", "read_latency_ns", "write_latency_ns")
+WITHOUT_FIELDS = ("by_stream", "store_stats", "read_latency_ns", "write_latency_ns", "scan_latency_ns")
+# Of --kind kv, they have the fields of --kind block.
+OF_BLOCKS = ("device_io", "staging_io", "settling", "medium_counts")
 
 
 def paths_of(value, prefix=""):
@@ -21,7 +24,7 @@ def paths_of(value, prefix=""):
     if isinstance(value, dict):
         for key, inner in value.items():
             yield prefix + key
-            if key not in WITHOUT_FIELDS:
+            if key not in WITHOUT_FIELDS and not (key in OF_BLOCKS and "user_bytes" in value):
                 yield from paths_of(inner, f"{prefix}{key}.")
     elif isinstance(value, list) and value:
         yield from paths_of(value[0], prefix[:-1] + "[].")
@@ -43,11 +46,25 @@ class StoresBench(ProgramTest):
     def cases_of(self, *words):
         return self.results_of(*words)["cases"]
 
+    def pairs_of(self, *words):
+        path = self.file("p.json")
+        more = [w for option, value in SMALL_PAIRS.items() if option not in words for w in (option, value)]
+        self.assert_works("stores", "bench", "--kind", "kv", "--quiet", "--json", path, *more, *words)
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+
     def test_every_field_is_described(self):
         document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium", "counted:dram")
         self.assertEqual((document["schema"], document["kind"], document["failure"]), (1, "stores_bench", None))
         with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
             page = f.read().split("# The results of `pmlab stores bench`", 1)[1]
+        blocks, pairs = page.split("# The results of `pmlab stores bench --kind kv`")
+        self.assert_described(document, blocks)
+        document = self.pairs_of("--store", "kv_ssd,tiered", "--phases", "load,ycsb-a,open", "--medium", "counted:dram")
+        self.assertEqual((document["schema"], document["kind"], document["failure"]), (1, "stores_bench", None))
+        self.assert_described(document, pairs)
+
+    def assert_described(self, document, page):
         described = set(re.findall(r"^\| `([^`]+)`", page, re.M))
         written = {path for path in paths_of(document) if not path.startswith("machine.")}
         for case in document["cases"]:
@@ -228,6 +245,48 @@ class StoresBench(ProgramTest):
             self.assertEqual({(c["clock"], c["cpu_ns_per_operation"], c["wrong"]) for c in first}, {("virtual", None, 0)})
             self.assertGreater(first[0]["latency_ns"]["p50"], 10_000)
 
+    def test_key_value_stores(self):
+        stores = ["kv_ssd", "tiered"]
+        for peer in ("rocksdb", "leveldb", "lmdb"):
+            if "built without" not in pmlab("stores", "bench", "--kind", "kv", "--store", peer, "--keys", "100", "--operations", "1",
+                                            "--phases", "read", "--quiet").stderr:
+                stores.append(peer)
+        document = self.pairs_of("--store", ",".join(stores), "--phases", "load,ycsb-a,ycsb-d,ycsb-f,insert,erase,open", "--depth", "4")
+        self.assertEqual({case["store"] for case in document["cases"]}, set(stores))
+        for case in document["cases"]:
+            with self.subTest(store=case["store"], phase=case["phase"]):
+                self.assertEqual(case["wrong"], 0)
+                self.assertEqual(case["operations"], {"load": 2000, "open": 1}.get(case["phase"], 500))
+                if case["phase"] in ("load", "insert"):
+                    self.assertEqual(case["user_bytes"], case["operations"] * 1016)
+                if case["store"] == "kv_ssd" and case["user_bytes"]:
+                    self.assertEqual((case["amplification"]["host"], case["host_bytes"]), (1, case["user_bytes"]))
+                self.assertEqual(case["opening"] is not None, case["phase"] == "open")
+        for end in document["at_end"]:
+            self.assertEqual(end["wrong"], 0)
+            self.assertGreaterEqual(end["verified"], 2500)
+
+    def test_scans_and_a_staging_drive(self):
+        document = self.pairs_of("--store", "tiered", "--staging", "memory", "--staging-bytes", "64M", "--phases", "load,ycsb-e",
+                                 "--threads", "2")
+        load, scans = document["cases"]
+        self.assertEqual(document["options"]["staging_bytes"], 64 << 20)
+        self.assertEqual((load["staging"], scans["wrong"]), ("memory", 0))
+        self.assertGreater(load["staging_io"]["written_bytes"] + load["settling"]["staging_written_bytes"], load["user_bytes"])
+        self.assertGreater(scans["scan_latency_ns"]["p50"], 0)
+
+    def test_several_key_value_ssds_share_the_keys(self):
+        load, = self.pairs_of("--store", "kv_ssd", "--devices", "3", "--keys", "8k", "--value", "4K", "--phases", "load", "--depth",
+                              "16")["cases"]
+        self.assertEqual((load["devices"], load["wrong"], load["amplification"]["host"]), (3, 0, 1))
+
+    def test_a_memtable_in_a_pool(self):
+        pool = self.file("pool")
+        load, _ = self.pairs_of("--store", "tiered", "--memtable", "pmem", "--medium", f"pmem:{pool}", "--phases", "load,read")["cases"]
+        self.assertEqual((load["memtable"], load["medium"], load["wrong"]), ("pmem", f"pmem:{pool}", 0))
+        self.assertGreater(load["space"]["medium_bytes"], 2000 * 1016)
+        self.assertFalse(os.path.exists(pool))
+
     def test_the_table(self):
         said = self.assert_works(*small("--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K", "--depth",
                                         "1")).stdout.splitlines()
@@ -247,7 +306,7 @@ class StoresBench(ProgramTest):
                 (["--store", "chunk_stor"], ["no store 'chunk_stor'", "did you mean chunk_store"]),
                 (["--store", "raw,raw"], ["raw twice", "--repetitions"]),
                 ([*one, "--kind", "object"], ["no kind of stores 'object'", "block"]),
-                ([*one, "--container", "tape"], ["no container 'tape'", "pmem or blocks"]),
+                ([*one, "--container", "tape"], ["no container 'tape'", "pmem, blocks or kv"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
                 ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
                 ([*one, "--container", "blocks", "--merge", "remap"], ["no maps", "leave --merge out"]),
@@ -276,6 +335,40 @@ class StoresBench(ProgramTest):
         ):
             with self.subTest(words):
                 self.assert_fails(2, parts, *small(*words))
+
+
+    def test_refused_input_of_pairs(self):
+        one = ["--store", "kv_ssd"]
+        for words, parts in (
+                ([], ["nothing to measure", "--store"]),
+                (["--store", "kv_sd"], ["no key-value store 'kv_sd'", "did you mean kv_ssd"]),
+                (["--store", "chunk_store"], ["no key-value store 'chunk_store'"]),
+                ([*one, "--phases", "ycsb-g"], ["no phase 'ycsb-g'", "did you mean ycsb-"]),
+                ([*one, "--phases", "overwrite"], ["no phase 'overwrite' of key-value stores"]),
+                ([*one, "--phases", "ycsb-e"], ["kv_ssd has no order of keys", "ycsb-e scans"]),
+                ([*one, "--pattern", "latest"], ["no pattern 'latest' of keys", "zipfian"]),
+                ([*one, "--staging", "memory"], ["kv_ssd has no use for a second drive", "--staging"]),
+                ([*one, "--staging", "tape"], ["tape"]),
+                (["--store", "tiered", "--staging", "simulated:p4610"], ["different clocks"]),
+                (["--store", "tiered", "--place", "attic"], ["no place 'attic'", "capacity_only"]),
+                (["--store", "tiered", "--memtable", "tape"], ["no memtable 'tape'"]),
+                (["--store", "tiered", "--memtable", "pmem"], ["--medium dram", "pmem:PATH"]),
+                (["--store", "tiered", "--devices", "2"], ["one capacity drive"]),
+                ([*one, "--value", "16"], ["--value 16", "24 bytes"]),
+                ([*one, "--value", "3M"], ["--value 3M", "2M"]),
+                ([*one, "--key-bytes", "7"], ["--key-bytes 7", "8 to 255"]),
+                ([*one, "--key-bytes", "256"], ["--key-bytes 256"]),
+                ([*one, "--keys", "10", "--depth", "32"], ["too few", "--keys"]),
+                ([*one, "--keys", "0"], ["--keys"]),
+                ([*one, "--devices", "0"], ["--devices"]),
+                ([*one, "--log", "maybe"], ["--log", "on or off"]),
+                ([*one, "--loss-ms", "never"], ["--loss-ms"]),
+                ([*one, "--volume-bytes", "1M"], ["--volume-bytes is of --kind block"]),
+                ([*one, "--device-bytes", "2M"], ["superblocks"]),
+        ):
+            with self.subTest(words):
+                self.assert_fails(2, parts, "stores", "bench", "--kind", "kv", "--quiet", *words)
+        self.assert_fails(2, ["--keys is of --kind kv"], "stores", "bench", "--store", "raw", "--keys", "5")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/stores/chunk_store.hpp>
+#include <pmlab/stores/kv_ssd.hpp>
 
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
@@ -21,7 +22,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace pmlab::tests {
@@ -150,11 +155,38 @@ struct records_in<stores::records_on_blocks, void> {
   }
 };
 
+// A key-value device that is opened again with each store, and a cache of `CacheBytes` for their records.
+using pairs_type = stores::kv_device<media::dram, blocks::memory>;
+template <std::uint64_t CacheBytes>
+struct records_in_pairs {
+  template <class Device>
+  using store = stores::chunk_store<stores::records_on_kv<pairs_type>, Device>;
+
+  media::dram medium{};
+  blocks::memory flash{blocks::geometry{.blocks = 2049, .block_bytes = 512}};
+  std::unique_ptr<pairs_type> pairs{};
+
+  template <class Device>
+  [[nodiscard]] auto open(Device& device, const stores::chunk_store_options& options) {
+    pairs.reset();
+    pairs.reset(new pairs_type(pairs_type::open(medium, flash,
+                                                {.unit_bytes = 64,
+                                                 .superblock_bytes = 16384,
+                                                 .over_provisioning = 0.2,
+                                                 .buffer_bytes = 16384,
+                                                 .largest_value = 4096})));
+    return store<Device>::open(*pairs, device, options, {.cache_bytes = CacheBytes});
+  }
+};
+// One set of seven records, which is that of one part of the chunks in 64.
+using with_few_cached = records_in_pairs<2100>;
+using with_all_cached = records_in_pairs<std::uint64_t{1} << 20>;
+
 template <class Records>
 class ChunkStore : public ::testing::Test {};
 using kinds = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
                                records_in<media::dram, indexes::skip_list<media::dram>>,
-                               records_in<stores::records_on_blocks, void>>;
+                               records_in<stores::records_on_blocks, void>, with_few_cached, with_all_cached>;
 TYPED_TEST_SUITE(ChunkStore, kinds);
 
 // With one index: for all that does not depend on it.
@@ -162,7 +194,7 @@ template <class Records>
 class ChunkStoreContainer : public ::testing::Test {};
 using containers = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
                                     records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
-                                    records_in<stores::records_on_blocks, void>>;
+                                    records_in<stores::records_on_blocks, void>, with_few_cached>;
 TYPED_TEST_SUITE(ChunkStoreContainer, containers);
 
 TYPED_TEST(ChunkStore, agrees_with_blocks_in_a_map_and_opens_again) {
@@ -631,10 +663,7 @@ TYPED_TEST(ChunkStoreContainer, runs_operations_of_several_threads) {
 TEST(ChunkQueue, writes_of_several_threads_to_one_chunk_wait_for_its_merges) {
   for (const std::uint32_t ring : {1U, 2U, 4U}) {
     media::dram pool;
-    // With room for what merges keep: a small drive may be full for a moment, longer than a write waits on a busy machine.
-    blocks::geometry roomy = torn;
-    roomy.blocks *= 16;
-    blocks::memory device(roomy);
+    blocks::memory device(torn);
     using store_type = store_on<media::dram>;
     auto store = store_type::open(pool, device, {.chunk_bytes = 32 * block, .ring = ring, .merge = by_copy});
     auto disk = store.volume("a", {.bytes = 32 * block});
@@ -666,6 +695,9 @@ TEST(ChunkQueue, writes_of_several_threads_to_one_chunk_wait_for_its_merges) {
           std::memcpy(data[i % 4].data(), bytes.data(), bytes.size());
           ASSERT_TRUE(queue.write(disk, first * block, data[i % 4].bytes(), i));
         }
+        stores::chunk_completion last[4];
+        const std::size_t ended = queue.reap(last, 4);
+        for (std::size_t i = 0; i < ended; ++i) ASSERT_EQ(last[i].error, std::errc{}) << "the last writes";
       });
     for (std::thread& t : running) t.join();
     std::map<std::string, expected_volume> right{{"a", expected_volume(32)}};
@@ -870,6 +902,191 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
   }
   auto again = on_blocks().open(device, small);
   expect_equal(again, right);
+}
+
+// ---- records as values of a key-value device
+
+[[nodiscard]] pairs_type opened_pairs(media::dram& medium, blocks::memory& flash, std::size_t largest_value = 4096) {
+  return pairs_type::open(medium, flash,
+                          {.unit_bytes = 64,
+                           .superblock_bytes = 16384,
+                           .over_provisioning = 0.2,
+                           .buffer_bytes = 16384,
+                           .largest_value = largest_value});
+}
+
+// Fails the next put or erase where `next` asks for it: before it is made, or after that.
+struct failing_pairs {
+  enum class when : std::uint8_t { never, before, after };
+  pairs_type& inner;
+  when next = when::never;
+
+  template <class Action>
+  auto once(Action&& action) {
+    const when now = std::exchange(next, when::never);
+    if (now == when::before) throw error("the device failed", "test");
+    const auto result = action();
+    if (now == when::after) throw error("the device failed", "test");
+    return result;
+  }
+  stores::kv_outcome put(std::string_view key, std::span<const std::byte> value, stores::kv_mode mode,
+                         std::uint8_t space) {
+    return once([&] { return inner.put(key, value, mode, space); });
+  }
+  std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
+                                 std::uint8_t space) {
+    return inner.get(key, offset, out, space);
+  }
+  bool erase(std::string_view key, std::uint8_t space) {
+    return once([&] { return inner.erase(key, space); });
+  }
+  auto iterate(stores::kv_prefix prefix, std::uint8_t space) { return inner.iterate(prefix, space); }
+  [[nodiscard]] std::size_t largest_value() const { return inner.largest_value(); }
+};
+
+constexpr blocks::geometry flash_of_tests{.blocks = 4097, .block_bytes = 512};
+
+TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
+  using when = failing_pairs::when;
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  blocks::memory device(whole);
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+  std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
+  {
+    auto store = store_type::open(pairs, device, small, {.cache_bytes = 4200});
+    auto disk = store.volume("a", {.bytes = 128 * block});
+    splitmix64 random(9);
+    int failed = 0;
+    for (std::uint64_t version = 1; version <= 600; ++version) {
+      if (random.one_in(4)) pairs.next = random.one_in(2) ? when::before : when::after;
+      const std::uint64_t first = random.below(128);
+      const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>((first / 32 + 1) * 32 - first, 6));
+      const std::string why = message_of([&] { disk.write(first * block, data_of(first, count, version)); });
+      if (why.empty()) {
+        right.at("a").write(first, count, version);
+      } else {
+        EXPECT_NE(why.find("the key-value device beside"), std::string::npos) << why;
+        ++failed;
+      }
+      pairs.next = when::never;
+      if (version % 50 == 0) expect_equal(store, right);
+    }
+    EXPECT_GT(failed, 50);
+    for (std::uint64_t c = 0; c < 4; ++c) disk.write(c * 32 * block, data_of(c * 32, 2, 1000));
+    for (std::uint64_t c = 0; c < 4; ++c) right.at("a").write(c * 32, 2, 1000);
+    expect_equal(store, right);
+  }
+  auto again = store_type::open(pairs, device, small);
+  expect_equal(again, right);
+}
+
+// A record whose put failed is kept until the device has the words of before; then it is a cached one as any other.
+TEST(ChunkStoreOnKv, a_record_whose_put_failed_leaves_the_cache) {
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  constexpr std::uint64_t chunks = 500;  // several in each part: a part keeps its last record
+  blocks::memory device(blocks::geometry{.blocks = 2400, .block_bytes = block});
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+  auto store = store_type::open(pairs, device, {.chunk_bytes = block, .ring = 3}, {.cache_bytes = 0});
+  auto disk = store.volume("a", {.bytes = chunks * block});
+  for (std::uint64_t c = 0; c < chunks; ++c) disk.write(c * block, data_of(c, 1, 1));
+  for (std::uint64_t c = 0; c < chunks; c += 5) {
+    pairs.next = failing_pairs::when::before;
+    EXPECT_NE(message_of([&] { disk.write(c * block, data_of(c, 1, 2)); }), "");
+  }
+  const auto misses_of_reading = [&] {
+    const std::uint64_t before = store.stats().record_misses;
+    for (std::uint64_t c = 0; c < chunks; ++c) {
+      std::vector<std::byte> got(block);
+      disk.read(c * block, got);
+      EXPECT_TRUE(got == data_of(c, 1, 1)) << c;
+    }
+    return store.stats().record_misses - before;
+  };
+  EXPECT_LT(misses_of_reading(), chunks) << "the device is brought to the words of before";
+  EXPECT_EQ(misses_of_reading(), chunks) << "without a cache each read asks the device";
+}
+
+TEST(ChunkStoreOnKv, the_cache_of_records_is_bounded) {
+  constexpr std::uint64_t chunks = 2000;
+  blocks::memory device(blocks::geometry{.blocks = 2400, .block_bytes = block, .atomic_bytes = block});
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto pairs = opened_pairs(medium, flash);
+  using store_type = stores::chunk_store<stores::records_on_kv<pairs_type>, blocks::memory>;
+  std::uint64_t misses = 0;
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 20, std::uint64_t{50'000}, std::uint64_t{0}}) {
+    auto store = store_type::open(pairs, device, {.chunk_bytes = block, .ring = 3}, {.cache_bytes = bytes});
+    auto disk = store.volume("a", {.bytes = chunks * block});
+    for (std::uint64_t b = 0; b < chunks; ++b) disk.write(b * block, data_of(b, 1, bytes + 1));
+    for (int round = 0; round < 2; ++round) {
+      const auto before = store.stats();
+      for (std::uint64_t b = 0; b < chunks; ++b) {
+        std::vector<std::byte> got(block);
+        disk.read(b * block, got);
+        ASSERT_TRUE(got == data_of(b, 1, bytes + 1)) << b;
+      }
+      misses = store.stats().record_misses - before.record_misses;
+    }
+    EXPECT_LE(store.stats().medium_bytes, bytes);
+    // 192 bytes and a share of a set are what a record takes: all of them, a tenth, or none.
+    const std::uint64_t least = bytes == 0 ? chunks : bytes == 50'000 ? chunks / 2 : 0;
+    const std::uint64_t most = bytes == 0 ? chunks : bytes == 50'000 ? chunks - 1 : chunks / 10;
+    EXPECT_GE(misses, least);
+    EXPECT_LE(misses, most);
+    const auto report = store.check();
+    ASSERT_TRUE(report.ok()) << report.violations.front();
+  }
+}
+
+TEST(ChunkStoreOnKv, a_full_device_fails_the_write_and_goes_on) {
+  blocks::memory device(blocks::geometry{.blocks = 2400, .block_bytes = 512});
+  blocks::memory flash(blocks::geometry{.blocks = 257, .block_bytes = 512});
+  media::dram medium;
+  auto pairs = opened_pairs(medium, flash);
+  using store_type = stores::chunk_store<stores::records_on_kv<pairs_type>, blocks::memory>;
+  auto store = store_type::open(pairs, device, {.chunk_bytes = block, .ring = 3});
+  auto disk = store.volume("a", {.bytes = 2000 * block});
+  std::uint64_t written = 0;
+  EXPECT_THROW(for (; written < 2000; ++written) disk.write(written * block, data_of(written, 1, 1)),
+               stores::chunk_store_full);
+  ASSERT_GT(written, 100U);
+  ASSERT_LT(written, 2000U);
+  const auto report = store.check();
+  ASSERT_TRUE(report.ok()) << report.violations.front();
+  disk.discard(0, 50 * block);
+  disk.write(written * block, data_of(written, 1, 1));
+  std::vector<std::byte> got(block);
+  disk.read(written * block, got);
+  EXPECT_TRUE(got == data_of(written, 1, 1));
+}
+
+TEST(ChunkStoreOnKv, refuses_wrong_devices_by_name) {
+  using store_type = stores::chunk_store<stores::records_on_kv<pairs_type>, blocks::memory>;
+  blocks::memory device(torn), other(torn), larger(blocks::geometry{.blocks = 600, .block_bytes = block});
+  blocks::memory flash(flash_of_tests), short_flash(flash_of_tests), fresh_flash(flash_of_tests);
+  media::dram medium, short_medium, fresh_medium;
+  auto pairs = opened_pairs(medium, flash);
+  const auto open = [](pairs_type& in, blocks::memory& on, stores::kv_records records = {}) {
+    return message_of([&] { static_cast<void>(store_type::open(in, on, small, records)); });
+  };
+  EXPECT_EQ(open(pairs, device), "");
+  EXPECT_EQ(open(pairs, device), "");
+  EXPECT_NE(open(pairs, other).find("is not the drive"), std::string::npos);
+  EXPECT_NE(open(pairs, larger).find("was made for a drive of 512 blocks"), std::string::npos);
+  EXPECT_NE(open(pairs, device, {.space = 1}).find("belongs to another chunk store"), std::string::npos);
+  EXPECT_EQ(open(pairs, other, {.space = 2}), "");
+  static_cast<void>(pairs.put("a key", {}, stores::kv_mode::post, 3));
+  EXPECT_NE(open(pairs, larger, {.space = 3}).find("no chunk store's"), std::string::npos);
+  auto with_short_values = opened_pairs(short_medium, short_flash, 100);
+  EXPECT_NE(open(with_short_values, larger).find("values of at most 100"), std::string::npos);
+  EXPECT_NE(message_of([&] { static_cast<void>(on_blocks().open(device, small)); }).find("on a key-value device"),
+            std::string::npos);
 }
 
 TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,9 +38,11 @@ stores::tiered_options small_options() {
   o.loss = {.at_most = 10ms, .or_bytes = 2048};
   o.memory_limit = 32 << 10;
   o.background = false;
-  o.most_sets = 3;
+  o.most_sets = 2;
+  o.most_leaf_sets = 2;
+  o.leaf_bytes = 6000;
   o.segment_bytes = 8192;
-  o.manifest_bytes = 4096;
+  o.manifest_bytes = 32 << 10;
   o.page_bytes = 1024;
   o.identity = {3, 4};
   return o;
@@ -47,7 +50,8 @@ stores::tiered_options small_options() {
 
 // Two drives and a clock, on which a store is opened again and again.
 struct machine {
-  explicit machine(std::uint64_t blocks = 1024) : staging(1, shape_of(blocks)), capacity(2, shape_of(64)) {}
+  explicit machine(std::uint64_t blocks = 1024, std::uint64_t capacity_blocks = 1024)
+      : staging(1, shape_of(blocks)), capacity(2, shape_of(capacity_blocks)) {}
 
   std::unique_ptr<store> open(const stores::tiered_options& options = small_options()) {
     return store::open({.staging = staging, .capacity = capacity}, options, blocks::virtual_clock(time));
@@ -84,7 +88,8 @@ content all_of(store::table_handle table, const store::snapshot_handle* at = nul
   return found;
 }
 
-void expect_sound(store& db) {
+template <class Store>
+void expect_sound(Store& db) {
   const auto report = db.check();
   ASSERT_TRUE(report.ok()) << report.violations.front();
 }
@@ -130,7 +135,7 @@ TEST(Tiered, PutsGetsErases) {
 }
 
 TEST(Tiered, KeysAndValuesUpToTheirLimits) {
-  machine m(48 << 10);
+  machine m(48 << 10, 32 << 10);
   auto options = small_options();
   options.page_bytes = 4096;
   options.segment_bytes = 2 << 20;
@@ -368,8 +373,10 @@ TEST(Tiered, MakingMayBeInterrupted) {
 }
 
 TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
-  machine m(200);
-  auto db = m.open();
+  machine m(320);
+  auto options = small_options();
+  options.leaf_bytes = 0;
+  auto db = m.open(options);
   auto t = db->table("t");
   content right;
   std::string what;
@@ -383,7 +390,7 @@ TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
   EXPECT_GT(right.size(), 40U);
   EXPECT_EQ(all_of(t), right);
   db.reset();
-  db = m.open();
+  db = m.open(options);
   t = db->table("t");
   EXPECT_EQ(all_of(t), right);
   EXPECT_THROW(for (int i = 0; i < 200; ++i) t.put("more", std::string(700, 'm')), stores::tiered_full);
@@ -397,9 +404,10 @@ TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
 }
 
 TEST(Tiered, ValuesAreWrittenOnce) {
-  machine m(8192);
+  machine m(8192, 8192);
   auto options = small_options();
   options.segment_bytes = 64 << 10;
+  options.leaf_bytes = 0;
   options.memory_limit = 1 << 20;
   options.loss.or_bytes = 32 << 10;
   auto db = m.open(options);
@@ -461,7 +469,8 @@ TEST(Tiered, DamageIsAnErrorNeverAnAnswer) {
   }
   db->compact();
   int errors = 0;
-  m.staging.inject_at_random({blocks::fault::bit_flip, blocks::fault::misdirected, blocks::fault::io_error}, 3);
+  for (drive* d : {&m.staging, &m.capacity})
+    d->inject_at_random({blocks::fault::bit_flip, blocks::fault::misdirected, blocks::fault::io_error}, 3);
   for (int i = 0; i < 400; ++i) {
     const std::string key = "key" + std::to_string(random.below(50));
     try {
@@ -474,11 +483,41 @@ TEST(Tiered, DamageIsAnErrorNeverAnAnswer) {
   }
   EXPECT_GT(errors, 10);
   m.staging.stop();
+  m.capacity.stop();
   EXPECT_EQ(all_of(t), right);
 }
 
+// Leaves that cannot be read cannot be compacted. The root is spilled all the same, and does not grow for ever.
+TEST(Tiered, ALeafThatCannotBeReadStopsNoSpill) {
+  machine m;
+  splitmix64 random(6);
+  auto options = small_options();
+  options.place = stores::placement::staging_min_capacity;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const std::string key = key_of(random, 40);
+    t.put(key, right[key] = value_of(random, i));
+  }
+  db->compact();
+  const std::uint64_t spills = db->stats().spills;
+  m.capacity.inject({.times = 1'000'000, .what = blocks::operation::read});
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    const std::string key = key_of(random, 40);
+    const std::string value = value_of(random, i);
+    const std::uint64_t before = db->stats().sequence;
+    static_cast<void>(message_of([&] { t.put(key, value); }));
+    if (db->stats().sequence != before) right[key] = value;
+  }
+  EXPECT_GT(db->stats().spills, spills + 5);
+  m.capacity.stop();
+  EXPECT_EQ(all_of(t), right);
+  expect_sound(*db);
+}
+
 // An ingest whose requests fail at random is an ingest later; nothing is lost, and no segment leaks.
-TEST(Tiered, FailedIngestsAndMergesChangeNothing) {
+TEST(Tiered, FailedIngestsSpillsAndCompactionsChangeNothing) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     splitmix64 random(seed);
@@ -487,8 +526,10 @@ TEST(Tiered, FailedIngestsAndMergesChangeNothing) {
     auto db = m.open();
     auto t = db->table("t");
     for (int i = 0; i < 600; ++i) {
-      if (i % 100 == 50) m.staging.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
-      if (i % 100 == 0) m.staging.stop();
+      for (drive* d : {&m.staging, &m.capacity}) {
+        if (i % 100 == 50) d->inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
+        if (i % 100 == 0) d->stop();
+      }
       const std::string key = key_of(random, 40);
       const std::string value = value_of(random, static_cast<std::uint64_t>(i));
       const std::uint64_t before = db->stats().sequence;
@@ -498,6 +539,7 @@ TEST(Tiered, FailedIngestsAndMergesChangeNothing) {
       }
       if (db->stats().sequence != before) right[key] = value;
     }
+    m.capacity.stop();
     m.staging.stop();
     ASSERT_EQ(all_of(t), right);
     db->compact();
@@ -562,8 +604,365 @@ TEST(Tiered, RefusesOtherDrives) {
   a.of(a.staging).content()[20] ^= std::byte{1};
   // One damaged manifest is as if it had not been written; with both there is no store.
   a.of(a.staging).content()[512 + 20] ^= std::byte{1};
-  a.of(a.staging).content()[512 + 4096 + 20] ^= std::byte{1};
+  a.of(a.staging).content()[512 + (32 << 10) + 20] ^= std::byte{1};
   EXPECT_NE(message(a.staging, a.capacity).find("neither manifest"), std::string::npos);
+}
+
+// ---- leaves and placement
+
+stores::tiered_options placed(stores::placement p) {
+  auto o = small_options();
+  o.place = p;
+  return o;
+}
+
+TEST(Tiered, EachPolicyPutsKeysAndValuesWhereItSays) {
+  struct row {
+    stores::placement place;
+    bool log, leaf_keys, leaf_values;  // on the staging drive
+  };
+  for (const row& r : {row{stores::placement::staging_only, true, true, true},
+                       row{stores::placement::capacity_only, false, false, false},
+                       row{stores::placement::staging_max_capacity, true, true, false},
+                       row{stores::placement::staging_min_capacity, true, false, false}}) {
+    SCOPED_TRACE(name_of(r.place));
+    machine m;
+    auto db = m.open(placed(r.place));
+    auto t = db->table("t");
+    m.staging.inner().reset();
+    m.capacity.inner().reset();
+    for (int i = 0; i < 60; ++i) t.put("key" + std::to_string(i), std::string(300, 'v'));
+    db->sync();
+    const auto written = [](drive& d, blocks::stream of) { return d.inner().of(of).bytes_written; };
+    EXPECT_EQ(written(m.staging, blocks::stream::log) > 0, r.log);
+    EXPECT_EQ(written(m.capacity, blocks::stream::log) > 0, !r.log);
+    db->compact();
+    m.staging.inner().reset();
+    m.capacity.inner().reset();
+    t.put("a", "1");
+    db->compact();
+    t.put("key1", std::string(300, 'w'));
+    for (int i = 0; i < 60; ++i) t.put("key" + std::to_string(i), std::string(300, 'x'));
+    db->compact();
+    EXPECT_EQ(written(m.staging, blocks::stream::values) > 0, r.leaf_values);
+    EXPECT_EQ(written(m.capacity, blocks::stream::values) > 0, !r.leaf_values);
+    if (r.log == r.leaf_keys) {
+      EXPECT_EQ(written(r.log ? m.capacity : m.staging, blocks::stream::keys), 0U);
+    } else {
+      EXPECT_GT(written(m.capacity, blocks::stream::keys), 0U);
+    }
+    db.reset();
+    EXPECT_EQ(m.open(placed(r.place))->table("t").get("key59"), std::string(300, 'x'));
+  }
+}
+
+TEST(Tiered, AStoreOnOneDrive) {
+  machine m;
+  const auto open = [&](stores::placement p) {
+    return store::open({.capacity = m.capacity}, placed(p), blocks::virtual_clock(m.time));
+  };
+  const auto message = [&](stores::placement p) { return message_of([&] { open(p); }); };
+  EXPECT_NE(
+      message(stores::placement::staging_max_capacity).find("policy staging_max_capacity names the staging drive"),
+      std::string::npos);
+  EXPECT_NE(message(stores::placement::pmem_only).find("policy pmem_only"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              store::open({.staging = m.staging}, small_options(), blocks::virtual_clock(m.time));
+            }).find("no capacity drive"),
+            std::string::npos);
+  open(stores::placement::capacity_only)->table("t").put("a", "1");
+  EXPECT_EQ(open(stores::placement::capacity_only)->table("t").get("a"), "1");
+  EXPECT_NE(message_of([&] { m.open(); }).find("is blank"), std::string::npos);
+  // And one of two drives is missing.
+  machine both;
+  both.open()->table("t").put("a", "1");
+  EXPECT_NE(message_of([&] {
+              store::open({.capacity = both.capacity}, placed(stores::placement::capacity_only),
+                          blocks::virtual_clock(m.time));
+            }).find("it is missing"),
+            std::string::npos);
+  EXPECT_EQ(both.open()->table("t").get("a"), "1");
+}
+
+TEST(Tiered, AnOlderLayoutIsRefusedByItsVersion) {
+  machine m;
+  m.open()->table("t").put("a", "1");
+  m.of(m.staging).content()[8] = std::byte{1};
+  EXPECT_NE(message_of([&] { m.open(); }).find("has version 1 of the layout, not 2"), std::string::npos);
+}
+
+TEST(Tiered, LeavesSplitAndAnswerInBothDirections) {
+  machine m(2048, 2048);
+  content right;
+  splitmix64 random(11);
+  {
+    auto db = m.open();
+    auto t = db->table("t");
+    auto other = db->table("other");
+    for (int i = 0; i < 3000; ++i) {
+      const std::string key = key_of(random, 400);
+      right[key] = value_of(random, static_cast<std::uint64_t>(i));
+      t.put(key, right[key]);
+      if (i % 7 == 0) other.put(key, "other");
+    }
+    EXPECT_GT(db->stats().leaves, 8U);
+    EXPECT_GT(db->stats().splits, 7U);
+    EXPECT_GT(db->stats().spills, 10U);
+    EXPECT_GT(db->stats().compactions, 10U);
+    EXPECT_EQ(all_of(t), right);
+    EXPECT_EQ(all_of(t, nullptr, stores::direction::backward), right);
+    for (const auto& [key, value] : right) ASSERT_EQ(t.get(key), value);
+    expect_sound(*db);
+  }
+  auto db = m.open();
+  auto t = db->table("t");
+  EXPECT_EQ(all_of(t), right);
+  expect_sound(*db);
+  for (const auto& [key, value] : right) t.erase(key);
+  db->compact();
+  EXPECT_EQ(all_of(t), content{});
+  EXPECT_LT(db->stats().leaves, 8U) << "leaves without keys go";
+  expect_sound(*db);
+}
+
+// Snapshots and cursors have their moment, whatever is spilled, compacted and split under them.
+TEST(Tiered, SnapshotsAndCursorsOutliveSpills) {
+  machine m(2048, 2048);
+  splitmix64 random(12);
+  auto options = small_options();
+  options.memory_limit = 64 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = key_of(random, 100);
+    t.put(key, right[key] = value_of(random, static_cast<std::uint64_t>(i)));
+  }
+  const content then = right;
+  const auto snapshot = db->snapshot();
+  auto walking = t.cursor();
+  auto at = then.begin();
+  const std::uint64_t before = db->stats().spills;
+  for (int i = 0; i < 1500; ++i) {
+    const std::string key = key_of(random, 100);
+    if (random.one_in(3)) {
+      t.erase(key);
+      right.erase(key);
+    } else {
+      t.put(key, right[key] = value_of(random, static_cast<std::uint64_t>(i)));
+    }
+    if (i % 20 == 0 && at != then.end()) {
+      ASSERT_TRUE(walking.next());
+      ASSERT_EQ(walking.key(), at->first);
+      ASSERT_EQ(walking.value(), at->second);
+      ++at;
+    }
+    if (i % 500 == 0) db->compact();
+    if (i % 100 == 0) {
+      ASSERT_EQ(all_of(t, &snapshot), then);
+      ASSERT_EQ(all_of(t, &snapshot, stores::direction::backward), then);
+    }
+  }
+  EXPECT_GT(db->stats().spills, before + 5);
+  EXPECT_EQ(all_of(t), right);
+}
+
+// The capacity drive has no room for a spill.
+// `bytes_of`: of the value of a number.
+void fill_in_the_middle_of_a_spill(const std::function<std::size_t(int)>& bytes_of) {
+  machine m(2048, 100);
+  splitmix64 random(13);
+  auto options = small_options();
+  options.memory_limit = 256 << 10;
+  options.leaf_bytes = 0;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  std::string what;
+  for (int i = 0; what.empty() && i < 4000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const std::string value(bytes_of(i), static_cast<char>('a' + i % 26));
+    what = message_of([&] { t.put(key, value); });
+    if (what.empty()) right[key] = value;
+  }
+  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  static_cast<void>(message_of([&] { db->compact(); }));
+  EXPECT_EQ(all_of(t), right);
+  expect_sound(*db);
+  db->sync();
+  m.crash(db, random);
+  db = m.open(options);
+  t = db->table("t");
+  EXPECT_EQ(all_of(t), right);
+  int compactions = 0;
+  for (auto it = right.begin(); it != right.end();) {
+    if (const std::string why = message_of([&] { t.erase(it->first); }); !why.empty()) {
+      ASSERT_LT(++compactions, 20) << why << "; " << right.size() << " keys are left";
+      static_cast<void>(message_of([&] { db->compact(); }));
+      continue;
+    }
+    it = right.erase(it);
+    if (right.size() < 40) break;
+  }
+  db->compact();
+  EXPECT_EQ(all_of(t), right);
+  for (int i = 0; i < 200; ++i) t.put("again" + std::to_string(i % 20), right["again" + std::to_string(i % 20)] = "x");
+  EXPECT_EQ(all_of(t), right);
+  expect_sound(*db);
+}
+
+TEST(Tiered, FullInTheMiddleOfASpill) {
+  fill_in_the_middle_of_a_spill([](int) { return 500; });
+}
+
+// A short value fits into a segment whose rest is too small for the one before it.
+TEST(Tiered, FullInTheMiddleOfASpillOfUnequalValues) {
+  fill_in_the_middle_of_a_spill([](int i) {
+    return std::array<std::size_t, 4>{900, 40, 700, 3}[static_cast<std::size_t>(i % 4)];
+  });
+}
+
+// Overwrites `keys` keys of `key_bytes` bytes, alone and in batches, with values of `value_bytes`. The old versions fill the
+// drives many times over.
+void overwrite_a_few(std::uint64_t seed, machine& m, const stores::tiered_options& options, std::uint64_t keys,
+                     std::size_t key_bytes, std::size_t value_bytes) {
+  splitmix64 random(seed);
+  auto db = m.open(options);
+  auto t = db->table("t");
+  const auto key = [&] {
+    std::string k = std::to_string(random.below(keys));
+    k.resize(key_bytes, 'x');
+    return k;
+  };
+  const std::uint64_t most = std::min<std::uint64_t>(5, 7800 / (key_bytes + value_bytes + 60));
+  for (int i = 0; i < 4000; ++i) {
+    store::batch b;
+    for (std::uint64_t n = random.one_in(4) ? 1 + random.below(most) : 1; n > 0; --n)
+      b.put(t, key(), std::string(value_bytes, 'v'));
+    ASSERT_EQ(message_of([&] { db->write(b); }), "") << "change " << i;
+  }
+  expect_sound(*db);
+}
+
+// The root has too many old versions for one set more: a spill makes the room.
+TEST(Tiered, AnIngestWithoutRoomSpills) {
+  machine m(782, 585);
+  auto options = small_options();
+  options.memory_limit = 256 << 10;
+  options.most_sets = 26;
+  options.most_leaf_sets = 4;
+  options.leaf_bytes = 24000;
+  options.page_bytes = 4096;
+  overwrite_a_few(7, m, options, 129, 216, 0);
+}
+
+// The values of a spill would take the last segments of the drive, and its keys had none.
+TEST(Tiered, ValuesLeaveRoomForKeysOfASpill) {
+  machine m(782, 647);
+  auto options = small_options();
+  options.place = stores::placement::capacity_only;
+  options.memory_limit = 256 << 10;
+  options.most_sets = 20;
+  options.most_leaf_sets = 4;
+  options.leaf_bytes = 24000;
+  overwrite_a_few(317, m, options, 22, 10, 2069);
+}
+
+// The drive refuses a write in the middle of a spill, each in turn.
+TEST(Tiered, ASpillThatFailsChangesNothing) {
+  for (std::uint64_t skip = 0; skip < 6; ++skip) {
+    machine m;
+    splitmix64 random(14);
+    auto db = m.open();
+    auto t = db->table("t");
+    content right;
+    for (int i = 0; i < 20; ++i)
+      t.put("key" + std::to_string(i), right["key" + std::to_string(i)] = std::string(900, 'v'));
+    drive& failing = skip % 2 == 0 ? m.capacity : m.staging;
+    failing.inject({.kind = blocks::fault::io_error,
+                    .skip = skip / 2,
+                    .times = 1000,
+                    .only = skip % 2 == 0 ? blocks::stream::values : blocks::stream::keys});
+    EXPECT_NE(message_of([&] { db->compact(); }), "") << skip;
+    failing.stop();
+    EXPECT_EQ(all_of(t), right);
+    db->compact();
+    EXPECT_EQ(all_of(t), right);
+    expect_sound(*db);
+    db->sync();
+    m.crash(db, random);
+    EXPECT_EQ(all_of(m.open()->table("t")), right);
+  }
+}
+
+// A staging drive that is full sends the log and keys to the capacity drive.
+TEST(Tiered, AFullStagingDriveIsNoFailure) {
+  machine m(320, 4096);
+  splitmix64 random(15);
+  auto options = small_options();
+  options.memory_limit = 128 << 10;
+  options.leaf_bytes = 0;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string key = "a rather long key, for keys fill the staging drive " + std::to_string(i % 1500);
+    t.put(key, right[key] = value_of(random, static_cast<std::uint64_t>(i)));
+  }
+  EXPECT_GT(m.capacity.inner().of(blocks::stream::keys).bytes_written, 0U);
+  EXPECT_EQ(all_of(t), right);
+  expect_sound(*db);
+  db->sync();
+  m.crash(db, random);
+  db = m.open(options);
+  EXPECT_EQ(all_of(db->table("t")), right);
+  expect_sound(*db);
+}
+
+// The budget of writes, and of space, over a load and five overwrites of each key in random order.
+TEST(Tiered, StaysWithinItsBudget) {
+  constexpr std::uint64_t keys = 3000;
+  machine m(16384, 32768);
+  auto options = small_options();
+  options.page_bytes = 4096;
+  options.segment_bytes = 32 << 10;
+  options.manifest_bytes = 64 << 10;
+  options.leaf_bytes = 0;
+  options.most_sets = 8;
+  options.most_leaf_sets = stores::tiered_options().most_leaf_sets;
+  options.memory_limit = 400 << 10;  // 13 % of the data
+  options.loss.or_bytes = 64 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  splitmix64 random(16);
+  std::vector<std::uint64_t> order(keys);
+  for (std::uint64_t i = 0; i < keys; ++i) order[i] = i;
+  double user = 0;
+  double space = 0;
+  int looks = 0;
+  for (int round = 0; round < 6; ++round) {
+    for (std::uint64_t i = keys; i-- > 1;) std::swap(order[i], order[random.below(i + 1)]);
+    for (const std::uint64_t k : order) {
+      const std::string key = "user" + std::to_string(100'000'000'000 + k * 2'654'435'761 % 1'000'000'007);
+      t.put(key, std::string(1000, static_cast<char>('a' + round)));
+      user += 1000.0 + static_cast<double>(key.size());
+      if (round > 0 && k % 50 == 0) {
+        const auto s = db->stats();
+        space += static_cast<double>(s.staging_used_bytes + s.capacity_used_bytes) / (1016.0 * keys);
+        ++looks;
+      }
+    }
+  }
+  const auto s = db->stats();
+  const auto share = [&](blocks::stream of) {
+    return static_cast<double>(m.staging.inner().of(of).bytes_written + m.capacity.inner().of(of).bytes_written) / user;
+  };
+  EXPECT_LE(share(blocks::stream::log), 1.06);
+  EXPECT_LE(share(blocks::stream::keys), 0.3);
+  EXPECT_LE(static_cast<double>(s.spilled_value_bytes) / user, 1.0);
+  EXPECT_LE(static_cast<double>(s.compacted_value_bytes) / user, 1.0);
+  EXPECT_LE(space / looks, 1.5) << "on average while it is overwritten";
+  EXPECT_LE(static_cast<double>(s.staging_used_bytes + s.capacity_used_bytes), 1.5 * 1016.0 * keys);
 }
 
 TEST(Tiered, EverythingOnCapacity) {
@@ -584,7 +983,7 @@ TEST(Tiered, EverythingOnCapacity) {
 TEST(Tiered, ThreadsOfItsOwn) {
   using real = stores::tiered<drive>;
   drive staging(1, shape_of(1 << 15));
-  drive capacity(2, shape_of(64));
+  drive capacity(2, shape_of(1 << 15));
   auto options = small_options();
   options.background = true;
   options.loss = {.at_most = 20ms, .or_bytes = 64 << 10};
@@ -612,10 +1011,12 @@ TEST(Tiered, ThreadsOfItsOwn) {
         }
       });
     for (std::thread& one : all) one.join();
+    for (int i = 0; i < 5; ++i) expect_sound(*db);  // while threads of the store ingest and age
     const std::uint64_t last = db->stats().sequence;
     EXPECT_EQ(last, threads * each);
     for (int i = 0; db->stats().durable < last && i < 200; ++i) std::this_thread::sleep_for(5ms);
     EXPECT_EQ(db->stats().durable, last) << db->stats().background_failure;
+    EXPECT_GT(db->stats().spills, 0U) << db->stats().background_failure;
   }
   auto db = open();
   auto c = db->table("t").cursor();

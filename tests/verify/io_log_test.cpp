@@ -198,6 +198,17 @@ TEST(io_log, a_command_judges_an_image_and_sees_the_marks) {
   EXPECT_EQ(check_by_command("grep -q two \"$PMLAB_IO_MARKS\" && test -f", 10)({image, marks}), "");
   EXPECT_EQ(check_by_command("echo torn; false", 10)({image, marks}), "the check ended with status 1: torn");
   EXPECT_THROW(static_cast<void>(check_by_command("./no-such-program", 10)({image, marks})), error);
+  // A check that crashes or never ends is no verdict on the state.
+  const auto refusal = [&](const std::string& command, double seconds) -> std::string {
+    try {
+      return "verdict: " + check_by_command(command, seconds)({image, marks});
+    } catch (const error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_NE(refusal("kill -SEGV $$; true", 10).find("died of signal 11"), std::string::npos)
+      << refusal("kill -SEGV $$; true", 10);
+  EXPECT_NE(refusal("sleep 20; true", 0.2).find("did not end within"), std::string::npos);
 }
 
 TEST(io_log, a_log_that_is_cut_off_is_refused_unless_it_may_be) {

@@ -38,6 +38,12 @@ class Verifier:
         self.test.assertEqual(status, 0, output)
         print(output)
 
+    def shows(self, *arguments):
+        """Whether this run finds a violation."""
+        status, output, seconds = self.run("--subject", self.subject, "--shrink", "0", *arguments)
+        print(f"status {status} in {seconds:.2f} s\n{output}")
+        return status == 1 and "to reproduce it:\n" in output
+
     def expect_found(self, *arguments):
         """A violation is found, and shown again by the command that is printed."""
         status, output, seconds = self.run("--subject", self.subject, "--shrink", "0", "--budget", str(LONGEST_SEARCH),

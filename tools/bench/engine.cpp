@@ -261,13 +261,14 @@ clock_limits limits_of_clock() {
 
 // For the time that is left.
 void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
+  const auto runs = static_cast<unsigned>(std::max<std::size_t>(options.persistence.size(), 1));
   for (const unsigned threads : options.threads)
     for (const index_description* d : indexes)
       for (const phase& p : options.phases) {
         if (!refusal(*d, p, threads, options.medium).empty()) continue;
         const bool once = p.kind == phase_kind::load;
         const double weight = phase_runner::weight_of(options, p);
-        for (unsigned repeat = 0; repeat < (once ? 1 : options.repeats); ++repeat)
+        for (unsigned repeat = 0; repeat < runs * (once ? 1 : options.repeats); ++repeat)
           shown.expect(d->name, p.name, weight, !once && options.seconds > 0);
       }
 }
@@ -275,6 +276,11 @@ void announce(const bench_options& options, const std::vector<const index_descri
 void remark_on(const bench_options& options, bench_report& report) {
   if (options.emulation)
     for (const std::string& note : options.emulation->notes) report.remarks.push_back(note);
+  const bool without_flushes = std::any_of(options.persistence.begin(), options.persistence.end(), media::keeps_caches);
+  if (without_flushes && options.medium.in_pool())
+    report.remarks.emplace_back(
+        "--persistence left flushes out: where the platform loses its caches, a power failure before these pools were "
+        "closed would have damaged them, and so would one after a kill");
   // Simulated threads have a core each.
   if (options.medium.simulated) return;
   const std::size_t cpus = usable_cpus().size();
@@ -312,6 +318,9 @@ void check(const bench_options& options, const std::vector<const index_descripti
       if (t > simulated_run::most_threads)
         throw error(fmt::format("{} threads are more than a simulated machine has cores for", t),
                     fmt::format("give at most {}", simulated_run::most_threads));
+  if (!options.persistence.empty() && options.medium.plain_dram())
+    throw error("--persistence has no effect on medium dram, which nothing outlives",
+                "leave it out, or use another --medium");
   if (!options.baseline.empty() && !seen.contains(options.baseline))
     throw error(fmt::format("baseline {} is not among the indexes of this run", options.baseline),
                 "name it with --index too");
@@ -353,17 +362,28 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
   remark_on(options, report);
   announce(options, indexes, shown);
   const progress::moving moving(shown);
-  for (std::size_t i = 0; i < options.threads.size(); ++i) {
-    bool working = i > 0;
-    try {
-      pass one(options, indexes, options.threads[i], shown, report, i == 0);
-      working = true;
-      one.run();
-    } catch (const error& e) {
-      if (!working) throw;
-      report.failure = e.what();
-      break;
+  std::vector<std::optional<media::persistence_domain>> domains(options.persistence.begin(), options.persistence.end());
+  if (domains.empty()) domains.push_back(options.medium.persistence);
+  bool first = true;
+  for (const auto& domain : domains) {
+    bench_options one_domain = options;
+    one_domain.medium.persistence = domain;
+    const std::size_t skipped_before = report.skipped.size();
+    for (const unsigned threads : options.threads) {
+      bool working = !first;
+      try {
+        pass one(one_domain, indexes, threads, shown, report, first);
+        first = false;
+        working = true;
+        one.run();
+      } catch (const error& e) {
+        if (!working) throw;
+        report.failure = e.what();
+        return report;
+      }
     }
+    // The same phases are left out under each.
+    if (domain != domains.front()) report.skipped.resize(skipped_before);
   }
   return report;
 }

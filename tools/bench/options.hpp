@@ -20,6 +20,8 @@ struct bench_options {
   std::vector<std::string> indexes;
   std::string baseline;  // the index whose throughput is 1 in the ratios; empty: the last one
   medium_spec medium;
+  // What platforms save, in place of the profile's: everything is measured for each in turn. Empty: as it is.
+  std::vector<media::persistence_domain> persistence;
   std::shared_ptr<const media::calibration>
       emulation;  // of an emulated medium: the profile as this machine can play it
   std::uint64_t records = 1'000'000;

@@ -256,6 +256,9 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
                       .max = static_cast<double>(all.max()),
                       .samples = all.count()};
   result.accesses = c.index->accesses();
+  result.persists = c.index->persists();
+  result.persistence = c.index->persistence();
+  result.measured_under = options_.medium.persistence;
   if (c.expected) {
     result.wrong = sums.wrong;
   } else if (c.description->kept == keeps::entries) {

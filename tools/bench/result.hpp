@@ -37,7 +37,11 @@ struct phase_result {
   double seconds = 0;  // from the common start to the last thread's end; with --verify, of the busiest thread
   double throughput = 0;
   latency_summary latency;
-  std::optional<access_sums> accesses;   // on a counting medium
+  std::optional<access_sums> accesses;                   // on a counting medium
+  std::optional<persist_sums> persists;                  // on a counting or simulated medium
+  std::optional<media::persistence_domain> persistence;  // nothing: it lives in DRAM, or its own library decides
+  std::optional<media::persistence_domain>
+      measured_under;                    // that of --persistence, whether the index follows it or not
   std::optional<bytes_per_key> space;    // nothing while the index is empty
   std::uint64_t entries = 0;             // after the phase
   std::optional<restart_times> restart;  // of phase reopen

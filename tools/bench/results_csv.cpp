@@ -51,6 +51,7 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"device_lines_written", per_operation(&access_sums::device_lines_written)},
           {"flushes", per_operation(&access_sums::flushes)},
           {"fences", per_operation(&access_sums::fences)},
+          {"persistence", r.persistence ? std::string(to_string(*r.persistence)) : ""},
           {"pm_bytes_per_key", r.space ? number(r.space->pm) : ""},
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},
           {"entries", number(r.entries)},

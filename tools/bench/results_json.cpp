@@ -98,6 +98,8 @@ json options_to_json(const bench_options& o, const std::string& command) {
   j["phases"] = phases;
   j["distribution"] = o.keys ? json(o.keys->name()) : json(nullptr);
   j["trace"] = o.trace ? json(o.trace->source) : json(nullptr);
+  j["persistence"] = nullptr;
+  for (const media::persistence_domain d : o.persistence) j["persistence"].push_back(to_string(d));
   j["verify"] = o.verify;
   j["repeat"] = o.repeats;
   j["batch"] = o.batch;
@@ -120,6 +122,13 @@ json per_operation_to_json(const phase_result& r) {
   j["lines_copied"] = per_operation(r.accesses->lines_copied);
   j["publications"] = per_operation(r.accesses->publications);
   return j;
+}
+
+json persists_to_json(const phase_result& r) {
+  if (!r.persists || r.operations == 0) return nullptr;
+  const auto operations = static_cast<double>(r.operations);
+  return {{"flushes", static_cast<double>(r.persists->flushes) / operations},
+          {"fences", static_cast<double>(r.persists->fences) / operations}};
 }
 
 json cache_to_json(const phase_result& r) {
@@ -172,6 +181,8 @@ json result_to_json(const phase_result& r) {
                      {"p99", r.latency.p99},   {"p99_9", r.latency.p99_9},    {"p99_99", r.latency.p99_99},
                      {"max", r.latency.max},   {"samples", r.latency.samples}};
   j["per_operation"] = per_operation_to_json(r);
+  j["persistence"] = r.persistence ? json(to_string(*r.persistence)) : json(nullptr);
+  j["persists"] = persists_to_json(r);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);
   j["hybrid"] = hybrid_to_json(r);

@@ -13,7 +13,15 @@ static_assert(simulated_run::most_threads + 1 == simulator::core_set::most_cores
 
 struct simulated_run::running {
   running(const medium_spec& medium, unsigned cores)
-      : costs(media::load_profile(medium.profile), media::load_profile(dram_profile), cores) {}
+      : device(device_of(medium)), costs(device, media::load_profile(dram_profile), cores) {}
+
+  static media::device_profile device_of(const medium_spec& medium) {
+    media::device_profile profile = media::load_profile(medium.profile);
+    profile.persistence = medium.persistence.value_or(profile.persistence);
+    return profile;
+  }
+
+  media::device_profile device;
   simulator::device_timing costs;
 };
 
@@ -24,12 +32,15 @@ simulated_run::simulated_run(const medium_spec& medium, unsigned threads, unsign
   simulator::machine_options options;
   options.cost = &running_->costs;
   options.watch_freed = false;
+  simulator::the_machine().lose_power_as(running_->device.persistence);
   simulator::the_machine().begin(options);
   simulator::the_machine().watch(true);
 }
 
 simulated_run::~simulated_run() {
-  if (running_) simulator::the_machine().end();
+  if (!running_) return;
+  simulator::the_machine().end();
+  simulator::the_machine().lose_power_as(media::persistence_domain::adr);
 }
 
 }  // namespace pmlab::bench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ summary_row row_of(const group& repeats) {
   row.medium = last.medium;
   row.threads = last.threads;
   row.phase = last.phase;
+  row.persistence = last.persistence;
+  row.measured_under = last.measured_under;
   row.repeats = repeats.size();
   row.throughput = median_of(repeats, [](const phase_result& r) { return r.throughput; });
   const auto [lowest, highest] =
@@ -62,10 +65,21 @@ summary_row row_of(const group& repeats) {
     row.operations += r->operations;
     row.latency.samples += r->latency.samples;
     add(row.accesses, r->accesses);
+    add(row.persists, r->persists);
     add(row.wrong, r->wrong);
     if (row.invalid.empty()) row.invalid = r->invalid;
   }
   return row;
+}
+
+// To the baseline under the same persistence, or to the only one that there is.
+void add_ratios(std::span<summary_row> rows, const std::string& baseline) {
+  for (summary_row& row : rows) {
+    const summary_row* base = nullptr;
+    for (const summary_row& one : rows)
+      if (one.index == baseline && (base == nullptr || one.measured_under == row.measured_under)) base = &one;
+    if (base != nullptr && base->throughput != 0) row.ratio = row.throughput / base->throughput;
+  }
 }
 
 }  // namespace
@@ -81,20 +95,19 @@ std::vector<summary_row> summarize(const std::vector<phase_result>& results, con
   std::vector<summary_row> rows;
   const auto indexes = distinct(results, [](const phase_result& r) { return r.index; });
   const auto phases = distinct(results, [](const phase_result& r) { return r.phase; });
+  const auto domains = distinct(results, [](const phase_result& r) { return r.measured_under; });
   for (const unsigned threads : distinct(results, [](const phase_result& r) { return r.threads; }))
     for (const std::string& phase : phases) {
       const std::size_t first = rows.size();
-      for (const std::string& index : indexes) {
-        group repeats;
-        for (const phase_result& r : results)
-          if (r.threads == threads && r.phase == phase && r.index == index) repeats.push_back(&r);
-        if (!repeats.empty()) rows.push_back(row_of(repeats));
-      }
-      const auto base = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
-                                     [&](const summary_row& r) { return r.index == baseline; });
-      if (base == rows.end() || base->throughput == 0) continue;
-      const double unit = base->throughput;
-      for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[i].throughput / unit;
+      for (const auto& domain : domains)
+        for (const std::string& index : indexes) {
+          group repeats;
+          for (const phase_result& r : results)
+            if (r.threads == threads && r.phase == phase && r.index == index && r.measured_under == domain)
+              repeats.push_back(&r);
+          if (!repeats.empty()) rows.push_back(row_of(repeats));
+        }
+      add_ratios(std::span(rows).subspan(first), baseline);
     }
   return rows;
 }

@@ -1,11 +1,14 @@
 // The results of a run as one table for people.
 #include "tools/bench/table.hpp"
 #include "tools/bench/summary.hpp"
+#include "tools/support/aligned_table.hpp"
 #include "tools/support/quantity.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,24 +18,6 @@
 
 namespace pmlab::bench {
 namespace {
-
-using cells = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the first `left` of them flush left.
-std::string aligned(const std::vector<cells>& rows, std::size_t left) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const cells& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const cells& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i < left ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 std::string nanoseconds(double ns) {
   if (ns == 0) return "-";
@@ -92,6 +77,40 @@ std::string throughput(const summary_row& row) {
   return fmt::format("{:.3f} M/s", row.throughput / 1e6);
 }
 
+std::string per_operation(std::uint64_t sum, const summary_row& row) {
+  return row.operations > 0 ? fmt::format("{:.2f}", static_cast<double>(sum) / static_cast<double>(row.operations))
+                            : "-";
+}
+
+// Flushes in all, of a counting medium or of a simulated one. Nothing: they were not counted.
+std::optional<std::uint64_t> flushes_of(const summary_row& row) {
+  if (row.accesses) return row.accesses->flushes;
+  if (row.persists) return row.persists->flushes;
+  return std::nullopt;
+}
+
+bool only_reads(const summary_row& row) { return row.phase == "read" || row.phase == "absent" || row.phase == "scan"; }
+
+// How much sooner operations end where flushes are left out: a line for each row that differs from the first in that, if
+// there was a flush to leave out.
+std::string flush_notes(const std::vector<summary_row>& rows) {
+  std::string text;
+  for (const summary_row& r : rows) {
+    const auto first = std::find_if(rows.begin(), rows.end(), [&r](const summary_row& one) {
+      return one.index == r.index && one.phase == r.phase && one.threads == r.threads;
+    });
+    if (!r.persistence || !first->persistence || first->latency.mean == 0) continue;
+    if (media::keeps_caches(*r.persistence) == media::keeps_caches(*first->persistence)) continue;
+    const summary_row& flushing = media::keeps_caches(*first->persistence) ? r : *first;
+    if (only_reads(r) || flushes_of(flushing) == std::uint64_t{0}) continue;
+    text +=
+        fmt::format("{} of {} with {} thread{}: {:.0f} ns on average under {}, {:.0f} under {}: {:+.1f} %\n", r.phase,
+                    r.index, r.threads, r.threads == 1 ? "" : "s", first->latency.mean, to_string(*first->persistence),
+                    r.latency.mean, to_string(*r.persistence), 100 * (r.latency.mean / first->latency.mean - 1));
+  }
+  return text;
+}
+
 bool any(const std::vector<summary_row>& rows, bool (*has)(const summary_row&)) {
   return std::any_of(rows.begin(), rows.end(), has);
 }
@@ -104,10 +123,14 @@ std::string results_table(const bench_options& options, const bench_report& repo
   const bool several = options.indexes.size() > 1;
   const bool spread = any(rows, [](const summary_row& r) { return r.repeats > 1; });
   const bool counted = any(rows, [](const summary_row& r) { return r.accesses.has_value(); });
+  const bool persisting = !counted && !options.persistence.empty() &&
+                          any(rows, [](const summary_row& r) { return r.persists.has_value(); });
   const bool checked = any(rows, [](const summary_row& r) { return r.wrong.has_value(); });
 
   std::vector<cells> lines;
-  cells head = {"threads", "phase", "index", "throughput"};
+  cells head = {"threads", "phase"};
+  if (!options.persistence.empty()) head.emplace_back("persistence");
+  head.insert(head.end(), {"index", "throughput"});
   if (several) head.push_back("/ " + baseline);
   if (spread) head.emplace_back("spread");
   for (const char* const name : {"mean", "p50", "p99", "p99.9", "p99.99", "PM B/key", "DRAM B/key"})
@@ -115,12 +138,15 @@ std::string results_table(const bench_options& options, const bench_report& repo
   if (counted)
     for (const char* const name : {"lines read", "device read", "device written", "flushes", "fences"})
       head.emplace_back(name);
+  if (persisting) head.insert(head.end(), {"flushes", "fences"});
   if (checked) head.emplace_back("wrong");
   const bool invalid = any(rows, [](const summary_row& r) { return !r.invalid.empty(); });
   if (invalid) head.emplace_back("");
   lines.push_back(head);
   for (const summary_row& r : rows) {
-    cells line = {fmt::format("{}", r.threads), r.phase, r.index, throughput(r)};
+    cells line = {fmt::format("{}", r.threads), r.phase};
+    if (!options.persistence.empty()) line.emplace_back(r.persistence ? to_string(*r.persistence) : "-");
+    line.insert(line.end(), {r.index, throughput(r)});
     if (several) line.push_back(r.ratio ? fmt::format("{:.2f}x", *r.ratio) : "-");
     if (spread) line.push_back(r.repeats > 1 ? fmt::format("{:.0f} %", 100 * r.spread) : "-");
     for (const double ns : {r.latency.mean, r.latency.p50, r.latency.p99, r.latency.p99_9, r.latency.p99_99})
@@ -129,12 +155,18 @@ std::string results_table(const bench_options& options, const bench_report& repo
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->dram) : "-");
     if (counted) {
       const access_sums sums = r.accesses.value_or(access_sums{});
-      for (const std::uint64_t sum :
-           {sums.pm_lines_read, sums.device_lines_read, sums.device_lines_written, sums.flushes, sums.fences})
-        line.push_back(r.accesses && r.operations > 0
-                           ? fmt::format("{:.2f}", static_cast<double>(sum) / static_cast<double>(r.operations))
-                           : "-");
+      // Where flushes are left out only copied lines are counted as written: the others leave when they are evicted.
+      const bool counts_written = r.accesses && !(r.persistence && media::keeps_caches(*r.persistence));
+      for (const auto& [sum, has] : {std::pair{sums.pm_lines_read, r.accesses.has_value()},
+                                     {sums.device_lines_read, r.accesses.has_value()},
+                                     {sums.device_lines_written, counts_written},
+                                     {sums.flushes, r.accesses.has_value()},
+                                     {sums.fences, r.accesses.has_value()}})
+        line.push_back(has ? per_operation(sum, r) : "-");
     }
+    if (persisting)
+      for (const std::uint64_t sum : {r.persists ? r.persists->flushes : 0, r.persists ? r.persists->fences : 0})
+        line.push_back(r.persists ? per_operation(sum, r) : "-");
     if (checked) line.push_back(r.wrong ? fmt::format("{}", *r.wrong) : "-");
     if (invalid) line.emplace_back(r.invalid.empty() ? "" : invalid_mark);
     lines.push_back(line);
@@ -156,6 +188,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
   for (const skipped_phase& s : report.skipped)
     text += fmt::format("left out: {} of {} with {} thread{}: {}\n", s.phase, s.index, s.threads,
                         s.threads == 1 ? "" : "s", s.reason);
+  if (std::string cost = flush_notes(rows); !cost.empty()) text += '\n' + cost;
   std::string notes = clock_note(rows, report.clock);
   for (const std::string& remark : report.remarks) notes += fmt::format("note: {}\n", remark);
   notes += invalid_notes(rows);

@@ -6,6 +6,9 @@
 #include "tools/catalogue/pool_files.hpp"
 #include "tools/catalogue/subject.hpp"
 #include <pmlab/erased/any_index.hpp>
+#if defined(PMLAB_SIMULATED)
+#include "checker/simulator/persist_counts.hpp"
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -40,6 +43,19 @@ class driver final : public subject {
   }
   void reset_accesses() override {
     if constexpr (traits::watched) medium_->reset_accesses();
+    persists_before_ = persists_of_machine();
+  }
+  std::optional<persist_sums> persists() override {
+    if constexpr (!traits::simulated) return subject::persists();
+    const persist_sums now = persists_of_machine();
+    return persist_sums{now.flushes - persists_before_.flushes, now.fences - persists_before_.fences};
+  }
+  [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
+#if defined(PMLAB_SIMULATED)
+    if constexpr (traits::simulated) return static_cast<media::persistence_domain>(pmlab_machine_persistence());
+#endif
+    if constexpr (requires { medium_->persistence(); }) return medium_->persistence();
+    return std::nullopt;
   }
   std::optional<emulation_sums> emulation() override {
     if constexpr (traits::watched) return medium_->emulation();
@@ -82,6 +98,15 @@ class driver final : public subject {
     void end() const { media::end_operation(medium); }
   };
 
+  // Of all indexes: phases run one after the other.
+  [[nodiscard]] static persist_sums persists_of_machine() noexcept {
+#if defined(PMLAB_SIMULATED)
+    return {pmlab_machine_flushes(), pmlab_machine_fences()};
+#else
+    return {};
+#endif
+  }
+
   void open() {
     medium_ = traits::make(setup_);
     const bool has_pool = setup_.medium.in_pool() && setup_.pool_bytes == 0;
@@ -96,6 +121,7 @@ class driver final : public subject {
   std::unique_ptr<Medium> medium_;
   std::optional<opened> open_;
   std::uint64_t bytes_before_ = 0;
+  persist_sums persists_before_;
 };
 
 }  // namespace pmlab::bench

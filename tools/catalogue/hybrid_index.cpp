@@ -47,7 +47,12 @@ class hybrid_subject final : public subject {
     return sum;
   }
   std::optional<access_sums> accesses() override { return std::nullopt; }
-  void reset_accesses() override {}
+  // On a simulated medium the sums are the machine's, of both halves.
+  void reset_accesses() override { the_primary().reset_accesses(); }
+  std::optional<persist_sums> persists() override { return the_primary().persists(); }
+  [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
+    return the_primary().persistence();
+  }
   std::optional<emulation_sums> emulation() override {
     const auto of_primary = the_primary().emulation();
     const auto of_replica = the_replica().emulation();

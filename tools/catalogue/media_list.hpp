@@ -64,7 +64,10 @@ struct medium_traits<simulator::simulated> {
 
 inline media::dram_options options_of_dram(const subject_setup& setup) { return {.huge_pages = setup.huge_pages}; }
 inline media::pmem_options options_of_pool(const subject_setup& setup) {
-  return {.create_bytes = setup.pool_bytes, .huge_pages = setup.huge_pages, .bypass_msync = true};
+  return {.create_bytes = setup.pool_bytes,
+          .huge_pages = setup.huge_pages,
+          .bypass_msync = true,
+          .persistence = setup.medium.persistence};
 }
 
 template <>
@@ -96,7 +99,7 @@ struct medium_traits<media::dram> {
   static constexpr bool simulated = false;
   static constexpr bool watched = false;
   static constexpr bool has_roots = false;
-  static bool is_meant_by(const medium_spec& spec) { return spec == medium_spec{}; }
+  static bool is_meant_by(const medium_spec& spec) { return spec.plain_dram(); }
   static std::unique_ptr<media::dram> make([[maybe_unused]] const subject_setup& setup) {
 #if defined(PMLAB_SIMULATED)
     return std::make_unique<media::dram>();

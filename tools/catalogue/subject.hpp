@@ -76,6 +76,19 @@ struct access_sums {
   }
 };
 
+// Lines flushed and fences since the last reset, of a medium that counts or is simulated; those of publications are not
+// among them.
+struct persist_sums {
+  std::uint64_t flushes = 0;
+  std::uint64_t fences = 0;
+
+  persist_sums& operator+=(const persist_sums& other) noexcept {
+    flushes += other.flushes;
+    fences += other.fences;
+    return *this;
+  }
+};
+
 // Counters of an emulated medium since it was opened, over all threads.
 struct emulation_sums {
   std::uint64_t waited_ns = 0;  // for the device
@@ -102,6 +115,13 @@ class subject {
   // Nothing, unless the medium counts.
   [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
   virtual void reset_accesses() = 0;
+  // Since the last reset of `accesses`; nothing, unless the medium counts or is simulated.
+  [[nodiscard]] virtual std::optional<persist_sums> persists() {
+    const std::optional<access_sums> sums = accesses();
+    return sums ? std::optional(persist_sums{sums->flushes, sums->fences}) : std::nullopt;
+  }
+  // What the platform of its medium saves; nothing: it lives in DRAM, or its own library decides.
+  [[nodiscard]] virtual std::optional<media::persistence_domain> persistence() const { return std::nullopt; }
   // Nothing, unless the medium is emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // The index for a layer in front of it; until `reopen`. Null: it supports none.

@@ -41,6 +41,7 @@ class watching final : private holder<Medium>, public watched_medium {
 
   [[nodiscard]] std::string name() const override { return medium.name(); }
   [[nodiscard]] bool is_durable() const noexcept override { return Medium::durable; }
+  [[nodiscard]] media::persistence_domain persistence() const noexcept override { return medium.persistence(); }
   void flush(const void* start, std::size_t bytes) noexcept override { medium.flush(start, bytes); }
   void fence() noexcept override { medium.fence(); }
   void copy(void* target, const void* source, std::size_t bytes) noexcept override {
@@ -133,8 +134,10 @@ using counted_emulated = counted<emulated<Inner>>;
 
 std::unique_ptr<watched_medium> make_watched_medium(const subject_setup& setup) {
   const medium_spec& asked = setup.medium;
-  if (!asked.emulated()) return make_around<counted>(setup);
-  const media::device_profile& profile = setup.emulation->profile;
+  if (!asked.emulated())
+    return asked.persistence ? make_around<counted>(setup, *asked.persistence) : make_around<counted>(setup);
+  media::device_profile profile = setup.emulation->profile;
+  profile.persistence = asked.persistence.value_or(profile.persistence);
   return asked.counted ? make_around<counted_emulated>(setup, profile) : make_around<emulated>(setup, profile);
 }
 

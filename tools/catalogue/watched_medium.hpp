@@ -9,6 +9,7 @@
 #include "tools/catalogue/subject.hpp"
 #include <pmlab/erased/any_change.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/root_table.hpp>
 
 #include <atomic>
@@ -68,6 +69,7 @@ class watched_medium {
 
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual bool is_durable() const noexcept = 0;
+  [[nodiscard]] virtual media::persistence_domain persistence() const noexcept = 0;
   virtual void flush(const void* start, std::size_t bytes) noexcept = 0;
   virtual void fence() noexcept = 0;
   virtual void copy(void* target, const void* source, std::size_t bytes) noexcept = 0;

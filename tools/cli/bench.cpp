@@ -77,6 +77,20 @@ std::vector<std::string> workload_names(const std::vector<std::string>& given) {
   return names;
 }
 
+std::vector<media::persistence_domain> persistence_domains(const std::string& list) {
+  std::vector<media::persistence_domain> domains;
+  for (const std::string& name : split({list})) {
+    const auto domain = media::persistence_domain_of(name);
+    if (!domain)
+      throw error(fmt::format("--persistence '{}' is unknown", name),
+                  fmt::format("give {}", fmt::join(media::persistence_domain_names, ", ")));
+    if (std::find(domains.begin(), domains.end(), *domain) != domains.end())
+      throw error(fmt::format("--persistence names {} twice", name), "name each once");
+    domains.push_back(*domain);
+  }
+  return domains;
+}
+
 std::vector<bench::phase> phases_of(const request& asked, const workload::trace* trace) {
   std::vector<bench::phase> phases = asked.phases;
   for (const std::string& name : workload_names(asked.workloads)) phases.push_back(bench::parse_workload(name));
@@ -191,6 +205,10 @@ command add_bench(CLI::App& program, const arguments& command_line) {
        [&o](const std::string& medium) { o.medium = bench::parse_medium(medium); });
   text("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
        [asked](const std::string& x) { asked->emulation_scale = bench::parse_factor(x, "--emulation-scale"); });
+  text("--persistence", "",
+       "adr | eadr | gpf | gpf-may-fail, or several with commas, each in turn: what the platform saves when the power "
+       "fails, in place of the profile's, or of what libpmem finds",
+       [&o](const std::string& list) { o.persistence = persistence_domains(list); });
   CLI::Option* const records = text("--records", "1M", "N: records loaded first, such as 10M",
                                     [&o](const std::string& n) { o.records = bench::parse_count(n, "--records"); });
   CLI::Option* const operations =

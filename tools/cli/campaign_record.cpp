@@ -33,6 +33,9 @@ json options_of(const verify_request& request, const verify::campaign_options& o
   j["subject"] = request.subject.empty() ? json(nullptr) : json(fs::path(request.subject).filename().string());
   j["library"] = request.library.empty() ? json(nullptr) : json(fs::path(request.library).filename().string());
   j["scans"] = request.scans;
+  if (request.persistence != "adr") j["persistence"] = request.persistence;
+  if (!request.memory_order.empty()) j["memory_order"] = request.memory_order;
+  if (request.pool_bytes != 0) j["pool_bytes"] = request.pool_bytes;
   j["crashes"] = o.crashes;
   j["schedules"] = o.schedules;
   j["threads"] = o.round.threads;

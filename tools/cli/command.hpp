@@ -18,6 +18,7 @@ inline constexpr int success = 0;
 inline constexpr int failure = 1;          // found while working: wrong answers, a pool that is full
 inline constexpr int bad_input = 2;        // nothing was done: the options do not make sense, a path is missing
 inline constexpr int invalid_figures = 3;  // measured, but some figures are not valid
+inline constexpr int not_complete = 3;     // searched, but not to the end
 
 struct command {
   CLI::App* options = nullptr;

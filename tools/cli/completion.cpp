@@ -7,6 +7,8 @@
 #include "tools/devices/drive_file.hpp"
 #include "tools/devices/profile_file.hpp"
 #include "tools/stores/case.hpp"
+#include "tools/stores/pair_case.hpp"
+#include "tools/stores/pair_stores.hpp"
 #include "tools/stores/subjects.hpp"
 #include "tools/workload/distribution.hpp"
 #include "tools/workload/mix.hpp"
@@ -34,19 +36,22 @@ std::vector<std::string> values_of(const offered_command& c, const offered_optio
   const bool of_stores = c.name == "stores bench";
   if (o.name == "--store") {
     for (const store_bench::store_description& d : store_bench::all_stores()) values.emplace_back(d.name);
+    for (const store_bench::pair_store_description& d : store_bench::all_pair_stores()) values.emplace_back(d.name);
   } else if (of_stores && o.name == "--index") {
     all(store_bench::level1_indexes());
   } else if (of_stores && o.name == "--phases") {
     all(store_bench::phase_names());
+    for (const std::string& name : store_bench::pair_phase_names())
+      if (std::ranges::find(values, name) == values.end()) values.push_back(name);
   } else if (of_stores && o.name == "--pattern") {
-    values = {"random", "sequential", "zipfian"};
+    values = {"random", "sequential", "uniform", "zipfian"};
   } else if (o.name == "--index" || o.name == "--baseline") {
     for (const bench::index_description* d : bench::all_indexes()) values.push_back(d->name);
   } else if (o.name == "--medium") {
     values = {"dram", "pmem:", "counted:"};
     for (const std::string_view profile : media::profile_names())
       for (const char* const kind : {"emulated:", "simulated:"}) values.push_back(kind + std::string(profile));
-  } else if (o.name == "--device") {
+  } else if (o.name == "--device" || o.name == "--staging") {
     values = {"memory", "file:"};
     for (const std::string_view profile : blocks::drive_names())
       for (const char* const kind : {"emulated:", "simulated:"}) values.push_back(kind + std::string(profile));

@@ -63,7 +63,8 @@ json everything() {
   for (const bench::medium_form& f : bench::medium_forms())
     all["media"].push_back({{"form", f.form}, {"what", f.what}});
   for (const std::string_view name : media::profile_names())
-    all["profiles"].push_back({{"name", name}, {"what", describe(name)}});
+    all["profiles"].push_back(
+        {{"name", name}, {"what", describe(name)}, {"persistence", to_string(media::load_profile(name).persistence)}});
   for (const std::string_view name : blocks::drive_names())
     all["drives"].push_back({{"name", name}, {"what", blocks::load_drive(name).description}});
   for (const std::string_view name : workload::mix_names()) all["workloads"].push_back(name);
@@ -93,7 +94,8 @@ void print_text(const json& all) {
     fmt::print("  {:<23} {}\n", m["form"].get<std::string>(), m["what"].get<std::string>());
   std::puts("\nDevice profiles (emulated:PROFILE, simulated:PROFILE; a file.toml of your own works too)");
   for (const json& p : all["profiles"])
-    fmt::print("  {:<14} {}\n", p["name"].get<std::string>(), p["what"].get<std::string>());
+    fmt::print("  {:<14} {}; {}\n", p["name"].get<std::string>(), p["what"].get<std::string>(),
+               p["persistence"].get<std::string>());
   std::puts("\nDrive profiles (modelled drives; a file.toml of your own works too)");
   for (const json& d : all["drives"])
     fmt::print("  {:<14} {}\n", d["name"].get<std::string>(), d["what"].get<std::string>());

@@ -144,6 +144,9 @@ int main(int count, char** values) {
     return pmlab::cli::end(pmlab::cli::run({values + 1, values + count}));
   } catch (const std::bad_alloc&) {
     std::fputs("pmlab: error: this machine has no more memory; give fewer --records\n", stderr);
+  } catch (const pmlab::error& e) {
+    // Of its start: run() has its own.
+    return pmlab::cli::complain(e.what(), pmlab::cli::bad_input);
   } catch (const std::exception& e) {
     // A long table does not wait for the end.
     if (std::ferror(stdout) != 0) return pmlab::cli::end(pmlab::cli::failure);

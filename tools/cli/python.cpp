@@ -59,13 +59,13 @@ void set_environment() {
   ::setenv("PYTHONSAFEPATH", "1", 1);
 }
 
-[[noreturn]] void become_python(const arguments& given) {
-  set_environment();
+// This process becomes Python, with these arguments.
+[[noreturn]] void become_python(const std::vector<std::string>& given) {
   int number = ENOENT;
   std::string missing;
   for (const std::string& python : pythons()) {
     // -B: the package may be in a read-only folder.
-    std::vector<std::string> words = {python, "-B", "-m", "pmlab"};
+    std::vector<std::string> words = {python, "-B"};
     words.insert(words.end(), given.begin(), given.end());
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);
@@ -77,6 +77,13 @@ void set_environment() {
   }
   throw error("cannot run " + missing + ": " + std::strerror(number),
               "install package python3, or name a Python in PMLAB_PYTHON");
+}
+
+[[noreturn]] void become_package(const arguments& given) {
+  set_environment();
+  std::vector<std::string> words = {"-m", "pmlab"};
+  words.insert(words.end(), given.begin(), given.end());
+  become_python(words);
 }
 
 // "COMMAND NAME KIND TEXT", with tabs between them (experiments/pmlab/describe.py). False: it has another form.
@@ -99,6 +106,16 @@ bool add_described(CLI::App& program, const std::string& line) {
 
 }  // namespace
 
+void become_script(const std::string& script, const std::vector<std::string>& given) {
+  const fs::path path = fs::path(PMLAB_SOURCE_TREE) / script;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw error("there is no " + path.string(), "run the pmlab of a build tree whose sources are still there");
+  std::vector<std::string> words = {path.string()};
+  words.insert(words.end(), given.begin(), given.end());
+  become_python(words);
+}
+
 std::vector<command> add_python_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands;
   for (const auto& [name, what] :
@@ -109,7 +126,7 @@ std::vector<command> add_python_commands(CLI::App& program, const arguments& giv
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();
     app->set_help_flag("");
-    commands.push_back({app, [given]() -> int { become_python(given); }});
+    commands.push_back({app, [given]() -> int { become_package(given); }});
   }
   return commands;
 }

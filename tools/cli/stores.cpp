@@ -3,30 +3,77 @@
 #include "tools/cli/stores_run.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <array>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
 namespace pmlab::cli {
+namespace {
+
+constexpr std::array<const char*, 7> of_blocks{"--container", "--volume-bytes", "--index", "--merge",
+                                               "--ring",      "--chunk",        "--size"};
+constexpr std::array<const char*, 11> of_pairs{"--staging",   "--staging-bytes", "--devices", "--keys",
+                                               "--key-bytes", "--value",         "--memory",  "--loss-ms",
+                                               "--log",       "--place",         "--memtable"};
+
+template <class Text>
+void add_options_of_pairs(const Text& text, stores_options& given) {
+  text("--staging", given.staging,
+       "As --device: of kv, a second, faster drive, for tiered and rocksdb; or none; none if not given");
+  text("--staging-bytes", given.staging_bytes, "SIZE of it; a quarter of the other and 64M if not given");
+  text("--devices", given.devices, "N: of kv, over so many drives keys are spread; 1 if not given");
+  text("--keys", given.keys, "N: of kv, records; 100k if not given");
+  text("--key-bytes", given.key_bytes, "N: of kv, bytes of a key, 8 to 255; 16 if not given");
+  text("--value", given.values, "SIZE[,SIZE...]: of kv, bytes of a value, 24 to 2M; 1000 if not given");
+  text("--cache", given.cache,
+       "SIZE, or a share of the data as 10%: of kv, DRAM for pairs and pages that were read; 0 if not given. Of "
+       "--container kv: "
+       "DRAM for records, a share of them as 10%; all if not given");
+  text("--memory", given.memory,
+       "SIZE, or a share of the data: of kv, all memory of a store that has such a limit; its default if not given");
+  text("--loss-ms", given.loss_ms,
+       "MS: of kv, what a crash may take, where a store has such a bound; 0: nothing; 100 if not given");
+  text("--log", given.log, "on | off: of kv, the log of a store that can be without; on if not given");
+  text("--place", given.place,
+       "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: of "
+       "kv, "
+       "where tiered has its log, keys and values");
+  text("--memtable", given.memtable,
+       "dram | pmem: of kv, where tiered has its newest changes; pmem: in --medium; dram if not given");
+}
+
+void refuse_options_of_other_kind(const CLI::App& app, const std::string& kind) {
+  const auto refuse = [&](const auto& names, const char* other) {
+    for (const char* const name : names)
+      if (app.get_option(name)->count() > 0)
+        throw error(std::string(name) + " is of --kind " + other, std::string("leave it out, or give --kind ") + other);
+  };
+  if (kind == "kv") refuse(of_blocks, "block");
+  if (kind == "block") refuse(of_pairs, "kv");
+}
+
+}  // namespace
 
 command add_stores(CLI::App& program, const arguments& command_line) {
   CLI::App* const stores = program.add_subcommand("stores", "Measures storage engines on a drive");
   stores->require_subcommand(1);
-  CLI::App* const app =
-      stores->add_subcommand("bench", "Measures volumes of blocks: throughput, latency, bytes, CPU time");
+  CLI::App* const app = stores->add_subcommand(
+      "bench", "Measures volumes of blocks, or key-value stores: throughput, latency, bytes, CPU time");
   const auto given = std::make_shared<stores_options>();
   const auto text = texts_of(*app);
-  text("--kind", given->kind, "block: volumes of blocks");
+  text("--kind", given->kind, "block | kv: volumes of blocks, or key-value stores; block if not given");
   app->add_option(
          "--store", given->stores,
-         "NAME[,NAME...] of chunk_store, raw, raw_dwb, raw_fpw, rocksdb_meta: they take turns; the last one is "
-         "the baseline of ratios")
+         "NAME[,NAME...] of chunk_store, raw, raw_dwb, raw_fpw, rocksdb_meta, or with kv of kv_ssd, tiered, rocksdb, "
+         "leveldb, lmdb: they take turns; the last one is the baseline of ratios")
       ->type_name("")
       ->expected(1)
       ->take_all();
   text("--container", given->container,
-       "pmem | blocks: where chunk_store has its records, in --medium or on the drive; pmem if not given");
+       "pmem | blocks | kv: where chunk_store has its records, in --medium, on the drive, or as values of a key-value "
+       "device with --medium and a part of the drive; pmem if not given");
   text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
   text("--device", given->device,
@@ -39,16 +86,19 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--index", given->index,
        "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");
   text("--merge", given->merge,
-       "remap | copy: of chunk_store's full rings; remap if not given, with --container blocks copy");
+       "remap | copy: of chunk_store's full rings; remap if not given, with other containers than pmem copy");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
-  text("--phases", given->phases,
-       "fill,overwrite,read,mix-a,mix-b,mix-c,mix:PERCENT,discard,pages,open in any order; mixes are of reads and "
-       "overwrites; "
-       "fill,overwrite,read if not given");
-  text("--pattern", given->patterns, "random,sequential,zipfian; random if not given");
+  text(
+      "--phases", given->phases,
+      "PHASE[,PHASE...]: of blocks fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open in "
+      "any "
+      "order, where mixes are of reads and overwrites; fill,overwrite,read if not given. Of kv load, ycsb-a to ycsb-f, "
+      "insert, update, read, erase, open; load,ycsb-a,ycsb-c if not given");
+  text("--pattern", given->patterns,
+       "random,sequential,zipfian; of kv uniform too; random if not given. Phases of YCSB have their own");
   text("--size", given->sizes, "SIZE[,SIZE...] of an operation; 4K,16K if not given");
-  text("--depth", given->depths, "N[,N...]: operations under way, of each thread; 1,32 if not given");
+  text("--depth", given->depths, "N[,N...]: operations under way, of each thread; 1,32 if not given, of kv 1");
   text("--threads", given->threads, "N; 1 if not given");
   CLI::Option* const operations =
       app->add_option("--operations", given->operations, "N: of each case, over all threads")->type_name("");
@@ -62,6 +112,7 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   app->add_flag("--overwrite", given->overwrite, "Overwrite an existing file, block device or pool");
   text("--json", given->json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
   app->add_flag("--quiet", given->quiet, "No progress on stderr");
+  add_options_of_pairs(text, *given);
   app->footer(
       "Each store has a drive of its own; of a file, PATH.STORE if there are several. Each answer is checked.\n"
       "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input. docs/stores.md has the meaning of the "
@@ -72,8 +123,12 @@ command add_stores(CLI::App& program, const arguments& command_line) {
       "10k\n"
       "  pmlab stores bench --store chunk_store --medium pmem:/mnt/pmem/records --device file:/mnt/nvme/blocks "
       "--phases "
-      "fill,open");
-  return {app, [given, command_line] { return measure_stores(*given, command_line); }};
+      "fill,open\n"
+      "  pmlab stores bench --kind kv --store kv_ssd,rocksdb --device emulated:p4610 --keys 100k --depth 8");
+  return {app, [given, command_line, app] {
+            refuse_options_of_other_kind(*app, given->kind);
+            return measure_stores(*given, command_line);
+          }};
 }
 
 }  // namespace pmlab::cli

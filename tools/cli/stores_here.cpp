@@ -1,24 +1,18 @@
-// `pmlab stores bench`: measures stores, and shows the figures.
-#include "tools/bench/results_json.hpp"
-#include "tools/bench/simulated_run.hpp"
+// `pmlab stores bench --kind block`: measures volumes of blocks, and shows the figures.
 #include "tools/cli/simulated_program.hpp"
 #include "tools/cli/stores_run.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/devices/device_spec.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "tools/cli/stores_shared.hpp"
 #include "tools/stores/engine.hpp"
 #include "tools/stores/results_json.hpp"
 #include "tools/stores/subjects.hpp"
 #include "tools/stores/table.hpp"
 #include "tools/support/machine.hpp"
-#include "tools/support/quantity.hpp"
 #include "tools/support/shell_form.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/cache/options.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,32 +26,10 @@ using store_bench::bench_case;
 using store_bench::contestant;
 
 constexpr std::uint64_t default_volume = std::uint64_t{256} << 20;
-constexpr std::uint64_t least_pool = std::uint64_t{64} << 20;
 // Room for redirected writes, and for the areas of peers. A merge by copy keeps the base extent of each chunk beside them.
 constexpr std::uint64_t spare_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t block = 4096;
-// A case repeats to the digit: it needs no long time.
-constexpr double virtual_seconds = 0.1;
 constexpr std::uint64_t largest_operation = std::uint64_t{4} << 20;
-constexpr std::uint64_t most_data_bytes = std::uint64_t{512} << 20;
-
-template <class Parse>
-auto list_of(const std::string& list, Parse&& parse) {
-  std::vector<decltype(parse(list))> values;
-  for (std::size_t start = 0; start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    values.push_back(parse(list.substr(start, end - start)));
-    start = end + 1;
-  }
-  return values;
-}
-
-std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most) {
-  const std::uint64_t count = bench::parse_count(text, option);
-  if (count > most)
-    throw error(fmt::format("{} '{}' is too large", option, text), fmt::format("give at most {}", most));
-  return static_cast<std::uint32_t>(count);
-}
 
 std::uint64_t operation_size(const std::string& text) {
   const std::uint64_t bytes = bench::parse_bytes(text, "--size");
@@ -69,18 +41,12 @@ std::uint64_t operation_size(const std::string& text) {
 
 store_bench::run_options run_options_of(const stores_options& given, std::uint64_t volume_bytes) {
   store_bench::run_options o;
-  const auto sizes = list_of(given.sizes, operation_size);
-  constexpr std::uint64_t most_depth = 1024;
-  const auto depths = list_of(given.depths, [](const std::string& d) { return count_up_to(d, "--depth", most_depth); });
-  o.cases = store_bench::cases_of(store_bench::parse_phases(given.phases), store_bench::parse_orders(given.patterns),
-                                  sizes, std::vector<unsigned>(depths.begin(), depths.end()));
-  constexpr std::uint64_t most_threads = 127;
-  o.threads = count_up_to(given.threads, "--threads", most_threads);
-  if (!given.operations.empty()) o.operations = bench::parse_count(given.operations, "--operations");
-  if (!given.seconds.empty()) o.seconds = bench::parse_seconds(given.seconds, "--seconds");
-  constexpr std::uint64_t most_repetitions = 1000;
-  o.repetitions = count_up_to(given.repetitions, "--repetitions", most_repetitions);
-  o.seed = bench::parse_count(given.seed, "--seed", 0);
+  const auto or_else = [](const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; };
+  o.cases = store_bench::cases_of(store_bench::parse_phases(or_else(given.phases, "fill,overwrite,read")),
+                                  store_bench::parse_orders(or_else(given.patterns, "random")),
+                                  store_bench::list_of(given.sizes, operation_size),
+                                  depths_of(or_else(given.depths, "1,32")));
+  read_run(given, o);
   // With fewer places, threads would wait for each other's writes.
   for (const bench_case& c : o.cases)
     if (volume_bytes / c.size < std::uint64_t{2} * c.depth * o.threads)
@@ -95,7 +61,22 @@ store_bench::run_options run_options_of(const stores_options& given, std::uint64
 
 // Without --merge: the one that the container does best.
 std::string merge_of(const stores_options& given) {
-  return !given.merge.empty() ? given.merge : given.container == "blocks" ? "copy" : "remap";
+  return !given.merge.empty() ? given.merge : given.container == "pmem" ? "remap" : "copy";
+}
+
+// Of container kv: bytes, or a share of the records of a full volume; all of them if not given.
+std::uint64_t cache_of_records(const stores_options& given, std::uint64_t volume_bytes, std::uint64_t chunk_bytes) {
+  // With its head, and its share of a set.
+  constexpr double of_record = 280;
+  const double all = static_cast<double>(volume_bytes) / static_cast<double>(std::max(chunk_bytes, block)) * of_record;
+  constexpr double spare = 1.5;  // sets fill unevenly
+  const auto whole = static_cast<std::uint64_t>(all * spare) + (std::uint64_t{1} << 20);
+  if (given.cache.empty()) return whole;
+  if (given.cache == "0") return 0;
+  const cache::capacity size = cache::parse_capacity(given.cache);
+  if (size.in == cache::capacity::unit::share)
+    return size.amount < 1 ? static_cast<std::uint64_t>(all * size.amount) : whole;
+  return bench::parse_bytes(given.cache, "--cache");
 }
 
 store_bench::store_setup setup_of(const stores_options& given, std::uint64_t volume_bytes) {
@@ -108,6 +89,9 @@ store_bench::store_setup setup_of(const stores_options& given, std::uint64_t vol
   s.ring = static_cast<std::uint32_t>(std::min(bench::parse_count(given.ring, "--ring", 0), any));
   s.chunk_bytes = bench::parse_bytes(given.chunk, "--chunk");
   s.volume_bytes = volume_bytes;
+  if (s.container != "kv" && !given.cache.empty() && given.cache != "0")
+    throw error("--cache is of --container kv: there it is of records", "leave it out");
+  if (s.container == "kv") s.cache_bytes = cache_of_records(given, volume_bytes, s.chunk_bytes);
   s.overwrite = given.overwrite;
   s.threads = count_up_to(given.threads, "--threads", any);
   // A record, its map and its share of any index are less than 2 KiB.
@@ -121,28 +105,15 @@ store_bench::store_labels labels_of(const store_bench::store_setup& s) {
   if (d.has_medium) return {s.store, s.container, s.container == "pmem" ? s.medium.text() : "", "", "", 0};
   if (!d.has_chunks) return {s.store, "", "", "", "", 0};
   if (s.container == "blocks") return {s.store, s.container, "", "", s.merge, s.ring};
-  return {s.store, s.container, s.medium.text(), s.index, s.merge, s.ring};
-}
-
-// Of a run in virtual time: a drive alone has no other memory than DRAM.
-bench::medium_spec medium_of_machine(bench::medium_spec medium) {
-  if (!medium.simulated) medium.profile = bench::simulated_run::dram_profile;
-  medium.simulated = true;
-  return medium;
-}
-
-// A file for each store: the path itself if it is alone.
-drive::device_spec device_of(const drive::device_spec& given, const std::string& store, bool alone) {
-  drive::device_spec own = given;
-  if (own.which == drive::device_spec::kind::file && !alone) own.path += "." + store;
-  return own;
+  return {s.store, s.container, s.medium.text(), s.container == "kv" ? "" : s.index, s.merge, s.ring};
 }
 
 }  // namespace
 
 int measure_stores(const stores_options& given, const arguments& command_line) {
+  if (given.kind == "kv") return measure_pair_stores(given, command_line);
   if (given.kind != "block")
-    throw error(fmt::format("there is no kind of stores '{}'", given.kind), "give --kind block");
+    throw error(fmt::format("there is no kind of stores '{}'", given.kind), "give --kind block or kv");
   const std::uint64_t volume_bytes =
       given.volume_bytes.empty() ? default_volume : bench::parse_bytes(given.volume_bytes, "--volume-bytes");
   const std::uint64_t device_bytes =
@@ -155,13 +126,8 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   if (in_virtual_time || setup.medium.simulated) hand_over(command_line);
   if (setup.medium.simulated && !in_virtual_time)
     throw error("records in virtual time beside drive " + device.text(), "give --device simulated:p4610");
-  std::vector<std::string> names;
-  for (const std::string& list : given.stores)
-    for (std::string& name : list_of(list, [](const std::string& n) { return n; })) names.push_back(std::move(name));
-  if (names.empty()) throw error("nothing to measure", "name a store: --store chunk_store,raw");
+  const std::vector<std::string> names = stores_of(given, "chunk_store,raw");
   for (const std::string& name : names) {
-    if (std::ranges::count(names, name) > 1)
-      throw error(fmt::format("--store names {} twice", name), "name it once, and give --repetitions");
     setup.store = name;
     store_bench::check_setup(setup, device_bytes);
   }
@@ -170,12 +136,7 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   if (!given.json.empty()) bench::check_writable(given.json);
 
   bench::progress shown(bench::progress::style_of_stderr(given.quiet));
-  if (setup.medium.emulated()) {
-    shown.pass("calibrating " + setup.medium.text());
-    // At the drive's own speed: a medium that is played slower would be compared with a drive that is not.
-    setup.emulation = std::make_shared<const media::calibration>(
-        media::calibrate(media::load_profile(setup.medium.profile), {.scale = 1}));
-  }
+  setup.emulation = calibration_of(setup.medium, shown);
   std::optional<bench::simulated_run> machine;
   if (in_virtual_time) machine.emplace(medium_of_machine(setup.medium), options.threads);
   std::vector<contestant> stores;
@@ -199,8 +160,7 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   const std::string way = stores.front().device().way();
   stores.clear();
   machine.reset();
-  if (const std::size_t cpus = bench::usable_cpus().size(); options.threads > cpus && !in_virtual_time)
-    report.remarks.push_back(fmt::format("{} threads shared {} CPUs", options.threads, cpus));
+  remark_shared_cpus(report, options.threads, in_virtual_time);
   if (!given.json.empty()) {
     const store_bench::run_record record{shell_form(command_line),
                                          device.text(),
@@ -216,12 +176,7 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   }
   if (!report.results.empty())
     fmt::print(bench::table_beside(given.json), "{}", store_bench::results_table(report, names.back()));
-  std::fflush(stdout);
-  for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
-  if (report.wrong_answers() > 0)
-    fmt::print(stderr, "pmlab: error: {} wrong answers; do not trust these figures\n", report.wrong_answers());
-  if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
-  return report.failure || report.wrong_answers() > 0 ? failure : success;
+  return tell_end(report);
 }
 
 }  // namespace pmlab::cli

@@ -2,7 +2,10 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/verify_run.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/quantity.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -19,13 +22,48 @@ namespace {
 
 constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
 
+constexpr const auto& domains = media::persistence_domain_names;
+
 void check_io_log(const verify_request& r) {
   if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty())
     throw error("--io-log excludes --index, --subject and --library", "give one of them");
   if (r.seeds) throw error("--io-log has no rounds, so --seeds has no effect", "leave one of them out");
+  if (r.persistence != "adr")
+    throw error("--persistence is about memory, and --io-log has a drive", "leave one of them out");
   if (r.check.empty())
     throw error("--io-log needs a check of its crash states", "give --check COMMAND, or --check acknowledged");
-  if (r.states < 2) throw error("--states must be at least 2", "leave it out for 16");
+  if (r.states == 1) throw error("--states must be at least 2", "leave it out for 16");
+  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+}
+
+void check_program(const verify_request& r) {
+  if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty() || !r.io_log.empty())
+    throw error("--program excludes --index, --subject, --library and --io-log", "give one of them");
+  if (r.seeds) throw error("--program has no rounds, so --seeds has no effect", "leave one of them out");
+  if (r.persistence != "adr") throw error("--program is crashed under adr only", "leave --persistence out");
+  for (const auto& [option, given] : {std::pair{"--performance", r.performance},
+                                      {"--schedules", r.schedules},
+                                      {"--threads", r.threads != 0},
+                                      {"--rounds", r.rounds != 0},
+                                      {"--operations", r.operations != 0},
+                                      {"--keys", r.keys_given},
+                                      {"--memory-order", !r.memory_order.empty()},
+                                      {"--steps", !r.steps.empty()}})
+    if (given)
+      throw error(fmt::format("--program is run once, as it is, so {} has no effect", option), "leave one of them out");
+  if (!r.base.empty() || r.cut_off)
+    throw error("--base and --cut-off are about a recorded log", "leave them out: the program is run and recorded now");
+  if (r.check.empty() || r.check == "acknowledged")
+    throw error("--program needs a check of its crash states",
+                "give --check COMMAND, which opens an image of the pool");
+  if (r.states == 1) throw error("--states must be at least 2", "leave it out for as many as the budget allows");
+  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+}
+
+void check_scoreboard(const verify_request& r) {
+  if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty() || !r.io_log.empty() || !r.program.empty() ||
+      r.seeds)
+    throw error("--scoreboard has its own subjects", "give it alone, or with the names of bugs");
   if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
 
@@ -62,7 +100,37 @@ void check_seeds(const verify_request& r, const CLI::App& app) {
     throw error("bounded search stays with the operations of one seed", "use --search random with --seeds");
 }
 
+std::uint64_t read_pool_size(const std::string& text, const verify_request& r) {
+  if (r.library.empty()) throw error("--pool-size is that of a library", "give --library FILE.so, too");
+  const std::uint64_t bytes = parse_bytes(text, "--pool-size");
+  constexpr std::uint64_t least = std::uint64_t{64} << 10;
+  constexpr std::uint64_t most = std::uint64_t{64} << 30;
+  if (bytes < least || bytes > most) throw error("--pool-size " + text + " is not possible", "give 64KiB to 64GiB");
+  return bytes;
+}
+
+void check_exhaustive(const verify_request& r, const CLI::App& app) {
+  if (r.every_state && !r.exhaustive) throw error("--every-state is a form of --exhaustive", "give --exhaustive, too");
+  if (app.count("--window") != 0 && (!r.exhaustive || r.window == 0))
+    throw error("--window is for how many answers a line may wait in an --exhaustive search",
+                "give --exhaustive, and 1 or more");
+  if (!r.exhaustive) return;
+  for (const char* const other :
+       {"--schedules", "--search", "--schedule", "--rounds", "--seeds", "--io-log", "--library", "--crashes",
+        "--memory-order", "--program", "--scoreboard", "--performance"})
+    if (app.count(other) != 0)
+      throw error(fmt::format("--exhaustive is one history, and all of its crashes, so {} has no effect", other),
+                  "leave one of them out");
+  if (r.threads > 1) throw error("--exhaustive searches histories of one thread", "leave --threads out");
+}
+
 void check(const verify_request& r) {
+  if (r.scoreboard) return check_scoreboard(r);
+  if (r.clean_states != 0 || !r.markdown.empty())
+    throw error("--clean-states and --markdown are about the scoreboard", "give --scoreboard, too");
+  if (!r.program.empty()) return check_program(r);
+  if (!r.after.empty() || !r.keep.empty())
+    throw error("--after and --keep are about a program", "give its command, too: --program COMMAND");
   if (!r.io_log.empty()) return check_io_log(r);
   if (!r.check.empty() || !r.base.empty() || r.cut_off)
     throw error("--check, --base and --cut-off are about a recorded run", "give its log: --io-log FILE");
@@ -70,11 +138,22 @@ void check(const verify_request& r) {
     throw error("nothing to verify", "name an index: --index NAME, or give a library: --library FILE.so");
   if (!r.library.empty() && !(r.indexes.empty() && r.subject.empty()))
     throw error("--library excludes --index and --subject", "give one of them");
+  if (std::find(domains.begin(), domains.end(), r.persistence) == domains.end())
+    throw error(fmt::format("there is no persistence domain '{}'", r.persistence),
+                fmt::format("use one of {}", fmt::join(domains, ", ")));
   if (r.threads > most_threads)
     throw error(fmt::format("{} threads are too many", r.threads), fmt::format("give 1 to {}", most_threads));
   if (r.keys < 2) throw error("--keys must be at least 2", "leave it out for 120");
   if (!r.search.empty() && r.search != "random" && r.search != "bounded")
     throw error(fmt::format("there is no search '{}'", r.search), "use random or bounded");
+  if (!r.memory_order.empty() && r.memory_order != "sc" && r.memory_order != "tso")
+    throw error(fmt::format("there is no memory order '{}'", r.memory_order), "use sc or tso");
+  if (r.memory_order == "tso" && r.search == "bounded")
+    throw error("bounded search has no store buffers", "use --search random with --memory-order tso");
+  if (r.performance && (r.crashes || r.schedules || r.threads > 1 || r.persistence == "eadr" || r.persistence == "gpf"))
+    throw error("--performance counts flushes and fences of one thread, without crashes",
+                "leave --crashes, --schedules, --threads and --persistence out");
+  if (r.performance && r.seeds) throw error("--performance has no record of seeds", "give --seed and --rounds");
   if (r.schedules && r.threads == 1) throw error("one thread has one schedule", "give --threads 2 or more");
   if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
@@ -85,6 +164,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   const auto r = std::make_shared<verify_request>();
   const auto given = std::make_shared<std::vector<std::string>>();
   const auto seeds = std::make_shared<std::string>();
+  const auto pool_size = std::make_shared<std::string>();
   CLI::App* const app =
       program.add_subcommand("verify", "Searches for crashes and schedules that an index does not survive");
   app->add_option("--index", *given,
@@ -96,13 +176,29 @@ command add_verify(CLI::App& program, const arguments& command_line) {
                   "FILE.so: a shared object that registers an index for verification, or a combination for --index");
   app->add_option("--library", r->library, "FILE.so: a library with PiBench's interface, built by scripts/pmlab-c++");
   app->add_flag("--scans", r->scans, "scan the library too: it orders keys as unsigned integers of this machine");
+  app->add_option("--pool-size", *pool_size, "SIZE: pool_size of the library, such as 512MiB; 32 MiB if not given");
+  app->add_option("--persistence", r->persistence,
+                  "adr | eadr | gpf | gpf-may-fail: what the platform saves when the power fails; adr if not given");
+  app->add_option(
+      "--memory-order", r->memory_order,
+      "sc | tso: rounds with threads are sequentially consistent, or have x86's store buffers; half of the\n"
+      "rounds each if not given");
   app->add_flag("--crashes", r->crashes, "crash at every store, flush and fence");
+  app->add_flag("--performance", r->performance,
+                "count flushes and fences without effect by line of the source, in place of a verdict");
+  app->add_flag("--exhaustive", r->exhaustive,
+                "every state of every crash point of one history of one thread, merged where recovery and check read\n"
+                "the same: a complete verdict");
+  app->add_flag("--every-state", r->every_state, "with --exhaustive: merge none, to check the search; short histories");
+  app->add_option("--window", r->window,
+                  "N, with --exhaustive: a line that has waited for N answers is written back; for ever if not given");
   app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
   app->add_option("--threads", r->threads, "N: logical threads; 4 with --schedules if not given, otherwise 1");
-  app->add_option("--operations", r->operations, "N: operations of each thread; 120 with one thread, otherwise 60");
-  app->add_option("--keys", r->keys, "N: different keys");
+  app->add_option("--operations", r->operations,
+                  "N: operations of each thread; 120 with one thread, otherwise 60; 1000 with --exhaustive");
+  app->add_option("--keys", r->keys, "N: different keys; 120 if not given, with --exhaustive as many as operations");
   app->add_option("--seed", r->seed, "S: of the first round's operations; the following rounds count up");
-  app->add_option("--budget", r->budget, "SECONDS for each index");
+  app->add_option("--budget", r->budget, "SECONDS for each index; 60 if not given, with --exhaustive 600");
   app->add_option("--rounds", r->rounds, "N: so many rounds instead of a budget");
   app->add_option("--seeds", *seeds,
                   "A..B: the rounds of these seeds, all of them: a violation does not end the search");
@@ -114,30 +210,54 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
   app->add_option("--io-log", r->io_log,
                   "FILE: a log of blocks::recorded; checks the states that a crash may have left on its device");
-  app->add_option("--check", r->check,
-                  "with --io-log: COMMAND, given the path of an image, ends with status 0 if it is sound; or\n"
-                  "acknowledged: no write may lie in the drive's cache when the program marks an acknowledgement");
+  app->add_option(
+      "--program", r->program,
+      "COMMAND: runs a program with a pool (libpmemobj, libpmem), and checks the states that a crash at each\n"
+      "of its stores may leave; {} becomes the path of a file that does not exist yet");
+  app->add_option("--after", r->after, "MARK, with --program: crashes begin when the program has made this mark");
+  app->add_option("--keep", r->keep, "PATH, with --program: of the first unsound state; NAME.crash if not given");
+  app->add_option(
+      "--check", r->check,
+      "with --io-log and --program: COMMAND, given the path of an image, ends with status 0 if it is sound; or\n"
+      "acknowledged: no write may lie in the drive's cache when the program marks an acknowledgement");
   app->add_option("--base", r->base, "FILE, with --io-log: the device's content of before the log; zeros if not given");
-  app->add_option("--states", r->states, "N, with --io-log: states at each point; 16 if not given");
+  app->add_option("--states", r->states, "N, with --io-log and --program: states at each point");
   app->add_flag("--cut-off", r->cut_off, "with --io-log: the log may end in the middle of a record");
+  app->add_option("--scoreboard", r->bugs,
+                  "[NAME,...]: searches for planted twins of published bugs: all, or these (docs/scoreboard.md)")
+      ->type_name("")
+      ->expected(0, 1);
+  app->add_option("--clean-states", r->clean_states,
+                  "N, with --scoreboard: judge N states of each twin without its defect, too");
+  app->add_option("--markdown", r->markdown, "FILE, with --scoreboard: write the page of the results there");
   app->add_flag("--quiet", r->quiet, "No progress on stderr");
   app->footer(
       "Without --crashes and --schedules, both. A violation ends the search of its index: it is printed with the\n"
       "shortest history that shows it, the store that was lost, and the command that shows it again. With --seeds the\n"
       "search goes on, and a history is as long as its round, unless --shrink is given.\n"
-      "Status: 0 no violation; 1 a violation; 2 bad input.\n\n"
+      "Status: 0 no violation; 1 a violation, or with --performance a line without a reason; 2 bad input; 3 the "
+      "budget\n"
+      "ended before an --exhaustive search did, or before each crash point of a --program had its first states.\n\n"
       "  pmlab verify --index fast_fair --crashes --budget 10\n"
       "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
+      "  pmlab verify --index fast_fair --exhaustive --operations 1000\n"
       "  pmlab verify --index fp_tree --seeds 1..6400 --out campaign\n"
       "  pmlab verify --library ./libmine.so --crashes\n"
-      "  pmlab verify --io-log run.log --check ./open-and-check");
-  return {app, [r, given, seeds, app, command_line] {
+      "  pmlab verify --scoreboard\n"
+      "  pmlab verify --io-log run.log --check ./open-and-check\n"
+      "  pmlab verify --program './store run {}' --check './store check'");
+  return {app, [r, given, seeds, pool_size, app, command_line] {
             r->indexes = index_names(*given);
+            r->scoreboard = app->count("--scoreboard") != 0;
             r->schedule_given = app->count("--schedule") != 0;
             if (app->count("--seeds") != 0) r->seeds = read_seeds(*seeds);
             // How far it gets depends on the machine's speed; the record of a range does not.
             if (r->seeds && app->count("--shrink") == 0) r->shrink = 0;
+            if (!pool_size->empty()) r->pool_bytes = read_pool_size(*pool_size, *r);
             check_seeds(*r, *app);
+            check_exhaustive(*r, *app);
+            r->keys_given = app->count("--keys") != 0;
+            r->budget_given = app->count("--budget") != 0;
             check(*r);
             return verify(*r, command_line);
           }};

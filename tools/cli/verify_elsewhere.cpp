@@ -4,7 +4,8 @@
 
 namespace pmlab::cli {
 
-int verify(const verify_request& /*request*/, const arguments& command_line) {
+int verify(const verify_request& request, const arguments& command_line) {
+  if (request.scoreboard) return verify_scoreboard(request);
   hand_over(command_line);
   return failure;
 }

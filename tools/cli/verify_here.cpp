@@ -1,9 +1,13 @@
 // `pmlab verify` in the program that has the simulated machine.
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/simulated_library.hpp"
 #include "checker/verify/campaign.hpp"
 #include "checker/verify/library_subject.hpp"
+#include "checker/verify/reached_code.hpp"
 #include "checker/verify/source_lines.hpp"
 #include "checker/verify/subjects.hpp"
 #include "tools/cli/campaign_record.hpp"
+#include "tools/cli/verify_performance.hpp"
 #include "tools/cli/verify_run.hpp"
 #include "tools/support/progress.hpp"
 #include "tools/support/shell_form.hpp"
@@ -21,11 +25,6 @@
 #include <fmt/format.h>
 
 namespace pmlab::cli {
-namespace {
-
-using verify::campaign_options;
-using verify::campaign_result;
-using verify::round_counts;
 
 std::vector<std::size_t> parse_steps(std::string_view text) {
   std::vector<std::size_t> steps;
@@ -41,11 +40,31 @@ std::vector<std::size_t> parse_steps(std::string_view text) {
   return steps;
 }
 
+std::string made_with(const verify_request& request, const std::string& name) {
+  if (request.subject.empty()) return "--index " + shell_form(name);
+  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + shell_form(name));
+}
+
+void print(const verify::violation& v, const std::string& replay) {
+  fmt::print("\n  {}\n", verify::with_source_lines(v.what));
+  fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
+  for (const std::string& step : v.history) fmt::print("    {}\n", step);
+  fmt::print("  to reproduce it:\n    {}\n", replay);
+  std::fflush(stdout);
+}
+
+namespace {
+
+using verify::campaign_options;
+using verify::campaign_result;
+using verify::round_counts;
+
 campaign_options options_of(const verify_request& r) {
   campaign_options o;
   const bool neither = !r.crashes && !r.schedules;
   o.crashes = r.crashes || neither;
   o.schedules = r.schedules || (neither && r.threads != 1);
+  if (!r.memory_order.empty()) o.order = r.memory_order == "tso" ? verify::memory_order::tso : verify::memory_order::sc;
   o.round.threads = r.threads != 0 ? r.threads : o.schedules ? 4 : 1;
   o.round.operations = r.operations != 0 ? r.operations : o.round.threads > 1 ? 60 : 120;
   o.round.keys = r.keys;
@@ -80,17 +99,14 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   return text;
 }
 
-std::string made_with(const verify_request& request, const std::string& name) {
-  if (request.subject.empty()) return "--index " + shell_form(name);
-  return "--subject " + request.subject + (request.indexes.empty() ? "" : " --index " + shell_form(name));
-}
-
 std::string replay_command(const verify_request& request, const std::string& name, const verify::round_options& round) {
   std::string text = "pmlab verify ";
   if (!request.library.empty())
-    text += "--library " + request.library + (request.scans ? " --scans" : "");
+    text += "--library " + request.library + (request.scans ? " --scans" : "") +
+            (request.pool_bytes != 0 ? fmt::format(" --pool-size {}", request.pool_bytes) : "");
   else
     text += made_with(request, name);
+  if (request.persistence != "adr") text += " --persistence " + request.persistence;
   if (round.crashes) text += " --crashes";
   if (round.threads > 1) text += " --schedules";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
@@ -98,6 +114,8 @@ std::string replay_command(const verify_request& request, const std::string& nam
   if (round.threads > 1) {
     if (round.how == verify::search::bounded) text += " --search bounded";
     text += fmt::format(" --schedule {}", round.schedule_seed);
+    if (round.how == verify::search::random)
+      text += std::string(" --memory-order ") + (round.store_buffers ? "tso" : "sc");
   }
   if (!round.steps.empty()) text += fmt::format(" --steps {}", fmt::join(round.steps, ","));
   return text + " --rounds 1";
@@ -118,12 +136,25 @@ std::optional<double> seconds_left(const campaign_options& options, const round_
   return each * static_cast<double>(rounds);
 }
 
-void print(const verify::violation& v, const std::string& replay) {
-  fmt::print("\n  {}\n", verify::with_source_lines(v.what));
-  fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
-  for (const std::string& step : v.history) fmt::print("    {}\n", step);
-  fmt::print("  to reproduce it:\n    {}\n", replay);
-  std::fflush(stdout);
+// Bad input is no verdict.
+void check_able(const std::string& name, const campaign_result& result) {
+  if (!result.problem.empty())
+    throw error(name + " cannot be verified: " + verify::with_source_lines(result.problem), result.remedy);
+}
+
+// The functions of a library that the rounds did not reach: there is no verdict on them.
+void print_reached(const verify::subject& kind) {
+  const verify::reached_code* const code = verify::code_of(kind);
+  if (code == nullptr) return;
+  const verify::reached_functions functions = code->functions();
+  if (functions.all == 0) return;
+  fmt::print("  reached {} of the {} functions that access memory", functions.all - functions.never.size(),
+             functions.all);
+  constexpr std::size_t most = 20;
+  for (std::size_t i = 0; i < std::min(most, functions.never.size()); ++i)
+    fmt::print("{}{}", i == 0 ? "; never reached: " : ", ", functions.never[i]);
+  if (functions.never.size() > most) fmt::print(", and {} more", functions.never.size() - most);
+  fmt::print("\n");
 }
 
 // True: no violation. `others`: indexes that will be verified after this one.
@@ -139,9 +170,18 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
         seconds_left(options, counts, seconds, others));
   });
   shown.clear();
+  check_able(name, result);
+  const bool explored = result.counts.rounds != 0 || result.counts.crash.judged != 0;
+  if (!explored && !result.found)
+    throw error(fmt::format("{} was not explored: in {:.1f} s no round has ended, and no crash state was judged", name,
+                            result.seconds),
+                "give a larger --budget");
   fmt::print("{}: {} in {:.1f} s: {}\n", name, counts_in_words(result.counts, result.seconds), result.seconds,
              result.found ? "1 VIOLATION" : "no violation");
-  if (!result.found) return true;
+  if (!result.found) {
+    print_reached(kind);
+    return true;
+  }
   print(*result.found, replay_command(request, name, result.found->round));
   return false;
 }
@@ -161,6 +201,7 @@ void verify_seeds_of(const verify_request& request, const verify::subject& kind,
   for (std::uint64_t seed = record.next_seed(number); seed <= range.last; ++seed) {
     options.round.seed = seed;
     const campaign_result result = verify::run_campaign(kind, options, {});
+    check_able(kind.name, result);
     if (!result.found && result.counts.rounds != 1)
       throw std::runtime_error(fmt::format("{}: the round of seed {} did not end", kind.name, seed));
     const std::string replay = result.found ? replay_command(request, kind.name, result.found->round) : "";
@@ -220,18 +261,32 @@ int status_of_seeds(const verify_request& request, const std::vector<const verif
 }  // namespace
 
 int verify(const verify_request& request, const arguments& command_line) {
+  if (request.scoreboard)
+    throw error("--scoreboard starts pmlab-simulated for each planted defect", "use `pmlab verify --scoreboard`");
   if (!request.io_log.empty()) return verify_io_log(request);
+  if (!request.program.empty()) return verify_program(request);
+  simulator::the_machine().lose_power_as(
+      media::persistence_domain_of(request.persistence).value_or(media::persistence_domain::adr));
   std::vector<const verify::subject*> kinds;
-  if (!request.library.empty()) kinds.push_back(&verify::load_library(request.library, request.scans));
+  if (!request.library.empty())
+    kinds.push_back(&verify::load_library(request.library, request.scans,
+                                          request.pool_bytes != 0 ? request.pool_bytes : verify::usual_pool_bytes));
   if (!request.subject.empty()) {
     const std::string loaded = verify::load_subject(request.subject);
+    simulator::check_debug_information(request.subject);
     if (loaded.empty() && request.indexes.empty())
       throw error(request.subject + " registers no index of its own", "name its parts by --index");
     if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
+  if (request.exhaustive) return verify_completely(request, kinds);
   if (request.seeds) return status_of_seeds(request, kinds, command_line);
   bool clean = true;
+  if (request.performance) {
+    for (const verify::subject* kind : kinds)
+      clean = print_performance(*kind, options_of(request), request.quiet) && clean;
+    return clean ? success : failure;
+  }
   for (std::size_t i = 0; i < kinds.size(); ++i) clean = verify_one(request, *kinds[i], kinds.size() - i - 1) && clean;
   return clean ? success : failure;
 }

@@ -27,7 +27,7 @@ int verify_io_log(const verify_request& request) {
   options.log = request.io_log;
   options.base = request.base;
   options.seed = request.seed;
-  options.states_per_point = request.states;
+  if (request.states != 0) options.states_per_point = request.states;
   options.budget_seconds = request.budget;
   options.may_be_cut_off = request.cut_off;
   const bool acknowledged = request.check == "acknowledged";

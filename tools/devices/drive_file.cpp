@@ -14,6 +14,7 @@ namespace {
 
 using devices::field;
 using devices::no_limit;
+using devices::optional_time_field;
 using devices::time_field;
 
 constexpr std::array fields = {
@@ -45,6 +46,10 @@ constexpr std::array fields = {
     time_field("flush_overhead_ns", &drive_profile::flush_overhead_ns),
     field<drive_profile>{"streams", &drive_profile::streams, 1, 64},
     field<drive_profile>{"atomic_bytes", &drive_profile::atomic_bytes, 0, 1 << 20},
+    optional_time_field("pair_command_ns", &drive_profile::pair_command_ns),
+    optional_time_field("pair_replace_ns", &drive_profile::pair_replace_ns),
+    optional_time_field("pair_write_byte_ns", &drive_profile::pair_write_byte_ns),
+    optional_time_field("pair_read_byte_ns", &drive_profile::pair_read_byte_ns),
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -22,13 +23,15 @@ namespace pmlab::devices {
 // One key of a profile file, and the member of `Profile` that it fills.
 template <class Profile>
 struct field {
-  using member = std::variant<double Profile::*, std::uint64_t Profile::*, bool Profile::*, std::string Profile::*>;
+  using member = std::variant<double Profile::*, std::uint64_t Profile::*, bool Profile::*, std::string Profile::*,
+                              media::persistence_domain Profile::*>;
 
   std::string_view key;
   member where;
   double least = 0;
   double most = 1e9;
-  bool is_time = false;  // scaled with the device
+  bool is_time = false;      // scaled with the device
+  bool may_be_left = false;  // out of a file: the member stays as it is
 };
 
 inline constexpr double no_limit = 1e15;
@@ -37,6 +40,12 @@ inline constexpr double most_time_ns = 1e9;
 template <class Profile>
 constexpr field<Profile> time_field(std::string_view key, double Profile::*where) {
   return {key, where, 0, most_time_ns, true};
+}
+
+// A key that files may leave out.
+template <class Profile>
+constexpr field<Profile> optional_time_field(std::string_view key, double Profile::*where) {
+  return {key, where, 0, most_time_ns, true, true};
 }
 
 [[noreturn]] inline void refuse(const std::string& place, std::string_view key, const std::string& why,
@@ -75,6 +84,13 @@ void assign(Profile& profile, const field<Profile>& f, const toml::node& node, c
     const auto value = node.value_exact<std::string>();
     if (!value) refuse(place, f.key, "is not a string", "write it in quotes");
     profile.*(*text) = *value;
+  } else if (const auto* domain = std::get_if<media::persistence_domain Profile::*>(&f.where)) {
+    const auto name = node.value_exact<std::string>();
+    const auto value = name ? media::persistence_domain_of(*name) : std::nullopt;
+    if (!value)
+      refuse(place, f.key, name ? "is no persistence domain: \"" + *name + '"' : std::string("is not a string"),
+             "give one of " + joined(media::persistence_domain_names) + ", in quotes");
+    profile.*(*domain) = *value;
   } else if (const auto* flag = std::get_if<bool Profile::*>(&f.where)) {
     const auto value = node.value_exact<bool>();
     if (!value) refuse(place, f.key, "is neither true nor false", "write true or false");
@@ -108,7 +124,9 @@ Profile parse_fields(std::string_view text, std::string_view file, std::span<con
   for (const field<Profile>& f : fields) keys.push_back(f.key);
   Profile profile;
   profile.name = std::filesystem::path(file).stem().string();
-  std::vector<std::string_view> missing = keys;
+  std::vector<std::string_view> missing;
+  for (const field<Profile>& f : fields)
+    if (!f.may_be_left) missing.push_back(f.key);
   for (const auto& [key, node] : table) {
     const std::string_view name = key.str();
     const std::string place = place_of(file, key.source());

@@ -24,11 +24,13 @@ using devices::in_words;
 using devices::joined;
 using devices::most_time_ns;
 using devices::no_limit;
+using devices::optional_time_field;
 using devices::refuse;
 using devices::time_field;
 
 constexpr std::array fields = {
     field<device_profile>{"description", &device_profile::description},
+    field<device_profile>{"persistence", &device_profile::persistence, 0, 0, false, true},
     field<device_profile>{"dram_read_latency_ns", &device_profile::dram_read_latency_ns, 1, most_time_ns},
     time_field("read_latency_ns", &device_profile::read_latency_ns),
     time_field("buffered_read_latency_ns", &device_profile::buffered_read_latency_ns),
@@ -36,6 +38,8 @@ constexpr std::array fields = {
     time_field("translation_miss_ns", &device_profile::translation_miss_ns),
     time_field("page_walk_ns", &device_profile::page_walk_ns),
     time_field("line_read_transfer_ns", &device_profile::line_read_transfer_ns),
+    optional_time_field("read_p99_ns", &device_profile::read_p99_ns),
+    optional_time_field("read_p99_9_ns", &device_profile::read_p99_9_ns),
     time_field("flush_accept_ns", &device_profile::flush_accept_ns),
     time_field("ntstore_accept_ns", &device_profile::ntstore_accept_ns),
     time_field("ntstore_fence_period_ns", &device_profile::ntstore_fence_period_ns),
@@ -68,6 +72,12 @@ void check_sizes(const device_profile& profile, const std::string& place) {
     refuse(place, "interleave_bytes",
            "is not a power of two from granule_bytes up: " + std::to_string(profile.interleave_bytes),
            "give granule_bytes or more, for example 4096: a granule must lie on one DIMM");
+  if (profile.read_p99_ns != 0 && profile.read_p99_ns < profile.read_latency_ns)
+    refuse(place, "read_p99_ns", "is less than read_latency_ns: " + in_words(profile.read_p99_ns),
+           "give read_latency_ns or more, or leave it out");
+  if (profile.read_p99_9_ns != 0 && profile.read_p99_9_ns < std::max(profile.read_p99_ns, profile.read_latency_ns))
+    refuse(place, "read_p99_9_ns", "is less than a lower percentile: " + in_words(profile.read_p99_9_ns),
+           "give read_p99_ns or more, or leave it out");
 }
 
 }  // namespace
@@ -110,6 +120,8 @@ std::string profile_text(const device_profile& profile, const std::map<std::stri
     figure.precision(15);
     if (const auto* flag = std::get_if<bool device_profile::*>(&f.where))
       figure << (profile.*(*flag) ? "true" : "false");
+    else if (const auto* domain = std::get_if<persistence_domain device_profile::*>(&f.where))
+      figure << '"' << to_string(profile.*(*domain)) << '"';
     else if (const auto* time = std::get_if<double device_profile::*>(&f.where))
       figure << profile.*(*time);
     else

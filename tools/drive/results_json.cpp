@@ -1,5 +1,6 @@
 #include "tools/drive/results_json.hpp"
 #include "tools/bench/results_json.hpp"
+#include "tools/support/json_values.hpp"
 
 #include <utility>
 
@@ -11,13 +12,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
-
-template <class T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 json latency_to_json(const microbench::latency_figures& l) {
   return {{"samples", l.samples},

@@ -19,11 +19,13 @@ void set(device_uri& uri, std::string_view key, const std::string& value) {
     uri.buffer = bench::parse_bytes(value, option);
   } else if (key == "profile") {
     uri.profile = value;
+  } else if (key == "rebuild" && value == "yes") {
+    uri.rebuilds = true;
   } else if (key == "mode" && (value == "nvme" || value == "kvs")) {
     uri.nvme_keys = value == "nvme";
   } else {
     throw error(fmt::format("'{}={}' is no option of a device", key, value),
-                "use size, memory, buffer, profile, or mode=nvme");
+                "use size, memory, buffer, profile, mode=nvme, or rebuild=yes");
   }
 }
 

@@ -13,6 +13,7 @@ struct device_uri {
   std::uint64_t memory = 0;  // memory=: of its battery-backed memory; 0: by the size
   std::uint64_t buffer = 0;  // buffer=: of its write buffer; 0: the default
   std::string profile;       // profile=: a drive profile whose time is charged; empty: none
+  bool rebuilds = false;     // rebuild=yes: makes the memory again, which is lost, from the backing file
   bool nvme_keys = false;    // mode=nvme: keys of 1 to 16 bytes
 };
 

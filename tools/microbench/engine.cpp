@@ -130,6 +130,8 @@ std::string engine::refusal(const bench_case& c, bench::medium_spec& medium) con
     medium.profile = c.medium.profile;
   }
   if (std::string lack = lack_for(c, cpu_); !lack.empty()) return lack;
+  // Flushes are measured as such, also on a device whose platform makes them superfluous.
+  medium.persistence = media::persistence_domain::adr;
   if (medium.simulated) {
     if (c.threads > bench::simulated_run::most_threads)
       return fmt::format("a simulated machine has at most {} threads", bench::simulated_run::most_threads);
@@ -162,8 +164,9 @@ std::shared_ptr<const media::calibration> engine::emulation_of(const bench::medi
   if (!medium.emulated()) return nullptr;
   auto& known = emulations_[medium.profile];
   if (known == nullptr) {
-    known = std::make_shared<const media::calibration>(
-        media::calibrate(media::load_profile(medium.profile), {.scale = options_.emulation_scale}));
+    media::device_profile profile = media::load_profile(medium.profile);
+    profile.persistence = medium.persistence.value_or(profile.persistence);
+    known = std::make_shared<const media::calibration>(media::calibrate(profile, {.scale = options_.emulation_scale}));
     for (const std::string& note : known->notes) remarks_.push_back(fmt::format("{}: {}", medium.text(), note));
   }
   return known;

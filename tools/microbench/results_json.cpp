@@ -1,6 +1,7 @@
 // The results of a suite as JSON.
 #include "tools/bench/results_json.hpp"
 #include "tools/microbench/results_json.hpp"
+#include "tools/support/json_values.hpp"
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
 
@@ -14,13 +15,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
-
-template <class T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 json node(int number) { return number < 0 ? json(nullptr) : json(number); }
 

@@ -101,8 +101,10 @@ std::unique_ptr<target> open_target(const target_options& o) {
   const std::uint64_t pool_bytes = least_pool_bytes + o.bytes + o.bytes / 32;
   auto pool = std::make_unique<bench::pool_file>(o.medium.path, pool_bytes, policy, false);
   if (o.reuse) media::probe_pool(o.medium.path, media::time_to_probe(o.medium.path));
-  const media::pmem_options options{
-      .create_bytes = pool->bytes_to_make(), .huge_pages = o.huge_pages, .bypass_msync = true};
+  const media::pmem_options options{.create_bytes = pool->bytes_to_make(),
+                                    .huge_pages = o.huge_pages,
+                                    .bypass_msync = true,
+                                    .persistence = o.medium.persistence};
   if (o.medium.emulated())
     return std::make_unique<real_target<emulated<pmem>>>(std::move(pool), o.bytes, o.emulation->profile, o.medium.path,
                                                          options);

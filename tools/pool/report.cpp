@@ -1,5 +1,6 @@
 // Reports on pools, for people and as JSON.
 #include "tools/pool/report.hpp"
+#include "tools/support/json_values.hpp"
 #include "tools/support/quantity.hpp"
 
 #include <algorithm>
@@ -27,8 +28,6 @@ std::string shape_of(const root_report& r) {
                      percent * s.load_factor, readable_bytes(s.medium_bytes), readable_bytes(s.dram_bytes));
 }
 
-json or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
-
 json root_to_json(const root_report& r) {
   json j;
   j["name"] = r.of.facts.name;
@@ -36,7 +35,7 @@ json root_to_json(const root_report& r) {
   j["layout_version"] = r.of.facts.version;
   j["readable"] = r.of.is_readable();
   j["made"] = r.of.facts.made;
-  j["problem"] = or_null(r.problem);
+  j["problem"] = text_or_null(r.problem);
   j["entries"] = r.shape ? json(r.shape->entries) : json(nullptr);
   return j;
 }

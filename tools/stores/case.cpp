@@ -1,4 +1,5 @@
 #include "tools/stores/case.hpp"
+#include "tools/stores/lists.hpp"
 #include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
@@ -15,16 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 9> simple_phases{"fill",  "overwrite", "read",  "mix-a", "mix-b",
                                                         "mix-c", "discard",   "pages", "open"};
 constexpr std::array<std::string_view, 3> orders{"random", "sequential", "zipfian"};
-
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    words.push_back(list.substr(start, end - start));
-    start = end + 1;
-  }
-  return words;
-}
 
 phase phase_of(const std::string& word) {
   if (word == "fill") return {phase_kind::fill, word, 0, false};

@@ -1,58 +1,18 @@
 // The queue of a chunk store as a subject's, and its figures: the same for each container of the store.
 #pragma once
 
+#include "tools/stores/subject_medium.hpp"
 #include "tools/stores/subjects.hpp"
 #include "tools/stores/volume_subject.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/media/medium.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <vector>
 
-#if defined(PMLAB_SIMULATED)
-#include "checker/simulator/calls.hpp"
-#endif
-
 namespace pmlab::store_bench {
-
-// On the simulated machine, accesses of this thread take virtual time while it lives.
-class charged_time {
- public:
-#if defined(PMLAB_SIMULATED)
-  charged_time() noexcept { pmlab_machine_begin_timing(); }
-  ~charged_time() { pmlab_machine_end_timing(); }
-#else
-  charged_time() noexcept {}  // not defaulted: it is no unused variable then
-#endif
-  charged_time(const charged_time&) = delete;
-  charged_time& operator=(const charged_time&) = delete;
-};
-
-// Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine has
-// charged_time. `Medium`: void where the records are in no medium.
-template <class Medium>
-class announced_operation {
- public:
-#if defined(PMLAB_SIMULATED)
-  explicit announced_operation(Medium* /*of*/) noexcept : of_(nullptr) {}
-#else
-  explicit announced_operation(Medium* of) noexcept : of_(of) {
-    if constexpr (!std::is_void_v<Medium>) media::begin_operation(*of_);
-  }
-  ~announced_operation() {
-    if constexpr (!std::is_void_v<Medium>) media::end_operation(*of_);
-  }
-#endif
-  announced_operation(const announced_operation&) = delete;
-  announced_operation& operator=(const announced_operation&) = delete;
-
- private:
-  [[maybe_unused]] Medium* of_;
-};
 
 template <class Store, class Medium = void>
 class chunk_queue_subject final : public volume_queue {

@@ -1,6 +1,7 @@
 // chunk_store with its records on the memory of the simulated machine: compiled so that the machine observes it, and
 // loaded by pmlab-simulated. The drive is behind the virtual calls of any_device, in the program, and is not observed.
 #include "tools/stores/chunk_store_on_blocks.hpp"
+#include "tools/stores/chunk_store_on_kv.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
 #include "tools/stores/level1_openers.hpp"
 #include "tools/stores/simulated_chunk_store.hpp"
@@ -16,6 +17,9 @@ extern "C" pmlab::store_bench::volume_subject* pmlab_simulated_chunk_store(const
                                                                            pmlab::blocks::any_device& device) {
   using pmlab::simulator::simulated;
   if (setup.container == "blocks") return new pmlab::store_bench::chunk_store_on_blocks(setup, device);
+  if (setup.container == "kv")
+    return new pmlab::store_bench::chunk_store_on_kv<simulated>(
+        setup, std::make_unique<simulated>(setup.medium.profile, setup.medium_bytes), device);
   return new pmlab::store_bench::chunk_store_subject<simulated>(
       setup, std::make_unique<simulated>(setup.medium.profile, setup.medium_bytes), device);
 }

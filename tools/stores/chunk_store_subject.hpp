@@ -44,22 +44,9 @@ class chunk_store_subject final : public volume_subject {
   [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }
 
-  [[nodiscard]] std::optional<medium_counts> counts() override {
-    if constexpr (requires { medium_->accesses(); })
-      if (const auto sums = medium_->accesses())
-        return medium_counts{sums->flushes + sums->lines_copied, sums->flushes, sums->fences,
-                             sums->device_lines_written, sums->pm_lines_read};
-    return std::nullopt;
-  }
-  void reset_counts() override {
-    if constexpr (requires { medium_->reset_accesses(); }) medium_->reset_accesses();
-  }
-  [[nodiscard]] std::vector<std::string> remarks() override {
-    if constexpr (requires { medium_->emulation(); })
-      if (const auto sums = medium_->emulation(); sums && sums->late_ns * 10 > sums->waited_ns)
-        return {medium_->name() + " was late by more than a tenth of its waiting: the figures are too slow"};
-    return {};
-  }
+  [[nodiscard]] std::optional<medium_counts> counts() override { return counts_of(*medium_); }
+  void reset_counts() override { reset_counts_of(*medium_); }
+  [[nodiscard]] std::vector<std::string> remarks() override { return remarks_of(*medium_); }
 
  private:
   struct opened {

@@ -1,6 +1,6 @@
 #include "tools/stores/engine.hpp"
+#include "tools/stores/run_frame.hpp"
 #include "tools/stores/worker.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <algorithm>
@@ -12,9 +12,6 @@
 namespace pmlab::store_bench {
 namespace {
 
-constexpr double picoseconds_per_second = 1e12;
-constexpr std::uint64_t warm_up_share = 10;
-constexpr std::size_t most_words = 8;
 constexpr std::uint64_t mebibyte = 1 << 20;
 constexpr std::uint64_t steady_writes_per_mebibyte = 40;
 constexpr std::uint64_t most_steady_volumes = 4;
@@ -30,39 +27,29 @@ constexpr double supposed_blocks_per_s = 200'000;
 // Reading large pieces is so much faster than writing small ones, for each block.
 constexpr std::uint64_t blocks_of_a_check = 8;
 
-latency_figures figures_of(const workload::latency_histogram& h) {
-  return {h.mean(), h.percentile(50), h.percentile(90), h.percentile(99), h.percentile(99.9), h.max()};
-}
-std::optional<latency_figures> figures_if_any(const workload::latency_histogram& h) {
-  return h.count() == 0 ? std::nullopt : std::optional(figures_of(h));
-}
-
-class run {
+class run : run_frame<case_result> {
  public:
   run(const run_options& options, std::vector<contestant>& stores, const run_clock& clock, bench::progress& shown)
-      : options_(options), stores_(stores), clock_(clock), shown_(shown), team_(options.threads) {}
+      : run_frame(clock, shown, options.threads), options_(options), stores_(stores) {}
 
   run_report all() {
     for (contestant& s : stores_)
       if (!s.is_made()) s.make();
     announce();
-    const bench::progress::moving moving(shown_);
-    const std::uint64_t began = clock_.now();
-    try {
-      for (const bench_case& c : options_.cases)
-        for (unsigned repetition = 1; repetition <= options_.repetitions; ++repetition)
-          for (contestant& s : stores_) measure(s, c, repetition);
-      for (contestant& s : stores_) check_at_end(s);
-    } catch (const error& e) {
-      report_.failure = e.what();
-    }
-    for (contestant& s : stores_) {
-      if (!s.is_made()) continue;
-      for (std::string& remark : s.device().remarks()) remark_once(std::move(remark));
-      for (std::string& remark : s.subject().remarks()) remark_once(std::move(remark));
-    }
-    report_.seconds = static_cast<double>(clock_.now() - began) / picoseconds_per_second;
-    return std::move(report_);
+    return run_all(
+        [&] {
+          for (const bench_case& c : options_.cases)
+            for (unsigned repetition = 1; repetition <= options_.repetitions; ++repetition)
+              for (contestant& s : stores_) measure(s, c, repetition);
+          for (contestant& s : stores_) check_at_end(s);
+        },
+        [&] {
+          for (contestant& s : stores_) {
+            if (!s.is_made()) continue;
+            remark_once(s.device().remarks());
+            remark_once(s.subject().remarks());
+          }
+        });
   }
 
  private:
@@ -108,25 +95,13 @@ class run {
     for (contestant& s : stores_) announce(s);
   }
 
-  template <class Body>
-  void step(const contestant& s, std::string_view kind, double weight, const std::string& what, std::uint64_t total,
-            Body&& body) {
-    shown_.begin(s.labels().store, kind, weight, what, total);
-    try {
-      body();
-    } catch (...) {
-      shown_.end();
-      throw;
-    }
-    shown_.end();
-  }
-
   // ---- states
 
   void fill(contestant& s) {
     if (s.is_filled()) return;
-    step(s, filling, weight_of_blocks(s.blocks().blocks()), fmt::format("{}: filling the volume", s.labels().store),
-         s.blocks().blocks(), [&] { complete_fill(s, shown_); });
+    step(s.labels().store, filling, weight_of_blocks(s.blocks().blocks()),
+         fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
+         [&] { complete_fill(s, shown_); });
   }
 
   [[nodiscard]] static bool overwrites(const bench_case& c) noexcept {
@@ -143,7 +118,7 @@ class run {
   void make_steady(contestant& s, const bench_case& c) {
     if (!overwrites(c) || s.steady_for() == c.size) return;
     const std::uint64_t writes_made = steady_writes(c, s);
-    step(s, steadying, weight_of_blocks(writes_made * c.size / block),
+    step(s.labels().store, steadying, weight_of_blocks(writes_made * c.size / block),
          fmt::format("{}: overwriting until it is steady for {} bytes", s.labels().store, c.size), writes_made, [&] {
            bench_case steady{{phase_kind::overwrite, "steady state", 0, false}, order::random, c.size, steady_depth};
            // What writes of other sizes left is not work of this one.
@@ -158,32 +133,13 @@ class run {
 
   [[nodiscard]] worker_sums run_threads(contestant& s, const bench_case& c, std::uint64_t operations,
                                         std::uint64_t time) {
-    std::vector<worker_sums> of(options_.threads);
     const std::uint64_t seed = options_.seed + ++runs_;
-    team_.run([&](unsigned thread) {
+    return on_all_threads([&](unsigned thread) {
       worker_task task{.what = c, .thread = thread, .threads = options_.threads, .seed = seed};
-      task.operations = operations * (thread + 1) / options_.threads - operations * thread / options_.threads;
+      task.operations = operations_of(operations, thread, options_.threads);
       task.time = time;
-      if (operations == 0 || task.operations != 0) of[thread] = run_worker(s, task, clock_, shown_);
+      return operations == 0 || task.operations != 0 ? run_worker(s, task, clock_, shown_) : worker_sums();
     });
-    worker_sums sum;
-    for (worker_sums& w : of) {
-      if (w.operations == 0) continue;
-      sum.began = sum.operations == 0 ? w.began : std::min(sum.began, w.began);
-      sum.ended = std::max(sum.ended, w.ended);
-      sum.operations += w.operations;
-      sum.reads += w.reads;
-      sum.bytes += w.bytes;
-      sum.user_bytes += w.user_bytes;
-      sum.own_ns += w.own_ns;
-      sum.verified += w.verified;
-      sum.wrong += w.wrong;
-      sum.read_latency.merge(w.read_latency);
-      sum.write_latency.merge(w.write_latency);
-      for (std::string& words : w.first_wrong)
-        if (report_.first_wrong.size() < most_words) report_.first_wrong.push_back(std::move(words));
-    }
-    return sum;
   }
 
   void measure(contestant& s, const bench_case& c, unsigned repetition) {
@@ -195,7 +151,7 @@ class run {
     }
     const std::string what =
         fmt::format("{}: {}, {} of {}", s.labels().store, text_of(c), repetition, options_.repetitions);
-    step(s, names_[index_of(c)], weight_of(c), what, options_.operations, [&] {
+    step(s.labels().store, names_[index_of(c)], weight_of(c), what, options_.operations, [&] {
       if (c.what.kind == phase_kind::open)
         measure_opening(s, c, repetition);
       else
@@ -207,7 +163,7 @@ class run {
     return static_cast<std::size_t>(&c - options_.cases.data());
   }
   void fill_again(contestant& s) {
-    step(s, filling, 0, fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
+    step(s.labels().store, filling, 0, fmt::format("{}: filling the volume", s.labels().store), s.blocks().blocks(),
          [&] { complete_fill(s, shown_); });
     s.set_steady_for(0);
   }
@@ -245,14 +201,12 @@ class run {
     r.time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
     workload::latency_histogram both = sum.read_latency;
     both.merge(sum.write_latency);
-    r.latency = figures_if_any(both);
+    r.latency = figures_of(both);
     if (c.what.kind == phase_kind::mix || c.what.kind == phase_kind::pages) {
-      r.read_latency = figures_if_any(sum.read_latency);
-      r.write_latency = figures_if_any(sum.write_latency);
+      r.read_latency = figures_of(sum.read_latency);
+      r.write_latency = figures_of(sum.write_latency);
     }
-    if (cpu_used != 0 && sum.operations != 0)
-      r.cpu_ns =
-          static_cast<double>(cpu_used - std::min(cpu_used, not_the_store)) / static_cast<double>(sum.operations);
+    r.cpu_ns = cpu_per_operation(cpu_used, not_the_store, sum.operations);
     r.device = s.device().counts();
     r.device_amplification = s.device().amplification();
     r.medium = s.subject().counts();
@@ -261,14 +215,6 @@ class run {
     r.verified = sum.verified;
     r.wrong = sum.wrong;
     report_.results.push_back(std::move(r));
-  }
-
-  [[nodiscard]] static std::vector<store_statistic> grown(const std::vector<store_statistic>& before,
-                                                          std::vector<store_statistic> now) {
-    for (store_statistic& s : now)
-      for (const store_statistic& b : before)
-        if (b.first == s.first) s.second -= b.second;
-    return now;
   }
 
   void measure_opening(contestant& s, const bench_case& c, unsigned repetition) {
@@ -297,54 +243,30 @@ class run {
     r.space = s.subject().space();
     r.verified = read.verified;
     r.wrong = read.wrong;
-    for (const std::string& words : read.first_wrong) report_.first_wrong.push_back(words);
+    tell_wrong(read);
     report_.results.push_back(std::move(r));
   }
 
   void check_at_end(contestant& s) {
     if (!s.is_made()) return;
-    step(s, checking, weight_of_blocks(s.blocks().blocks() / blocks_of_a_check),
+    step(s.labels().store, checking, weight_of_blocks(s.blocks().blocks() / blocks_of_a_check),
          fmt::format("{}: reading all of it once more", s.labels().store), 0, [&] {
            const worker_sums sum = check_all(s, clock_, shown_);
            report_.at_end.push_back({s.labels().store, sum.verified, sum.wrong});
-           for (const std::string& words : sum.first_wrong)
-             if (report_.first_wrong.size() < most_words) report_.first_wrong.push_back(words);
+           tell_wrong(sum);
          });
-  }
-
-  void remark_once(std::string remark) {
-    if (std::ranges::find(report_.remarks, remark) == report_.remarks.end())
-      report_.remarks.push_back(std::move(remark));
   }
 
   const run_options& options_;
   std::vector<contestant>& stores_;
-  const run_clock& clock_;
-  bench::progress& shown_;
-  bench::thread_team team_;  // all threads of a run are made here
   std::vector<std::string> names_;
-  std::uint64_t runs_ = 0;
-  run_report report_;
 };
 
 }  // namespace
 
-std::uint64_t case_result::device_written() const {
-  std::uint64_t sum = 0;
-  for (const blocks::counts& c : device) sum += c.bytes_written;
-  return sum;
-}
-
 std::optional<double> case_result::host_amplification() const {
   if (user_bytes == 0) return std::nullopt;
-  return static_cast<double>(device_written()) / static_cast<double>(user_bytes);
-}
-
-std::uint64_t run_report::wrong_answers() const {
-  std::uint64_t sum = 0;
-  for (const case_result& r : results) sum += r.wrong;
-  for (const final_check& f : at_end) sum += f.wrong;
-  return sum;
+  return static_cast<double>(written_bytes(device)) / static_cast<double>(user_bytes);
 }
 
 run_report run_cases(const run_options& options, std::vector<contestant>& stores, const run_clock& clock,

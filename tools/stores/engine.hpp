@@ -4,8 +4,8 @@
 #include "tools/stores/case.hpp"
 #include "tools/stores/clock.hpp"
 #include "tools/stores/contestant.hpp"
+#include "tools/stores/measured.hpp"
 #include "tools/support/progress.hpp"
-#include "tools/workload/latency_histogram.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -21,17 +21,6 @@ struct run_options {
   double seconds = 1;            // of a case
   unsigned repetitions = 1;
   std::uint64_t seed = 1;
-};
-
-// Of phase `open`. Nanoseconds from the beginning of opening.
-struct opening_times {
-  double first_read_ns = 0;  // the first read was answered
-  double complete_ns = 0;    // and all that opening left for later was done
-};
-
-struct latency_figures {
-  double mean = 0;
-  std::uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
 };
 
 // One store in one case, once.
@@ -61,28 +50,11 @@ struct case_result {
   [[nodiscard]] double operations_per_s() const {
     return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;
   }
-  [[nodiscard]] std::uint64_t device_written() const;
   // Bytes that the store wrote to the device for each byte that its user wrote; nothing: the user wrote nothing.
   [[nodiscard]] std::optional<double> host_amplification() const;
 };
 
-// Of one store, at the end of the run: each block was read once more.
-struct final_check {
-  std::string store;
-  std::uint64_t verified = 0;
-  std::uint64_t wrong = 0;
-};
-
-struct run_report {
-  std::vector<case_result> results;  // in the order in which they were measured
-  std::vector<final_check> at_end;
-  std::vector<std::string> first_wrong;  // the first few wrong answers, in words
-  std::vector<std::string> remarks;
-  std::optional<std::string> failure;  // why the run ended early
-  double seconds = 0;
-
-  [[nodiscard]] std::uint64_t wrong_answers() const;
-};
+using run_report = report_of<case_result>;
 
 // For each case each store in turn, `repetitions` times. A store is filled before its first case that is no `fill`, and
 // overwritten until it is steady before its first overwrites of a size; neither is measured. An error in the middle ends

@@ -1,6 +1,6 @@
 #include "tools/stores/results_json.hpp"
-#include "tools/bench/results_json.hpp"
-#include <pmlab/blocks/stream.hpp>
+#include "tools/stores/document_parts.hpp"
+#include "tools/support/json_values.hpp"
 
 #include <optional>
 #include <utility>
@@ -9,44 +9,6 @@
 
 namespace pmlab::store_bench {
 namespace {
-
-using json = nlohmann::ordered_json;
-
-constexpr int schema = 1;
-
-template <class T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
-
-json latency_to_json(const std::optional<latency_figures>& l) {
-  if (!l) return nullptr;
-  return {{"mean", l->mean}, {"p50", l->p50}, {"p90", l->p90}, {"p99", l->p99}, {"p99_9", l->p99_9}, {"max", l->max}};
-}
-
-json device_to_json(const case_result& r) {
-  blocks::counts sum;
-  for (const blocks::counts& c : r.device) sum += c;
-  json streams = json::object();
-  for (std::size_t s = 0; s < r.device.size(); ++s) {
-    const blocks::counts& c = r.device[s];
-    if (c == blocks::counts{}) continue;
-    streams[std::string(blocks::stream_names[s])] = {{"written_bytes", c.bytes_written},
-                                                     {"read_bytes", c.bytes_read},
-                                                     {"writes", c.writes},
-                                                     {"reads", c.reads},
-                                                     {"flushes", c.flushes}};
-  }
-  return {{"written_bytes", sum.bytes_written},
-          {"read_bytes", sum.bytes_read},
-          {"discarded_bytes", sum.bytes_discarded},
-          {"writes", sum.writes},
-          {"durable_writes", sum.durable_writes},
-          {"reads", sum.reads},
-          {"flushes", sum.flushes},
-          {"by_stream", std::move(streams)}};
-}
 
 json case_to_json(const run_record& record, const run_clock& clock, const case_result& r) {
   const bool opens = r.what.what.kind == phase_kind::open;
@@ -74,23 +36,15 @@ json case_to_json(const run_record& record, const run_clock& clock, const case_r
   j["read_latency_ns"] = latency_to_json(r.read_latency);
   j["write_latency_ns"] = latency_to_json(r.write_latency);
   j["cpu_ns_per_operation"] = or_null(r.cpu_ns);
-  j["device_io"] = device_to_json(r);
+  j["device_io"] = device_to_json(r.device);
   j["amplification"] = {{"host", or_null(r.host_amplification())}, {"device", or_null(r.device_amplification)}};
-  j["medium_counts"] = nullptr;
-  if (r.medium)
-    j["medium_counts"] = {{"lines", r.medium->lines},
-                          {"flushes", r.medium->flushes},
-                          {"fences", r.medium->fences},
-                          {"device_lines", r.medium->device_lines},
-                          {"lines_read", r.medium->lines_read}};
+  j["medium_counts"] = counts_to_json(r.medium);
   j["space"] = {{"used_bytes", or_null(r.space.used_bytes)},
                 {"medium_bytes", or_null(r.space.medium_bytes)},
                 {"free_bytes", or_null(r.space.free_bytes)},
                 {"longest_free_extent", or_null(r.space.longest_free_extent)}};
-  j["store_stats"] = json::object();
-  for (const auto& [name, value] : r.statistics) j["store_stats"][name] = value;
-  j["opening"] = nullptr;
-  if (r.opening) j["opening"] = {{"first_read_ns", r.opening->first_read_ns}, {"complete_ns", r.opening->complete_ns}};
+  j["store_stats"] = statistics_to_json(r.statistics);
+  j["opening"] = opening_to_json(r.opening);
   j["verified"] = r.verified;
   j["wrong"] = r.wrong;
   return j;
@@ -101,12 +55,7 @@ json case_to_json(const run_record& record, const run_clock& clock, const case_r
 bench::json_document results_to_json(const run_options& options, const run_record& record,
                                      const bench::machine_facts& machine, const run_clock& clock,
                                      const run_report& report) {
-  json facts = bench::facts_to_json(machine);
-  facts["date"] = machine.date;
-  json document;
-  document["schema"] = schema;
-  document["kind"] = "stores_bench";
-  document["machine"] = std::move(facts);
+  json document = begin_document(machine);
   document["options"] = {{"command", record.command},
                          {"kind", "block"},
                          {"stores", record.stores},
@@ -124,13 +73,7 @@ bench::json_document results_to_json(const run_options& options, const run_recor
                          {"seed", options.seed}};
   document["cases"] = json::array();
   for (const case_result& r : report.results) document["cases"].push_back(case_to_json(record, clock, r));
-  document["at_end"] = json::array();
-  for (const final_check& f : report.at_end)
-    document["at_end"].push_back({{"store", f.store}, {"verified", f.verified}, {"wrong", f.wrong}});
-  document["first_wrong"] = report.first_wrong;
-  document["remarks"] = report.remarks;
-  document["failure"] = or_null(report.failure);
-  document["seconds"] = report.seconds;
+  end_document(document, report);
   return bench::json_document(std::move(document));
 }
 

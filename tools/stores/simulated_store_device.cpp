@@ -10,9 +10,17 @@
 namespace pmlab::store_bench {
 namespace {
 
-using timed_memory = blocks::timed<blocks::memory, simulator::drive_clock>;
-
 // The drive sees requests in the order of their times: a thread that is ahead of others lets these go first.
+class shared_clock : public simulator::drive_clock {
+ public:
+  void take_turn() const {
+    simulator::machine& m = simulator::the_machine();
+    if (m.running()) m.sleep_until(m.current()->clock);
+  }
+};
+
+using timed_memory = blocks::timed<blocks::memory, shared_clock>;
+
 class shared_drive : public timed_memory {
  public:
   using timed_memory::timed_memory;
@@ -21,8 +29,7 @@ class shared_drive : public timed_memory {
    public:
     queue(shared_drive& device, unsigned depth) : timed_memory::queue(device, depth) {}
     [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
-      simulator::machine& m = simulator::the_machine();
-      if (m.running()) m.sleep_until(m.current()->clock);
+      shared_clock().take_turn();
       return timed_memory::queue::submit(requests);
     }
   };
@@ -31,7 +38,7 @@ class shared_drive : public timed_memory {
 class simulated_device final : public detail::counted_device<shared_drive> {
  public:
   simulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
-      : counted_device(profile, simulator::drive_clock(), blocks::shape_of(profile, bytes, detail::block_bytes)) {
+      : counted_device(profile, shared_clock(), blocks::shape_of(profile, bytes, detail::block_bytes)) {
     detail::touch(drive().inner());
     simulated_device::precondition();
   }

@@ -17,6 +17,12 @@ namespace pmlab::store_bench {
 // Of each stream.
 using device_counts = std::array<blocks::counts, blocks::streams>;
 
+[[nodiscard]] inline std::uint64_t written_bytes(const device_counts& of) {
+  std::uint64_t sum = 0;
+  for (const blocks::counts& c : of) sum += c.bytes_written;
+  return sum;
+}
+
 class store_device {
  public:
   store_device() = default;

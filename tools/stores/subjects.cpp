@@ -7,6 +7,7 @@
 #include "tools/stores/chunk_store_on_blocks.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
 #endif
+#include "tools/stores/chunk_store_on_kv.hpp"
 #include "tools/stores/peers/page_stores.hpp"
 #include "tools/stores/raw_subject.hpp"
 #if defined(PMLAB_WITH_ROCKSDB)
@@ -86,6 +87,7 @@ std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t 
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
   if (setup.container == "blocks") return make_chunk_store_on_blocks(setup, device);
   const auto make = [&](std::uint64_t pool_bytes) -> std::unique_ptr<volume_subject> {
+    if (setup.container == "kv") return make_chunk_store_on_kv(setup, pool_bytes, device);
     if (setup.medium.counted || setup.medium.emulated())
       return make_on<bench::watched_medium>(setup, pool_bytes, device);
     if (setup.medium.in_pool()) return make_on<media::pmem>(setup, pool_bytes, device);
@@ -111,7 +113,7 @@ std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, b
 
 void check_chunks(const store_setup& setup) {
 #if defined(PMLAB_SIMULATED)
-  if (!setup.medium.simulated && setup.container == "pmem")
+  if (!setup.medium.simulated && setup.container != "blocks")
     throw error(fmt::format("records on {} beside a drive in virtual time", setup.medium.text()),
                 "give --medium simulated:aep");
 #endif
@@ -119,12 +121,12 @@ void check_chunks(const store_setup& setup) {
     throw error(fmt::format("there is no level-1 index '{}'", setup.index),
                 fmt::format("did you mean {}? chunk_store takes {}", nearest(setup.index, level1_indexes()),
                             fmt::join(level1_indexes(), ", ")));
-  if (setup.container != "pmem" && setup.container != "blocks")
-    throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem or blocks");
+  if (setup.container != "pmem" && setup.container != "blocks" && setup.container != "kv")
+    throw error(fmt::format("there is no container '{}'", setup.container), "choose pmem, blocks or kv");
   if (setup.merge != "remap" && setup.merge != "copy")
     throw error(fmt::format("there is no merge '{}'", setup.merge), "choose remap or copy");
-  if (setup.container == "blocks" && setup.merge != "copy")
-    throw error("records on the drive have no maps for a merge by remapping", "leave --merge out, or give copy");
+  if (setup.container != "pmem" && setup.merge != "copy")
+    throw error("records on a drive have no maps for a merge by remapping", "leave --merge out, or give copy");
   if (setup.ring == 0 || setup.ring > 30)
     throw error(fmt::format("--ring {}: a ring has 1 to 30 entries", setup.ring), "give a number in this range");
   if (!std::has_single_bit(setup.chunk_bytes) || setup.chunk_bytes < block || setup.chunk_bytes > 256 * block)
@@ -178,7 +180,9 @@ std::uint64_t least_device_bytes(const store_setup& setup) {
   // Redirected writes need blocks before those that they replace are free.
   const std::uint64_t chunks = (setup.volume_bytes + setup.chunk_bytes - 1) / setup.chunk_bytes;
   // The region of records on the drive is for all of its chunks, two blocks for each 21: a 2,000th part.
-  const std::uint64_t records = setup.container == "blocks" ? 2 * mebibyte + setup.volume_bytes / 512 : 0;
+  const std::uint64_t records = setup.container == "blocks" ? 2 * mebibyte + setup.volume_bytes / 512
+                                : setup.container == "kv"   ? flash_of_records(setup)
+                                                            : 0;
   return chunks * setup.chunk_bytes + std::max(chunks * setup.chunk_bytes / 16, 16 * mebibyte) + records + block;
 }
 
@@ -186,6 +190,9 @@ void check_setup(const store_setup& setup, std::uint64_t device_bytes) {
   if (setup.volume_bytes == 0 || setup.volume_bytes % block != 0)
     throw error(fmt::format("a volume of {} bytes", setup.volume_bytes), "give --volume-bytes a multiple of 4K");
   if (find_store(setup.store).has_chunks) check_chunks(setup);
+  if (setup.container == "kv" && !find_store(setup.store).has_chunks)
+    throw error(fmt::format("{} has no records for a key-value device", setup.store),
+                "give --container kv to chunk_store alone");
   const std::uint64_t least = least_device_bytes(setup);
   if (device_bytes < least)
     throw error(

@@ -17,7 +17,7 @@ namespace pmlab::store_bench {
 // As far as a store has them.
 struct store_setup {
   std::string store{};             // "chunk_store"
-  std::string container = "pmem";  // where chunk_store has its records
+  std::string container = "pmem";  // where chunk_store has its records: pmem, blocks, kv
   bench::medium_spec medium{};
   std::shared_ptr<const media::calibration> emulation{};  // of an emulated medium
   std::uint64_t medium_bytes = 0;                         // of a pool
@@ -27,6 +27,7 @@ struct store_setup {
   std::uint32_t ring = 16;
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
   std::uint64_t volume_bytes = 0;
+  std::uint64_t cache_bytes = 0;  // of DRAM, for records of container kv
   unsigned threads = 1;
 };
 

@@ -3,7 +3,7 @@
 #include "tools/support/aligned_table.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,17 +13,19 @@ namespace pmlab::store_bench {
 namespace {
 
 // The repetitions of one store in one case.
+template <class Result>
 struct row {
   std::string what;
   std::string store;
-  std::vector<const case_result*> results;
+  std::vector<const Result*> results;
 };
 
-std::vector<row> rows_of(const run_report& report) {
-  std::vector<row> rows;
-  for (const case_result& r : report.results) {
+template <class Result>
+std::vector<row<Result>> rows_of(const report_of<Result>& report) {
+  std::vector<row<Result>> rows;
+  for (const Result& r : report.results) {
     std::string what = text_of(r.what);
-    const auto same = [&](const row& other) { return other.what == what && other.store == r.of.store; };
+    const auto same = [&](const row<Result>& other) { return other.what == what && other.store == r.of.store; };
     auto at = std::ranges::find_if(rows, same);
     if (at == rows.end()) at = rows.insert(rows.end(), {std::move(what), r.of.store, {}});
     at->results.push_back(&r);
@@ -31,89 +33,121 @@ std::vector<row> rows_of(const run_report& report) {
   return rows;
 }
 
-double median_of(const row& r, const std::function<double(const case_result&)>& figure) {
+// figure(result): a number, or nothing. "-", unless all of them have one.
+template <class Result, class Figure>
+std::optional<double> median_of(const row<Result>& r, Figure&& figure) {
   std::vector<double> values;
-  for (const case_result* one : r.results) values.push_back(figure(*one));
-  return bench::median(values);
+  for (const Result* one : r.results)
+    if (const std::optional<double> value = figure(*one)) values.push_back(*value);
+  return values.size() == r.results.size() ? std::optional(bench::median(values)) : std::nullopt;
 }
 
-double throughput_of(const row& r) {
-  return median_of(r, [](const case_result& c) { return c.operations_per_s(); });
+std::string text_or_dash(std::optional<double> value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+template <class Result>
+double throughput_of(const row<Result>& r) {
+  return *median_of(r, [](const Result& c) { return std::optional(c.operations_per_s()); });
 }
 
 // Of the throughput: the distance of the extremes, in % of the median.
-double spread_of(const row& r) {
-  const auto by = [](const case_result* a, const case_result* b) {
-    return a->operations_per_s() < b->operations_per_s();
-  };
+template <class Result>
+double spread_of(const row<Result>& r) {
+  const auto by = [](const Result* a, const Result* b) { return a->operations_per_s() < b->operations_per_s(); };
   const auto [least, most] = std::ranges::minmax_element(r.results, by);
   return ((*most)->operations_per_s() - (*least)->operations_per_s()) / throughput_of(r) * 100;
 }
 
-std::string microseconds(double ns) { return fmt::format("{:.1f}", ns / 1000); }
+std::optional<double> drive_amplification(const case_result& r) { return r.device_amplification; }
+std::optional<double> drive_amplification(const pair_result& r) { return r.device_amplification(); }
 
-cells cells_of(const row& r, const std::vector<row>& all, const std::string& baseline) {
-  const case_result& first = *r.results.front();
-  if (first.opening)
+template <class Result>
+cells cells_of(const row<Result>& r, const std::vector<row<Result>>& all, const std::string& baseline) {
+  constexpr double micro = 1e-3;
+  const auto microseconds = [&](auto&& ns) {
+    return text_or_dash(median_of(r, [&](const Result& c) { return std::optional(ns(c) * micro); }), 1);
+  };
+  if (r.results.front()->opening)
     return {r.what,
             r.store,
             "-",
             "-",
-            microseconds(median_of(r, [](const case_result& c) { return c.opening->first_read_ns; })),
-            microseconds(median_of(r, [](const case_result& c) { return c.opening->complete_ns; })),
+            microseconds([](const Result& c) { return c.opening->first_read_ns; }),
+            microseconds([](const Result& c) { return c.opening->complete_ns; }),
             "-",
             "-",
             "-",
             "-",
             "-"};
-  const auto other = std::ranges::find_if(all, [&](const row& o) { return o.what == r.what && o.store == baseline; });
+  const auto other =
+      std::ranges::find_if(all, [&](const row<Result>& o) { return o.what == r.what && o.store == baseline; });
   const bool compares = other != all.end() && throughput_of(*other) > 0;
   const auto latency = [&](auto member) {
-    return microseconds(median_of(
-        r, [&](const case_result& c) { return c.latency ? static_cast<double>((*c.latency).*member) : 0.0; }));
+    return microseconds([&](const Result& c) { return c.latency ? static_cast<double>((*c.latency).*member) : 0.0; });
   };
   return {
       r.what,
       r.store,
       fmt::format("{:.0f}", throughput_of(r)),
-      fmt::format("{:.0f}", throughput_of(r) * static_cast<double>(first.what.size) / 1e6),
+      text_or_dash(median_of(r,
+                             [](const Result& c) {
+                               return c.time_ns > 0 ? std::optional(static_cast<double>(c.bytes) / c.time_ns * 1e3)
+                                                    : std::nullopt;
+                             }),
+                   0),
       latency(&latency_figures::p50),
       latency(&latency_figures::p99),
-      first.cpu_ns ? fmt::format("{:.2f}", median_of(r, [](const case_result& c) { return *c.cpu_ns; }) / 1000) : "-",
-      first.host_amplification()
-          ? fmt::format("{:.3f}", median_of(r, [](const case_result& c) { return c.host_amplification().value_or(0); }))
-          : "-",
-      first.device_amplification
-          ? fmt::format("{:.2f}", median_of(r, [](const case_result& c) { return c.device_amplification.value_or(0); }))
-          : "-",
+      text_or_dash(
+          median_of(r, [](const Result& c) { return c.cpu_ns ? std::optional(*c.cpu_ns * micro) : std::nullopt; }), 2),
+      text_or_dash(median_of(r, [](const Result& c) { return c.host_amplification(); }), 3),
+      text_or_dash(median_of(r, [](const Result& c) { return drive_amplification(c); }), 2),
       compares ? fmt::format("{:.2f}x", throughput_of(r) / throughput_of(*other)) : "-",
       fmt::format("{:.0f} %", spread_of(r))};
 }
 
-}  // namespace
+std::string notes_of(const case_result& /*r*/) { return {}; }
+std::string notes_of(const pair_result& r) {
+  std::string text;
+  if (const auto ratio = r.hit_ratio())
+    text += fmt::format("{} {}: {:.1f} % of the lookups in its cache hit\n", text_of(r.what), r.of.store, *ratio * 100);
+  if (r.after && r.after->written_bytes + r.after->staging_written_bytes != 0)
+    text += fmt::format("{} {}: left {:.1f} MB of writes for later\n", text_of(r.what), r.of.store,
+                        static_cast<double>(r.after->written_bytes + r.after->staging_written_bytes) / 1e6);
+  return text;
+}
 
-std::string results_table(const run_report& report, const std::string& baseline) {
-  const std::vector<row> rows = rows_of(report);
+template <class Result>
+std::string table_of(const report_of<Result>& report, const std::string& baseline) {
+  const std::vector<row<Result>> rows = rows_of(report);
   std::vector<cells> table = {{"case", "store", "operations/s", "MB/s", "p50 us", "p99 us", "CPU us", "host WA",
                                "drive WA", "of " + baseline, "spread"}};
-  for (const row& r : rows) table.push_back(cells_of(r, rows, baseline));
+  for (const row<Result>& r : rows) table.push_back(cells_of(r, rows, baseline));
   std::string text = aligned(table);
-  if (std::ranges::any_of(rows, [](const row& r) { return r.results.front()->opening.has_value(); }))
+  if (std::ranges::any_of(rows, [](const row<Result>& r) { return r.results.front()->opening.has_value(); }))
     text += "phase open: p50 is the time to the first read, p99 the time until all is rebuilt\n";
-  for (const case_result& r : report.results)
-    if (r.medium && r.operations != 0 && r.repetition == 1)
+  for (const Result& r : report.results) {
+    if (r.repetition != 1) continue;
+    const auto operations = static_cast<double>(r.operations);
+    if (r.medium && r.operations != 0)
       text += fmt::format("{} {}: {:.2f} lines, {:.2f} flushes, {:.2f} fences, {:.2f} lines read per operation\n",
-                          text_of(r.what), r.of.store,
-                          static_cast<double>(r.medium->lines) / static_cast<double>(r.operations),
-                          static_cast<double>(r.medium->flushes) / static_cast<double>(r.operations),
-                          static_cast<double>(r.medium->fences) / static_cast<double>(r.operations),
-                          static_cast<double>(r.medium->lines_read) / static_cast<double>(r.operations));
+                          text_of(r.what), r.of.store, static_cast<double>(r.medium->lines) / operations,
+                          static_cast<double>(r.medium->flushes) / operations,
+                          static_cast<double>(r.medium->fences) / operations,
+                          static_cast<double>(r.medium->lines_read) / operations);
+    text += notes_of(r);
+  }
   std::uint64_t verified = 0;
-  for (const case_result& r : report.results) verified += r.verified;
+  for (const Result& r : report.results) verified += r.verified;
   for (const final_check& f : report.at_end) verified += f.verified;
   text += fmt::format("{} reads checked, {} wrong\n", verified, report.wrong_answers());
   for (const std::string& remark : report.remarks) text += "note: " + remark + '\n';
   return text;
 }
+
+}  // namespace
+
+std::string results_table(const run_report& report, const std::string& baseline) { return table_of(report, baseline); }
+std::string results_table(const pair_report& report, const std::string& baseline) { return table_of(report, baseline); }
 
 }  // namespace pmlab::store_bench

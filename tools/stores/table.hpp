@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/stores/engine.hpp"
+#include "tools/stores/pair_engine.hpp"
 
 #include <string>
 
@@ -10,5 +11,6 @@ namespace pmlab::store_bench {
 // A line for each store in each case: medians over the repetitions, and their spread; the ratio is to store `baseline`.
 // Then the remarks.
 [[nodiscard]] std::string results_table(const run_report& report, const std::string& baseline);
+[[nodiscard]] std::string results_table(const pair_report& report, const std::string& baseline);
 
 }  // namespace pmlab::store_bench

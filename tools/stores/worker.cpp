@@ -20,11 +20,6 @@ namespace {
 
 constexpr std::uint64_t load_bytes = 65536;
 constexpr unsigned load_depth = 32;
-constexpr std::size_t most_words = 8;
-constexpr unsigned most_draws = 64;
-constexpr std::uint64_t reported_together = 64;
-// The benchmark's own work between two reaps takes less: a longer time is one in which the thread had no core.
-constexpr std::uint64_t longest_own_ps = 200'000'000;
 
 enum class action : std::uint8_t { read, write, discard };
 
@@ -266,11 +261,8 @@ class worker {
     if (s.what == action::read) {
       ++sums_.reads;
       ++sums_.verified;
-      if (auto wrong = ledger_.check(s.blocks, data_of(at), s.least)) {
-        ++sums_.wrong;
-        if (sums_.first_wrong.size() < most_words)
-          sums_.first_wrong.push_back(fmt::format("{}, {}: {}", on_.labels().store, text_of(task_.what), *wrong));
-      }
+      if (const auto wrong = ledger_.check(s.blocks, data_of(at), s.least))
+        sums_.add_wrong(fmt::format("{}, {}: {}", on_.labels().store, text_of(task_.what), *wrong));
     } else {
       ledger_.end(s.blocks, s.version);
     }

@@ -1,5 +1,6 @@
 #include "tools/workload/generator.hpp"
 #include "tools/workload/keys.hpp"
+#include "tools/workload/kind_chooser.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 
@@ -10,30 +11,6 @@
 namespace pmlab::workload {
 
 namespace {
-
-// Chooses kinds of operations in the proportions of a mix.
-class kind_chooser {
- public:
-  explicit kind_chooser(const mix& shares) noexcept {
-    double sum = 0;
-    for (std::size_t kind = 0; kind < operation_kinds; ++kind) {
-      if (shares.share[kind] > 0) last_ = kind;
-      bounds_[kind] = sum += shares.share[kind];
-    }
-  }
-
-  operation_kind operator()(random_source& random) const noexcept {
-    const double point = random.unit();
-    // Rounding may leave the last bound a little below 1; the rest belongs to the last kind with a share.
-    std::size_t kind = 0;
-    while (kind < last_ && point >= bounds_[kind]) ++kind;
-    return static_cast<operation_kind>(kind);
-  }
-
- private:
-  std::array<double, operation_kinds> bounds_{};
-  std::size_t last_ = 0;
-};
 
 void check_thread(std::uint32_t thread, std::uint32_t threads) {
   if (thread >= threads) throw std::invalid_argument("workload: the thread's number must be below that of threads");

@@ -12,6 +12,8 @@
 
 namespace {
 
+constexpr unsigned mfence = 1;
+
 // The store is last: its value is visible when the machine handles the next event.
 void reads_and_writes(void* target, const void* source, std::size_t bytes, const void* caller) noexcept {
   pmlab_machine_load(source, bytes, caller);
@@ -101,13 +103,16 @@ void pmlab_atomic_load(std::size_t bytes, const void* object, void* result, int)
   std::memcpy(result, object, bytes);
 }
 
+// They take a lock: all of such an operation is one to other threads.
 void pmlab_atomic_store(std::size_t bytes, void* object, const void* value, int) noexcept {
+  pmlab_machine_fence(mfence, PMLAB_CALLER);
   pmlab_machine_store(object, bytes, PMLAB_CALLER);
   std::memcpy(object, value, bytes);
 }
 
 void pmlab_atomic_exchange(std::size_t bytes, void* object, const void* value, void* result, int) noexcept {
   pmlab_machine_load(object, bytes, PMLAB_CALLER);
+  pmlab_machine_fence(mfence, PMLAB_CALLER);
   pmlab_machine_store(object, bytes, PMLAB_CALLER);
   std::memcpy(result, object, bytes);
   std::memcpy(object, value, bytes);
@@ -115,6 +120,8 @@ void pmlab_atomic_exchange(std::size_t bytes, void* object, const void* value, v
 
 bool pmlab_atomic_compare_exchange(std::size_t bytes, void* object, void* expected, const void* value, int,
                                    int) noexcept {
+  pmlab_machine_load(object, bytes, PMLAB_CALLER);
+  pmlab_machine_fence(mfence, PMLAB_CALLER);
   pmlab_machine_store(object, bytes, PMLAB_CALLER);
   if (std::memcmp(object, expected, bytes) != 0) {
     std::memcpy(expected, object, bytes);

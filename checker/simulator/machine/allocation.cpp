@@ -32,6 +32,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
 void release(void* block) noexcept {
   if (block == nullptr) return;
   if (!is_simulated(block)) return __libc_free(block);
+  the_machine().about_to_free(block);
   if (!the_machine().dram()->release(block) && the_machine().running())
     the_machine().violated("memory that is not allocated is freed: freed twice?");
 }

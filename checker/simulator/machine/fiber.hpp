@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/simulator/machine/store_buffer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +51,7 @@ struct fiber {
   const void* last_caller = nullptr;  // its last access, for reports
   std::uint64_t clock = 0;            // picoseconds
   flush_list flushes;                 // since its last fence
+  store_buffer stores;                // that no other thread can see yet
   std::uintptr_t stack_low = 0;
   std::size_t stack_bytes = 0;
   std::uint64_t thread_pointer = 0;

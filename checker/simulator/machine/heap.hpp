@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checker/simulator/machine/mapping.hpp"
+#include "checker/simulator/machine/pages.hpp"
 
 #include <array>
 #include <bit>
@@ -32,6 +33,7 @@ class heap {
       if (top_ + room + 2 * granule > area_bytes) return nullptr;
       // The granule in between belongs to no block: an overrun is detected.
       block = base + top_ + granule;
+      if (top_ >= marked_) ++live_above_mark_;
       top_ += room + 2 * granule;
     }
     const std::uintptr_t start = alignment > granule ? (block + alignment - 1) & ~(alignment - 1) : block;
@@ -52,7 +54,12 @@ class heap {
     std::memset(state_.start() + (start - base) / granule, freed, (bytes + granule - 1) / granule);
     header_of(start).block = 0;
     --live_;
-    if (quarantine_) return true;
+    if (start - base >= marked_) --live_above_mark_;
+    if (quarantine_) {
+      // Nothing reads it again: a run may allocate more than the machine has.
+      if (bytes >= large_block) clear(area_, start - base, start - base + bytes);
+      return true;
+    }
     std::memcpy(reinterpret_cast<void*>(h.block), &free_[h.size_class], sizeof(std::uintptr_t));
     free_[h.size_class] = h.block;
     return true;
@@ -71,10 +78,26 @@ class heap {
 
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return live_; }
 
+  // In quarantine: blocks that are allocated from here on lie above all others, until `forget_above`.
+  void mark() noexcept {
+    marked_ = top_;
+    live_above_mark_ = 0;
+  }
+  // The freed blocks above the mark are no more in quarantine, if no other block lies there.
+  void forget_above() noexcept {
+    if (live_above_mark_ == 0) {
+      clear(state_, marked_ / granule, top_ / granule + 1);
+      clear(headers_, marked_ / granule * sizeof(header), (top_ / granule + 1) * sizeof(header));
+      top_ = marked_;
+    }
+    marked_ = no_mark;
+  }
+
   // Everything is free, and the next blocks get the addresses that the first ones had.
   void reset() noexcept {
-    std::memset(state_.start(), 0, top_ / granule + 1);
-    std::memset(headers_.start(), 0, (top_ / granule + 1) * sizeof(header));
+    clear(state_, 0, top_ / granule + 1);
+    clear(headers_, 0, (top_ / granule + 1) * sizeof(header));
+    clear(area_, 0, top_);
     top_ = 0;
     live_ = 0;
     free_.fill(0);
@@ -84,6 +107,7 @@ class heap {
   static constexpr std::uintptr_t base = 0x200000000000;
   static constexpr std::size_t area_bytes = std::size_t{64} << 30;
   static constexpr std::size_t granule = 16;
+  static constexpr std::size_t large_block = std::size_t{1} << 20;
   static constexpr std::uint8_t allocated = 1;
   static constexpr std::uint8_t freed = 2;
 
@@ -122,6 +146,9 @@ class heap {
   mapping sizes_{area_bytes / granule * sizeof(std::size_t)};
   std::size_t top_ = 0;
   std::uint64_t live_ = 0;
+  static constexpr std::size_t no_mark = ~std::size_t{0};
+  std::size_t marked_ = no_mark;
+  std::uint64_t live_above_mark_ = 0;
   std::array<std::uintptr_t, 160> free_{};
   bool quarantine_ = false;
 };

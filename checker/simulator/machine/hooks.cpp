@@ -5,6 +5,7 @@
 // anything else happens on this machine. Atomic operations are done here, and carry their value.
 #include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/persist_counts.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -152,7 +153,7 @@ void __tsan_vptr_read(void** a) { the_machine().access(a, sizeof(void*), access_
 
 // An mfence, also if the program requests a sequentially consistent one.
 void __tsan_atomic_thread_fence(int order) {
-  if (order == __ATOMIC_SEQ_CST) the_machine().fence(PMLAB_CALLER);
+  if (order == __ATOMIC_SEQ_CST) the_machine().fence(PMLAB_CALLER, true);
 }
 void __tsan_atomic_signal_fence(int) {}
 
@@ -178,13 +179,16 @@ void pmlab_machine_flush(const void* address, unsigned instruction, const void* 
   constexpr unsigned clwb = 0;
   the_machine().flush(address, caller, instruction != clwb);
 }
-void pmlab_machine_fence(unsigned, const void* caller) noexcept { the_machine().fence(caller); }
+void pmlab_machine_fence(unsigned instruction, const void* caller) noexcept {
+  constexpr unsigned mfence = 1;
+  the_machine().fence(caller, instruction == mfence);
+}
 void pmlab_machine_ntstore(void* address, std::size_t bytes, const void* caller) noexcept {
   the_machine().store_around(address, bytes, caller);
 }
 void pmlab_machine_prefetch(const void* address, std::size_t bytes) noexcept { the_machine().prefetch(address, bytes); }
 void pmlab_machine_store(void* address, std::size_t bytes, const void* caller) noexcept {
-  if (bytes != 0) the_machine().access(address, bytes, access_kind::write, caller);
+  if (bytes != 0) the_machine().announced_store(address, bytes, caller);
 }
 void pmlab_machine_load(const void* address, std::size_t bytes, const void* caller) noexcept {
   if (bytes != 0) the_machine().access(address, bytes, access_kind::read, caller);
@@ -194,6 +198,9 @@ std::uint64_t pmlab_machine_now() noexcept {
   const machine& m = the_machine();
   return m.running() ? m.current()->clock : 0;
 }
+unsigned pmlab_machine_persistence() noexcept { return static_cast<unsigned>(the_machine().loses_power_as()); }
+std::uint64_t pmlab_machine_flushes() noexcept { return the_machine().persists().flushes; }
+std::uint64_t pmlab_machine_fences() noexcept { return the_machine().persists().fences; }
 void pmlab_machine_begin_timing() noexcept { the_machine().begin_timing(); }
 void pmlab_machine_end_timing() noexcept { the_machine().end_timing(); }
 }

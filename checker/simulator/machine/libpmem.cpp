@@ -27,8 +27,7 @@ constexpr unsigned no_flush = 1U << 5;
 // Stores of code that is not instrumented (libpmemobj) are recorded here, at their flush.
 void flush(const void* address, std::size_t bytes, const void* caller) {
   pmlab::media::for_each_line(address, bytes, [caller](std::uintptr_t line) {
-    the_machine().settle();
-    the_machine().stored_atomically(reinterpret_cast<const void*>(line), pmlab::media::cache_line_bytes, caller);
+    the_machine().stored_unseen(reinterpret_cast<const void*>(line), caller);
     the_machine().flush(reinterpret_cast<const void*>(line), caller);
   });
 }
@@ -71,7 +70,7 @@ int pmem_msync(const void* address, std::size_t bytes) {
   return 0;
 }
 int pmem_is_pmem(const void*, std::size_t) { return 1; }
-int pmem_has_auto_flush() { return 0; }
+int pmem_has_auto_flush() { return the_machine().caches_survive() ? 1 : 0; }
 int pmem_has_hw_drain() { return 0; }
 
 void* pmem_memmove(void* target, const void* source, std::size_t bytes, unsigned flags) {

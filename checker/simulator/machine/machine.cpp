@@ -2,6 +2,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/fiber_stack.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +20,11 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 // A core may run this far ahead of the others while its accesses are private.
 constexpr std::uint64_t private_slack = 1'000'000;
+
+// Accesses of a fiber to its own stack are no steps of the run, but so many of them without another one are a livelock.
+constexpr std::uint64_t most_accesses_to_stack = std::uint64_t{1} << 30;
+
+constexpr unsigned probe_bits = 20;
 
 [[gnu::target("fsgsbase")]] void set_thread_pointer(std::uint64_t pointer) noexcept { _writefsbase_u64(pointer); }
 
@@ -49,17 +55,42 @@ void machine::begin(const machine_options& options) {
   first.stack_bytes = bytes;
   next_number_ = 1;
   accesses_ = 0;
+  accesses_to_stack_ = 0;
+  probe_ = probe::off;
+  extensions_ = 0;
   pending_count_ = 0;
   horizon_ = never;
   running_ = true;
   watching_ = false;
+  begin_store_order(options.store_buffers);
   enter(&first);
   restart_quantum();
+}
+
+void machine::begin_in_copy(const machine_options& options) {
+  // Their kernel threads do not exist here, so nothing can wait for their end.
+  for (std::unique_ptr<fiber>& f : fibers_) static_cast<void>(f.release());
+  fibers_.clear();
+  aside_ = false;
+  drives_ = {};
+  use(nullptr);
+  begin(options);
+}
+
+void machine::allow(std::uint64_t accesses) noexcept {
+  accesses_to_stack_ = 0;
+  probe_ = probe::off;
+  extensions_ = 0;
+  const std::uint64_t before = std::exchange(options_.access_limit, accesses_ + accesses);
+  // The limit is the next turn if no other fiber's turn comes before.
+  if (next_turn_ == before) next_turn_ = options_.access_limit;
 }
 
 void machine::end() {
   watch(false);
   running_ = false;
+  begin_store_order(0);
+  durability_ = nullptr;
   fibers_.clear();
   current_ = nullptr;
   use(nullptr);
@@ -105,10 +136,10 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
       began_(m.accesses_),
       left_(m.next_turn_ - m.accesses_) {
   m.settle();
+  buffering_ = std::exchange(m.buffering_, false);
   m.use(&memory);
   m.use_drives(drives);
   m.current_->flushes.clear();
-  constexpr std::uint64_t patience = 50'000'000;
   m.next_turn_ = m.accesses_ + patience;
   m.aside_ = true;
   m.watching_ = true;
@@ -117,6 +148,7 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
 machine::aside_section::~aside_section() {
   machine_.settle();
   machine_.watching_ = watching_;
+  machine_.buffering_ = buffering_;
   machine_.aside_ = false;
   machine_.use(memory_);
   machine_.use_drives(drives_);
@@ -135,21 +167,47 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
   if (pending_count_ != 0) log_pending();
   last_was_written_range_ = false;
   last_was_write_ = false;
-  if (address - stack_low_ < stack_bytes_) return;
+  last_fence_ = nullptr;
+  note(caller);
+  if (address - stack_low_ < stack_bytes_) {
+    // Others wait for such a store, on whatever stack. It stays where the machine's own frames are soon: it cannot wait.
+    if (buffering_ && kind == access_kind::atomic_write) drain_current();
+    if (++accesses_to_stack_ >= most_accesses_to_stack) never_ends();
+    return;
+  }
   current_->last_caller = caller;
   ++accesses_;
+  if (probe_ != probe::off) [[unlikely]] {
+    auto seen = probed_[(address / media::cache_line_bytes * golden_ratio) >> (64 - probe_bits)];
+    if (!seen && probe_ == probe::second_window) ++new_lines_;
+    seen = true;
+  }
   if (options_.cost != nullptr) {
     if (current_->timed) charge(address, bytes, kind);
   }
   if (accesses_ >= next_turn_) time_is_up();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
+  if (buffering_) [[unlikely]] {
+    if (kind == access_kind::write || kind == access_kind::atomic_write)
+      buffer_store(store_buffer::kind::store, address, bytes, caller);
+    return;
+  }
+  if (watcher_ != nullptr) tell_watcher(address, bytes, kind);
   if (kind == access_kind::write && persistent) {
     if (pending_count_ == pending_.size()) log_pending();
     // Not earlier: others may have run since the beginning.
     last_was_write_ = true;
     pending_[pending_count_++] = {address, bytes, caller, false};
   }
+}
+
+void machine::tell_watcher(std::uintptr_t address, std::size_t bytes, access_kind kind) {
+  if (address - memory_start_ >= memory_bytes_) return;
+  const bool before = std::exchange(watching_, false);
+  if (kind != access_kind::write && kind != access_kind::atomic_write) watcher_->before_read(address, bytes);
+  if (kind != access_kind::read && kind != access_kind::atomic_read) watcher_->before_write(address, bytes);
+  watching_ = before;
 }
 
 void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind) {
@@ -161,18 +219,41 @@ void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind
 
 void machine::log_store(std::uintptr_t address, std::size_t bytes, const void* caller) {
   watching_ = false;
+  if (durability_ != nullptr) durability_->stored(address, bytes);
   memory_->stored(address, bytes, caller);
+  save_visible(address, bytes, true);
   watching_ = true;
+}
+
+// Where the caches survive, the stores to these lines are durable by now. `published`: not those of a block that nothing
+// leads to yet.
+void machine::save_visible(std::uintptr_t address, std::size_t bytes, bool published) {
+  if (!caches_survive()) return;
+  flush_list visible;
+  media::for_each_line(reinterpret_cast<const void*>(address), bytes, [&](std::uintptr_t line) {
+    const auto number = static_cast<std::uint32_t>((line - memory_start_) / media::cache_line_bytes);
+    const unpersisted_line* const log = memory_->log_of(number);
+    if (log != nullptr && (log->position != nowhere || !published)) memory_->flushed(line, visible);
+  });
+  memory_->fenced(visible);
 }
 
 void machine::log_pending() {
   const bool before = std::exchange(watching_, false);
   const std::uint32_t count = std::exchange(pending_count_, 0);
+  // Copies: an observer of a store may run a recovery aside, whose stores are pending in the same places.
+  decltype(pending_) pending;
+  std::copy_n(pending_.begin(), count, pending.begin());
   if (memory_ != nullptr)
     for (std::uint32_t i = 0; i < count; ++i) {
-      const pending_store& p = pending_[i];
+      const pending_store& p = pending[i];
+      if (durability_ != nullptr)
+        p.around ? durability_->stored_around(p.address, p.bytes) : durability_->stored(p.address, p.bytes);
       memory_->stored(p.address, p.bytes, p.caller);
-      if (!p.around) continue;
+      if (!p.around) {
+        save_visible(p.address, p.bytes, true);
+        continue;
+      }
       // A non-temporal store needs no flush, only the fence.
       media::for_each_line(reinterpret_cast<const void*>(p.address), p.bytes,
                            [&](std::uintptr_t line) { memory_->flushed(line, current_->flushes); });
@@ -204,22 +285,39 @@ void machine::take_time(Cost&& cost) {
 // An event that is no access, but is scheduled like one.
 template <class Cost>
 void machine::moment(const void* caller, Cost&& cost) {
-  settle();
+  if (pending_count_ != 0) log_pending();
+  last_was_write_ = false;
+  last_fence_ = nullptr;
   current_->last_caller = caller;
   take_time(cost);
   if (++accesses_ >= next_turn_) time_is_up();
 }
 
 void machine::flush(const void* address, const void* caller, bool evicts) {
-  if (!watching_) return;
+  if (!watching_ || caches_survive()) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
+  if (running_ && current_->timed) ++persists_.flushes;
   moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, evicts, now); });
-  if (a - memory_start_ < memory_bytes_) quietly([&] { memory_->flushed(a, current_->flushes); });
+  const bool persistent = a - memory_start_ < memory_bytes_;
+  if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
+  if (!persistent) return;
+  if (buffering_ && !current_->stores.empty())
+    add_to_buffer(store_buffer::kind::write_back, a, 0, caller);
+  else
+    quietly([&] { memory_->flushed(a, current_->flushes); });
 }
 
-void machine::fence(const void* caller) {
+void machine::fence(const void* caller, bool all) {
   if (!watching_) return;
+  if (running_ && current_->timed) ++persists_.fences;
   moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
+  if (durability_ != nullptr) quietly([&] { durability_->fenced(caller); });
+  if (buffering_ && !all && !current_->stores.empty()) {
+    add_to_buffer(store_buffer::kind::fence, 0, 0, caller);
+    return;
+  }
+  if (buffering_) drain_current();
+  if (all) last_fence_ = caller;
   if (memory_ != nullptr) quietly([&] { memory_->fenced(current_->flushes); });
 }
 
@@ -230,9 +328,11 @@ void machine::drive_called(const void* caller) {
   if (++accesses_ >= next_turn_) time_is_up();
 }
 
-// A locked instruction waits for the write-backs of its core, as a fence does.
+// A locked instruction waits for the stores and write-backs of its core, as mfence does.
 void machine::locked_instruction() {
-  if (!watching_ || memory_ == nullptr || current_->flushes.empty()) return;
+  if (!watching_) return;
+  if (buffering_) drain_current();
+  if (memory_ == nullptr || current_->flushes.empty()) return;
   quietly([&] { memory_->fenced(current_->flushes); });
 }
 
@@ -240,14 +340,32 @@ void machine::store_around(void* address, std::size_t bytes, const void* caller)
   if (!watching_) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
   moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.write_around(core, a, bytes, now); });
-  if (a - memory_start_ < memory_bytes_) pending_[pending_count_++] = {a, bytes, caller, true};
+  if (watcher_ != nullptr) tell_watcher(a, bytes, access_kind::write);
+  if (buffering_)
+    buffer_store(store_buffer::kind::around, a, bytes, caller);
+  else if (a - memory_start_ < memory_bytes_)
+    pending_[pending_count_++] = {a, bytes, caller, true};
 }
 
 void machine::publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller) {
   std::string wrong;
   const auto apply = [&] {
     charge_publication(changes);
+    if (watcher_ != nullptr && &m == memory_)
+      for (const pmlab_change& c : changes)
+        if (c.kind == 1)
+          tell_watcher(reinterpret_cast<std::uintptr_t>(c.address), sizeof(std::uint64_t), access_kind::write);
+    if (&m == memory_ && caches_survive())
+      for (const pmlab_change& c : changes)
+        if (c.kind == 0)  // a block to which something leads from now on
+          save_visible(
+              reinterpret_cast<std::uintptr_t>(c.address),
+              m.blocks().reserved_bytes(static_cast<std::size_t>(static_cast<std::byte*>(c.address) - m.start())),
+              false);
     wrong = m.publish(changes, caller);
+    if (durability_ != nullptr && &m == memory_)
+      for (const pmlab_change& c : changes)
+        if (c.kind == 1) durability_->published(reinterpret_cast<std::uintptr_t>(c.address));
   };
   if (watching_) {
     current_->last_caller = caller;
@@ -294,12 +412,50 @@ void machine::end_timing() noexcept {
 // ---- turns ----
 
 void machine::time_is_up() {
-  if (aside_ || accesses_ >= options_.access_limit) {
-    watching_ = false;
-    violated("no end after " + std::to_string(accesses_) +
-             " accesses: a thread waits for an event that never happens (livelock)");
-  }
+  if ((aside_ || accesses_ >= options_.access_limit) && !touches_new_lines()) never_ends();
   take_turn(turn::time_is_up);
+}
+
+void machine::extend_limit(std::uint64_t accesses) noexcept {
+  if (aside_)
+    next_turn_ = accesses_ + accesses;
+  else
+    options_.access_limit = accesses_ + accesses;
+}
+
+// Code that fills a large area passes every limit, and is no livelock: it goes on to lines that it has not touched. At
+// the limit two windows of accesses show whether it does.
+bool machine::touches_new_lines() {
+  constexpr std::uint64_t window = std::uint64_t{1} << 18;
+  constexpr std::uint64_t few_lines = 64;
+  constexpr unsigned most_extensions = 200;
+  const bool before = std::exchange(watching_, false);
+  switch (probe_) {
+    case probe::off:
+      probed_.assign(std::size_t{1} << probe_bits, false);
+      new_lines_ = 0;
+      probe_ = probe::first_window;
+      extend_limit(window);
+      break;
+    case probe::first_window:
+      probe_ = probe::second_window;
+      extend_limit(window);
+      break;
+    case probe::second_window:
+      probe_ = probe::off;
+      if (new_lines_ < few_lines || ++extensions_ > most_extensions) return false;
+      extend_limit(patience);
+      break;
+  }
+  watching_ = before;
+  return true;
+}
+
+void machine::never_ends() {
+  watching_ = false;
+  violated("no end after " + std::to_string(steps()) +
+           " accesses: a thread waits for an event that never happens (livelock)");
+  std::abort();
 }
 
 void machine::restart_quantum() {
@@ -350,9 +506,13 @@ void machine::take_turn(turn why) {
     return;
   }
   const bool watched = std::exchange(watching_, false);
+  const bool buffered = std::exchange(buffering_, false);
+  if (buffers_) let_stores_leave(why);
   fiber* const next = choose(why);
   restart_quantum();
+  if (buffers_) next->stores.put_in();
   if (next != current_) switch_to(next);
+  buffering_ = buffered;
   watching_ = watched;
 }
 
@@ -409,6 +569,7 @@ static void run_thread_local_destructors() {
 boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context::fiber&& from) {
   m.came_from_->context = std::move(from);
   m.watching_ = true;
+  m.buffering_ = m.buffers_;
   self->result = self->start(self->argument);
   run_thread_local_destructors();
   m.watch(false);
@@ -419,6 +580,7 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   m.make_runnable(self, true);
   fiber* const next = m.choose(turn::blocked);
   m.restart_quantum();
+  next->stores.put_in();
   m.leave_for(next);
   return std::move(next->context);
 }
@@ -443,6 +605,7 @@ void machine::borrow_watchers_storage(bool on) {
 fiber* machine::spawn(void* (*start)(void*), void* argument) {
   const bool watched = std::exchange(watching_, false);
   if (watched && pending_count_ != 0) log_pending();
+  if (buffering_) drain_current();
   std::erase_if(fibers_, [](const auto& f) { return f->detached && f->state == fiber_state::finished; });
   fibers_.push_back(std::make_unique<fiber>());
   fiber* const f = fibers_.back().get();

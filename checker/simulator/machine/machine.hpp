@@ -6,7 +6,7 @@
 //   schedules     a policy decides after how many accesses another fiber runs, and which
 //   time          accesses advance the clock of their fiber; the fiber with the lowest clock runs
 //
-// Only sequentially consistent interleavings are explored: those that only a weaker order allows are not.
+// Interleavings are sequentially consistent, or x86's: stores wait in a buffer of their thread (store_buffer.hpp).
 #pragma once
 
 #include "checker/simulator/calls.hpp"
@@ -15,6 +15,8 @@
 #include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/space_limit.hpp"
+#include "checker/simulator/machine/store_buffer.hpp"
+#include <pmlab/media/persistence_domain.hpp>
 
 #include <array>
 #include <cstddef>
@@ -22,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::simulator {
@@ -63,22 +66,76 @@ class timing {
                                     std::uint64_t now) = 0;
 };
 
+// Informed of what a run does to make stores to the memory in use durable, in the order of the program. Called on the
+// fiber that does it, with observation off.
+class durability_watch {
+ public:
+  virtual ~durability_watch() = default;
+  virtual void stored(std::uintptr_t address, std::size_t bytes) = 0;
+  virtual void stored_around(std::uintptr_t address, std::size_t bytes) = 0;  // non-temporal
+  virtual void flushed(std::uintptr_t address, bool persistent, const void* caller) = 0;
+  virtual void fenced(const void* caller) = 0;
+  virtual void published(std::uintptr_t address) = 0;  // a word, with the stores to its line
+};
+
 struct machine_options {
   schedule* who = nullptr;                         // null: a fiber runs until it waits
   timing* cost = nullptr;                          // null: no virtual time
   std::uint64_t access_limit = ~std::uint64_t{0};  // beyond it, a thread waits for an event that never happens
+  // Not 0: stores wait in store buffers (x86-TSO), and this seed decides when they leave. REQUIRES: no `cost`.
+  std::uint64_t store_buffers = 0;
   bool watch_freed = true;  // an access to freed memory is a violation, and freed memory is not used again
+};
+
+using media::persistence_domain;
+
+// Made by timed code outside of publications, as media count them: lines flushed, fences.
+struct persist_counts {
+  std::uint64_t flushes = 0;
+  std::uint64_t fences = 0;
+};
+
+// Informed of the accesses to persistent memory, before each one, with observation off. What a publication or a
+// non-temporal store writes is written, too.
+class access_watcher {
+ public:
+  virtual ~access_watcher() = default;
+  virtual void before_read(std::uintptr_t address, std::size_t bytes) = 0;
+  virtual void before_write(std::uintptr_t address, std::size_t bytes) = 0;
+};
+
+// Code whose accesses are recorded by their place: a byte for each address, 1 once the access after it has been seen.
+struct recorded_code {
+  std::uintptr_t start = 0;
+  std::size_t bytes = 0;
+  std::uint8_t* seen = nullptr;
 };
 
 class machine {
  public:
+  // A recovery, or an operation, that takes more accesses waits for an event that never happens.
+  static constexpr std::uint64_t patience = 50'000'000;
+  // The assembler wrapper writes two calls for a locked instruction, one behind the other.
+  static constexpr std::ptrdiff_t bytes_of_call = 5;
+
   // ---- for those who run something on it ----
 
   // The calling thread becomes fiber 0. Until `end`, threads that are made are fibers.
   void begin(const machine_options& options);
+  // The same in a copy of the process that a fork made: the threads of before are gone, and the caller is fiber 0.
+  void begin_in_copy(const machine_options& options);
+  // Until `accesses` more, nothing is a livelock. A run calls it whenever an operation has ended.
+  void allow(std::uint64_t accesses) noexcept;
   // All other fibers have ended.
   void end();
   [[nodiscard]] bool running() const noexcept { return running_; }
+
+  // In every run from now on. Where the caches survive, media leave out their flushes; non-temporal stores, which wait in
+  // buffers outside of the caches, need their fence everywhere.
+  void lose_power_as(persistence_domain domain) noexcept { domain_ = domain; }
+  [[nodiscard]] persistence_domain loses_power_as() const noexcept { return domain_; }
+  [[nodiscard]] bool caches_survive() const noexcept { return media::keeps_caches(domain_); }
+  [[nodiscard]] const persist_counts& persists() const noexcept { return persists_; }
 
   // The memory whose stores are logged; null: none.
   void use(persistent_memory* memory) noexcept;
@@ -88,11 +145,17 @@ class machine {
   void use_drives(std::span<persistent_drive* const> drives) noexcept { drives_ = drives; }
   [[nodiscard]] std::span<persistent_drive* const> drives() const noexcept { return drives_; }
 
+  // Until the end of the run; null: none. For runs without crashes and store buffers.
+  void watch_durability(durability_watch* watch) noexcept { durability_ = watch; }
+
   // Called with a description when the machine detects an error (deadlock, freed memory, ...); must not return.
   using violation_handler = void (*)(const std::string&);
   violation_handler on_violation = nullptr;
   // Adds the positions of all threads.
   void violated(std::string what);
+
+  // From now on; null: no more. It may store to the bytes that are about to be read.
+  void tell(access_watcher* watcher) noexcept { watcher_ = watcher; }
 
   // Runs `work` unwatched.
   template <class Work>
@@ -126,7 +189,14 @@ class machine {
   // Turns observation of accesses on or off. A run begins with it off.
   void watch(bool on) noexcept;
 
+  // From now on, in every run. Returns the code before.
+  recorded_code record(const recorded_code& code) noexcept { return std::exchange(code_, code); }
+  // Places of recorded code that were seen for the first time, so far.
+  [[nodiscard]] std::uint64_t new_places() const noexcept { return new_places_; }
+
   [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
+  // Grows with every access, those to the fiber's own stack included.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return accesses_ + accesses_to_stack_; }
   [[nodiscard]] fiber* current() const noexcept { return current_; }
   // There from the first `begin` on.
   [[nodiscard]] heap* dram() noexcept { return dram_; }
@@ -160,7 +230,7 @@ class machine {
 
   // ---- events of instrumented code (machine/hooks.cpp) ----
 
-  // Called before the access.
+  // Called before the access. A store of an atomic operation with release order, or a weaker one, is done after it.
   void access(const void* address, std::size_t bytes, access_kind kind, const void* caller) {
     if (!watching_) return;
     saw(reinterpret_cast<std::uintptr_t>(address), bytes, kind, caller);
@@ -168,6 +238,7 @@ class machine {
   // The atomic operation on these bytes has been done.
   void stored_atomically(const void* address, std::size_t bytes, const void* caller) {
     if (!watching_ || memory_ == nullptr) return;
+    if (buffering_ && !current_->stores.empty()) return;  // it is the newest of those
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     if (a - memory_start_ < memory_bytes_) log_store(a, bytes, caller);
   }
@@ -175,14 +246,15 @@ class machine {
   // same size must not count as the end of the write.
   void plain_read(const void* address, std::size_t bytes, const void* caller) {
     if (!watching_) return;
-    if (pending_count_ != 0 && copy_may_be_under_way(bytes)) return;
+    if (pending_count_ != 0 && copy_may_be_under_way(bytes)) return tell_of_copied(address, bytes);
+    if (buffering_ && last_was_write_ && current_->stores.newest_is_not_done(bytes)) return;
     saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read, caller);
   }
   void read_range(const void* address, std::size_t bytes, const void* caller) {
     if (!watching_) return;
     if (last_was_written_range_) {
       last_was_written_range_ = false;
-      return;
+      return tell_of_copied(address, bytes);
     }
     saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read, caller);
   }
@@ -194,17 +266,25 @@ class machine {
 
   // `evicts`: clflushopt or clflush, not clwb.
   void flush(const void* address, const void* caller, bool evicts = false);
-  void fence(const void* caller);
+  // `all`: mfence, after which no store of the thread waits; sfence does not wait for them.
+  void fence(const void* caller, bool all = false);
   void store_around(void* address, std::size_t bytes, const void* caller);
   void prefetch(const void* address, std::size_t bytes);
   void locked_instruction();
+  // As `access` by a write, of an instruction that may be locked: then it was announced by an mfence directly before.
+  void announced_store(const void* address, std::size_t bytes, const void* caller);
+  // Stores of code that is not instrumented, to this line.
+  void stored_unseen(const void* line, const void* caller);
+  // This block of DRAM ends to be one.
+  void about_to_free(const void* block);
   // `m` may be another memory than the one in use.
   void publish(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller);
   // A call to a drive: a moment at which another fiber may go on. Its time is the drive's.
   void drive_called(const void* caller);
-  // Stores announced by plain hooks have happened by now.
+  // Stores announced by plain hooks have happened by now, and other threads see them.
   void settle() {
     if (pending_count_ != 0) log_pending();
+    if (buffering_) drain_current();
   }
 
   void begin_timing() noexcept;
@@ -236,6 +316,7 @@ class machine {
    private:
     machine& machine_;
     bool watching_;
+    bool buffering_ = false;
     persistent_memory* memory_;
     std::span<persistent_drive* const> drives_;
     flush_list flushes_;
@@ -251,7 +332,17 @@ class machine {
     bool around;  // non-temporal
   };
 
+  void note(const void* caller) noexcept {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(caller) - code_.start;
+    if (at >= code_.bytes || code_.seen[at] != 0) return;
+    code_.seen[at] = 1;
+    ++new_places_;
+  }
   void saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller);
+  void tell_watcher(std::uintptr_t address, std::size_t bytes, access_kind kind);
+  void tell_of_copied(const void* address, std::size_t bytes) {
+    if (watcher_ != nullptr) tell_watcher(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read);
+  }
   void charge(std::uintptr_t address, std::size_t bytes, access_kind kind);
   template <class Cost>
   void take_time(Cost&& cost);
@@ -260,7 +351,17 @@ class machine {
   void charge_publication(std::span<const pmlab_change> changes);
   void log_store(std::uintptr_t address, std::size_t bytes, const void* caller);
   void log_pending();
+  void save_visible(std::uintptr_t address, std::size_t bytes, bool published);
+  void begin_store_order(std::uint64_t seed) noexcept;
+  void buffer_store(store_buffer::kind what, std::uintptr_t address, std::size_t bytes, const void* caller);
+  void add_to_buffer(store_buffer::kind what, std::uintptr_t address, std::size_t bytes, const void* caller);
+  void leave_buffer(fiber& f);
+  void drain_current(std::size_t count = store_buffer::room);
+  void let_stores_leave(turn why);
   void time_is_up();
+  [[noreturn]] void never_ends();
+  [[nodiscard]] bool touches_new_lines();
+  void extend_limit(std::uint64_t accesses) noexcept;
   [[nodiscard]] bool copy_may_be_under_way(std::size_t bytes) const noexcept;
   void check_freed(std::uintptr_t address, const void* caller);
   void take_turn(turn why);
@@ -282,9 +383,23 @@ class machine {
   bool last_was_written_range_ = false;
   bool last_was_write_ = false;
   bool aside_ = false;
+  bool buffers_ = false;          // of this run: threads have store buffers
+  bool buffering_ = false;        // a store of now goes into one
   std::uintptr_t stack_low_ = 0;  // of the current fiber: its own business
   std::size_t stack_bytes_ = 0;
   std::uint64_t accesses_ = 0;
+  access_watcher* watcher_ = nullptr;
+  persistence_domain domain_ = persistence_domain::adr;
+  persist_counts persists_;
+  recorded_code code_;
+  // At the limit: which lines the next accesses touch, and how many of them those just before did not.
+  enum class probe : std::uint8_t { off, first_window, second_window };
+  probe probe_ = probe::off;
+  unsigned extensions_ = 0;  // of the limit
+  std::uint64_t new_lines_ = 0;
+  std::vector<bool> probed_;  // by a line's hash
+  std::uint64_t new_places_ = 0;
+  std::uint64_t accesses_to_stack_ = 0;          // since `allow`
   std::uint64_t next_turn_ = ~std::uint64_t{0};  // at this many accesses
   persistent_memory* memory_ = nullptr;
   std::uintptr_t memory_start_ = 0;
@@ -296,6 +411,9 @@ class machine {
   fiber* came_from_ = nullptr;
   std::uint64_t horizon_ = 0;  // lowest clock of the other runnable fibers
   machine_options options_;
+  store_drainage drainage_;
+  durability_watch* durability_ = nullptr;
+  const void* last_fence_ = nullptr;  // the caller of the event before this one, if that was mfence
   std::vector<std::unique_ptr<fiber>> fibers_;
   std::vector<fiber*> runnable_;
   unsigned next_number_ = 0;

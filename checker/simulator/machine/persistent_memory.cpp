@@ -1,5 +1,6 @@
 // Memory whose durable content the machine tracks.
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/simulator/machine/pages.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
@@ -84,8 +85,8 @@ void persistent_memory::store_word(std::uint32_t line, std::uint32_t word, const
   if (known == value) return;
   unpersisted_line& l = open_log(line);
   l.newest[word] = value;
-  const bool hot =
-      l.stores.size() >= longest_log && l.stores.back().word == word && l.last_flush < l.dropped + l.stores.size();
+  const bool hot = !keeps_every_store_ && l.stores.size() >= longest_log && l.stores.back().word == word &&
+                   l.last_flush < l.dropped + l.stores.size();
   // A word that is written again and again without a flush (a lock) keeps its last value only: the states in between
   // differ in nothing else.
   if (hot)
@@ -134,6 +135,7 @@ void persistent_memory::flushed(std::uintptr_t address, flush_list& by) {
 
 void persistent_memory::fenced(flush_list& by) {
   const std::uint64_t before = durable_version_;
+  if (observer_ != nullptr && !by.empty()) observer_->before_durable();
   for (const flushed_line& f : by) make_durable(f.line, f.stores);
   by.clear();
   if (durable_version_ != before && observer_ != nullptr) observer_->after_fence();
@@ -141,6 +143,7 @@ void persistent_memory::fenced(flush_list& by) {
 
 std::string persistent_memory::publish(std::span<const pmlab_change> changes, const void* caller) {
   std::string wrong;
+  if (observer_ != nullptr) observer_->before_durable();
   for (const pmlab_change& c : changes) {
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(c.address) - start());
     switch (static_cast<change_kind>(c.kind)) {
@@ -200,8 +203,9 @@ void persistent_memory::publish_store(std::uint64_t* word, std::uint64_t value, 
   make_durable(line, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
 }
 
-void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept {
+void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) {
   std::uint64_t& target = durable_words(line)[word];
+  if (durable_lines_ != nullptr) durable_lines_->push_back(line);
   durable_hash_ ^= hash_of(line, word, target) ^ hash_of(line, word, value);
   target = value;
 }
@@ -265,12 +269,12 @@ void persistent_memory::restore(const std::byte* image, std::size_t used) {
     free_logs_.push_back(id);
   }
   unpersisted_.clear();
-  std::memset(states_.start(), 0, used_ / media::cache_line_bytes);
+  clear(states_, 0, used_ / media::cache_line_bytes);
   const std::size_t dirty = std::max(used, used_);
-  if (used < dirty) {
-    std::memset(memory_.start() + used, 0, dirty - used);
-    std::memset(durable_.start() + used, 0, dirty - used);
-  }
+  clear(durable_, used, dirty);
+  // Beyond `used_` there may be stores that nothing logged: of a check at the end of a run, say.
+  clear(memory_, used, dirty);
+  clear(memory_, dirty, bytes());
   if (used != 0) {
     std::memcpy(memory_.start(), image, used);
     std::memcpy(durable_.start(), image, used);
@@ -304,6 +308,7 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
     memory[word] = garbage;
     if (!logging_) continue;
     durable[word] = garbage;
+    if (durable_lines_ != nullptr) durable_lines_->push_back(static_cast<std::uint32_t>(word / words_per_line));
     durable_hash_ ^= hash_of(static_cast<std::uint32_t>(word / words_per_line),
                              static_cast<std::uint32_t>(word % words_per_line), garbage);
   }
@@ -315,7 +320,12 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
 std::string persistent_memory::audit() const {
   if (!logging_) return {};
   const auto lines = static_cast<std::uint32_t>(used_ / media::cache_line_bytes);
+  const std::vector<bool> touched = touched_pages(memory_, used_);
   for (std::uint32_t line = 0; line < lines; ++line) {
+    if (!touched[line * media::cache_line_bytes / page_bytes]) {
+      line |= page_bytes / media::cache_line_bytes - 1;  // the last one of its page
+      continue;
+    }
     const std::uint64_t* const wanted =
         id_of_line_[line] != 0 ? logs_[id_of_line_[line] - 1].newest.data() : durable_words(line);
     if (std::memcmp(wanted, memory_words(line), media::cache_line_bytes) == 0) continue;

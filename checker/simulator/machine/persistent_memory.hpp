@@ -60,6 +60,8 @@ class persistence_observer {
   virtual ~persistence_observer() = default;
   virtual void after_store(const unpersisted_line& line) = 0;  // its last store is new
   virtual void after_fence() = 0;                              // or a publication: something became durable
+  // Something may become durable, or another block live, this moment: the states of before are the last of their kind.
+  virtual void before_durable() {}
   // A drive has new versions: of one unit, or (`nowhere`) of several.
   virtual void after_submission(const persistent_drive& /*drive*/, std::uint32_t /*unit*/) {}
 };
@@ -86,6 +88,10 @@ class persistent_memory {
   }
 
   void observe(persistence_observer* observer) noexcept { observer_ = observer; }
+  // Every later change of durable content adds its line to `lines`, some twice; null: no more.
+  void note_durable_lines(std::vector<std::uint32_t>* lines) noexcept { durable_lines_ = lines; }
+  // Off, as at first: of a word that is written again and again without a flush, only the last value is a state.
+  void keep_every_store(bool on) noexcept { keeps_every_store_ = on; }
   // Off: stores are durable at once, for runs without crashes. Unpersisted stores become durable.
   void keep_log(bool on);
 
@@ -169,7 +175,7 @@ class persistent_memory {
   unpersisted_line& open_log(std::uint32_t line);
   void store_word(std::uint32_t line, std::uint32_t word, const void* caller);
   void make_durable(std::uint32_t line, std::uint32_t stores);
-  void store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) noexcept;
+  void store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value);
   enum class line_state : std::uint8_t { free, reserved, live };
   void set_state(std::size_t offset, std::size_t bytes, line_state state);
   [[nodiscard]] line_state& state_of(std::size_t line) const noexcept {
@@ -194,6 +200,8 @@ class persistent_memory {
   std::uint64_t tears_ = 0;  // wide stores so far: decides in which order their words go
   bool logging_ = true;
   bool covers_all_ = false;
+  bool keeps_every_store_ = false;
+  std::vector<std::uint32_t>* durable_lines_ = nullptr;
   persistence_observer* observer_ = nullptr;
 };
 

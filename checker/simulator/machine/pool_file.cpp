@@ -123,7 +123,7 @@ int msync(void* address, std::size_t bytes, int flags) {
   pmlab::media::for_each_line(address, bytes, [&](std::uintptr_t line) {
     m.flush(reinterpret_cast<const void*>(line), __builtin_return_address(0));
   });
-  m.fence(__builtin_return_address(0));
+  m.fence(__builtin_return_address(0), true);
   return 0;
 }
 

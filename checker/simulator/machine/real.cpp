@@ -42,6 +42,7 @@ table found() {
   find(t.clock_sleep, "clock_nanosleep");
   find(t.clock_get, "clock_gettime");
   find(t.system_call, "syscall");
+  find(t.release_guard, "__cxa_guard_release");
   return t;
 }
 

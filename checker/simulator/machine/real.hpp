@@ -48,6 +48,7 @@ struct table {
   int (*clock_sleep)(clockid_t, int, const timespec*, timespec*);
   int (*clock_get)(clockid_t, timespec*);
   long (*system_call)(long, ...);
+  void (*release_guard)(void*);
 };
 
 [[nodiscard]] const table& functions();

@@ -186,6 +186,13 @@ int pthread_once(pthread_once_t* control, void (*initialise)()) {
   return 0;
 }
 
+// Of a static of a function, which other threads may use from now on: a locked instruction of code that is not
+// instrumented. NOLINTNEXTLINE(bugprone-reserved-identifier)
+void __cxa_guard_release(void* guard) noexcept {
+  if (fibers()) the_machine().settle();
+  real::functions().release_guard(guard);
+}
+
 int sem_wait(sem_t* semaphore) {
   if (!fibers()) return real::functions().semaphore_wait(semaphore);
   moment(semaphore, __builtin_return_address(0));
@@ -196,6 +203,7 @@ int sem_wait(sem_t* semaphore) {
   return 0;
 }
 int sem_post(sem_t* semaphore) {
+  if (fibers()) the_machine().settle();
   const int result = real::functions().semaphore_post(semaphore);
   if (fibers()) the_machine().wake(semaphore, false);
   return result;

@@ -60,6 +60,7 @@ memory_hierarchy::core_state::core_state(const device_profile& for_device, const
 memory_hierarchy::memory_hierarchy(const device_profile& device, const device_profile& dram, unsigned cores,
                                    const core_costs& costs)
     : costs_(costs),
+      leaves_flushes_out_(media::keeps_caches(device.persistence)),
       flush_drops_(device.flush_drops_cached_line),
       flush_accept_(media::to_picoseconds(device.flush_accept_ns)),
       last_level_(last_level_bytes(device, costs, cores)),
@@ -156,6 +157,7 @@ picoseconds memory_hierarchy::prefetch(unsigned core, std::uintptr_t address, st
 }
 
 picoseconds memory_hierarchy::flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts) {
+  if (leaves_flushes_out_) return now;
   core_state& c = *cores_[core];
   ++c.accesses;
   const std::uintptr_t line = address / cache_line_bytes;

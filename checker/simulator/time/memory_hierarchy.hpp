@@ -76,7 +76,8 @@ class memory_hierarchy {
                                               picoseconds now);
 
   // clwb, clflushopt: begins to write the line back, if it is newer than memory. `evicts`: clflushopt and clflush,
-  // which empty the caches of it where clwb would not.
+  // which empty the caches of it where clwb would not. Does nothing where the device's platform saves the caches:
+  // libpmemobj leaves its flushes out there, too.
   [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts = false);
 
   // Non-temporal stores; those to one line, one after the other, go to memory together.
@@ -176,6 +177,7 @@ class memory_hierarchy {
   [[nodiscard]] line_number number_of(std::uintptr_t line, bool persistent);
 
   core_costs costs_;
+  bool leaves_flushes_out_;
   bool flush_drops_;
   picoseconds flush_accept_;
   page_frames frames_;

@@ -10,6 +10,8 @@ from ..json_files import read_json
 from .drive import drive_cases
 from .evidence import KNOWN_SCHEMA, is_number
 from .index_cases import case_name
+from .pair_cases import BESIDE, OF_RUN, PAIRS, figures_of, is_of_pairs, place_of
+from .pair_cases import case_name as case_name_of_pairs
 from .store_cases import case_name as case_name_of_store
 from .store_cases import numbered, size_text
 
@@ -29,7 +31,9 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which is not a property of the device. Of stores: where their records are."""
+    """Without the path of a pool, which is not a property of the device. Of block volumes: where their records are."""
+    if is_of_pairs(document):
+        return PAIRS
     medium = (document["options"] if document.get("kind") == "stores_bench" else document["machine"]).get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 
@@ -95,6 +99,17 @@ def cases_of_stores(document, prefix, cell=None):
     return cases
 
 
+def cases_of_pairs(document, prefix, cell=None):
+    """The cases of one document that `pmlab stores bench --kind kv --json` wrote; as `cases_of_stores`."""
+    by_place, options = defaultdict(list), document["options"]
+    for case, phase in numbered(document["cases"]):
+        by_place[place_of(case, phase)].append(figures_of(case))
+    return [_medians(results) | {key: options[key] for key in OF_RUN}
+            | {"name": case_name_of_pairs(prefix, *place), "unit": results[0]["unit"], "skipped": None, "repeats": results,
+               "turns": cell or prefix, "exact": all(result["clock"] == "virtual" for result in results)}
+            for place, results in sorted(by_place.items())]
+
+
 def cases_of_campaign(document):
     """Of what `pmlab verify --seeds A..B --out FOLDER` wrote: verify/index=INDEX, whose value is the number of violations."""
     return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None}
@@ -103,7 +118,8 @@ def cases_of_campaign(document):
 
 # Keys of the matrix that results name by themselves.
 _NAMED = {"bench": ("medium", "index", "threads"),
-          "stores_bench": ("medium", "device", "store", "phases", "pattern", "size", "depth")}
+          "stores_bench": ("medium", "device", "store", "phases", "pattern", "size", "depth"),
+          "pairs": ("kind", "store", "phases", "pattern", "value", "depth")}
 
 
 def prefix_of(experiment, values, kind):
@@ -130,11 +146,14 @@ class _Found:
             return
         if document.get("kind") == "microbench":
             cases = document["cases"]
+        elif is_of_pairs(document):
+            cases = cases_of_pairs(document, prefix_of(run["experiment"], run["values"], "pairs"), run["name"])
         elif document.get("kind") == "stores_bench":
             cases = cases_of_stores(document, prefix_of(run["experiment"], run["values"], "stores_bench"), run["name"])
         else:
             cases = cases_of_bench(document, prefix_of(run["experiment"], run["values"], "bench"), run["name"])
-        self._results(_medium_of(document), document["machine"]).document["cases"] += cases
+        medium = PAIRS if run["experiment"] in BESIDE else _medium_of(document)
+        self._results(medium, document["machine"]).document["cases"] += cases
 
     def add_campaign(self, document, machine):
         """Crash states are of no medium: they are those of memory and drive together."""
@@ -165,7 +184,8 @@ def read_result_set(folder):
 
         EXPERIMENT[/KEY=VALUE...]/index=INDEX/threads=N/phase=PHASE
 
-    (of a store: EXPERIMENT[/KEY=VALUE...]/store=STORE/phase=PHASE/pattern=PATTERN/size=SIZE/depth=DEPTH)
+    (of a store: EXPERIMENT[/KEY=VALUE...]/store=STORE/phase=PHASE/pattern=PATTERN/size=SIZE/depth=DEPTH; of one of pairs with
+    value=VALUE in the place of size=SIZE)
     with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
     figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case with
     the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside those of

@@ -24,7 +24,8 @@ def numbered(cases):
     """(case, its phase): "overwrite-2" is the second one of that kind within a repetition."""
     seen = defaultdict(int)
     for case in cases:
-        place = (case["store"], case["phase"], case["pattern"], case["size"], case["depth"], case["repetition"])
+        size = case.get("size", case.get("value_bytes"))  # of pairs: of a value
+        place = (case["store"], case["phase"], case["pattern"], size, case["depth"], case["repetition"])
         seen[place] += 1
         yield case, case["phase"] + (f"-{seen[place]}" if seen[place] > 1 else "")
 
@@ -34,5 +35,4 @@ OURS = "chunk_store"
 WRITES, READS = "block_writes/container=pmem", "block_reads/container=pmem"
 DRIVE = "a drive modelled from the datasheet of the P4610, and modelled PM"
 BLUESTORE = f"rocksdb_meta, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
-NO_KEY_VALUE = "chunk_store has no container on a key-value device"
-NO_CACHE = "chunk_store keeps all records of a container in DRAM, or none: it has no bounded cache of them"
+PAIRS_DEVICE = f"a key-value device in this process, whose work is the host's, too, and without the latency of a command; {DRIVE}"

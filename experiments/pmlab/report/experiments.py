@@ -14,7 +14,7 @@ from .quantities import QUANTITIES
 NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
 MANY_CONTESTS = 4  # more than that are counted, not listed
-GROWING = ("threads", "records", "batch", "size", "depth", "ring")  # axes that are counts
+GROWING = ("threads", "records", "batch", "size", "value", "depth", "ring", "devices")  # axes that are counts
 
 
 @dataclass
@@ -31,7 +31,8 @@ def _found(runs, quantity):
     for run in runs:
         for m in run.measurements:
             value = quantity.of(m)
-            if m.phase in NOT_SHOWN or value is None:
+            loads_pairs = "value" in getattr(m, "keys", {})  # their loading is measured
+            if value is None or (m.phase in NOT_SHOWN and not loads_pairs):
                 continue
             keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index, **getattr(m, "keys", {})}
             keys.setdefault("medium", names.device(m.medium))
@@ -54,8 +55,8 @@ def _different_parts(labels):
     return short
 
 
-_COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "depth": "{} in flight",
-            "ring": "a ring of {}"}
+_COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "value": "values of {}", "depth": "{} in flight",
+            "ring": "a ring of {}", "devices": "{} devices"}
 
 
 def label_of(key, value, all_values):
@@ -174,9 +175,11 @@ def _sentence(quantity, wanted, points):
     last = f"With {label_of(wanted['x'], points[-1].x, [])} " if wanted["x"] in GROWING else ""
     if len(contests) > MANY_CONTESTS:
         won = sorted(((len(w), leader) for leader, w in wins.items()), key=lambda pair: -pair[0])
-        (where, ratio), leader = max(((w, leader) for leader, won_by in wins.items() for w in won_by if w[1]),
-                                     key=lambda pair: pair[0][1])
         text = names.enumerate_words(f"{name} is best in {count}" for count, name in won)
+        behind = [(w, leader) for leader, won_by in wins.items() for w in won_by if w[1]]
+        if not behind:  # each has its place to itself
+            return f"{last}{text} of {len(contests)} comparisons."
+        (where, ratio), leader = max(behind, key=lambda pair: pair[0][1])
         return (f"{last}{text} of {len(contests)} comparisons; the last one is furthest behind {leader} in {where}: "
                 f"{names.times(ratio)}.")
     parts = []

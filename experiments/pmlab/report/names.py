@@ -15,7 +15,8 @@ TITLES = {"cceh": "CCEH", "level_hashing": "Level hashing", "fast_fair": "FAST-F
           "hybrid_index_plus": "HybridIndex+"}
 
 STORES = {"chunk_store": "chunk_store", "raw": "the drive itself", "raw_dwb": "drive, double-write buffer",
-          "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta"}
+          "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta", "rocksdb": "RocksDB", "leveldb": "LevelDB",
+          "lmdb": "LMDB"}
 
 PHASES = {
     "load": "Load",

@@ -65,11 +65,21 @@ def _share(value):
     return f"{names.number(100 * value)} %"
 
 
+def _hit_ratio(m):
+    of_store = _of_case("hit_ratio")(m)
+    return m.of_cache("hit_ratio") if of_store is None else of_store
+
+
+def _cpu(m):
+    nanoseconds = _of_case("cpu_ns_per_operation")(m)
+    return None if nanoseconds is None else nanoseconds / 1e3
+
+
 QUANTITIES = {
     "throughput": Quantity("million operations/s", lambda m: m.throughput / 1e6 if m.throughput else None, _million, True),
     "latency": Quantity("ns per operation, mean", _duration("mean"), names.duration),
     "p99": Quantity("ns, 99 % of the operations", _duration("p99"), names.duration),
-    "hit_ratio": Quantity("share of lookups that hit", lambda m: m.of_cache("hit_ratio"), _share, True),
+    "hit_ratio": Quantity("share of lookups that hit", _hit_ratio, _share, True),
     "flushes": Quantity("flushes per operation", _counted("flushes"), names.number),
     "fences": Quantity("fences per operation", _counted("fences"), names.number),
     "lines_read": Quantity("lines read per operation", _counted("pm_lines_read"), names.number),
@@ -80,6 +90,12 @@ QUANTITIES = {
     "microseconds_p99": Quantity("us, 99 % of the operations", _microseconds("p99"), _us),
     "lines_written": Quantity("lines of PM written per operation", _counted("pm_lines_written"), names.number),
     "written_per_byte": Quantity("bytes to the drive for each of the user's", _of_case("amplification", "host"), names.number),
+    "written_in_all": Quantity("bytes written per user byte, later ones too", _of_case("written_in_all"),
+                               names.number),
+    "flash_per_byte": Quantity("bytes of flash per byte of the host", _of_case("amplification", "device"),
+                               names.number),
+    "cpu": Quantity("us of CPU per operation", _cpu, _us),
+    "host_memory": Quantity("bytes of the host's DRAM", _of_case("space", "memory_bytes"), names.number),
     "longest_free": Quantity("free space in one extent", _share_of_free, _share, True),
     "milliseconds": Quantity("ms until it is open", lambda m: _milliseconds(m.latency("max")), _ms),
     "first_find": Quantity("ms until the first find", lambda m: _milliseconds(m.after_restart("find_ns")), _ms),

@@ -139,7 +139,7 @@ def _drives_section(found):
 
 
 def _stores_section(found):
-    section = Section("Stores", "Volumes of a block store, one after the other on the same modelled drive, in turns; each answer is "
+    section = Section("Stores", "Each store has drives of its own, all of one kind; they take turns, and each answer is "
                       "checked. rocksdb_meta is the algorithm of BlueStore, and not BlueStore.")
     section.tables = stores.all_cases(found)
     return section

@@ -3,13 +3,15 @@ more keys to sort them by."""
 
 from dataclasses import dataclass, field
 
+from ..claims.pair_cases import figures_of, is_of_pairs
 from ..claims.store_cases import numbered, size_text
 from . import names, provenance
 from .chart import Table
 from .measurements import Measurement, Run
 
 # Of a case, beside its phase; empty ones do not apply to it.
-KEYS = ("store", "container", "index", "merge", "ring", "pattern", "depth", "threads")
+KEYS = ("store", "container", "index", "merge", "ring", "device", "devices", "staging", "place", "memtable", "pattern", "depth",
+        "threads")
 
 
 @dataclass
@@ -49,15 +51,23 @@ def _per_operation(case):
             "pm_lines_read": counts.get("lines_read", 0) / operations, "pm_lines_written": counts.get("lines", 0) / operations}
 
 
+def _size_of(case):
+    """Of an operation on blocks, or of a value."""
+    return {"size": size_text(case["size"])} if "size" in case else {"value": size_text(case["value_bytes"])}
+
+
 def run_of(name, document, described):
     """Raises KeyError, TypeError: it is no such document."""
     machine, measurements = document["machine"] | {"medium": document["options"]["medium"]}, {}
     for case, phase in numbered(document["cases"]):
-        keys = {key: str(case[key]) for key in KEYS if case.get(key)} | {"size": size_text(case["size"])}
+        keys = {key: str(case[key]) for key in KEYS if case.get(key)} | _size_of(case)
         if case["throughput"] is None:
             continue  # opening a store is no operation
         m = measurements.setdefault((phase, *keys.items()), StoreMeasurement(
             name, case["store"], machine["medium"], phase, int(case.get("threads") or 1), 1, keys=keys))
+        if is_of_pairs(document):
+            case = figures_of(case)
+            case["written_in_all"] = case["written_bytes"] / case["user_bytes"] if case["user_bytes"] else None
         repeat = {**case, "throughput_ops_per_s": case["throughput"], "wrong_answers": case["wrong"],
                   "per_operation": _per_operation(case)}
         if m.medium.startswith("counted"):
@@ -80,7 +90,8 @@ def all_cases(runs):
         rows = [["case", "thousand/s", "us, mean", "us, 99 %", "bytes to the drive for each of the user's", "us of CPU",
                  "wrong"]]
         for m in run.measurements:
-            what = " ".join(filter(None, (m.index, m.phase, m.keys.get("pattern"), m.keys["size"], m.keys.get("depth"))))
+            what = " ".join(filter(None, (m.index, m.phase, m.keys.get("pattern"), m.keys.get("size", m.keys.get("value")),
+                                          m.keys.get("depth"))))
             rows.append([what, names.number(m.throughput / 1e3) if m.throughput else "–", _micro(m.latency("mean")),
                          _micro(m.latency("p99")), names.number(m.of_case("amplification", "host")),
                          _micro(m.of_case("cpu_ns_per_operation")),

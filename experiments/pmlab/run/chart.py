@@ -9,7 +9,8 @@ from ..spelling import nearest
 # standard: the charts that every comparison of indexes gets (pmlab.report.sections).
 KINDS = ("lines", "bars", "standard")
 _DIMENSIONS = ("threads", "phase", "index", "medium")
-_OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "depth", "device")
+_OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "value", "depth", "device", "devices", "staging",
+              "place", "memtable")
 
 
 @dataclass

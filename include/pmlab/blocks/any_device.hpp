@@ -4,14 +4,18 @@
 #pragma once
 
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/flash/time.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace pmlab::blocks {
+
+class pair_front;
 
 // Owns a device of any type. Thread safety: as that device.
 class any_device {
@@ -25,6 +29,7 @@ class any_device {
     [[nodiscard]] virtual std::size_t reap(std::span<completion> completions, std::size_t at_least) = 0;
     [[nodiscard]] virtual std::size_t in_flight() const = 0;
     [[nodiscard]] virtual unsigned depth() const = 0;
+    [[nodiscard]] virtual std::optional<picoseconds> due() const = 0;
   };
 
   class held_device {
@@ -37,6 +42,7 @@ class any_device {
     [[nodiscard]] virtual geometry shape() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;
     [[nodiscard]] virtual std::string failure() const = 0;
+    [[nodiscard]] virtual pair_front* pairs() = 0;
   };
 
   template <device D>
@@ -49,6 +55,12 @@ class any_device {
     }
     std::size_t in_flight() const override { return queue_.in_flight(); }
     unsigned depth() const override { return queue_.depth(); }
+    std::optional<picoseconds> due() const override {
+      if constexpr (requires { queue_.due(); })
+        return queue_.due();
+      else
+        return std::nullopt;
+    }
 
    private:
     typename D::queue queue_;
@@ -65,6 +77,12 @@ class any_device {
     geometry shape() const override { return device_.shape(); }
     std::string name() const override { return device_.name(); }
     std::string failure() const override { return device_.failure(); }
+    pair_front* pairs() override {
+      if constexpr (requires { device_.pairs(); })
+        return device_.pairs();
+      else
+        return nullptr;
+    }
     D device_;
   };
 
@@ -85,6 +103,8 @@ class any_device {
     }
     [[nodiscard]] std::size_t in_flight() const { return held_->in_flight(); }
     [[nodiscard]] unsigned depth() const { return held_->depth(); }
+    // Of a modelled drive: when it completes the next request, on its clock. REQUIRES: one is in flight.
+    [[nodiscard]] std::optional<picoseconds> due() const { return held_->due(); }
 
    private:
     std::unique_ptr<held_queue> held_;
@@ -96,6 +116,9 @@ class any_device {
   [[nodiscard]] std::string name() const { return held_->name(); }
   // The device's.
   [[nodiscard]] std::string failure() const { return held_->failure(); }
+
+  // Of a modelled key-value SSD: where its commands wait for its firmware. nullptr: any other device.
+  [[nodiscard]] pair_front* pairs() { return held_->pairs(); }
 
   // The device, if it is a D; otherwise nullptr.
   template <device D>

@@ -8,12 +8,14 @@
 #include <pmlab/blocks/clock.hpp>
 #include <pmlab/blocks/flash/page_ftl.hpp>
 #include <pmlab/blocks/flash/profile.hpp>
+#include <pmlab/blocks/pair_front.hpp>
 #include <pmlab/blocks/wrapper.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +42,9 @@ class timed : public wrapper<Inner> {
       : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...),
         profile_(profile),
         model_(profile_, this->inner().shape()),
-        clock_(std::move(clock)) {}
+        clock_(std::move(clock)) {
+    if (profile_.is_key_value()) pairs_.emplace(profile_, clock_);
+  }
 
   // "emulated:p4610" on the real clock, "timed:p4610" on a virtual one. `inner().name()` names the storage.
   [[nodiscard]] std::string name() const { return std::string(Clock::kind) + ":" + profile_.name; }
@@ -56,6 +60,9 @@ class timed : public wrapper<Inner> {
 
   // The drive that is modelled.
   [[nodiscard]] const drive_profile& profile() const noexcept { return profile_; }
+
+  // Of a key-value SSD: where its commands wait for its firmware. nullptr: a drive of blocks.
+  [[nodiscard]] pair_front* pairs() noexcept { return pairs_ ? &*pairs_ : nullptr; }
 
   // To precondition the drive before a measurement, and for its counts.
   [[nodiscard]] page_ftl& model() noexcept { return model_; }
@@ -139,6 +146,8 @@ class timed : public wrapper<Inner> {
 
     // The time of this queue's thread.
     [[nodiscard]] picoseconds now() { return clock_.now(); }
+    // When the drive completes the next request. REQUIRES: one is in flight.
+    [[nodiscard]] picoseconds due() const noexcept { return waiting_.front().due; }
 
    private:
     struct slot {
@@ -190,6 +199,7 @@ class timed : public wrapper<Inner> {
   drive_profile profile_;
   page_ftl model_;
   Clock clock_;
+  std::optional<pair_front_on<Clock>> pairs_;
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> waited_{0};  // picoseconds
   std::atomic<std::uint64_t> late_{0};

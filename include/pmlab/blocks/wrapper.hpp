@@ -21,6 +21,9 @@ class wrapper {
   // The same.
   [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
+  // The inner device's, if it may be a modelled key-value SSD (blocks/pair_front.hpp).
+  [[nodiscard]] auto* pairs() noexcept requires requires(Inner& i) { i.pairs(); }
+  { return inner_.pairs(); }
   // The inner device's.
   [[nodiscard]] geometry shape() const { return inner_.shape(); }
   // The inner device's.
@@ -56,6 +59,9 @@ class reference {
     queue(reference& of, unsigned depth) : queue_base(of.device_, depth) {}
   };
 
+  // The owned device's, if it may be a modelled key-value SSD (blocks/pair_front.hpp).
+  [[nodiscard]] auto* pairs() noexcept requires requires(D& d) { d.pairs(); }
+  { return device_.pairs(); }
   // The owned device's.
   [[nodiscard]] geometry shape() const { return device_.shape(); }
   // The owned device's.

@@ -595,6 +595,7 @@ class fp_tree {
     std::array<entry, detail::fp_tree::capacity> moved;
     for (std::size_t rank = stay; rank < detail::fp_tree::capacity; ++rank)
       moved[rank - stay] = all[slot_of_rank[rank]];
+    // Redundant when no slot of a line below the last used one is used.
     detail::fp_tree::fill(medium_, store_, *right, std::span(moved).first(detail::fp_tree::capacity - stay));  // (S1)
     medium_.fence();                                                                                           // (S2)
     from.next.store(medium_.locate(&to), std::memory_order_release);                                           // (S3)

@@ -13,6 +13,7 @@
 #include <pmlab/base/thread_blocks.hpp>
 #include <pmlab/media/line_set.hpp>
 #include <pmlab/media/lines.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/wrapper.hpp>
 
 #include <algorithm>
@@ -51,7 +52,16 @@ class counted : public wrapper<Inner> {
 
   // `arguments` build the inner medium.
   template <class... Arguments>
-  explicit counted(Arguments&&... arguments) : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...) {}
+  explicit counted(Arguments&&... arguments)
+      : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...),
+        persistence_(persistence_of(this->inner())) {}
+  // Counts as on a platform that saves `persistence`: where it saves the caches, flushes are left out and not counted.
+  // The inner medium decides for itself whether it flushes.
+  template <class... Arguments>
+  explicit counted(persistence_domain persistence, Arguments&&... arguments)
+      : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...), persistence_(persistence) {}
+  // What the platform that it counts for saves.
+  [[nodiscard]] persistence_domain persistence() const noexcept { return persistence_; }
 
   class publication : public Inner::publication {
    public:
@@ -99,7 +109,7 @@ class counted : public wrapper<Inner> {
   }
 
   void flush(const void* start, std::size_t bytes) noexcept {
-    count_written(start, bytes, lines_flushed);
+    if (!keeps_caches(persistence_)) count_written(start, bytes, lines_flushed);
     this->inner().flush(start, bytes);
   }
 
@@ -190,6 +200,7 @@ class counted : public wrapper<Inner> {
     });
   }
 
+  persistence_domain persistence_;
   thread_blocks<thread_block> blocks_;
   mutable std::mutex mutex_;
   values base_{};

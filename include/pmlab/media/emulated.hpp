@@ -13,9 +13,10 @@
 // runs late, and `late_ns` counts the time that could not be recovered. tools/devices/calibration.hpp finds a scale at
 // which that does not happen.
 //
-// Charged: annotate_read, prefetch, flush, copy, fence. If a profile's reads cost as much as DRAM's (dram, classic),
-// reads are not charged. Not charged: the allocator's work inside a publication beyond the inner medium's own time, and
-// accesses that an index does not annotate.
+// Charged: annotate_read, prefetch, flush (the store before it only, if the profile's platform saves its caches), copy,
+// fence. If a profile's reads cost as much as DRAM's (dram, classic), reads are not charged. Not charged: the
+// allocator's work inside a publication beyond the inner medium's own time, and accesses that an index does not
+// annotate.
 #pragma once
 
 #include <pmlab/base/thread_blocks.hpp>
@@ -23,6 +24,7 @@
 #include <pmlab/media/device/model.hpp>
 #include <pmlab/media/device/profile.hpp>
 #include <pmlab/media/lines.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/wrapper.hpp>
 
 #include <algorithm>
@@ -60,6 +62,7 @@ class emulated : public wrapper<Inner> {
         profile_(std::move(profile)),
         model_(profile_),
         charges_reads_(reads_slower_than_dram(profile_)),
+        leaves_flushes_out_(keeps_caches(profile_.persistence)),
         clock_(fast_clock::instance()) {
     measure_unseen();
   }
@@ -74,6 +77,9 @@ class emulated : public wrapper<Inner> {
   [[nodiscard]] std::string name() const { return "emulated:" + profile_.name; }
 
   [[nodiscard]] const device_profile& profile() const noexcept { return profile_; }
+
+  // The profile's. The inner medium decides for itself whether its bytes are really flushed.
+  [[nodiscard]] persistence_domain persistence() const noexcept { return profile_.persistence; }
 
   // Empty, or why this run's figures are not to be trusted: more threads than cores.
   [[nodiscard]] std::string warning() const {
@@ -129,7 +135,13 @@ class emulated : public wrapper<Inner> {
   }
 
   // Flushing implies that the lines were stored to: the model first fetches those that its CPU cache does not hold.
+  // Where the platform saves the caches the lines stay there, and the model writes them back when they are evicted.
   void flush(const void* start, std::size_t bytes) noexcept {
+    if (leaves_flushes_out_) {
+      this->inner().flush(start, bytes);
+      charge_store(model_, block(), start, bytes);
+      return;
+    }
     charge_flush(model_, block(), start, bytes, [&] { this->inner().flush(start, bytes); });
   }
 
@@ -230,6 +242,17 @@ class emulated : public wrapper<Inner> {
     if (!charged.any()) return;
     for_each_line(start, bytes, [start](std::uintptr_t line) { touch(within(start, line)); });
     charged.settle_after_loads();
+  }
+
+  void charge_store(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
+    charge charged(*this, mine);
+    for_each_line(start, bytes, [&](std::uintptr_t line) {
+      if (model.cached(mine.state, line, mine.known_time))
+        static_cast<void>(model.store(mine.state, line, mine.known_time));  // it is dirty from now on
+      else
+        charged.until(model.store(mine.state, line, charged.begin()));
+    });
+    charged.settle();
   }
 
   // `really_flush`: the machine's own operation.
@@ -352,6 +375,7 @@ class emulated : public wrapper<Inner> {
   device_profile profile_;
   device_model model_;
   bool charges_reads_;
+  bool leaves_flushes_out_;
   const fast_clock& clock_;
   // Picoseconds of a charge that it does not include itself.
   std::int64_t unseen_visit_ = 0;

@@ -11,6 +11,7 @@
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/pool_name.hpp>
@@ -60,6 +61,14 @@ struct pmem_options {
   // for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value set by the user is kept):
   // no other thread may use it during the call. fsdax and devdax need no msync and ignore this.
   bool bypass_msync = false;
+  // What the platform saves when the power fails. Nothing: as libpmem flushes, `adr` or, where it finds that the caches
+  // are saved (pmem_has_auto_flush) and PMEM_NO_FLUSH=0 does not make it flush all the same, `eadr`.
+  // Given, it is not checked. `eadr` and `gpf` where libpmem does not find that: flushes are left out until the pool is
+  // closed, which then writes all its lines back. A power failure before that damages a pool on persistent memory, and so
+  // does one after the process was killed: a later run may build on lines that are in the caches alone.
+  // Does not concern libpmemobj's own words, about which libpmem decides: `adr` and `gpf_may_fail` where libpmem leaves
+  // flushes out are safe only with PMEM_NO_FLUSH=0 in the environment.
+  std::optional<persistence_domain> persistence = std::nullopt;
 };
 
 // Thread safety: every operation from any number of threads; a pool is open in one process at a time.
@@ -83,6 +92,15 @@ class pmem {
     const bool made = !file.is_open() && !find_or_make(options, file);
     if (!made) open(std::move(file), options);
     start(options, !made);
+  }
+
+  // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next run
+  // may open the pool as `adr`, and make entries durable that hang below lines of this one.
+  ~pmem() {
+    if (!caches_are_persistent_ || pmem_has_auto_flush() == 1) return;
+    pmem_deep_flush(base_, capacity_bytes_);  // (E1), whatever libpmem decided about its other flushes
+    // (E1) < (E2): libpmemobj marks the pool as closed after this.
+    pmem_drain();  // (E2)
   }
 
   pmem(const pmem&) = delete;
@@ -155,6 +173,9 @@ class pmem {
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
   // The kind of memory that the path leads to.
   [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
+  // What the platform saves: found when the pool was opened, or given by its options. Where it saves the caches, flushes
+  // are left out.
+  [[nodiscard]] persistence_domain persistence() const noexcept { return persistence_; }
   // The best one of this processor.
   [[nodiscard]] flush_instruction flushes_with() const noexcept { return instruction_; }
 
@@ -390,6 +411,13 @@ class pmem {
     pmemobj_persist(handle(), contents_, sizeof(contents));
   }
 
+  // The domain that libpmem's own flushes follow. Its PMEM_NO_FLUSH=1 is not followed: to flush in vain is safe.
+  [[nodiscard]] static persistence_domain domain_of_libpmem() {
+    const char* const no_flush = std::getenv("PMEM_NO_FLUSH");
+    if (no_flush != nullptr && std::string_view(no_flush) == "0") return persistence_domain::adr;
+    return pmem_has_auto_flush() == 1 ? persistence_domain::eadr : persistence_domain::adr;
+  }
+
   void start(const pmem_options& options, bool existed) {
     contents_ = aligned_contents();
     // A device cannot get its name last: `pmempool create` makes its pool, whose root object is all zeroes.
@@ -397,7 +425,8 @@ class pmem {
     if (existed && contents_->complete.load(std::memory_order_acquire) != 1)
       throw error("pool " + path_ + " was never completed", "remove it and make it again");
     base_ = reinterpret_cast<char*>(handle());
-    caches_are_persistent_ = pmem_has_auto_flush() == 1;
+    persistence_ = options.persistence.value_or(domain_of_libpmem());
+    caches_are_persistent_ = keeps_caches(persistence_);
     instruction_ = best_flush_instruction();
     capacity_bytes_ = capacity_of(path_);
     // Without this the allocator's count of live bytes would not survive a restart.
@@ -457,6 +486,7 @@ class pmem {
   std::uint64_t capacity_bytes_ = 0;
   media::backing backing_ = backing::page_cache;
   flush_instruction instruction_ = flush_instruction::clflush;
+  persistence_domain persistence_ = persistence_domain::adr;
   bool caches_are_persistent_ = false;
   std::mutex mutex_;
   std::vector<size_class> size_classes_;

@@ -56,6 +56,9 @@ class library {
     return std::unique_ptr<tree_api>(tree);
   }
 
+  // The address of its create_tree: it tells this copy of the library from others.
+  [[nodiscard]] const void* entry() const noexcept { return reinterpret_cast<const void*>(create_tree_); }
+
  private:
   std::string path_;
   tree_api* (*create_tree_)(const tree_options_t&) = nullptr;

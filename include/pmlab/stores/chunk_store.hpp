@@ -41,6 +41,13 @@
 // most as many ranges as a ring has entries. A write whose index block cannot be written fails; the chunk is unchanged,
 // but after a crash before the next write of that index block it may have the write, whole.
 //
+// With the records as values of a key-value device, and a cache of them in DRAM (chunk_store/on_kv.hpp):
+//   auto pairs = stores::kv_device<media::pmem, blocks::file>::open(pool, flash, {});
+//   auto store = stores::chunk_store<stores::records_on_kv<decltype(pairs)>, blocks::file>::open(pairs, drive, {},
+//                                                                                    {.cache_bytes = 64 << 20});
+// A change of a record is one put. Merges and groups are as with records on blocks. A search for a record that is not in
+// the cache reads it under the lock of its chunk.
+//
 // Invariants:
 //   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
 //   C3 each block of the drive has one owner, and the free map is the exact complement
@@ -53,6 +60,8 @@
 // With records on blocks:
 //   C12 a reader sees no record that a crash undoes (I3 < I4)
 //   C13 an index block is whole, or is not used (F1 < F2)
+// With records on a key-value device:
+//   C12 as above (J2 < J3)                           C14 a record in the cache is that of the device, or is being put
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -68,6 +77,7 @@
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/limbo.hpp>
 #include <pmlab/stores/chunk_store/on_blocks.hpp>
+#include <pmlab/stores/chunk_store/on_kv.hpp>
 #include <pmlab/stores/chunk_store/on_memory.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
 #include <pmlab/stores/chunk_store/used_blocks.hpp>
@@ -141,6 +151,9 @@ struct chunk_store_stats {
   std::uint64_t copied_bytes = 0;   // by merges
   std::uint64_t remaps = 0;         // of these merges: into a map
   std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
+  // Of records on a key-value device:
+  std::uint64_t record_hits = 0;    // searches that found the record in DRAM
+  std::uint64_t record_misses = 0;  // that read it, or found none
 };
 
 // The drive or the medium has no space for an operation. The chunk is unchanged, and the store goes on.
@@ -151,6 +164,9 @@ class chunk_store_full : public error {
 
 // The container "index on blocks", in place of a medium: the store's records lie on its drive.
 struct records_on_blocks {};
+// The container "index on a key-value device": the records are values of pairs. `Pairs`: a kv_device.
+template <record_device Pairs>
+struct records_on_kv {};
 
 namespace detail::chunk_store {
 
@@ -162,6 +178,10 @@ struct container_of {
 template <class Device>
 struct container_of<records_on_blocks, Device, void> {
   using type = records_in_region<Device>;
+};
+template <class Pairs, class Device>
+struct container_of<records_on_kv<Pairs>, Device, void> {
+  using type = records_in_pairs<Pairs, Device>;
 };
 
 template <class Container>
@@ -175,7 +195,7 @@ struct default_index<Medium> {
 
 }  // namespace detail::chunk_store
 
-// See the file's prologue. `Container`: a medium, or records_on_blocks. `Index`: from a chunk to its record, in a medium.
+// See the file's prologue. `Container`: a medium, records_on_blocks or records_on_kv. `Index`: from a chunk to its record, in a medium.
 template <class Container, blocks::device Device,
           class Index = typename detail::chunk_store::default_index<Container>::type>
 class chunk_store {
@@ -190,6 +210,8 @@ class chunk_store {
   using volume_state = detail::chunk_store::volume_state;
   static constexpr std::uint32_t hole = detail::chunk_store::hole;
   static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
+  // The records are pairs: these are their own index, and a search for one may fail.
+  static constexpr bool has_pairs = requires(container & c) { c.hits(); };
 
  public:
   // Blocks of a chunk.
@@ -257,6 +279,17 @@ class chunk_store {
       return container(device, free, shape, options.identity, options.format);
     });
   }
+  // Opens the store whose records are in `pairs` and whose data is on `device`, or makes an empty one if the key space has
+  // none. Both outlive it. Merges are by copy. Throws pmlab::error: as above, a key space with other pairs, values too
+  // short for a record.
+  template <record_device Pairs>
+  static chunk_store open(Pairs& pairs, Device& device, const chunk_store_options& options = {},
+                          const kv_records& records = {}) requires std::same_as<Container, records_on_kv<Pairs>> {
+    return chunk_store(device, options, [&](detail::chunk_store::free_map& free, auto& shape) {
+      shape.merge = merge_policy::copy;
+      return container(pairs, device, free, shape, options.identity, options.format, records);
+    });
+  }
   chunk_store(const chunk_store&) = delete;
   chunk_store& operator=(const chunk_store&) = delete;
   // Waits for what runs in the background. REQUIRES: no operation, and no queue of a user.
@@ -290,6 +323,7 @@ class chunk_store {
   [[nodiscard]] chunk_store_promises promises() const {
     bool durable = true;
     if constexpr (media::medium<Container>) durable = media::is_durable(records_.medium());
+    if constexpr (has_pairs) durable = records_.is_durable();
     return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, durable};
   }
 
@@ -315,6 +349,10 @@ class chunk_store {
     s.copied_bytes = counters_.copied_bytes.load(std::memory_order_relaxed);
     s.remaps = counters_.remaps.load(std::memory_order_relaxed);
     s.replaced_maps = counters_.replaced_maps.load(std::memory_order_relaxed);
+    if constexpr (has_pairs) {
+      s.record_hits = records_.hits();
+      s.record_misses = records_.misses();
+    }
     return s;
   }
 
@@ -342,12 +380,16 @@ class chunk_store {
       const std::string owner = "chunk " + std::to_string(key & ((std::uint64_t{1} << 40) - 1)) + " of volume " +
                                 std::to_string(detail::chunk_store::volume_of(key));
       for_each_owned(r, [&](std::uint64_t block) { own(block, owner); });
-      if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
+      if constexpr (!has_pairs)
+        if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
     });
-    records_.for_each_entry([&](std::uint64_t key, const record& r) {
-      if (!has_key(r, key))
-        report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
-    });
+    if constexpr (has_pairs)
+      records_.check(report);  // C14
+    else
+      records_.for_each_entry([&](std::uint64_t key, const record& r) {
+        if (!has_key(r, key))
+          report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
+      });
     const auto own_extent = [&](const extent& e, const std::string& owner) {
       for (std::uint32_t i = 0; i < e.count; ++i) own(std::uint64_t{e.first} + i, owner);
     };
@@ -385,6 +427,8 @@ class chunk_store {
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
     // Of its chunk.
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
+    // Of a read: its record cannot be read, so it has not begun.
+    [[nodiscard]] std::errc failure() const noexcept { return failure_; }
     // When it has ended: a merge by copy of its chunk is to begin.
     [[nodiscard]] bool wants_merge() const noexcept { return wants_merge_; }
 
@@ -397,6 +441,7 @@ class chunk_store {
     range blocks_;
     way way_ = way::read;
     bool wants_merge_ = false;
+    std::errc failure_{};
     detail::chunk_store::limbo::generation generation_ = 0;
     detail::chunk_store::reader_epochs::epoch epoch_ = 0;  // of a read
     std::vector<placed> parts_;
@@ -427,7 +472,7 @@ class chunk_store {
     bool is_committed_ = false;
   };
 
-  // Plans a read of blocks of one chunk. The caller transfers, and calls end_read.
+  // Plans a read of blocks of one chunk. The caller transfers, and calls end_read; unless the plan has a failure.
   [[nodiscard]] plan begin_read(const volume_handle& v, std::uint64_t number, range blocks) {
     plan p;
     p.key_ = detail::chunk_store::name_chunk(v.id_, number);
@@ -435,10 +480,11 @@ class chunk_store {
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     places at{};
-    if (record* const r = records_.find(p.key_)) {
+    if (record* const r = look_up(p.key_, p.failure_)) {
       const auto guard = records_.guard(*r);
       if (has_key(*r, p.key_)) chunk_of(*r).find(blocks, at);
     }
+    if (p.failure_ != std::errc{}) return p;
     p.parts_ = joined(blocks, at);
     p.generation_ = s.gone.enter();
     p.epoch_ = s.readers.enter();
@@ -539,9 +585,10 @@ class chunk_store {
     if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(key);
     auto lock = lock_for_writing(s, key);
-    record* const r = records_.find(key);
+    std::errc failure{};
+    record* const r = look_up(key, failure);
     const auto writing = s.writers.find(key);
-    if (r == nullptr) return {};
+    if (r == nullptr) return failure;
     const bool all = blocks.count == shape_.blocks && writing == s.writers.end();
     {
       const auto guard = records_.guard(*r);
@@ -551,7 +598,6 @@ class chunk_store {
       if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
     }
     if (all) return remove_chunk(s, lock, *r);
-    std::errc failure{};
     writer_state* const state = state_for_writing(s, key, failure);
     const placed nothing{blocks, hole};
     const std::errc result = commit(s, *state, p, {&nothing, 1}, false, may_remap);
@@ -572,7 +618,8 @@ class chunk_store {
     if (!is_complete()) return false;
     stripe& s = stripe_of(key);
     const std::scoped_lock lock(s.mutex);
-    record* const durable = records_.find(key);
+    std::errc failure{};
+    record* const durable = look_up(key, failure);
     if (durable == nullptr) return false;
     const auto writing = s.writers.find(key);
     if (writing != s.writers.end() &&
@@ -669,19 +716,40 @@ class chunk_store {
     records_.wait_for(p.change_);
   }
 
-  // Frees the replaced blocks that no operation can use any more. True: operations under way keep some.
-  [[nodiscard]] bool collect() {
+  // Where a write that found no room may find some later.
+  enum class room_later : std::uint8_t {
+    no,        // nothing will free blocks
+    perhaps,   // operations other than merges are under way; they may replace blocks
+    kept,      // operations under way keep replaced blocks
+    is_there,  // blocks became free meanwhile
+  };
+  // Frees the replaced blocks that no operation can use any more. `freed`: times_freed() before the write found no room.
+  [[nodiscard]] room_later collect(std::uint64_t freed) {
     bool kept = false;
+    bool running = false;
+    std::uint64_t freed_by_now = 0;
     for (stripe& s : stripes_) {
       const std::scoped_lock lock(s.mutex);
       s.gone.collect(free_);
+      freed_by_now += s.gone.times_freed();
       kept |= !s.gone.empty();
+      running |= s.gone.running() > s.merges;
     }
-    return kept;
+    if (freed_by_now != freed) return room_later::is_there;
+    return kept ? room_later::kept : running ? room_later::perhaps : room_later::no;
+  }
+  // How many extents of replaced blocks became free.
+  [[nodiscard]] std::uint64_t times_freed() {
+    std::uint64_t all = 0;
+    for (stripe& s : stripes_) {
+      const std::scoped_lock lock(s.mutex);
+      all += s.gone.times_freed();
+    }
+    return all;
   }
 
  private:
-  static constexpr std::size_t stripe_count = 64;
+  static constexpr std::size_t stripe_count = detail::chunk_store::parts_of_chunks;
 
   // A chunk with writes under way.
   struct writer_state {
@@ -861,7 +929,13 @@ class chunk_store {
   }
 
   // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes it.
-  [[nodiscard]] bool correct_index(std::uint64_t chunks) {
+  [[nodiscard]] bool correct_index([[maybe_unused]] std::uint64_t chunks) {
+    if constexpr (has_pairs)
+      return true;
+    else
+      return correct_names(chunks);
+  }
+  [[nodiscard]] bool correct_names(std::uint64_t chunks) {
     std::vector<std::pair<std::uint64_t, const record*>> stale;
     std::uint64_t right = 0;
     records_.for_each_entry([&](std::uint64_t key, const record& r) {
@@ -901,13 +975,30 @@ class chunk_store {
   [[nodiscard]] static bool has_key(const record& r, std::uint64_t key) noexcept {
     return r.key.load(std::memory_order_acquire) == key;
   }
+  // The record that has this chunk, or is to have it; nullptr: there is none, or `failure` says that it cannot be read.
+  // REQUIRES: the lock of the chunk's stripe, which keeps the record where it is.
+  [[nodiscard]] record* look_up(std::uint64_t key, [[maybe_unused]] std::errc& failure) const {
+    if constexpr (has_pairs)
+      return records_.find(key, failure);
+    else
+      return records_.find(key);
+  }
+  // A record stays where it is while a chunk's writers have it: one of a cache could be evicted.
+  void pin([[maybe_unused]] record& r) {
+    if constexpr (has_pairs) records_.pin(r);
+  }
+  void unpin([[maybe_unused]] record& r) {
+    if constexpr (has_pairs) records_.unpin(r);
+  }
   // The record of a chunk; nullptr: it has none. While no operation runs.
   [[nodiscard]] record* find_record(std::uint64_t key) const {
     record* const r = records_.find(key);
     return r != nullptr && has_key(*r, key) ? r : nullptr;
   }
 
-  [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept { return stripes_[mix_bits(key) % stripe_count]; }
+  [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept {
+    return stripes_[detail::chunk_store::part_of_chunk(key)];
+  }
 
   // The lock of a stripe, with the chunk not being removed.
   [[nodiscard]] static std::unique_lock<std::mutex> lock_for_writing(stripe& s, std::uint64_t key) {
@@ -930,10 +1021,12 @@ class chunk_store {
       ++at->second.writers;
       return &at->second;
     }
-    if (record* const r = records_.find(key)) {
+    failure = {};
+    if (record* const r = look_up(key, failure)) {
       const auto guard = records_.guard(*r);
       if (has_key(records_.newest(*r), key)) return state_of_writers(s, key, *r);
     }
+    if (failure != std::errc{}) return nullptr;
     writer_state made;
     failure = make_unnamed(made, key);
     if (failure != std::errc{}) return nullptr;
@@ -944,6 +1037,7 @@ class chunk_store {
   [[nodiscard]] writer_state* state_of_writers(stripe& s, std::uint64_t key, record& r) {
     writer_state& state = s.writers[key];
     if (++state.writers == 1) {
+      pin(r);
       state.where = &r;
       state.base = chunk_of(records_.newest(r)).base();
     }
@@ -969,14 +1063,17 @@ class chunk_store {
     const auto at = s.writers.find(key);
     writer_state& state = at->second;
     if (--state.writers > 0) return;
+    bool is_named = true;
     {
       const auto guard = records_.guard(*state.where);
-      if (!has_key(records_.newest(*state.where), key)) {
+      is_named = has_key(records_.newest(*state.where), key);
+      if (!is_named) {
         records_.leave(key, *state.where);
         if (state.base != no_block) give_back(*state.where, {state.base, shape_.blocks});
         records_.give(*state.where);
       }
     }
+    if (is_named) unpin(*state.where);
     s.writers.erase(at);
   }
 
@@ -1182,10 +1279,9 @@ class chunk_store {
     if (std::exchange(state.lacks_room, false)) changed();
   }
 
-  // Of a change that was added: not_durable_yet; io_error: it failed.
+  // Of a change that was added: not_durable_yet; not_enough_memory: no room for it; io_error: it failed.
   [[nodiscard]] static std::errc result_of(const detail::chunk_store::index_change& c) noexcept {
-    if (!c.is_settled()) return not_durable_yet;
-    return c.succeeded() ? std::errc{} : std::errc::io_error;
+    return c.is_settled() ? c.error() : not_durable_yet;
   }
 
   [[nodiscard]] std::errc end_discard(plan& p) {
@@ -1311,6 +1407,7 @@ class chunk_store {
       records_.erase(r);
     } else {
       s.writers[key].removing = true;
+      pin(r);
       detail::chunk_store::index_change change;
       {
         const auto guard = records_.guard(r);
@@ -1323,7 +1420,10 @@ class chunk_store {
       records_.settle(change);
       lock.lock();
       s.writers.erase(key);
-      if (!change.succeeded()) return std::errc::io_error;
+      if (!change.succeeded()) {
+        unpin(r);
+        return change.error();
+      }
     }
     records_.leave(key, r);
     records_.give(r);
@@ -1333,15 +1433,19 @@ class chunk_store {
   }
 
   void remove_chunks_of(std::uint32_t volume_id) {
-    std::vector<record*> all;
+    std::vector<std::uint64_t> all;
     records_.for_each([&](record& r) {
       const auto guard = records_.guard(r);
-      if (detail::chunk_store::volume_of(r.key.load(std::memory_order_acquire)) == volume_id) all.push_back(&r);
+      const std::uint64_t key = r.key.load(std::memory_order_acquire);
+      if (detail::chunk_store::volume_of(key) == volume_id) all.push_back(key);
     });
-    for (record* const r : all) {
-      stripe& s = stripe_of(r->key.load(std::memory_order_acquire));
+    for (const std::uint64_t key : all) {
+      stripe& s = stripe_of(key);
       std::unique_lock lock(s.mutex);
-      if (remove_chunk(s, lock, *r) != std::errc{})
+      std::errc failure{};
+      record* const r = look_up(key, failure);
+      if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
+      if (r == nullptr || remove_chunk(s, lock, *r) != std::errc{})
         throw error(records_.name() + " failed: a volume cannot be removed",
                     "check the drive, and open the store again");
     }
@@ -1456,6 +1560,9 @@ class chunk_store {
     if (done.error == std::errc::timed_out)
       throw error(where + ": the chunk's ring is full, and its merge failed or does not end",
                   "check the drive, and reap the other queues of the store");
+    if constexpr (has_pairs)
+      if (device_.failure().empty() && !records_.failure().empty())
+        throw error(where + ": the " + records_.name() + " failed", records_.failure());
     const std::string why = device_.failure();
     throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
                 why.empty() ? "check the drive" : why);

@@ -14,21 +14,24 @@
 // fewest valid units is collected when free ones run out.
 //
 // Thread safety: any operation from any number of threads (`check`: no other operation). Keys are spread over managers by
-// their hash; an operation holds one manager's lock, shared for reading, also while it reads the flash. Moving to flash is
-// done by one thread at a time, which holds a manager's lock only while it changes a word of the index.
+// their hash; an operation holds one manager's lock, shared for reading, also while it reads the flash. Operations of a
+// kv_queue (kv_ssd/queue.hpp) read it without a lock. Moving to flash is done by one thread at a time, which holds a
+// manager's lock only while it changes a word of the index.
 //
 // Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not at
 // all. Iterators do not outlive the object. Opening reads the index and the write buffer, not the flash.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
-// kv_damaged. A superblock with a damaged record is not used again.
+// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer before
+// the device is opened again counts as torn by a crash: its key has the value that the index led to before.
 //
 // Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C).
 //
 // Invariants:
 //   V1 an acknowledged pair is there, whole (S1 < S2 < S3)      V2 a host sends keys and values, and nothing else
 //   V3 each live record has one word of the index; the counts of valid units are exact
-//   V4 no superblock and no line is used again while a word or a reader leads into it (G1 < G2 < G3)
+//   V4 no superblock and no line is used again while a word or a reader with a lock leads into it (G1 < G2 < G3); a
+//      reader without one knows when it was used again, and reads again
 //   V5 an iterator returns no deleted key, none twice, and each that was there throughout (B1 < B2 < B3)
 //   V6 a full device changes nothing; deleted keys make room     V7 utilisation falls when keys are deleted
 //   V8 exist and get agree                                       V9 an opened device has no iterator
@@ -36,6 +39,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/pair_front.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/buckets.hpp>
@@ -46,6 +50,8 @@
 #include <pmlab/stores/kv_ssd/opening.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
 #include <pmlab/stores/kv_ssd/pairs.hpp>
+#include <pmlab/stores/kv_ssd/rebuild.hpp>
+#include <pmlab/stores/kv_ssd/replay.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -54,6 +60,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -68,6 +75,9 @@
 
 namespace pmlab::stores {
 
+template <class Store>
+class kv_queue;
+
 // See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations throw
 // pmlab::error: an impossible key, value or key space; the flash failed (nothing was acknowledged); kv_damaged.
 // `Hash`: of (key space, key); for tests.
@@ -77,6 +87,7 @@ class kv_device {
   using all_pairs = detail::kv_ssd::pairs<Medium, Device, Hash>;
   using all_buckets = detail::kv_ssd::buckets<Medium, Device, Hash>;
   using opening = detail::kv_ssd::opening<Medium, Device>;
+  using replay = detail::kv_ssd::replay<parts, Medium>;
   using lease = typename detail::kv_ssd::ports<Device>::lease;
   using place_word = detail::kv_ssd::place_word;
   using record_view = detail::kv_ssd::record_view;
@@ -96,6 +107,15 @@ class kv_device {
                         std::string_view name = layout_name) {
     return kv_device(medium, flash, options, name);
   }
+  // Makes the device's memory again, in a medium without it, from the flash alone: reads all of the flash, and a multiple of
+  // its keys is in memory meanwhile. Pairs that had not reached the flash are lost: such a key has its value before, or is
+  // absent. Deleted keys may be there again. So it is the last resort; opening after a crash needs none of it. `options`: as the
+  // device was made with; the flash knows its units and superblocks. Throws pmlab::error: the medium has the device; the
+  // flash is not that of one, or failed; no space. A rebuilding that is interrupted is refused by the next opening.
+  static kv_device rebuild(Medium& medium, Device& flash, const kv_options& options, kv_rebuilt& result,
+                           std::string_view name = layout_name) {
+    return kv_device(medium, flash, opening(medium, flash).options_of_flash(options), name, &result);
+  }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -104,27 +124,11 @@ class kv_device {
                  std::uint8_t space = 0) {
     check_key(key, space);
     check_value(value.size());
-    const std::uint64_t base = parts::base_of(space, key);
+    command(value.size());
     const lease through(core_.all_ports);
-    for (std::size_t expected = value.size();;) {
-      reservation room(core_.buffer);
-      if (!reserve(room, {lines_of(key, expected), buckets_.most_lines()})) return kv_outcome::full;
-      const std::scoped_lock lock(core_.lock_of(space, base));
-      const auto before = pairs_.find(space, key, base, *through, mode == kv_mode::append);
-      if (mode == kv_mode::no_overwrite && before.is_there()) return kv_outcome::exists;
-      if (mode == kv_mode::update_only && !before.is_there()) return kv_outcome::absent;
-      if (mode != kv_mode::append || !before.is_there())
-        return store(before, {.space = space, .key = key, .value = value}, room, *through, value.size());
-      const std::size_t whole = before.value.size() + value.size();
-      check_value(whole);
-      if (lines_of(key, whole) > lines_of(key, expected)) {
-        expected = whole;  // more lines are needed: without the lock
-        continue;
-      }
-      std::vector<std::byte> joined(before.value.begin(), before.value.end());
-      joined.insert(joined.end(), value.begin(), value.end());
-      return store(before, {.space = space, .key = key, .value = joined}, room, *through, value.size());
-    }
+    const kv_outcome result = put(key, value, mode, space, *through);
+    if (front_ != nullptr && result == kv_outcome::replaced) front_->wait_until(front_->replaced());
+    return result;
   }
 
   // The value of a key; nothing: the key is absent.
@@ -154,6 +158,7 @@ class kv_device {
   // Of many keys in one command, in their order: true if the key is there.
   [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
     for (const std::string_view key : keys) check_key(key, space);
+    command(0);
     const lease through(core_.all_ports);
     std::vector<bool> there;
     for (const std::string_view key : keys) {
@@ -175,12 +180,18 @@ class kv_device {
     }
     // Up to `most` keys more; fewer: there are no more. V5 holds beside any other operations.
     [[nodiscard]] std::vector<std::string> next(std::size_t most) {
+      if (front_ != nullptr) front_->wait_until(front_->command(0));
       const lease through(*ports_);
       std::vector<std::string> keys;
       while (keys.size() < most) {
         std::optional<std::string> key = walk_.next(*through);
         if (!key) break;
         keys.push_back(std::move(*key));
+      }
+      if (front_ != nullptr) {
+        std::size_t bytes = 0;
+        for (const std::string& key : keys) bytes += key.size();
+        front_->wait_until(front_->answer(bytes));
       }
       return keys;
     }
@@ -191,8 +202,12 @@ class kv_device {
       void operator()(std::atomic<unsigned>* /*count*/) const noexcept {}
     };
     iterator(kv_device& of, std::uint8_t space, kv_prefix prefix)
-        : ports_(&of.core_.all_ports), open_(&of.iterators_), walk_(of.core_, of.buckets_, space, prefix) {}
+        : front_(of.front_),
+          ports_(&of.core_.all_ports),
+          open_(&of.iterators_),
+          walk_(of.core_, of.buckets_, space, prefix) {}
 
+    blocks::pair_front* front_;
     detail::kv_ssd::ports<Device>* ports_;
     std::unique_ptr<std::atomic<unsigned>, closes> open_;  // null once it was moved
     detail::kv_ssd::walk<Medium, Device, Hash> walk_;
@@ -213,6 +228,35 @@ class kv_device {
   }
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
+
+  // Up to `most` keys of a space from `from` on, in byte order. Each was there at some moment of the call; none is missed
+  // that was there throughout. Reads the keys of each group of four first bytes that it visits: a group of many keys takes
+  // as long for each call.
+  [[nodiscard]] std::vector<std::string> list(std::string_view from, std::size_t most, std::uint8_t space = 0) {
+    check_space(space);
+    command(0);
+    const lease through(core_.all_ports);
+    std::vector<std::string> keys;
+    std::uint64_t next = detail::kv_ssd::bucket_of(space, from);
+    const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
+    while (keys.size() < most) {
+      std::array<indexes::entry, 1> bucket;
+      if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
+      detail::kv_ssd::walk<Medium, Device, Hash> walk(
+          core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
+      const auto before = static_cast<std::ptrdiff_t>(keys.size());
+      while (std::optional<std::string> key = walk.next(*through))
+        if (*key >= from) keys.push_back(std::move(*key));
+      std::sort(keys.begin() + before, keys.end());
+      if (bucket[0].key == last) break;
+      next = bucket[0].key + 1;
+    }
+    if (keys.size() > most) keys.resize(most);
+    std::size_t bytes = 0;
+    for (const std::string& key : keys) bytes += key.size();
+    answer(bytes);
+    return keys;
+  }
 
   // Moves all records of the write buffer to flash. False: there is no room for them. For tests and measurements: nothing
   // becomes more durable.
@@ -237,12 +281,23 @@ class kv_device {
     s.written_moved = bytes(value(core_.counts.programmed[1]));
     s.written_buckets = bytes(value(core_.counts.programmed[2]));
     s.collected = value(core_.counts.collected);
+    s.unlisted = value(core_.counts.unlisted);
+    s.index_reads = value(core_.index.counts().reads);
+    s.index_changes = value(core_.index.counts().changes);
+    s.deferred = value(core_.index.counts().deferred);
+    core_.index.for_each_table([&](const detail::kv_ssd::local_counts& c) {
+      s.local_hits += value(c.hits);
+      s.local_misses += value(c.misses);
+      s.bloom_spared += value(c.spared);
+    });
     return s;
   }
 
   // Checks V3 and the lists of the buckets by reading all records. REQUIRES: no other operation.
   [[nodiscard]] indexes::check_report check();
 
+  // What returned survives a power failure: the medium is durable.
+  [[nodiscard]] bool is_durable() const { return media::is_durable(core_.medium); }
   // In bytes.
   [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
   // In bytes.
@@ -253,13 +308,40 @@ class kv_device {
   }
 
  private:
-  kv_device(Medium& medium, Device& flash, const kv_options& options, std::string_view name)
-      : root_(opening(medium, flash).root(name, layout_name, layout_version, options)),
-        core_(medium, flash, root_, opening::shape_of(root_), std::string(name) + ":i"),
+  template <class Store>
+  friend class kv_queue;
+  using device_type = Device;
+
+  // `rebuilt`: null, to open it.
+  kv_device(Medium& medium, Device& flash, const kv_options& options, std::string_view name,
+            kv_rebuilt* rebuilt = nullptr)
+      : root_(opening(medium, flash).root(name, layout_name, layout_version, options, rebuilt != nullptr)),
+        core_(medium, flash, root_, opening::shape_of(root_), std::string(name) + ":i", options),
         pairs_(core_),
         buckets_(core_, std::string(name) + ":b"),
-        mover_(core_) {
-    recover();
+        mover_(core_),
+        front_(front_of(flash)) {
+    if (rebuilt == nullptr)
+      recover(options.local_table);
+    else
+      rebuild_index(*rebuilt, options.local_table);
+  }
+
+  // ---- the time of commands, if the flash is that of a modelled key-value SSD
+
+  [[nodiscard]] static blocks::pair_front* front_of(Device& flash) {
+    if constexpr (requires { flash.pairs(); })
+      return flash.pairs();
+    else
+      return nullptr;
+  }
+  // Waits until the device acts on a command with so many bytes of a value.
+  void command(std::size_t bytes) {
+    if (front_ != nullptr) front_->wait_until(front_->command(bytes));
+  }
+  // Waits until the host has so many bytes of an answer.
+  void answer(std::size_t bytes) {
+    if (front_ != nullptr) front_->wait_until(front_->answer(bytes));
   }
 
   // ---- input
@@ -284,19 +366,17 @@ class kv_device {
 
   // ---- lines of the write buffer
 
-  // Reserved lines, which are free again unless a record took them.
+  // Promised lines: the promise ends with it, unless a record took them.
   class reservation {
    public:
     explicit reservation(detail::kv_ssd::write_buffer& of) : of_(of) {}
     reservation(const reservation&) = delete;
     reservation& operator=(const reservation&) = delete;
     ~reservation() {
-      for (std::size_t i = 0; i < count; ++i)
-        if (!is_used[i]) of_.release(line[i]);
+      for (const detail::kv_ssd::promised_lines& p : lines)
+        if (!p.are_taken) of_.give_back(p.count);
     }
-    std::array<std::uint32_t, 2> line{};
-    std::array<bool, 2> is_used{};
-    std::size_t count = 0;
+    std::array<detail::kv_ssd::promised_lines, 2> lines{};
 
    private:
     detail::kv_ssd::write_buffer& of_;
@@ -308,16 +388,56 @@ class kv_device {
 
   // REQUIRES: no lock of a manager is held, and no reservation. False: the flash has no room to empty the buffer.
   [[nodiscard]] bool reserve(reservation& room, std::initializer_list<std::uint32_t> lengths) {
+    if (lacks_superblock_.load(std::memory_order_acquire) && !empty_superblock()) return false;
     for (sync::backoff wait;;) {
-      if (core_.buffer.reserve({lengths.begin(), lengths.size()}, room.line)) {
-        room.count = lengths.size();
+      if (core_.buffer.promise({lengths.begin(), lengths.size()})) {
+        for (std::size_t i = 0; i < lengths.size(); ++i) room.lines[i].count = lengths.begin()[i];
         return true;
       }
       bool is_full = false;
-      if (mover_.drain(is_full)) continue;
+      // Seldom, as it costs a line: for an eighth of the ring, or if there is no other way.
+      if (keep_tail(core_.buffer.lines() / 8) || mover_.drain(is_full) || keep_tail(1)) continue;
       if (is_full) return false;
       wait.pause();  // the oldest record is being written by another thread
     }
+  }
+
+  // A device that was rebuilt, or opened behind a crash, may have no free superblock. The write buffer could not be emptied
+  // then, so it takes no record until one is free; keys may be deleted. False: none could be emptied.
+  [[nodiscard]] bool empty_superblock() {
+    static_cast<void>(keep_tail(1));
+    const bool done = mover_.empty_one(core_.buffer.promisable(), [this](std::span<const std::byte> record) {
+      return put_again(record_view(record));
+    });
+    if (done) lacks_superblock_.store(false, std::memory_order_release);
+    return done;
+  }
+  // The record as it is, in the write buffer. False: it has no room there, or is damaged.
+  [[nodiscard]] bool put_again(const record_view& record) {
+    const std::uint8_t space = record.head().space;
+    const std::uint64_t base = parts::base_of(space, record.key());
+    reservation room(core_.buffer);
+    const std::array<std::uint32_t, 1> length{lines_of(record.key(), record.head().value_bytes)};
+    if (!record.has_whole_value(core_.seed) || !core_.buffer.promise(length)) return false;
+    room.lines[0].count = length[0];
+    const lease through(core_.all_ports);
+    const std::scoped_lock lock(core_.lock_of(space, base));
+    const auto before = pairs_.find(space, record.key(), base, *through, false);
+    if (!before.is_there() || before.head.sequence != record.head().sequence) return true;
+    return pairs_.put(before,
+                      {.space = space,
+                       .key = record.key(),
+                       .value = record.value(),
+                       .birth = before.head.birth,
+                       .page = before.head.page},
+                      room.lines[0]);
+  }
+
+  // Lines that are free since the last time are used again, if there are at least so many.
+  [[nodiscard]] bool keep_tail(std::uint64_t least) {
+    if (core_.buffer.unkept() < std::max<std::uint64_t>(least, 1)) return false;
+    core_.buffer.keep_tail([this](std::uint64_t tail) { replay(core_, root_, core_.medium).keep_tail(tail); });  // (L2)
+    return true;
   }
 
   // ---- operations, with the lock of the key's manager
@@ -330,18 +450,23 @@ class kv_device {
       d.birth = before.head.birth;
       d.page = before.head.page;
     } else {
-      const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.line[1], through, room.is_used[1]);
+      std::optional<std::uint32_t> page;
+      try {
+        page = buckets_.add(d.space, d.key, room.lines[1], through);
+      } catch (...) {
+        pairs_.refund(before, units);
+        throw;
+      }
       if (!page) {
         pairs_.refund(before, units);
         return kv_outcome::full;
       }
       d.page = *page;
     }
-    if (!pairs_.put(before, d, room.line[0])) {  // (B3) in buckets.hpp
+    if (!pairs_.put(before, d, room.lines[0])) {  // (B3) in buckets.hpp
       pairs_.refund(before, units);
       return kv_outcome::full;
     }
-    room.is_used[0] = true;
     core_.counts.user_bytes.fetch_add(d.key.size() + sent, std::memory_order_relaxed);
     core_.counts.user_units.fetch_add(units, std::memory_order_relaxed);
     return before.is_there() ? kv_outcome::replaced : kv_outcome::added;
@@ -351,38 +476,157 @@ class kv_device {
   [[nodiscard]] auto with_value(std::string_view key, std::uint8_t space, Use&& use)
       -> std::optional<decltype(use(std::span<const std::byte>()))> {
     check_key(key, space);
-    const std::uint64_t base = parts::base_of(space, key);
+    command(0);
     const lease through(core_.all_ports);
+    std::size_t bytes = 0;
+    auto result = with_value(key, space, *through, [&](std::span<const std::byte> v) {
+      bytes = v.size();
+      return use(v);
+    });
+    answer(bytes);
+    return result;
+  }
+  [[nodiscard]] std::optional<std::vector<std::byte>> take(std::string_view key, std::uint8_t space, bool value) {
+    check_key(key, space);
+    command(0);
+    const lease through(core_.all_ports);
+    auto result = take(key, space, value, *through);
+    if (value && result) answer(result->size());
+    return result;
+  }
+
+  // Removes a deleted key from a page that garbage collection has met, if there is one. REQUIRES: no lock is held.
+  void unlist() noexcept try {
+    const auto suspect = mover_.next_suspect();
+    if (!suspect) return;
+    reservation room(core_.buffer);
+    const std::array<std::uint32_t, 1> length{buckets_.most_lines()};
+    if (!core_.buffer.promise(length)) return;
+    room.lines[0].count = length[0];
+    const std::uint64_t base = parts::base_of(suspect->space, suspect->key);
+    const lease through(core_.all_ports);
+    // With the lock no put of the key is under way, which relies on its page.
+    const std::scoped_lock lock(core_.lock_of(suspect->space, base));
+    const auto there = pairs_.find(suspect->space, suspect->key, base, *through, false);
+    if (there.is_there() && there.head.page == suspect->page) return;
+    buckets_.remove(suspect->space, suspect->key, suspect->page, &room.lines[0], *through);
+    core_.counts.unlisted.fetch_add(1, std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    // Of no consequence for the operation of the user: the page is met again.
+  }
+
+  // ---- operations through a port; the key and the value are possible
+
+  [[nodiscard]] kv_outcome put(std::string_view key, std::span<const std::byte> value, kv_mode mode, std::uint8_t space,
+                               detail::kv_ssd::port<Device>& through) {
+    unlist();
+    const std::uint64_t base = parts::base_of(space, key);
+    for (std::size_t expected = value.size();;) {
+      reservation room(core_.buffer);
+      if (!reserve(room, {lines_of(key, expected), buckets_.most_lines()})) return kv_outcome::full;
+      const std::scoped_lock lock(core_.lock_of(space, base));
+      const auto before = pairs_.find(space, key, base, through, mode == kv_mode::append);
+      if (mode == kv_mode::no_overwrite && before.is_there()) return kv_outcome::exists;
+      if (mode == kv_mode::update_only && !before.is_there()) return kv_outcome::absent;
+      if (mode != kv_mode::append || !before.is_there())
+        return store(before, {.space = space, .key = key, .value = value}, room, through, value.size());
+      const std::size_t whole = before.value.size() + value.size();
+      check_value(whole);
+      if (lines_of(key, whole) > lines_of(key, expected)) {
+        expected = whole;  // more lines are needed: without the lock
+        continue;
+      }
+      std::vector<std::byte> joined(before.value.begin(), before.value.end());
+      joined.insert(joined.end(), value.begin(), value.end());
+      return store(before, {.space = space, .key = key, .value = joined}, room, through, value.size());
+    }
+  }
+
+  template <class Use>
+  [[nodiscard]] auto with_value(std::string_view key, std::uint8_t space, detail::kv_ssd::port<Device>& through,
+                                Use&& use) -> std::optional<decltype(use(std::span<const std::byte>()))> {
+    const std::uint64_t base = parts::base_of(space, key);
     const std::shared_lock lock(core_.lock_of(space, base));
-    const auto there = pairs_.find(space, key, base, *through, true);
+    const auto there = pairs_.find(space, key, base, through, true);
     if (!there.is_there()) return std::nullopt;
     return use(there.value);
   }
 
-  [[nodiscard]] std::optional<std::vector<std::byte>> take(std::string_view key, std::uint8_t space, bool value) {
-    check_key(key, space);
+  [[nodiscard]] bool is_there(std::string_view key, std::uint8_t space, detail::kv_ssd::port<Device>& through) {
     const std::uint64_t base = parts::base_of(space, key);
-    const lease through(core_.all_ports);
+    const std::shared_lock lock(core_.lock_of(space, base));
+    return pairs_.find(space, key, base, through, false).is_there();
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::byte>> take(std::string_view key, std::uint8_t space, bool value,
+                                                           detail::kv_ssd::port<Device>& through) {
+    const std::uint64_t base = parts::base_of(space, key);
     reservation room(core_.buffer);
-    const bool has_room = reserve(room, {buckets_.most_lines()});
+    const bool has_room = !lacks_superblock_.load(std::memory_order_acquire) && reserve(room, {buckets_.most_lines()});
     const std::scoped_lock lock(core_.lock_of(space, base));
-    const auto before = pairs_.find(space, key, base, *through, value);
+    const auto before = pairs_.find(space, key, base, through, value);
     if (!before.is_there()) return std::nullopt;
     std::vector<std::byte> result(before.value.begin(), before.value.end());
     pairs_.erase(before);  // (B4) in buckets.hpp
-    buckets_.remove(space, key, before.head.page, has_room ? std::optional(room.line[0]) : std::nullopt, *through,
-                    room.is_used[0]);
+    try {
+      buckets_.remove(space, key, before.head.page, has_room ? &room.lines[0] : nullptr, through);
+    } catch (const error&) {
+      // The key is deleted. Its page lists it, until garbage collection meets the page.
+    }
     return result;
+  }
+
+  // ---- what an operation of a queue reads before it begins
+
+  using wanted = detail::kv_ssd::fetched::wanted;
+
+  // What a search for the key will read on flash; nothing: its record is in the write buffer, or there is none. With the
+  // same hash as another key it is that one's: the search reads the rest itself.
+  [[nodiscard]] std::optional<wanted> record_of(std::uint8_t space, std::string_view key, bool whole, bool& is_there) {
+    const std::uint64_t base = parts::base_of(space, key);
+    const std::shared_lock lock(core_.lock_of(space, base));
+    const auto at = core_.index.find(base, [](place_word /*place*/) { return true; });
+    is_there = at.found;
+    if (!at.found || at.place.is_in_ring()) return std::nullopt;
+    const std::uint64_t unit = at.place.address();
+    return wanted{core_.sizes.byte_of(unit), core_.needed_of(at.place, whole), core_.flash.life_of(unit)};
+  }
+  // What the addition of a key to its bucket will read on flash.
+  [[nodiscard]] std::optional<wanted> page_of_new(std::uint8_t space, std::string_view key) {
+    const auto pages = buckets_.find(detail::kv_ssd::bucket_of(space, key));
+    if (!pages) return std::nullopt;
+    const auto name = buckets_.name_of_page(detail::kv_ssd::bucket_of(space, key), pages->newest);
+    bool ignored = false;
+    return record_of(detail::kv_ssd::bucket_space, {name.data(), name.size()}, true, ignored);
+  }
+  // What the removal of a key will read of its bucket.
+  [[nodiscard]] std::optional<wanted> page_of(std::uint8_t space, std::string_view key,
+                                              detail::kv_ssd::port<Device>& through) {
+    const std::uint64_t base = parts::base_of(space, key);
+    std::uint32_t page = 0;
+    {
+      const std::shared_lock lock(core_.lock_of(space, base));
+      const auto there = pairs_.find(space, key, base, through, false);
+      if (!there.is_there()) return std::nullopt;
+      page = there.head.page;
+    }
+    const auto name = buckets_.name_of_page(detail::kv_ssd::bucket_of(space, key), page);
+    bool ignored = false;
+    return record_of(detail::kv_ssd::bucket_space, {name.data(), name.size()}, true, ignored);
   }
 
   // ---- opening
 
-  // Counts the valid units and finds the records of the write buffer, by a walk over the index.
-  void recover() {
+  // Of a sequence; the bits above are the number of the opening.
+  static constexpr unsigned sequence_bits = 40;
+
+  // Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.
+  void recover(bool keeps_tail) {
     const std::uint64_t opens = root_.opens.load(std::memory_order_acquire) + 1;
     root_.opens.store(opens, std::memory_order_release);
     media::persist(core_.medium, root_.opens);
-    core_.last_sequence.store(opens << 40, std::memory_order_release);
+    core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
+    core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
     std::vector<place_word> buffered;
     std::uint64_t used = 0;
     core_.index.for_each([&](std::uint64_t slot, place_word place) {
@@ -398,6 +642,43 @@ class kv_device {
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
+    lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
+  }
+
+  void rebuild_index(kv_rebuilt& result, bool keeps_tail) {
+    detail::kv_ssd::rebuilding<Medium, Device, Hash> work(core_, buckets_);
+    result = work.run();
+    // The next opening's sequences are larger than those on flash.
+    const std::uint64_t opens = (core_.last_sequence.load(std::memory_order_acquire) >> sequence_bits) + 1;
+    root_.opens.store(opens, std::memory_order_release);
+    media::persist(core_.medium, root_.opens);
+    core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
+    // The memory may have held a ring of this device before.
+    const std::array<std::byte, media::cache_line_bytes> zeros{};
+    for (std::uint64_t line = 0; line < core_.buffer.lines(); ++line)
+      core_.medium.copy(core_.buffer.at(line), zeros.data(), zeros.size());
+    core_.medium.fence();
+    core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
+    core_.buffer.begin();
+    core_.flash.begin();
+    lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
+    for (const auto& [space, key] : work.without_page()) (relist(key, space) ? result.relisted : result.unlisted) += 1;
+    opening(core_.medium, core_.device).end_rebuilding(root_);
+  }
+  // Puts a pair again, whose page is lost. False: no room; it is there, and no page lists it.
+  [[nodiscard]] bool relist(const std::string& key, std::uint8_t space) {
+    const std::uint64_t base = parts::base_of(space, key);
+    const lease through(core_.all_ports);
+    reservation room(core_.buffer);
+    const auto value = with_value(
+        key, space, *through, [](std::span<const std::byte> v) { return std::vector<std::byte>(v.begin(), v.end()); });
+    if (!value || !reserve(room, {lines_of(key, value->size()), buckets_.most_lines()})) return false;
+    const std::scoped_lock lock(core_.lock_of(space, base));
+    const auto before = pairs_.find(space, key, base, *through, false);
+    const std::optional<std::uint32_t> page = buckets_.add(space, key, room.lines[1], *through);
+    if (!page) return false;
+    const typename all_pairs::draft d{.space = space, .key = key, .value = *value, .birth = 0, .page = *page};
+    return pairs_.put(before, d, room.lines[0]);
   }
 
   [[nodiscard]] bool can_be(place_word place) const noexcept {
@@ -429,7 +710,9 @@ class kv_device {
   all_pairs pairs_;
   all_buckets buckets_;
   detail::kv_ssd::mover<Medium, Device, Hash> mover_;
+  blocks::pair_front* front_;  // nullptr: commands take no time but that of the calls
   std::atomic<unsigned> iterators_{0};
+  std::atomic<bool> lacks_superblock_{false};  // since it was opened
 };
 
 template <media::medium Medium, blocks::device Device, class Hash>

@@ -14,9 +14,17 @@
 // Every change has a sequence. It goes into a memtable in DRAM and into the log. The log is the value store: a frozen
 // memtable becomes a set of sorted keys, and its values stay in the log's segments. A value is so written once.
 //
-// This is the first part of the design: log, memtables, and a root of sets. The capacity drive holds nothing but its
-// header yet, or (placement::capacity_only) everything. There are no leaves, no spilling to the capacity drive, no
-// collection of garbage within a segment: a segment is free again when no set refers to it.
+// With persistent memory (tiered/memory.hpp) the memtable is itself durable: there is no log, and a crash takes nothing.
+//
+//   using store = stores::tiered<blocks::file, blocks::emulated_clock, stores::memtable_on<media::pmem>>;
+//   auto db = store::open({.staging = fast, .capacity = slow, .memory = &pool}, {});
+//
+// Pages and values that were read stay in DRAM, up to tiered_options::cache_bytes (tiered/read_cache.hpp).
+//
+// The tree behind the memtables (tiered/tree.hpp): a root of sets, and leaves, each with the keys of a range. Sets of the root
+// spill into the leaves, and their values are copied to where leaf values are; so data ages from the staging to the capacity
+// drive, without versions replaced meanwhile. The sets of a leaf are merged, keys only, except for values in segments that
+// are mostly garbage. The policy of placement (tiered/placement.hpp) assigns each part to a drive.
 //
 // Thread safety: any operation from any number of threads (`check`: no other operation); a batch, a cursor, a snapshot
 // belong to one thread each. Progress: changes are made one after the other; readers of memtables wait for nothing.
@@ -26,7 +34,9 @@
 //
 // Invariants: T1 what survives is one prefix. T2 it is as long as promised. T3 batches are whole. T4 snapshots do not
 // change. T5 the newest version wins; no erased key returns. T6 a segment that is referred to is not free, any other is.
-// T8 a page or value with a wrong checksum is an error, never an answer. T9 an ingest or merge may be cut off anywhere.
+// T7 the ranges of leaves are disjoint, and leave nothing
+// out. T8 a page or value with a wrong checksum is an error, never an answer. T9 an ingest, a spill or a compaction may be
+// cut off anywhere.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -34,30 +44,28 @@
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/stores/tiered/background.hpp>
 #include <pmlab/stores/tiered/cursor.hpp>
-#include <pmlab/stores/tiered/drives.hpp>
-#include <pmlab/stores/tiered/key_set.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/log.hpp>
-#include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
+#include <pmlab/stores/tiered/moments.hpp>
+#include <pmlab/stores/tiered/no_memory.hpp>
+#include <pmlab/stores/tiered/opening.hpp>
 #include <pmlab/stores/tiered/options.hpp>
-#include <pmlab/stores/tiered/replay.hpp>
-#include <pmlab/stores/tiered/segments.hpp>
-#include <pmlab/stores/tiered/survivors.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/tree.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,26 +75,40 @@
 
 namespace pmlab::stores {
 
-// The drives of a store. They outlive it. Drives of different types: blocks::any_device.
+// A drive, or none.
 template <blocks::device Device>
-struct tiered_drives {
-  Device& staging;   // fast
-  Device& capacity;  // large; another drive
+class optional_drive {
+ public:
+  optional_drive() = default;
+  // This one, which outlives the store.
+  optional_drive(Device& device) : device_(&device) {}  // NOLINT(google-explicit-constructor)
+  // nullptr: none.
+  [[nodiscard]] Device* get() const noexcept { return device_; }
+
+ private:
+  Device* device_ = nullptr;
 };
 
-// See the file's prologue. `Clock`: that of the loss bound; one on another clock than the real one has no threads of its
+// The drives of a store. They outlive it. Drives of different types: blocks::any_device.
+// `Memory`: no_memory, or memtable_on<...>.
+template <blocks::device Device, class Memory = no_memory>
+struct tiered_drives {
+  optional_drive<Device> staging{};           // fast; none: policy capacity_only
+  optional_drive<Device> capacity{};          // large; another drive
+  typename Memory::medium* memory = nullptr;  // persistent memory; not null for memtable_on
+};
+
+// See the file's prologue. `Memory`: where the newest changes are, see tiered/memory.hpp. `Clock`: that of the loss bound; one on another clock than the real one has no threads of its
 // own (tiered_options::background).
-template <blocks::device Device, blocks::drive_clock Clock = blocks::emulated_clock>
+template <blocks::device Device, blocks::drive_clock Clock = blocks::emulated_clock, class Memory = no_memory>
 class tiered {
   using memtable = detail::tiered::memtable;
   using change = detail::tiered::change;
   using change_kind = detail::tiered::change_kind;
-  using drive_role = detail::tiered::drive_role;
-  using drive_state = detail::tiered::drive_state;
   using found_version = detail::tiered::found_version;
-  using key_set = detail::tiered::key_set<Device>;
-  using view = detail::tiered::tree_view<Device>;
-  using body = detail::tiered::cursor_body<Device>;
+  using view = detail::tiered::tree_view<Device, Memory>;
+  using body = detail::tiered::cursor_body<Device, Memory>;
+  using tiered_log = detail::tiered::log<Device>;
 
  public:
   // A moment of the store: its reads do not change while it exists. Movable. It ends before its store.
@@ -198,19 +220,22 @@ class tiered {
   // Opens the store on these drives, or makes an empty one if both are blank. Replays the log: memory for as much of it as
   // the last opening's memory limit allowed. Throws pmlab::error: drives of another store, exchanged, cut off, damaged;
   // impossible options. `clock`: see the class.
-  static std::unique_ptr<tiered> open(const tiered_drives<Device>& drives, const tiered_options& options = {},
+  static std::unique_ptr<tiered> open(const tiered_drives<Device, Memory>& drives, const tiered_options& options = {},
                                       Clock clock = default_clock()) {
-    if (&drives.staging == &drives.capacity)
-      throw error("staging and capacity are the same drive", "give two drives; `place` may leave one of them unused");
+    if (drives.capacity.get() == nullptr)
+      throw error("there is no capacity drive", "give one; a store on one drive has it as `capacity`");
+    if (drives.staging.get() == drives.capacity.get())
+      throw error("staging and capacity are the same drive",
+                  "give two drives, or leave out `staging` and choose policy capacity_only");
     return std::unique_ptr<tiered>(new tiered(drives, options, clock));
   }
   tiered(const tiered&) = delete;
   tiered& operator=(const tiered&) = delete;
   // Makes all changes durable if the drives work.
   ~tiered() {
-    stop();
+    threads_.stop();
     try {
-      flush_log();
+      log().flush();
     } catch (const std::exception&) {
       // The loss bound holds no longer; opening replays what is durable.
     }
@@ -221,18 +246,7 @@ class tiered {
     if (name.empty() || name.size() > detail::tiered::most_table_name)
       throw error("'" + std::string(name) + "' cannot name a table",
                   "use 1 to " + std::to_string(detail::tiered::most_table_name) + " characters");
-    const std::scoped_lock lock(tree_mutex_);
-    const auto at = std::find(state_.tables.begin(), state_.tables.end(), name);
-    const auto id = static_cast<std::size_t>(at - state_.tables.begin());
-    if (at == state_.tables.end()) {
-      if (id == detail::tiered::most_tables)
-        throw error("the store has " + std::to_string(id) + " tables, and can have no more",
-                    "put a prefix into the keys");
-      detail::tiered::manifest_state with = state_;
-      with.tables.emplace_back(name);
-      commit(std::move(with));
-    }
-    return {*this, static_cast<std::uint8_t>(id)};
+    return {*this, tree_->open_table(name)};
   }
 
   // Makes the changes of the batch at once: readers, and crashes, see all of them or none. Returns the sequence of the
@@ -241,175 +255,95 @@ class tiered {
     std::vector<change> changes;
     changes.reserve(b.changes_.size());
     for (const auto& c : b.changes_) changes.push_back({c.kind, c.table, c.key, c.value});
-    return changes.empty() ? visible_.load(std::memory_order_acquire) : apply(changes);
+    return changes.empty() ? moments_.now() : apply(changes);
   }
 
   // All changes that returned before are durable on return. Throws pmlab::error if the drive fails.
-  void sync() { flush_log(); }
+  void sync() { log().flush(); }
 
   // The present moment.
-  [[nodiscard]] snapshot_handle snapshot() {
-    const std::scoped_lock lock(snapshots_mutex_);
-    const std::uint64_t now = visible_.load(std::memory_order_acquire);
-    snapshots_.insert(now);
-    return {*this, now};
-  }
+  [[nodiscard]] snapshot_handle snapshot() { return {*this, moments_.hold()}; }
 
   // The flusher's step, for a store without threads: flushes if it is time. Returns when the next is due, on the clock;
   // the greatest number: when something was written.
   std::uint64_t step() {
-    const std::uint64_t oldest = log_->oldest();
-    if (oldest != log_->never && (clock_.now() >= oldest + half_bound() || log_->dirty() >= options_.loss.or_bytes))
-      flush_log();
-    const std::uint64_t next = log_->oldest();
-    return next == log_->never ? next : next + half_bound();
+    const std::uint64_t oldest = log().oldest();
+    if (oldest != tiered_log::never &&
+        (clock_.now() >= oldest + half_bound() || log().dirty() >= options_.loss.or_bytes))
+      log().flush();
+    const std::uint64_t next = log().oldest();
+    return next == tiered_log::never ? next : next + half_bound();
   }
 
-  // Brings all changes into one set, without the versions that no reader may ask for, and frees the segments that nothing
-  // refers to. Throws tiered_full: no room for the set (nothing changed).
+  // Brings all changes into the leaves, without the versions that no reader may ask for, and frees the segments that
+  // nothing refers to; segments with more than a little garbage are given up. Throws tiered_full: no room for all of it; the
+  // part that had room is done.
   void compact() {
     freeze();
-    while (ingest_one()) continue;
-    merge();
     exhausted_at_.store(never_exhausted, std::memory_order_relaxed);
+    const auto drain = [&] {
+      ingest_all(true);
+      while (spill_most(true)) continue;
+    };
+    std::string ignored;
+    if (!has_room_for(drain, ignored)) {
+      has_room_for([&] { tree_->compact_all(); }, ignored);  // it may make the room
+      if (!has_room_for(drain, ignored)) {
+        tree_->spill(1, true, true);
+        drain();
+      }
+    }
+    tree_->compact_all();
   }
 
   // Now.
   [[nodiscard]] tiered_stats stats() const {
     tiered_stats s;
-    const std::shared_ptr<const view> v = pinned();
-    s.sequence = visible_.load(std::memory_order_acquire);
-    s.durable = log_->durable_now();
-    s.dirty_bytes = log_->dirty();
-    s.memory_bytes = memory_of(*v);
-    s.sets = v->sets.size();
-    for (const auto& one : v->sets) s.entries += one->described().entries;
-    s.segments = segments_->count();
-    s.free_segments = segments_->free();
-    s.log_segments = log_->segments_in_use().size();
-    s.ingests = ingests_.load(std::memory_order_relaxed);
-    s.merges = merges_.load(std::memory_order_relaxed);
-    const std::scoped_lock lock(failure_mutex_);
-    s.background_failure = background_failure_;
+    tree_->count(s);
+    s.sequence = moments_.now();
+    s.durable = Memory::is_there ? s.sequence : log().durable_now();
+    s.dirty_bytes = log().dirty();
+    s.log_segments = log().segments_in_use().size();
+    s.background_failure = threads_.failure();
     return s;
   }
 
-  // Checks T5 (order), T6 and T8 by reading all pages and values. REQUIRES: no other operation, no cursor.
+  // Checks T5 (order), T6 and T8 by reading all pages and values. The store's own threads wait meanwhile. REQUIRES: no
+  // other operation, no cursor.
   [[nodiscard]] indexes::check_report check() const {
     indexes::check_report report;
-    const std::shared_ptr<const view> v = pinned();
-    std::vector<std::uint32_t> references(segments_->count());
-    for (const std::uint32_t s : log_->segments_in_use()) ++references[s];
-    for (const auto& made : doubtful_) count_references(*made, references);
-    for (const auto& one : v->sets) {
-      count_references(*one, references);
-      check_set(*one, report);
-    }
-    const std::vector<std::uint32_t> counted = segments_->references();
-    for (std::size_t s = 0; s < counted.size(); ++s)
-      if (counted[s] != references[s])
-        report.add("segment " + std::to_string(s) + " counts " + std::to_string(counted[s]) + " references and has " +
-                   std::to_string(references[s]));
+    tree_->check(report);
     return report;
   }
 
  private:
   static constexpr std::uint64_t never_exhausted = ~std::uint64_t{0};
+  static constexpr std::size_t bytes_of_a_fence = 128;
 
   static Clock default_clock() requires std::default_initializable<Clock> { return Clock(); }
 
-  tiered(const tiered_drives<Device>& drives, const tiered_options& options, Clock clock)
+  tiered(const tiered_drives<Device, Memory>& drives, const tiered_options& options, Clock clock)
       : clock_(clock), options_(options) {
-    const detail::tiered::drive_header header = open_drives(drives);
-    Device& log_class = header.log_class == drive_role::staging ? drives.staging : drives.capacity;
-    where_ = areas_of(header, log_class.shape());
-    tree_drive_.emplace(log_class);
-    segments_.emplace(where_.segments());
-    readers_.emplace(log_class);
-    context_.emplace(detail::tiered::set_context<Device>{where_, header.page_bytes, *segments_, *readers_});
-    log_.emplace(log_class, where_, header.store, *segments_);
-    manifest_.emplace(where_, header.store);
-    recover(header.store);
+    if (options_.background && !std::same_as<Clock, blocks::emulated_clock>)
+      throw error("a store on a clock of its own cannot have threads", "open it with background = false");
+    const std::array<Device*, detail::tiered::classes> devices{drives.staging.get(), drives.capacity.get()};
+    const detail::tiered::drive_header header = open_parts(drives, devices);
+    tree_.emplace(detail::tiered::drive_pair<Device>{devices, detail::tiered::areas_of(header, devices)}, header,
+                  options_, moments_, memory_.get());
+    moments_.publish(tree_->recover(header.store));
     if (options_.background) start();
   }
 
-  // ---- opening
-
-  [[nodiscard]] static detail::tiered::areas areas_of(const detail::tiered::drive_header& h,
-                                                      const blocks::geometry& g) {
-    return {g.block_bytes, static_cast<std::uint32_t>(h.segment_bytes), h.manifest_bytes, g.blocks};
-  }
-
-  // The header of the store, which is made if there is none.
-  [[nodiscard]] detail::tiered::drive_header open_drives(const tiered_drives<Device>& drives) {
-    if (options_.background && !std::same_as<Clock, blocks::emulated_clock>)
-      throw error("a store on a clock of its own cannot have threads", "open it with background = false");
-    Device& log_class = options_.place == placement::staging_only ? drives.staging : drives.capacity;
-    detail::tiered::check_options(options_, log_class.shape().block_bytes);
-    detail::tiered::drive_opener<Device> staging(drives.staging, drive_role::staging);
-    detail::tiered::drive_opener<Device> capacity(drives.capacity, drive_role::capacity);
-    const bool is_new = staging.is_blank() && (capacity.is_blank() || capacity.is_forming());
-    if (options_.format || is_new) return make_store(log_class, staging, capacity);
-    staging.check();
-    capacity.check();
-    if (staging.header().store != capacity.header().store)
-      throw error("the staging and the capacity drive belong to different stores", "give both drives of one store");
-    if (!staging.is_ready())
-      throw error("the staging drive is being made", "give another drive, or use option `format`");
-    if (!capacity.is_ready()) capacity.write(staging.header(), drive_state::ready);  // (H4), a crash came before
-    return staging.header();
-  }
-
-  [[nodiscard]] detail::tiered::drive_header make_store(Device& log_class,
-                                                        detail::tiered::drive_opener<Device>& staging,
-                                                        detail::tiered::drive_opener<Device>& capacity) {
-    detail::tiered::drive_header h;
-    h.store = options_.identity;
-    if (h.store == detail::tiered::identity{}) {
-      std::random_device source;
-      for (std::uint64_t& part : h.store) part = std::uint64_t{source()} << 32 | source();
+  [[nodiscard]] detail::tiered::drive_header open_parts(const tiered_drives<Device, Memory>& drives,
+                                                        const std::array<Device*, detail::tiered::classes>& devices) {
+    if constexpr (Memory::is_there) {
+      if (drives.memory == nullptr)
+        throw error("a store with its memtable in persistent memory, and no memory", "give the pool as `memory`");
+      memory_ = std::make_unique<typename Memory::index>(*drives.memory);
+      return detail::tiered::open_drives(options_, devices, typename Memory::opener(*memory_));
+    } else {
+      return detail::tiered::open_drives(options_, devices);
     }
-    h.segment_bytes = options_.segment_bytes;
-    h.manifest_bytes = options_.manifest_bytes;
-    h.page_bytes = options_.page_bytes;
-    h.log_class = options_.place == placement::staging_only ? drive_role::staging : drive_role::capacity;
-    const detail::tiered::areas where = areas_of(h, log_class.shape());
-    if (where.segments() < least_segments)
-      throw error("a log class of " + std::to_string(log_class.shape().bytes()) + " bytes has room for " +
-                      std::to_string(where.segments()) + " segments",
-                  "give it at least " + std::to_string(least_segments) + ", or make segments smaller");
-    if (staging.is_ready()) staging.write(h, drive_state::forming);  // a store that is replaced
-    capacity.write(h, drive_state::forming);                         // (H1)
-    detail::tiered::manifest<Device> first(where, h.store);
-    blocks::synchronous<Device> drive(log_class);
-    detail::tiered::manifest_state empty;
-    empty.replay.chain = mix_bits(h.store[0] ^ golden_ratio * h.store[1]);
-    if (!first.write(drive, empty)) throw error("manifests are too small", "choose at least 512 bytes");  // (H2)
-    staging.write(h, drive_state::ready);                                                                 // (H3)
-    capacity.write(h, drive_state::ready);                                                                // (H4)
-    return staging.header();
-  }
-
-  void recover(const detail::tiered::identity& store) {
-    state_ = manifest_->read(*tree_drive_);
-    auto v = std::make_shared<view>();
-    for (const auto& d : state_.sets) {
-      const auto one = std::make_shared<key_set>(*context_, d);
-      one->load();
-      v->sets.insert(v->sets.begin(), one);
-    }
-    v->active = make_memtable();
-    detail::tiered::log_reader<Device> reader(*tree_drive_, where_, store);
-    const detail::tiered::replayed log = reader.run(state_.replay, [&](const change& c, std::uint64_t s, auto place) {
-      if (s > state_.ingested) v->active->insert(c, s, place);
-    });
-    visible_.store(log.end.next - 1, std::memory_order_release);
-    view_ = std::move(v);
-    // Groups of a process that was killed may be in the drive's cache only.
-    // (O1) < (O2): a generation begins when all that replay has found is durable.
-    tree_drive_->flush(blocks::stream::log);  // (O1)
-    commit(state_);                           // (O2)
-    log_->begin(manifest_->version(), log.end, log.groups);
   }
 
   // ---- changes
@@ -421,27 +355,30 @@ class tiered {
     for (const change& c : changes) {
       check_size(c);
       bytes += detail::tiered::record_bytes(c);
-      memory += memtable::bytes_for(c);
+      memory += Memory::is_there ? 2 * c.key.size() + bytes_of_a_fence : memtable::bytes_for(c);
       frees = frees && c.kind == change_kind::erase;
     }
-    if (bytes > log_->most_batch_bytes())
+    if (bytes > log().most_batch_bytes())
       throw error("changes of " + std::to_string(bytes) + " bytes at once, and a segment has room for " +
-                      std::to_string(log_->most_batch_bytes()),
+                      std::to_string(log().most_batch_bytes()),
                   "write smaller batches or values, or make the store with larger segments");
-    if (flush_failed_.load(std::memory_order_relaxed)) flush_log();
+    if constexpr (Memory::is_there) check_memory_for(changes);
+    if (log().has_failed()) log().flush();
     // Other threads may take the room that this one has made, so it goes on while something is made at all.
     for (;;) {
+      const std::uint64_t before = tree_->work();
       if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees)) {
         after_change();
         return *last;
       }
-      if (exhausted_at_.load(std::memory_order_relaxed) == visible_.load(std::memory_order_relaxed)) full();
-      if (!make_room()) full();
+      if (!frees && exhausted_at_.load(std::memory_order_relaxed) == moments_.now()) full();
+      std::string why;
+      if (!make_room(frees, why) && tree_->work() == before) full(why);
     }
   }
 
   void check_size(const change& c) const {
-    const std::size_t most_key = detail::tiered::most_key_bytes_in(context_->page_bytes);
+    const std::size_t most_key = detail::tiered::most_key_bytes_in(tree_->context().page_bytes);
     if (c.key.size() > most_key)
       throw error("a key of " + std::to_string(c.key.size()) + " bytes", "use at most " + std::to_string(most_key));
     if (c.value.size() > detail::tiered::most_value_bytes)
@@ -449,329 +386,245 @@ class tiered {
                   "use at most " + std::to_string(detail::tiered::most_value_bytes));
   }
 
+  void check_memory_for(std::span<const change> changes) const requires(Memory::is_there) {
+    const std::uint64_t all = memory_->medium().used().capacity_bytes;
+    std::uint64_t bytes = 0;
+    for (const change& c : changes) bytes += memory_->medium_bytes_for(c);
+    if (all != 0 && bytes > all / 2)
+      throw error("changes of " + std::to_string(bytes) + " bytes at once, and a memory of " + std::to_string(all),
+                  "write smaller batches, or use a larger pool");
+  }
+
   // Nothing: there is no room now.
   std::optional<std::uint64_t> try_apply(std::span<const change> changes, std::size_t bytes, std::size_t memory,
                                          bool frees) {
     const std::scoped_lock lock(commit_mutex_);
-    const std::shared_ptr<const view> v = pinned();
-    if (memory_of(*v) + memory + chunk_bytes() > options_.memory_limit) return std::nullopt;
-    std::uint64_t sequence = visible_.load(std::memory_order_relaxed);
-    const auto insert = [&](const change& c, auto place) { return v->active->insert(c, ++sequence, place); };
-    // The last one is for changes that make room.
-    const std::uint32_t reserve = reserve_for(*v) + (frees ? 0 : 1);
-    if (!log_->append(changes, bytes, reserve, clock_.now(), v->active, insert)) return std::nullopt;
-    visible_.store(sequence, std::memory_order_release);  // all of a batch at once
-    if (v->active->bytes() >= freeze_bytes()) freeze_locked();
+    const std::shared_ptr<const view> v = tree_->pinned();
+    if (tree_->memory_of(*v) + memory + tree_->chunk_bytes() > tree_->most_bytes()) return std::nullopt;
+    if constexpr (Memory::is_there)
+      return apply_in_memory(*v, changes, bytes, frees);
+    else
+      return apply_in_log(*v, changes, bytes, frees);
+  }
+  std::optional<std::uint64_t> apply_in_log(const view& v, std::span<const change> changes, std::size_t bytes,
+                                            bool frees) requires(!Memory::is_there) {
+    std::uint64_t sequence = moments_.now();
+    const auto insert = [&](const change& c, auto place) { return v.active->insert(c, ++sequence, place); };
+    // The last ones are for changes that make room.
+    detail::tiered::class_counts reserve = tree_->reserve_for(v);
+    for (std::uint32_t& r : reserve) r += frees ? 0 : 2;
+    if (!log().append(changes, bytes, reserve, clock_.now(), v.active, insert)) return std::nullopt;
+    moments_.publish(sequence);  // all of a batch at once
+    if (tree_->is_due(*v.active) && tree_->freeze()) threads_.wake();
     return sequence;
+  }
+
+  // (M2) < publish: a reader sees a change only when it is durable.
+  std::optional<std::uint64_t> apply_in_memory(const view& v, std::span<const change> changes, std::size_t bytes,
+                                               bool frees) requires(Memory::is_there) {
+    if (!tree_->has_room_for(v, bytes, frees)) return std::nullopt;
+    const std::uint64_t first = moments_.now() + 1;
+    if (!memory_->insert(changes, first)) return std::nullopt;
+    const std::uint64_t last = first + changes.size() - 1;
+    v.active->inserted(changes, last);
+    moments_.publish(last);
+    if (tree_->is_due(*v.active) && tree_->freeze()) threads_.wake();
+    return last;
   }
 
   // Work that is due behind a change. With threads of its own the store only waits if these fall behind.
   void after_change() {
-    const std::uint64_t dirty = log_->dirty();
+    const std::uint64_t dirty = log().dirty();
     if (!options_.background) {
-      if (dirty >= options_.loss.or_bytes) flush_log();
-      ingest_if_room();
+      if (dirty >= options_.loss.or_bytes) log().flush();
+      work_if_room();
     } else if (dirty >= 2 * options_.loss.or_bytes) {
-      flush_log();
+      log().flush();
     } else if (dirty >= options_.loss.or_bytes) {
-      wake();
+      threads_.wake();
     }
+    if (options_.background) slow_down();
+  }
+  // A root that grows faster than it is spilled slows writers down, the longer the more; none waits for the spill.
+  void slow_down() const {
+    const std::size_t sets = tree_->pinned()->sets.size();
+    if (sets <= tree_->long_root()) return;
+    const std::uint64_t over = sets - tree_->long_root();
+    std::this_thread::sleep_for(std::chrono::microseconds(std::min<std::uint64_t>(20 * over * over, 2000)));
   }
 
   // The change is made already: no room for a set is no failure of the change.
-  void ingest_if_room() {
-    try {
-      while (ingest_one()) continue;
-      if (pinned()->sets.size() > options_.most_sets) merge();
-    } catch (const tiered_full&) {
-    }
-  }
-
-  // False: there was nothing to ingest or to merge.
-  bool make_room() {
-    const auto work = [this] {
-      return ingests_.load(std::memory_order_relaxed) + merges_.load(std::memory_order_relaxed);
+  void work_if_room() {
+    std::string ignored;
+    const auto ingest = [&] {
+      while (tree_->ingest_one()) continue;
     };
-    const std::uint64_t before = work();
-    try {
-      freeze();
-      while (ingest_one()) continue;
-      if (work() == before || pinned()->sets.size() > options_.most_sets) merge();
-    } catch (const tiered_full&) {
-      exhausted_at_.store(visible_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    }
-    return work() != before;
+    const auto age = [&] {
+      while (tree_->age()) continue;
+    };
+    has_room_for(ingest, ignored);
+    has_room_for(age, ignored);
   }
-  [[noreturn]] void full() {
-    exhausted_at_.store(visible_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    throw tiered_full("the tiered store is full: " + std::to_string(segments_->free()) + " of " +
-                          std::to_string(segments_->count()) + " segments are free, and " +
-                          std::to_string(memory_of(*pinned())) + " of " + std::to_string(options_.memory_limit) +
-                          " bytes of memory are in use",
-                      "erase keys, then compact(); end old snapshots; or use a larger drive");
+  // False: `work` found no room; `why`: where.
+  template <class Work>
+  static bool has_room_for(Work&& work, std::string& why) {
+    try {
+      work();
+      return true;
+    } catch (const tiered_full& e) {
+      why = e.what();
+      return false;
+    }
   }
 
-  void flush_log() {
+  // Spills the root; where there is no room for all of it, its oldest set. False: it is empty. Throws tiered_full.
+  bool spill_most(bool urgent) {
     try {
-      log_->flush();
-      flush_failed_.store(false, std::memory_order_relaxed);
-    } catch (...) {
-      flush_failed_.store(true, std::memory_order_relaxed);
-      throw;
+      return tree_->spill(~std::size_t{0});
+    } catch (const tiered_full&) {
+      return tree_->spill(urgent ? ~std::size_t{0} : 1, urgent);
     }
+  }
+  // `urgent`: with the last segments, if there are no others.
+  bool ingest_most(bool urgent) {
+    try {
+      return tree_->ingest_one();
+    } catch (const tiered_full&) {
+      if (!urgent) throw;
+      return tree_->ingest_one(true);
+    }
+  }
+  // Ingests all frozen memtables. Where one has no room, a spill may make it: versions that were replaced go. Throws
+  // tiered_full.
+  void ingest_all(bool urgent) {
+    for (;;) try {
+        while (ingest_most(urgent)) continue;
+        return;
+      } catch (const tiered_full&) {
+        if (!spill_most(urgent)) throw;
+      }
+  }
+
+  // False: there was nothing that makes room. `frees`: for a change that frees room. `why`: the
+  // reason that was found.
+  bool make_room(bool frees, std::string& why) {
+    const std::uint64_t before = tree_->work();
+    const std::uint64_t free = tree_->free_segments();
+    freeze();
+    // An ingest without room has tried to spill.
+    if (has_room_for([&] { ingest_all(frees); }, why) && tree_->work() == before)
+      has_room_for([&] { spill_most(frees); }, why);
+    if (tree_->work() != before) return true;
+    const auto collect = [&] {
+      while (tree_->free_segments() <= free && tree_->collect()) continue;
+    };
+    has_room_for(collect, why);
+    if (tree_->free_segments() > free) return true;
+    // The last way: values that stay keep segments from being free.
+    has_room_for([&] { tree_->spill(1, frees, true); }, why);
+    return tree_->work() != before;
+  }
+  [[noreturn]] void full(const std::string& why = {}) {
+    const tiered_stats s = stats();
+    exhausted_at_.store(moments_.now(), std::memory_order_relaxed);
+    throw tiered_full("the tiered store is full: " + std::to_string(s.free_segments) + " of " +
+                          std::to_string(s.segments) + " segments are free, and " + std::to_string(s.memory_bytes) +
+                          " of " + std::to_string(options_.memory_limit) + " bytes of memory are in use" +
+                          (why.empty() ? why : " (" + why + ")"),
+                      "erase keys, then compact(); end old snapshots and cursors; or use a larger drive");
   }
 
   // ---- reading
 
-  [[nodiscard]] std::shared_ptr<const view> pinned() const {
-    const std::scoped_lock lock(view_mutex_);
-    return view_;
-  }
-
   [[nodiscard]] std::optional<std::string> get(std::uint8_t table, std::string_view key,
                                                const snapshot_handle* at) const {
     // The view before the moment: a set that is made later may lack versions of this moment.
-    const std::shared_ptr<const view> v = pinned();
-    const detail::tiered::version_name name{table, key,
-                                            at != nullptr ? at->sequence_ : visible_.load(std::memory_order_acquire)};
-    const auto in_memory = [&](const memtable& m) {
-      const auto* const n = m.at_least(name);
-      return n != nullptr && n->name().same_key(name) ? n : nullptr;
-    };
-    const auto* n = in_memory(*v->active);
-    for (auto m = v->frozen.begin(); n == nullptr && m != v->frozen.end(); ++m) n = in_memory(**m);
-    if (n != nullptr) return n->kind() == change_kind::put ? std::optional<std::string>(n->value()) : std::nullopt;
+    const std::shared_ptr<const view> v = tree_->pinned();
+    const detail::tiered::version_name name{table, key, at != nullptr ? at->sequence_ : moments_.now()};
+    bool is_known = false;
+    std::optional<std::string> value = in_memtables(*v, name, is_known);
+    if (is_known) return value;
     const std::uint64_t hash = detail::tiered::hash_of(table, key);
-    for (const auto& one : v->sets) {
-      if (!one->may_have(hash)) continue;
-      detail::tiered::set_source<Device> source(one);
-      const std::optional<found_version> found = source.at_least(name);
-      if (!found || !found->name().same_key(name)) continue;
-      if (found->kind == change_kind::erase) return std::nullopt;
-      return detail::tiered::read_value(*context_, *found);
+    const auto in_sets = [&](const auto& newest_first) -> std::optional<found_version> {
+      for (const auto& one : newest_first) {
+        if (!one->may_have(hash)) continue;
+        detail::tiered::set_source<Device> source(one);
+        std::optional<found_version> found = source.at_least(name);
+        if (found && found->name().same_key(name)) return found;
+      }
+      return std::nullopt;
+    };
+    std::optional<found_version> found = in_sets(v->sets);
+    if (!found) found = in_sets(v->leaves[detail::tiered::leaf_of(v->leaves, name)]->sets);
+    if (!found || found->kind == change_kind::erase) return std::nullopt;
+    return detail::tiered::read_value(tree_->context(), *found);
+  }
+
+  // The value that memtables have; `is_known`: one of them has the key, or its erasure.
+  [[nodiscard]] std::optional<std::string> in_memtables(const view& v, const detail::tiered::version_name& name,
+                                                        bool& is_known) const {
+    const auto in = [&](const auto& m) {
+      auto found = m.at_least(name);
+      if constexpr (!Memory::is_there) {
+        return found != nullptr && found->name().same_key(name) ? found : nullptr;
+      } else {
+        if (found && !found->name().same_key(name)) found.reset();
+        return found;
+      }
+    };
+    auto found = in(*v.active);
+    for (auto m = v.frozen.begin(); !found && m != v.frozen.end(); ++m) found = in(**m);
+    if (!found) return std::nullopt;
+    is_known = true;
+    if constexpr (Memory::is_there) {
+      return found->kind == change_kind::put ? std::move(found->value) : std::nullopt;
+    } else {
+      return found->kind() == change_kind::put ? std::optional<std::string>(found->value()) : std::nullopt;
     }
-    return std::nullopt;
   }
 
   [[nodiscard]] cursor_handle make_cursor(std::uint8_t table, const range& r) const {
-    const std::shared_ptr<const view> v = pinned();
-    const std::uint64_t now = r.at != nullptr ? r.at->sequence_ : visible_.load(std::memory_order_acquire);
-    return cursor_handle(body(*context_, v, now, table, r.from, r.to, r.way));
+    const std::shared_ptr<const view> v = tree_->pinned();
+    const std::uint64_t now = r.at != nullptr ? r.at->sequence_ : moments_.now();
+    return cursor_handle(body(tree_->context(), v, now, table, r.from, r.to, r.way));
   }
 
   void release(std::uint64_t sequence) {
-    const std::scoped_lock lock(snapshots_mutex_);
-    snapshots_.erase(snapshots_.find(sequence));
+    moments_.release(sequence);
     exhausted_at_.store(never_exhausted, std::memory_order_relaxed);
   }
-  // No present or later snapshot is older.
-  [[nodiscard]] std::uint64_t horizon() const {
-    const std::scoped_lock lock(snapshots_mutex_);
-    return snapshots_.empty() ? visible_.load(std::memory_order_acquire) : *snapshots_.begin();
-  }
 
-  // ---- the tree
+  // ---- memtables and threads
 
-  [[nodiscard]] std::uint64_t freeze_bytes() const noexcept { return options_.memory_limit / 8; }
-  [[nodiscard]] std::size_t chunk_bytes() const noexcept {
-    return std::clamp<std::size_t>(freeze_bytes() / 16, 256, std::size_t{1} << 18);
-  }
-  [[nodiscard]] std::shared_ptr<memtable> make_memtable() const { return std::make_shared<memtable>(chunk_bytes()); }
-  [[nodiscard]] static std::uint64_t memory_of(const view& v) {
-    std::uint64_t all = v.active->bytes();
-    for (const auto& m : v.frozen) all += m->bytes();
-    for (const auto& s : v.sets) all += s->memory();
-    return all;
-  }
+  [[nodiscard]] tiered_log& log() noexcept { return tree_->log(); }
+  [[nodiscard]] const tiered_log& log() const noexcept { return tree_->log(); }
 
   void freeze() {
     const std::scoped_lock lock(commit_mutex_);
-    freeze_locked();
+    if (tree_->freeze()) threads_.wake();
   }
-  void freeze_locked() {
-    const std::scoped_lock lock(view_mutex_);
-    if (view_->active->last() == 0) return;
-    auto next = std::make_shared<view>(*view_);
-    next->frozen.insert(next->frozen.begin(), next->active);
-    next->active = make_memtable();
-    view_ = std::move(next);
-    wake();
-  }
-
-  // The oldest frozen memtable becomes a set. False: there is none. Throws tiered_full.
-  //
-  // (I1) < (I2) < (I3): the values are durable in the log, then the keys, then the manifest names the set and moves the
-  // start of replay behind it. Only then is the log's part forgotten. A crash before (I3) replays the log as before.
-  bool ingest_one() {
-    const std::scoped_lock lock(tree_mutex_);
-    std::shared_ptr<memtable> from;
-    bool is_lowest = false;
-    {
-      const std::shared_ptr<const view> v = pinned();
-      if (v->frozen.empty()) return false;
-      from = v->frozen.back();
-      is_lowest = v->sets.empty();
-    }
-    if (log_->durable_now() < from->last()) flush_log();  // (I1)
-    detail::tiered::set_writer<Device> writer(*context_, *tree_drive_, state_.ingested + 1, from->last());
-    detail::tiered::survivors rule(horizon(), is_lowest);
-    for (const auto* n = from->at_least({0, {}, detail::tiered::newest}); n != nullptr; n = n->next()) {
-      found_version v = detail::tiered::memtable_source::of(n);
-      v.value_check = detail::tiered::check_of(n->value());
-      if (rule.stays(v) && !writer.add(v)) throw tiered_full("no free segment for keys", "erase keys, then compact()");
-    }
-    install(writer, from->last(), from, 0);
-    ingests_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-
-  // All sets become one. Throws tiered_full.
-  void merge() {
-    const std::scoped_lock lock(tree_mutex_);
-    const std::shared_ptr<const view> v = pinned();
-    if (v->sets.empty() || (v->sets.size() == 1 && is_compact(*v->sets.front(), horizon()))) return;
-    std::vector<detail::tiered::set_source<Device>> sources;
-    std::vector<std::optional<found_version>> heads;
-    for (const auto& one : v->sets) {
-      sources.emplace_back(one);
-      heads.push_back(sources.back().at_least({0, {}, detail::tiered::newest}));
-    }
-    const std::uint64_t keeps = horizon();
-    detail::tiered::set_writer<Device> writer(*context_, *tree_drive_, v->sets.back()->described().first,
-                                              v->sets.front()->described().last);
-    detail::tiered::survivors rule(keeps, true);
-    for (;;) {
-      std::size_t least = heads.size();
-      for (std::size_t i = 0; i < heads.size(); ++i)
-        if (heads[i] && (least == heads.size() || heads[i]->name() < heads[least]->name())) least = i;
-      if (least == heads.size()) break;
-      const found_version one = *heads[least];
-      if (rule.stays(one) && !writer.add(one))
-        throw tiered_full("no free segment for merged keys", "erase keys, then compact()");
-      heads[least] = sources[least].at_least({one.table, one.key, one.sequence - 1});
-    }
-    install(writer, state_.ingested, nullptr, v->sets.size());
-    compact_horizon_ = keeps;
-    compacted_last_ = v->sets.front()->described().last;
-    merges_.fetch_add(1, std::memory_order_relaxed);
-  }
-  // A merge of this set alone would change nothing.
-  [[nodiscard]] bool is_compact(const key_set& only, std::uint64_t keeps) const {
-    const std::uint64_t last = only.described().last;
-    return last == compacted_last_ && (compact_horizon_ >= last || compact_horizon_ == keeps);
-  }
-
-  // The set of `writer` replaces the newest `replaced` sets, and the memtable `from`.
-  void install(detail::tiered::set_writer<Device>& writer, std::uint64_t ingested,
-               const std::shared_ptr<memtable>& from, std::size_t replaced) {
-    const std::shared_ptr<key_set> made = writer.finish();
-    if (made == nullptr) throw tiered_full("no free segment for keys", "erase keys, then compact()");
-    const bool is_there = made->described().entries > 0;
-    if (is_there) tree_drive_->flush(blocks::stream::keys);  // (I2)
-    detail::tiered::manifest_state next = state_;
-    next.sets.resize(next.sets.size() - replaced);
-    if (is_there) next.sets.push_back(made->described());
-    next.ingested = ingested;
-    if (from != nullptr) next.replay = log_->anchor_behind(ingested);
-    // After a failed write of the manifest, the drive may name this set: its segments stay taken until a later one is
-    // durable.
-    doubtful_.push_back(made);
-    try {
-      commit(std::move(next));  // (I3)
-    } catch (const tiered_full&) {
-      doubtful_.pop_back();  // nothing was written
-      throw;
-    }
-    doubtful_.clear();
-    {
-      const std::scoped_lock lock(view_mutex_);
-      auto changed = std::make_shared<view>(*view_);
-      if (from != nullptr) changed->frozen.pop_back();
-      changed->sets.erase(changed->sets.begin(), changed->sets.begin() + static_cast<std::ptrdiff_t>(replaced));
-      if (is_there) changed->sets.insert(changed->sets.begin(), made);
-      view_ = std::move(changed);
-    }
-    if (from != nullptr) log_->forget(ingested);
-  }
-
-  // Makes `next` the durable state. Throws tiered_full: it is too large; pmlab::error: the drive failed.
-  void commit(detail::tiered::manifest_state next) {
-    if (!manifest_->write(*tree_drive_, next))
-      throw tiered_full("the manifest has no room for " + std::to_string(next.sets.size()) + " sets",
-                        "make the store with larger manifests (manifest_bytes)");
-    state_ = std::move(next);
-  }
-
-  // Segments that the log leaves free: for the keys of all memtables, and for those of a merge of all sets.
-  [[nodiscard]] std::uint32_t reserve_for(const view& v) const {
-    std::size_t segments = 1;
-    const auto add = [&](const memtable& m) { segments += 2 * (2 * m.key_bytes() / where_.segment_bytes + 1); };
-    add(*v.active);
-    for (const auto& m : v.frozen) add(*m);
-    for (const auto& s : v.sets) segments += s->described().key_segments.size();
-    return static_cast<std::uint32_t>(segments);
-  }
-
-  static void count_references(const key_set& one, std::vector<std::uint32_t>& references) {
-    for (const auto* list : {&one.described().key_segments, &one.described().value_segments})
-      for (const std::uint32_t s : *list) ++references[s];
-  }
-  void check_set(const key_set& one, indexes::check_report& report) const {
-    std::optional<found_version> before;
-    std::uint64_t entries = 0;
-    for (std::uint32_t p = 0; p < one.described().pages; ++p) {
-      try {
-        const std::shared_ptr<const detail::tiered::page> keys = one.read(p);
-        for (std::size_t i = 0; i < keys->count(); ++i) {
-          const found_version v = keys->at(i);
-          if (before && !(before->name() < v.name()))
-            report.add("a set is not in order at sequence " + std::to_string(v.sequence));
-          if (!one.may_have(detail::tiered::hash_of(v.table, v.key))) report.add("a filter lacks a key of its set");
-          if (v.sequence > one.described().last) report.add("a set has a version newer than itself");
-          if (v.kind == change_kind::put) static_cast<void>(detail::tiered::read_value(*context_, v));
-          before = v;
-          ++entries;
-        }
-      } catch (const error& e) {
-        report.add(e.what());
-      }
-    }
-    report.entries += entries;
-    if (entries != one.described().entries) report.add("a set has another number of entries than the manifest says");
-  }
-
-  // ---- threads
 
   [[nodiscard]] std::uint64_t half_bound() const noexcept {
     return static_cast<std::uint64_t>(options_.loss.at_most.count()) * 1000 / 2;  // ns to ps
   }
 
   void start() {
-    flusher_ = std::thread([this] { run([this] { return flusher_pause(); }); });
-    ingester_ = std::thread([this] {
-      run([this] {
-        while (ingest_one()) continue;
-        if (pinned()->sets.size() > options_.most_sets) merge();
-        return std::chrono::nanoseconds(std::chrono::seconds(1));
-      });
-    });
-  }
-  void stop() {
-    {
-      const std::scoped_lock lock(wake_mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread* t : {&flusher_, &ingester_})
-      if (t->joinable()) t->join();
-  }
-  void wake() {
-    if (!options_.background) return;
-    {
-      const std::scoped_lock lock(wake_mutex_);
-      ++wakes_;
-    }
-    wake_.notify_all();
+    constexpr std::chrono::nanoseconds least_pause = std::chrono::milliseconds(1);
+    const std::chrono::nanoseconds after_failure = std::max(least_pause, options_.loss.at_most / 4);
+    if constexpr (!Memory::is_there) threads_.start([this] { return flusher_pause(); }, options_.loss.at_most / 4);
+    static constexpr std::chrono::seconds long_pause(1);
+    threads_.start(
+        [this] {
+          while (tree_->ingest_one()) threads_.wake();
+          return std::chrono::nanoseconds(long_pause);
+        },
+        after_failure);
+    threads_.start(
+        [this] {
+          if (tree_->age()) return std::chrono::nanoseconds(0);
+          return std::chrono::nanoseconds(long_pause);
+        },
+        after_failure);
   }
 
   // Flushes if it is time; returns how long to pause. A change that comes meanwhile is not half as old as the bound when
@@ -780,71 +633,20 @@ class tiered {
     const std::uint64_t due = step();
     const std::uint64_t now = clock_.now();
     const std::uint64_t longest = half_bound() / 2;
-    const std::uint64_t pause = due == log_->never ? longest : std::min(longest, due > now ? due - now : 0);
+    const std::uint64_t pause = due == tiered_log::never ? longest : std::min(longest, due > now ? due - now : 0);
     return std::chrono::nanoseconds(pause / 1000);
   }
 
-  template <class Work>
-  void run(Work&& work) {
-    std::unique_lock lock(wake_mutex_);
-    while (!stopping_) {
-      const std::uint64_t seen = wakes_;
-      lock.unlock();
-      std::chrono::nanoseconds pause = options_.loss.at_most / 4;
-      std::string failure;
-      try {
-        pause = work();
-      } catch (const std::exception& e) {
-        failure = e.what();
-      }
-      {
-        const std::scoped_lock failing(failure_mutex_);
-        if (!failure.empty()) background_failure_ = failure;
-      }
-      lock.lock();
-      wake_.wait_for(lock, pause, [&] { return stopping_ || wakes_ != seen; });
-    }
-  }
-
-  static constexpr std::uint32_t least_segments = 8;
-
   Clock clock_;
   tiered_options options_;
-  detail::tiered::areas where_;
-  std::optional<blocks::synchronous<Device>> tree_drive_;  // under tree_mutex_
-  std::optional<detail::tiered::segment_map> segments_;
-  std::optional<detail::tiered::reader_pool<Device>> readers_;
-  std::optional<detail::tiered::set_context<Device>> context_;
-  std::optional<detail::tiered::log<Device>> log_;
-  std::optional<detail::tiered::manifest<Device>> manifest_;
+  detail::tiered::moments moments_;
+  std::unique_ptr<typename Memory::index> memory_;  // null without
+  std::optional<detail::tiered::tree<Device, Memory>> tree_;
 
   std::mutex commit_mutex_;  // one change at a time
-  std::mutex tree_mutex_;    // one ingest, merge or new table at a time; before commit_mutex_
-  detail::tiered::manifest_state state_;
-  std::vector<std::shared_ptr<key_set>> doubtful_;
-  std::uint64_t compact_horizon_ = 0;  // of the last merge
-  std::uint64_t compacted_last_ = 0;   // the newest version of its set
-
-  mutable std::mutex view_mutex_;  // the last one to take
-  std::shared_ptr<const view> view_;
-  std::atomic<std::uint64_t> visible_{0};
   std::atomic<std::uint64_t> exhausted_at_{never_exhausted};
-  std::atomic<bool> flush_failed_{false};
-  std::atomic<std::uint64_t> ingests_{0};
-  std::atomic<std::uint64_t> merges_{0};
 
-  mutable std::mutex snapshots_mutex_;
-  std::multiset<std::uint64_t> snapshots_;
-
-  mutable std::mutex failure_mutex_;
-  std::string background_failure_;
-
-  std::mutex wake_mutex_;
-  std::condition_variable wake_;
-  std::uint64_t wakes_ = 0;
-  bool stopping_ = false;
-  std::thread flusher_;
-  std::thread ingester_;
+  detail::tiered::background threads_;
 };
 
 }  // namespace pmlab::stores

@@ -163,6 +163,13 @@ class string_index {
     return count;
   }
 
+  // Calls function(key) for the keys >= from, in byte order, until it returns false. Reads no value. See `scan`.
+  template <class Function>
+  void scan_keys(std::string_view from, Function&& function) requires is_ordered {
+    const auto guard = epochs_.pin();
+    where_.walk(from, [&](const record& r) { return function(r.key()); });
+  }
+
   // Calls function(key, value) for every entry of [first, last], in byte order. Writers may run; see `scan`.
   template <class Function>
   void for_each_in(std::string_view first, std::string_view last, Function&& function) requires is_ordered {

@@ -48,7 +48,11 @@ def place_of(text, original, file, name):
     if (count := text.count(original)) != 1:
         raise NotThere(f"{name}: {file} holds its original text {count} times, not once:\n{original}")
     start = text.index(original)
-    return start, start + len(original)
+    end = start + len(original)
+    # A comment at the end of the original goes on to the end of its line.
+    if "//" in original.splitlines()[-1]:
+        end = text.index("\n", end)
+    return start, end
 
 
 def choice(original, alternatives):

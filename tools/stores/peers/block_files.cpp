@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t magic = 0x53454c49464b4c42;  // "BLKFILES"
 constexpr std::uint64_t directory_bytes = std::uint64_t{1} << 20;
 constexpr std::size_t write_unit = std::size_t{1} << 20;     // a file's data waits in memory for so much
+constexpr std::size_t extent_unit = std::size_t{1} << 18;    // a file's space grows by multiples of this
+constexpr std::size_t log_unit = std::size_t{1} << 16;       // that of a log which grows
 constexpr std::size_t request_bytes = std::size_t{1} << 17;  // a larger transfer is several requests at once
 constexpr unsigned queue_depth = 8;
 
@@ -351,21 +353,29 @@ std::uint64_t block_files::free_bytes() const {
   return blocks * shape_.block_bytes;
 }
 
+std::uint64_t block_files::used_bytes() const {
+  return (shape_.blocks - 2 * std::uint64_t{directory_blocks_}) * shape_.block_bytes - free_bytes();
+}
+
 void block_files::append(file& to, std::span<const std::byte> data) {
   const std::scoped_lock writing(to.writing);
   to.tail.insert(to.tail.end(), data.begin(), data.end());
+  bool grows = false;
   {
     const std::scoped_lock lock(mutex_);
+    grows = to.tail_at + to.tail.size() > to.bytes;
     to.bytes = std::max(to.bytes, to.tail_at + to.tail.size());
   }
-  if (to.tail.size() >= write_unit) write_out(to, false);
+  // A log that is not synced with each record may be removed soon: a kernel writes its dirty pages back before.
+  const std::size_t unit = grows && to.of == blocks::stream::log ? log_unit : write_unit;
+  if (to.tail.size() >= unit) write_out(to, false);
 }
 
-// With mutex_. In extents of a write unit and more, so that a file has few.
+// With mutex_. In extents of a unit and more, so that a file has few.
 void block_files::allocate(file& to, std::uint64_t blocks_needed) {
   std::uint64_t have = 0;
   for (const extent& e : to.extents) have += e.count;
-  const std::uint64_t unit = write_unit / shape_.block_bytes;
+  const std::uint64_t unit = extent_unit / shape_.block_bytes;
   const std::vector<extent> before = to.extents;
   while (have < blocks_needed) {
     const std::uint64_t wanted = round_up(blocks_needed - have, unit);

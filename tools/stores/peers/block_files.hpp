@@ -76,6 +76,8 @@ class block_files {
   void sync_names();
   // Bytes in extents that no file uses.
   [[nodiscard]] std::uint64_t free_bytes() const;
+  // Bytes in extents of files.
+  [[nodiscard]] std::uint64_t used_bytes() const;
 
  private:
   class queue_pool;

@@ -143,40 +143,44 @@ class held_lock final : public rocksdb::FileLock {};
 // Folders are part of a name. Every operation that names a file is overridden: none reaches the machine's files.
 class file_system final : public rocksdb::FileSystemWrapper {
  public:
-  file_system(block_files& files, std::uint64_t log_bytes)
-      : FileSystemWrapper(rocksdb::FileSystem::Default()), files_(files), log_bytes_(log_bytes) {
-    // A crash may have cut off their clearing.
-    for (const std::string& name : files_.names())
-      if (name.starts_with(spare)) files_.remove(name);
+  // `fast`, if there is one, has the files whose names begin with `fast_folder`.
+  file_system(block_files& files, block_files* fast, std::string fast_folder, std::uint64_t log_bytes)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()),
+        files_(files),
+        fast_(fast),
+        fast_folder_(std::move(fast_folder)),
+        log_bytes_(log_bytes) {
+    remove_spares(files_);
+    if (fast_ != nullptr) remove_spares(*fast_);
   }
 
   const char* Name() const override { return "pmlab block files"; }
 
   IOStatus NewSequentialFile(const std::string& name, const FileOptions& /*options*/,
                              std::unique_ptr<rocksdb::FSSequentialFile>* result, IODebugContext* /*debug*/) override {
-    return opened(name, [&](file_handle f) { *result = std::make_unique<sequential_file>(files_, std::move(f)); });
+    return opened(name, [&](file_handle f) { *result = std::make_unique<sequential_file>(of(name), std::move(f)); });
   }
   IOStatus NewRandomAccessFile(const std::string& name, const FileOptions& /*options*/,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
                                IODebugContext* /*debug*/) override {
-    return opened(name, [&](file_handle f) { *result = std::make_unique<random_access_file>(files_, std::move(f)); });
+    return opened(name, [&](file_handle f) { *result = std::make_unique<random_access_file>(of(name), std::move(f)); });
   }
   IOStatus NewWritableFile(const std::string& name, const FileOptions& /*options*/,
                            std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* /*debug*/) override {
     return status_of([&] {
-      *result =
-          std::make_unique<writable_file>(files_, is_kept(name) ? new_log(name) : files_.create(name, stream_of(name)));
+      *result = std::make_unique<writable_file>(of(name),
+                                                is_kept(name) ? new_log(name) : of(name).create(name, stream_of(name)));
       return IOStatus::OK();
     });
   }
   IOStatus ReopenWritableFile(const std::string& name, const FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) override {
-    if (!files_.exists(name)) return NewWritableFile(name, options, result, debug);
-    return opened(name, [&](file_handle f) { *result = std::make_unique<writable_file>(files_, std::move(f)); });
+    if (!of(name).exists(name)) return NewWritableFile(name, options, result, debug);
+    return opened(name, [&](file_handle f) { *result = std::make_unique<writable_file>(of(name), std::move(f)); });
   }
   IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) override {
-    files_.remove(old_name);
+    of(old_name).remove(old_name);
     return NewWritableFile(name, options, result, debug);
   }
   IOStatus NewRandomRWFile(const std::string& /*name*/, const FileOptions& /*options*/,
@@ -187,19 +191,19 @@ class file_system final : public rocksdb::FileSystemWrapper {
                                      std::unique_ptr<rocksdb::MemoryMappedFileBuffer>* /*result*/) override {
     return IOStatus::NotSupported("mapped files");
   }
-  IOStatus NewDirectory(const std::string& /*name*/, const IOOptions& /*options*/,
+  IOStatus NewDirectory(const std::string& name, const IOOptions& /*options*/,
                         std::unique_ptr<rocksdb::FSDirectory>* result, IODebugContext* /*debug*/) override {
-    *result = std::make_unique<directory>(files_);
+    *result = std::make_unique<directory>(of(name));
     return IOStatus::OK();
   }
   IOStatus FileExists(const std::string& name, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
-    return files_.exists(name) ? IOStatus::OK() : IOStatus::NotFound();
+    return of(name).exists(name) ? IOStatus::OK() : IOStatus::NotFound();
   }
   IOStatus GetChildren(const std::string& folder, const IOOptions& /*options*/, std::vector<std::string>* result,
                        IODebugContext* /*debug*/) override {
     const std::string prefix = folder.ends_with('/') ? folder : folder + '/';
     std::set<std::string> children;
-    for (const std::string& name : files_.names())
+    for (const std::string& name : of(prefix).names())
       if (name.starts_with(prefix))
         children.insert(name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size()));
     result->assign(children.begin(), children.end());
@@ -211,20 +215,21 @@ class file_system final : public rocksdb::FileSystemWrapper {
     static_cast<void>(GetChildren(folder, options, &children, debug));
     result->clear();
     for (const std::string& child : children) {
-      const file_handle f = files_.open((folder.ends_with('/') ? folder : folder + '/') + child);
-      result->push_back({child, f == nullptr ? 0 : files_.size(*f)});
+      const std::string name = (folder.ends_with('/') ? folder : folder + '/') + child;
+      const file_handle f = of(name).open(name);
+      result->push_back({child, f == nullptr ? 0 : of(name).size(*f)});
     }
     return IOStatus::OK();
   }
   IOStatus DeleteFile(const std::string& name, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
     return status_of([&] {
-      const bool there = is_kept(name) ? drop_log(name) : files_.remove(name);
+      const bool there = is_kept(name) ? drop_log(name) : of(name).remove(name);
       return there ? IOStatus::OK() : no_such_file(name);
     });
   }
   IOStatus Truncate(const std::string& name, std::size_t size, const IOOptions& /*options*/,
                     IODebugContext* /*debug*/) override {
-    return opened(name, [&](const file_handle& f) { files_.truncate(*f, size); });
+    return opened(name, [&](const file_handle& f) { of(name).truncate(*f, size); });
   }
   IOStatus CreateDir(const std::string& /*name*/, const IOOptions& /*options*/, IODebugContext* /*debug*/) override {
     return IOStatus::OK();
@@ -238,7 +243,7 @@ class file_system final : public rocksdb::FileSystemWrapper {
   }
   IOStatus GetFileSize(const std::string& name, const IOOptions& /*options*/, std::uint64_t* size,
                        IODebugContext* /*debug*/) override {
-    return opened(name, [&](const file_handle& f) { *size = files_.size(*f); });
+    return opened(name, [&](const file_handle& f) { *size = of(name).size(*f); });
   }
   IOStatus GetFileModificationTime(const std::string& name, const IOOptions& /*options*/, std::uint64_t* time,
                                    IODebugContext* /*debug*/) override {
@@ -251,7 +256,7 @@ class file_system final : public rocksdb::FileSystemWrapper {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& /*options*/,
                       IODebugContext* /*debug*/) override {
-    return files_.rename(from, to) ? IOStatus::OK() : no_such_file(from);
+    return of(from).rename(from, to) ? IOStatus::OK() : no_such_file(from);
   }
   IOStatus LinkFile(const std::string& /*from*/, const std::string& /*to*/, const IOOptions& /*options*/,
                     IODebugContext* /*debug*/) override {
@@ -285,22 +290,31 @@ class file_system final : public rocksdb::FileSystemWrapper {
     *result = std::make_shared<no_logger>();
     return IOStatus::OK();
   }
-  IOStatus GetFreeSpace(const std::string& /*path*/, const IOOptions& /*options*/, std::uint64_t* bytes,
+  IOStatus GetFreeSpace(const std::string& path, const IOOptions& /*options*/, std::uint64_t* bytes,
                         IODebugContext* /*debug*/) override {
-    *bytes = files_.free_bytes();
+    *bytes = of(path).free_bytes();
     return IOStatus::OK();
   }
   IOStatus IsDirectory(const std::string& path, const IOOptions& /*options*/, bool* result,
                        IODebugContext* /*debug*/) override {
-    *result = !files_.exists(path);
+    *result = !of(path).exists(path);
     return IOStatus::OK();
   }
 
  private:
+  // A file keeps its place: RocksDB renames within a folder.
+  [[nodiscard]] block_files& of(const std::string& name) const {
+    return fast_ != nullptr && name.starts_with(fast_folder_) ? *fast_ : files_;
+  }
+  // A crash may have cut off their clearing.
+  static void remove_spares(block_files& files) {
+    for (const std::string& name : files.names())
+      if (name.starts_with(spare)) files.remove(name);
+  }
   template <class Action>
   [[nodiscard]] IOStatus opened(const std::string& name, Action&& action) {
     return status_of([&] {
-      file_handle f = files_.open(name);
+      file_handle f = of(name).open(name);
       if (f == nullptr) return no_such_file(name);
       action(std::move(f));
       return IOStatus::OK();
@@ -318,19 +332,19 @@ class file_system final : public rocksdb::FileSystemWrapper {
       if (!spares_.empty()) kept = std::exchange(spares_.back(), {});
       if (!kept.empty()) spares_.pop_back();
     }
-    if (kept.empty()) return files_.create_log(name, log_bytes_);
-    files_.rename(kept, name);
-    return files_.open(name);
+    if (kept.empty()) return of(name).create_log(name, log_bytes_);
+    of(name).rename(kept, name);
+    return of(name).open(name);
   }
   [[nodiscard]] bool drop_log(const std::string& name) {
     std::string kept;
     {
       const std::scoped_lock lock(mutex_);
-      if (spares_.size() + clearing_ >= most_spares) return files_.remove(name);
+      if (spares_.size() + clearing_ >= most_spares) return of(name).remove(name);
       ++clearing_;
       kept = spare + std::to_string(++dropped_);
     }
-    const bool there = files_.clear_log(name, kept);
+    const bool there = of(name).clear_log(name, kept);
     const std::scoped_lock lock(mutex_);
     --clearing_;
     if (there) spares_.push_back(kept);
@@ -341,6 +355,8 @@ class file_system final : public rocksdb::FileSystemWrapper {
   static constexpr std::size_t most_spares = 4;
 
   block_files& files_;
+  block_files* fast_;
+  std::string fast_folder_;
   std::uint64_t log_bytes_;
   std::mutex mutex_;  // of all below
   std::vector<std::string> spares_;
@@ -351,7 +367,12 @@ class file_system final : public rocksdb::FileSystemWrapper {
 }  // namespace
 
 std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes) {
-  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files, log_bytes));
+  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files, nullptr, std::string(), log_bytes));
+}
+
+std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, block_files& fast, std::string fast_folder,
+                                                  std::uint64_t log_bytes) {
+  return rocksdb::NewCompositeEnv(std::make_shared<file_system>(files, &fast, std::move(fast_folder), log_bytes));
 }
 
 }  // namespace pmlab::stores

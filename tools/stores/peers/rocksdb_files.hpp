@@ -9,6 +9,7 @@
 #include <rocksdb/env.h>
 
 #include <memory>
+#include <string>
 
 namespace pmlab::stores {
 
@@ -19,5 +20,10 @@ namespace pmlab::stores {
 // cleared in the background and used again. RocksDB has logs of constant size, too (recycle_log_file_num), but 7.8.3
 // refuses them in all but one mode of recovery, and in that one its recovery of an old log does not terminate.
 [[nodiscard]] std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, std::uint64_t log_bytes = 0);
+
+// The same over two drives: `fast` has the files whose names begin with `fast_folder`, the log among them. It outlives the
+// environment, too.
+[[nodiscard]] std::unique_ptr<rocksdb::Env> rocksdb_environment(block_files& files, block_files& fast,
+                                                                std::string fast_folder, std::uint64_t log_bytes = 0);
 
 }  // namespace pmlab::stores

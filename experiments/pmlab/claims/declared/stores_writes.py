@@ -3,7 +3,7 @@
 from ..claim import NS, PERCENT, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between
 from ..quantity import largest_difference, made_of, ratio
-from ..store_cases import BLUESTORE, DRIVE, NO_KEY_VALUE, OURS, WRITES, of_store
+from ..store_cases import BLUESTORE, DRIVE, OURS, PAIRS_DEVICE, WRITES, of_store
 
 _THROUGHPUT = "[UStore], section 4.2, figures 9 and 10"
 _LATENCY = "[UStore], section 4.2, figures 6 to 8"
@@ -87,5 +87,5 @@ CLAIMS = [
                 "PM is fastest.", "[UStore], section 4.2, figures 9 and 10", ["block_writes"], [
                     _order("pmem", "blocks", "sequential", at_least(1.1)), _order("kv", "blocks", "sequential", at_least(1)),
                     _order("pmem", "kv", "sequential", at_least(1)), _order("pmem", "blocks", "random", at_least(1.1)),
-                    _order("pmem", "kv", "random", at_least(1))], DRIVE, NO_KEY_VALUE),
+                    _order("pmem", "kv", "random", at_least(1))], PAIRS_DEVICE),
 ]

@@ -53,6 +53,15 @@ struct drive_profile {
   std::uint64_t streams = 1;             // superblocks that are filled at the same time by writes of the host
   std::uint64_t atomic_bytes = 0;        // blocks::geometry
 
+  // The command processor of a key-value SSD (blocks/flash/pair_processor.hpp); zeros: a drive of blocks.
+  double pair_command_ns = 0;     // of a command: one after the other, with the search of the index
+  double pair_replace_ns = 0;     // more of a put that replaces a record
+  double pair_write_byte_ns = 0;  // of each byte of a value from the host
+  double pair_read_byte_ns = 0;   // of each byte of a value to the host
+
+  // It has commands of keys and values.
+  [[nodiscard]] bool is_key_value() const noexcept { return pair_command_ns > 0; }
+
   // Of a die's program.
   [[nodiscard]] std::uint64_t unit_bytes() const noexcept { return page_bytes * planes; }
   // Of all channels.

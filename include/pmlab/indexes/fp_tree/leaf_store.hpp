@@ -264,7 +264,8 @@ class leaf_store {
 
   // A block may hold old bytes: of a group that another tree took and a crash cancelled, or of a pool that was on the
   // device before. A leaf with an old seal would be taken for one that a lost link cut off. Flushes nothing where
-  // all is zero, as in a new pool file.
+  // all is zero, as in a new pool file, and all elsewhere: a process that was killed here may have left some bitmaps
+  // zero and not durable.
   void clear_leaves(leaf_group& group, bool oldest) noexcept {
     bool was_used = false;
     for (std::size_t i = 0; i < leaves_in(oldest); ++i) {
@@ -273,7 +274,8 @@ class leaf_store {
       bitmap.store(0, std::memory_order_relaxed);
       was_used = true;
     }
-    if (was_used) medium_.flush(group.leaves(), leaves_in(oldest) * sizeof(leaf));  // (G6)
+    if (was_used) medium_.flush(group.leaves(), leaves_in(oldest) * sizeof(leaf));  // (G6) Redundant when no bitmap.
+    // Most lines of a group are of its slots.
   }
 
   // Of a tree without seals: old checks would give it one.

@@ -30,6 +30,7 @@ void move_leaf(Medium& medium, const leaf_store<Medium>& store, descriptor& left
   });
   target.bitmap.store(store.bitmap_of(target, used), std::memory_order_relaxed);
   const auto width = static_cast<std::size_t>(std::bit_width(used));
+  // Redundant when no slot of a line below the last used one is used.
   medium.flush(&target, offsetof(leaf, slots) + width * sizeof(slot));                                // (V1)
   medium.fence();                                                                                     // (V2)
   before.next.store(medium.locate(&target), std::memory_order_release);                               // (V3) commit

@@ -78,7 +78,7 @@ class slabs {
         was_used = true;
       }
       if (was_used) media::flush(medium_, *made);  // (A4)
-      media::persist(medium_, made->next);         // (A2) `kind` is in this line, too.
+      media::persist(medium_, made->next);         // (A2) with `kind`. Redundant when (A4) has flushed it.
     }
     // (A1) < (A3), (A4) < (A2) < (A3): the list never leads to a slab whose own link is not durable, nor one whose
     // unused nodes would be taken for used ones.
@@ -438,10 +438,10 @@ class slabs {
       if (!media::is_durable(medium_)) guard.lock();
       for (const snipped_node& s : mine.snipped) {
         if (!is_mapped(*s.before)) continue;
-        media::flush(medium_, s.before->next);  // (Q1)
+        media::flush(medium_, s.before->next);  // (Q1) Redundant when the link was overwritten since, and flushed.
       }
     }
-    medium_.fence();  // (Q2)
+    medium_.fence();  // (Q2) Redundant when each (Q1) was.
     // (Q1) < (Q2) < reuse. If the link has been overwritten since, it or its replacement was made durable then: links
     // are overwritten by inserts and marks, which flush them, and by snipping, which flushes them here.
     for (const snipped_node& s : mine.snipped) keep_free(mine, *s.n);

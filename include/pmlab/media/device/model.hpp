@@ -112,6 +112,8 @@ class device_model {
         translation_miss_(to_picoseconds(profile.translation_miss_ns)),
         page_walk_(to_picoseconds(profile.page_walk_ns)),
         read_transfer_(to_picoseconds(profile.line_read_transfer_ns)),
+        slow_read_(later_than(profile, profile.read_p99_ns)),
+        slowest_read_(std::max(slow_read_, later_than(profile, profile.read_p99_9_ns))),
         write_transfer_(to_picoseconds(profile.line_write_transfer_ns)),
         flush_accept_(to_picoseconds(profile.flush_accept_ns)),
         ntstore_accept_(to_picoseconds(profile.ntstore_accept_ns)),
@@ -251,6 +253,7 @@ class device_model {
     media_queue media;
     line_queue queue;
     xorshift64 chance;
+    xorshift64 lateness;
     granule_buffer buffer;
     tag_cache translations;
     std::uint64_t translated_entry = ~std::uint64_t{0};
@@ -357,10 +360,24 @@ class device_model {
     const picoseconds wait = std::max(channel_wait, d.media.add_read(media_read_));
     d.granules_read.fetch_add(1, std::memory_order_relaxed);
     const picoseconds latency = next_line && granule_shift_ == 0 ? next_line_latency_ : read_latency_;
-    entry->ready = translated(d, n, now) + wait + latency;
+    entry->ready = translated(d, n, now) + wait + latency + late_by(d);
     entry->valid = ~std::uint64_t{0};
     entry->written = 0;
     return entry->ready;
+  }
+
+  [[nodiscard]] static picoseconds later_than(const device_profile& profile, double percentile_ns) noexcept {
+    return percentile_ns > profile.read_latency_ns ? to_picoseconds(percentile_ns - profile.read_latency_ns) : 0;
+  }
+
+  // The tail of reads: some of them take longer, and others are not held up. A few more than 1 in 100 are late, and than
+  // 1 in 1000 very late, so that the percentiles are theirs.
+  [[nodiscard]] picoseconds late_by(dimm& d) const noexcept {
+    if (slowest_read_ == 0) return 0;
+    constexpr double late = 0.012;
+    constexpr double very_late = 0.0012;
+    const double drawn = d.lateness.unit();
+    return drawn < very_late ? slowest_read_ : drawn < late ? slow_read_ : 0;
   }
 
   // Whether a granule that is on its way to the buffer is evicted again before the line's turn. Waiting reads hold
@@ -469,6 +486,8 @@ class device_model {
   picoseconds translation_miss_;
   picoseconds page_walk_;
   picoseconds read_transfer_;
+  picoseconds slow_read_;     // more than read_latency_, of a read that is late
+  picoseconds slowest_read_;  // of one that is very late
   picoseconds write_transfer_;
   picoseconds flush_accept_;
   picoseconds ntstore_accept_;

@@ -5,6 +5,8 @@
 // that a program finds them in every installation.
 #pragma once
 
+#include <pmlab/media/persistence_domain.hpp>
+
 #include <cstdint>
 #include <string>
 
@@ -16,6 +18,9 @@ struct device_profile {
   std::string name;         // of the file, without .toml
   std::string description;  // one line
 
+  // What the platform saves when the power fails. Media of the profile leave flushes out if its caches are saved.
+  persistence_domain persistence = persistence_domain::adr;
+
   // DRAM of the machine where the other figures were measured: the basis of a scale.
   double dram_read_latency_ns = 0;  // measured as read_latency_ns
 
@@ -26,6 +31,8 @@ struct device_profile {
   double translation_miss_ns = 0;        // more, for an address that the translation buffer does not hold
   double page_walk_ns = 0;               // more, beyond the reach of the CPU's translation buffer
   double line_read_transfer_ns = 0;      // one 64 B line on a DIMM's channel
+  double read_p99_ns = 0;                // of idle reads from the media, the 99th percentile; 0: all are alike
+  double read_p99_9_ns = 0;              // and the 99.9th; 0: as read_p99_ns
 
   // Writes, as seen by a thread.
   double flush_accept_ns = 0;           // store + clwb + fence of a cached line

@@ -166,7 +166,7 @@ class chunk {
           map[b].store(placed{{ring_[i].first, ring_[i].count()}, ring_[i].target}.target_of(b),
                        std::memory_order_release);
       for (std::uint32_t i = 0; i < entries_; ++i)
-        medium_.flush(map + ring_[i].first, ring_[i].count() * sizeof(map_entry));  // (M1)
+        medium_.flush(map + ring_[i].first, ring_[i].count() * sizeof(map_entry));  // (M1) Redundant when lines meet.
       medium_.fence();
     }
     head_.position = static_cast<std::uint16_t>(advance(head_.position, entries_));

@@ -36,6 +36,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -51,16 +52,48 @@ class index_change {
   ~index_change() = default;
 
   [[nodiscard]] bool is_settled() const noexcept { return state_.load(std::memory_order_acquire) != state::waiting; }
-  // REQUIRES: it is settled.
+  // REQUIRE that it is settled:
   [[nodiscard]] bool succeeded() const noexcept { return state_.load(std::memory_order_acquire) == state::durable; }
+  // not_enough_memory: there was no room for it; io_error: it failed.
+  [[nodiscard]] std::errc error() const noexcept {
+    if (succeeded()) return {};
+    return state_.load(std::memory_order_acquire) == state::full ? std::errc::not_enough_memory : std::errc::io_error;
+  }
 
  private:
   template <blocks::device Device>
   friend class index_region;
-  enum class state : std::uint8_t { waiting, durable, failed };
+  friend class change_list;
+  enum class state : std::uint8_t { waiting, durable, failed, full };
+
+  // The owner of a change may free it as soon as it is settled.
+  static void settle_all(index_change*& list, state as) noexcept {
+    for (index_change* c = std::exchange(list, nullptr); c != nullptr;) {
+      index_change* const next = c->next_;
+      c->state_.store(as, std::memory_order_release);
+      c = next;
+    }
+  }
+
   std::atomic<state> state_{state::waiting};
   std::uint32_t block_ = 0;
   index_change* next_ = nullptr;
+};
+
+// Changes that are settled together, by a container that has no region. Not thread-safe.
+class change_list {
+ public:
+  void add(index_change& c) noexcept { c.next_ = std::exchange(first_, &c); }
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  // std::errc{}: they are durable; not_enough_memory: there was no room for them; others: they failed.
+  void settle(std::errc result) noexcept {
+    index_change::settle_all(first_, result == std::errc{}                    ? index_change::state::durable
+                                     : result == std::errc::not_enough_memory ? index_change::state::full
+                                                                              : index_change::state::failed);
+  }
+
+ private:
+  index_change* first_ = nullptr;
 };
 
 // Thread safety: all operations from any thread, but format and load: before all others. Lock order: a lock of a chunk
@@ -323,27 +356,18 @@ class index_region {
       sequences_[number] = head_of(d.sent.bytes()).sequence;
       d.failures = 0;
       for (const extent& e : std::exchange(d.held, {})) free_.give(e);
-      settle_all(d.carried, index_change::state::durable);  // (I4)
+      index_change::settle_all(d.carried, index_change::state::durable);  // (I4)
     } else {
       ++d.failures;
       std::memcpy(payload_of(d.next.bytes()), current(number), stride_);
-      settle_all(d.carried, index_change::state::failed);
-      settle_all(d.collected, index_change::state::failed);
+      index_change::settle_all(d.carried, index_change::state::failed);
+      index_change::settle_all(d.collected, index_change::state::failed);
     }
     if (d.collected != nullptr) {
       d.queued = true;
       l.ready.push_back(number);
     } else if (d.failures == 0) {
       l.dirty.erase(number);
-    }
-  }
-
-  // The owner of a change may free it as soon as it is settled.
-  static void settle_all(index_change*& list, index_change::state as) noexcept {
-    for (index_change* c = std::exchange(list, nullptr); c != nullptr;) {
-      index_change* const next = c->next_;
-      c->state_.store(as, std::memory_order_release);
-      c = next;
     }
   }
 

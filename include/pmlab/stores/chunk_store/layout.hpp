@@ -152,7 +152,8 @@ struct alignas(media::cache_line_bytes) superblock {
 // In block 0 of the drive.
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'};
-  static constexpr std::uint64_t current_version = 1;
+  static constexpr std::uint64_t current_version = 1;     // its records are in a pool
+  static constexpr std::uint64_t version_with_pairs = 3;  // on a key-value device; 2: on the drive itself
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;

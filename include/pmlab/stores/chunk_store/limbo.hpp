@@ -36,12 +36,18 @@ class limbo {
       const std::size_t before = (now_ + 1) % 2;  // the generation before this one, and the place of the next one
       if (running_[before] != 0) return;
       for (const extent& e : freed_[before]) free.give(e);
+      times_freed_ += freed_[before].size();
       freed_[before].clear();
       ++now_;
     }
   }
 
   [[nodiscard]] bool empty() const noexcept { return freed_[0].empty() && freed_[1].empty(); }
+
+  // How many extents became free.
+  [[nodiscard]] std::uint64_t times_freed() const noexcept { return times_freed_; }
+  // Operations that have begun and not ended.
+  [[nodiscard]] std::uint64_t running() const noexcept { return running_[0] + running_[1]; }
 
   // Calls visit(extent) for each.
   template <class Visit>
@@ -54,6 +60,7 @@ class limbo {
   generation now_ = 1;
   std::array<std::uint64_t, 2> running_{};
   std::array<std::vector<extent>, 2> freed_;
+  std::uint64_t times_freed_ = 0;
 };
 
 // Readers, counted by the time they began: answers whether those of before some moment have left. Not thread-safe.

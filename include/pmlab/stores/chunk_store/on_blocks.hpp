@@ -300,6 +300,9 @@ class records_in_region {
     if (h.drive.version == drive_header::current_version)
       throw error(name() + " belongs to a chunk store that has its records in a pool",
                   "open that store with its pool, or give the option format to lose its data");
+    if (h.drive.version == drive_header::version_with_pairs)
+      throw error(name() + " belongs to a chunk store that has its records on a key-value device",
+                  "open that store with this device, or give the option format to lose its data");
     if (h.drive.version != region_header::version_of_drive)
       throw error(name() + " has version " + std::to_string(h.drive.version) +
                       " of the layout, and this program reads version " +

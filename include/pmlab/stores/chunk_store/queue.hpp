@@ -147,8 +147,10 @@ class chunk_queue {
 
  private:
   static constexpr unsigned least_drive_depth = 32;
-  // A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends.
+  // For space. A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends
+  // after about two seconds, or a fifth of a second if no replaced block is kept. Others may free blocks and take them again for ever: that ends, too.
   static constexpr unsigned most_waits = 100'000;
+  static constexpr unsigned most_idle_waits = 2'000;  // of up to a millisecond each
   // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
   // Without maps the write fails then: ten seconds.
   static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
@@ -286,29 +288,14 @@ class chunk_queue {
     if (o.what == kind::discard) return finish_part(at, number);
     if (o.what == kind::read) {
       p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
+      if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
       std::errc e = plan_write(o, p);
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back({at, number});
         return;
       }
-      // Blocks may wait for operations of other threads, which end without this one, and for merges.
-      sync::backoff wait;
-      for (unsigned i = 0; i < most_waits && e == std::errc::no_space_on_device; ++i) {
-        const std::uint64_t seen = store_.changes();
-        merges_.give_up();
-        const bool merged = store_.help_merges();
-        const bool others_keep_some = store_.collect();
-        e = plan_write(o, p);
-        if (!others_keep_some && !merged) break;
-        if (!store_.merges_by_copy() || i < most_spins) {
-          wait.pause();
-          continue;
-        }
-        // Another thread's write may wait for room in a ring, and keep blocks meanwhile.
-        if (i > most_spins + 2 * most_waits_for_merges) break;
-        store_.wait_for_change(seen);
-      }
+      if (e == std::errc::no_space_on_device) e = wait_for_space(o, p);
       if (e != std::errc{}) {
         p.failed = true;
         return end_part(at, e);
@@ -325,6 +312,32 @@ class chunk_queue {
                           blocks::stream::data, t.blocks.count, t.target, data, std::uint64_t{at} << 32 | number});
     }
     if (p.transfers == 0) finish_part(at, number);
+  }
+
+  // Plans a write that has found no space. Blocks may wait for operations of other threads, which end without this one and
+  // may not run for a while, and for merges.
+  [[nodiscard]] std::errc wait_for_space(operation& o, part& p) {
+    using later = typename Store::room_later;
+    sync::backoff wait;
+    std::errc e = std::errc::no_space_on_device;
+    unsigned idle_waits = 0;
+    for (unsigned i = 0; i < most_waits && idle_waits < most_idle_waits; ++i) {
+      const std::uint64_t seen = store_.changes();
+      const std::uint64_t freed = store_.times_freed();
+      e = plan_write(o, p);
+      if (e != std::errc::no_space_on_device) break;
+      merges_.give_up();
+      const bool merged = store_.help_merges();
+      const later room = store_.collect(freed);
+      if (room == later::no && !merged) break;
+      if (room == later::is_there || i < most_spins) {
+        wait.pause();
+      } else {
+        store_.wait_for_change(seen);
+        if (store_.changes() == seen) idle_waits += room == later::kept || merged ? 1 : 10;
+      }
+    }
+    return e;
   }
 
   [[nodiscard]] std::errc plan_write(operation& o, part& p) {

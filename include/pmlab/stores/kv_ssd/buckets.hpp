@@ -14,6 +14,7 @@
 //   counts only if its record is there, and names this page.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -22,6 +23,7 @@
 #include <pmlab/stores/kv_ssd/core.hpp>
 #include <pmlab/stores/kv_ssd/pairs.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -53,6 +56,9 @@ class buckets {
   buckets(parts& of, std::string_view directory)
       : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
 
+  // Of the key of a page.
+  static constexpr std::size_t name_bytes = 16;
+
   // The pages that a bucket may have.
   struct range {
     std::uint32_t oldest = 0;
@@ -62,10 +68,9 @@ class buckets {
   // Lines that a put or a removal may need for a page.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return lines_for(core_.sizes.bucket_bytes); }
 
-  // Adds a key that is absent: returns its page. `line`: reserved, of most_lines; it is committed if `used` becomes true.
-  // Nothing: no room. Durable on return.
-  [[nodiscard]] std::optional<std::uint32_t> add(std::uint8_t space, std::string_view key, std::uint32_t line,
-                                                 port<Device>& through, bool& used) {
+  // Adds a key that is absent: returns its page. `room`: most_lines. Nothing: no room. Durable on return.
+  [[nodiscard]] std::optional<std::uint32_t> add(std::uint8_t space, std::string_view key, promised_lines& room,
+                                                 port<Device>& through) {
     const std::uint64_t bucket = bucket_of(space, key);
     const std::scoped_lock lock(lock_of(bucket));
     range pages{1, 1};
@@ -82,14 +87,14 @@ class buckets {
     }
     content.push_back(static_cast<char>(key.size()));
     content.append(key);
-    used = write_page(bucket, pages.newest, content, line, through);  // (B2)
-    return used ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
+    const bool is_written = write_page(bucket, pages.newest, content, room, through);  // (B2)
+    return is_written ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
   }
 
-  // Removes a key that is absent now (B4) from its page. `line` as for `add`, or nothing: the page stays, if the key is
+  // Removes a key that is absent now (B4) from its page. `room` as for `add`, or null: the page stays, if the key is
   // not its only one.
-  void remove(std::uint8_t space, std::string_view key, std::uint32_t page, std::optional<std::uint32_t> line,
-              port<Device>& through, bool& used) {
+  void remove(std::uint8_t space, std::string_view key, std::uint32_t page, promised_lines* room,
+              port<Device>& through) {
     const std::uint64_t bucket = bucket_of(space, key);
     const std::scoped_lock lock(lock_of(bucket));
     std::string content = read_page(bucket, page, through);
@@ -99,9 +104,19 @@ class buckets {
     if (content.empty()) {
       erase_page(bucket, page, through);  // (B5)
       shorten(bucket, page, through);
-    } else if (line) {
-      used = write_page(bucket, page, content, *line, through);  // (B5b) before the return
+    } else if (room != nullptr) {
+      static_cast<void>(write_page(bucket, page, content, *room, through));  // (B5b) before the return
     }
+  }
+
+  // A rebuilt index has this page: so has the directory. Throws pmlab::error: no space.
+  void list_page(std::string_view name) {
+    const auto [bucket, number] = page_of_name(name);
+    range pages{number, number};
+    if (const std::optional<range> there = find(bucket))
+      pages = {std::min(there->oldest, number), std::max(there->newest, number)};
+    if (!set(bucket, pages))
+      throw error("no space in " + core_.medium.name() + " for the directory of the device", "make the pool larger");
   }
 
   // Buckets from `from` on, in ascending order.
@@ -128,25 +143,33 @@ class buckets {
     }
   }
 
+  // The key of a page, in the key space of bucket pages.
+  [[nodiscard]] static std::array<char, name_bytes> name_of_page(std::uint64_t bucket, std::uint32_t page) noexcept {
+    std::array<char, name_bytes> name{};
+    std::memcpy(name.data(), &bucket, sizeof bucket);
+    std::memcpy(name.data() + sizeof bucket, &page, sizeof page);
+    return name;
+  }
+
+  // The bucket and the number of the page with this key.
+  [[nodiscard]] static std::pair<std::uint64_t, std::uint32_t> page_of_name(std::string_view name) noexcept {
+    std::pair<std::uint64_t, std::uint32_t> page{};
+    std::memcpy(&page.first, name.data(), sizeof page.first);
+    std::memcpy(&page.second, name.data() + sizeof page.first, sizeof page.second);
+    return page;
+  }
+
   [[nodiscard]] std::uint64_t medium_bytes() const { return directory_.stats().medium_bytes; }
   [[nodiscard]] indexes::check_report check() const { return directory_.check(); }
 
  private:
   static constexpr std::size_t locks = 64;
-  static constexpr std::size_t name_bytes = 16;
 
   [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
   [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
     return record_bytes(name_bytes, content);
   }
 
-  // The key of a page.
-  [[nodiscard]] static std::array<char, name_bytes> name_of(std::uint64_t bucket, std::uint32_t page) noexcept {
-    std::array<char, name_bytes> name{};
-    std::memcpy(name.data(), &bucket, sizeof bucket);
-    std::memcpy(name.data() + sizeof bucket, &page, sizeof page);
-    return name;
-  }
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
     return directory_.upsert(bucket, std::uint64_t{pages.oldest} << 32 | pages.newest) != indexes::outcome::full;
   }
@@ -160,7 +183,7 @@ class buckets {
   }
 
   [[nodiscard]] std::string read_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
-    const std::array<char, name_bytes> name = name_of(bucket, page);
+    const std::array<char, name_bytes> name = name_of_page(bucket, page);
     const std::string_view key(name.data(), name.size());
     const std::uint64_t base = parts::base_of(bucket_space, key);
     const std::shared_lock lock(core_.lock_of(bucket_space, base));
@@ -168,8 +191,8 @@ class buckets {
     return {reinterpret_cast<const char*>(there.value.data()), there.value.size()};
   }
   [[nodiscard]] bool write_page(std::uint64_t bucket, std::uint32_t page, const std::string& content,
-                                std::uint32_t line, port<Device>& through) {
-    const std::array<char, name_bytes> name = name_of(bucket, page);
+                                promised_lines& room, port<Device>& through) {
+    const std::array<char, name_bytes> name = name_of_page(bucket, page);
     const std::string_view key(name.data(), name.size());
     const std::uint64_t base = parts::base_of(bucket_space, key);
     const std::uint32_t units = core_.sizes.units_for(page_bytes(content.size()));
@@ -177,12 +200,12 @@ class buckets {
     const auto before = pairs_.find(bucket_space, key, base, through, false);
     if (!pairs_.charge(before, units)) return false;
     const std::span<const std::byte> value = std::as_bytes(std::span(content));
-    if (pairs_.put(before, {.space = bucket_space, .key = key, .value = value}, line)) return true;
+    if (pairs_.put(before, {.space = bucket_space, .key = key, .value = value}, room)) return true;
     pairs_.refund(before, units);
     return false;
   }
   void erase_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
-    const std::array<char, name_bytes> name = name_of(bucket, page);
+    const std::array<char, name_bytes> name = name_of_page(bucket, page);
     const std::string_view key(name.data(), name.size());
     const std::uint64_t base = parts::base_of(bucket_space, key);
     const std::scoped_lock lock(core_.lock_of(bucket_space, base));

@@ -1,14 +1,22 @@
-// The global index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
+// The index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
 //
 // A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with `has_follower` may
 // have a next one. The record itself decides whether it is that of a key.
+//
+// The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten is in
+// the table of its manager until the record is on flash: the slot's word of the global index leads to an older place
+// meanwhile, which may be in use for something else.
 #pragma once
 
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/local_tables.hpp>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,13 +37,32 @@ inline constexpr std::uint64_t bucket_bit = std::uint64_t{1} << 63;
   return base_of_slot(of_bucket ? hash | bucket_bit : hash & ~bucket_bit);
 }
 
+// Index managers: each has a lock and a local table, and chains of its own.
+inline constexpr std::size_t managers_of_users = 64;
+inline constexpr std::size_t managers_of_buckets = 16;
+[[nodiscard]] constexpr std::size_t manager_of(std::uint64_t base) noexcept {
+  const std::uint64_t spread = base >> slot_bits;
+  return (base & bucket_bit) != 0 ? managers_of_users + spread % managers_of_buckets : spread % managers_of_users;
+}
+
+// How often the words of the index were used since it was opened.
+struct index_counts {
+  std::atomic<std::uint64_t> reads{0};     // searches in the global index
+  std::atomic<std::uint64_t> changes{0};   // of words of the global index
+  std::atomic<std::uint64_t> deferred{0};  // overwrites that a local table has taken
+};
+
 // Order: (C1) the predecessor has a follower  (C2) the new slot has its word
 //   (C1) < (C2): each slot with a word can be reached.
-// Thread safety: one writer of a chain, or any number of readers.
+// Thread safety: one writer of a manager's chains, or any number of readers.
 template <media::medium Medium>
 class chains {
  public:
-  chains(Medium& medium, std::string_view name) : index_(indexes::cceh<Medium>::open(medium, name)) {}
+  // `local`: overwrites are deferred; `bloom`: the tables have filters.
+  chains(Medium& medium, std::string_view name, bool local, bool bloom)
+      : defers_(local), index_(indexes::cceh<Medium>::open(medium, name)) {
+    for (local_table& t : tables_) t.use(bloom);
+  }
 
   // The result of a search: the slot of the key, or the one where it is to be added.
   struct position {
@@ -54,7 +81,7 @@ class chains {
     position at;
     std::optional<std::uint64_t> free;
     for (std::uint64_t n = 0; n < slots; ++n) {
-      const std::optional<std::uint64_t> w = index_.find(base | n);
+      const std::optional<std::uint64_t> w = word_of(base | n);
       if (!w) {
         if (free) return gone_slot(*free);
         return {.slot = base | n};
@@ -74,23 +101,43 @@ class chains {
     return {.has_room = false};
   }
 
-  // Lets the key of `at` lead to `place`. False: no space; nothing has changed. Durable on return.
+  // True if a record in the write buffer for `at` is itself the commit: it is to be marked so.
+  [[nodiscard]] bool defers(const position& at) const noexcept { return defers_ && at.found; }
+
+  // Lets the key of `at` lead to `place`. False: no space; nothing has changed. Durable on return, if the record of a
+  // deferred one is.
   [[nodiscard]] bool put(const position& at, place_word place) {
     if (at.found) {
       const place_word next = at.place.has_follower() ? place.with_follower() : place;
-      return index_.update(at.slot, next.word()) == indexes::outcome::updated;
+      if (defers(at) && place.is_in_ring()) {
+        counts_.deferred.fetch_add(1, std::memory_order_relaxed);
+        table_of(at.slot).set(at.slot, next.word());
+        return true;
+      }
+      return set(at.slot, next);
     }
-    if (at.is_gone) return index_.update(at.slot, place.with_follower().word()) == indexes::outcome::updated;
-    if (at.unlinked) static_cast<void>(index_.update(at.slot - 1, at.before.with_follower().word()));  // (C1)
-    return index_.insert(at.slot, place.word()) == indexes::outcome::inserted;                         // (C2)
+    if (at.is_gone) return set(at.slot, place.with_follower());
+    if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
+    counts_.changes.fetch_add(1, std::memory_order_relaxed);
+    return index_.insert(at.slot, place.word()) == indexes::outcome::inserted;  // (C2)
   }
 
   // The key of `at`, which was found, leads nowhere. Durable on return.
   void erase(const position& at) {
+    counts_.changes.fetch_add(1, std::memory_order_relaxed);
     if (at.place.has_follower())
       static_cast<void>(index_.update(at.slot, place_word::gone_with_follower().word()));
     else
       static_cast<void>(index_.erase(at.slot));
+    table_of(at.slot).erase(at.slot);
+  }
+
+  // Opening: a record in the write buffer is the newest of the slot's key. Nothing happens if the slot has no record: its
+  // key was deleted later. Durable on return. REQUIRES: the local tables are empty.
+  void replay(std::uint64_t slot, place_word place) {
+    const std::optional<std::uint64_t> w = index_.find(slot);
+    if (!w || place_word(*w).is_gone()) return;
+    static_cast<void>(set(slot, place_word(*w).has_follower() ? place.with_follower() : place));
   }
 
   // The slot that leads to `place`.
@@ -98,12 +145,28 @@ class chains {
     return find(base, [&](place_word w) { return w.is_same_place(place); });
   }
 
+  // True: no key has this hash, nor had one that a later key of it followed. Needs no lock; a key may be added meanwhile.
+  [[nodiscard]] bool is_empty(std::uint64_t base) { return !index_.find(base); }
+
   // Calls visit(slot, place) for each slot with a record. REQUIRES: no writer.
   template <class Visit>
   void for_each(Visit&& visit) const {
     index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
-      if (!place_word(w).is_gone()) visit(slot, place_word(w));
+      const place_word place(tables_[manager_of(slot)].find(slot).value_or(w));
+      if (!place.is_gone()) visit(slot, place);
     });
+  }
+  // Slots whose words are in local tables.
+  [[nodiscard]] std::uint64_t deferred_slots() const {
+    std::uint64_t n = 0;
+    for (const local_table& t : tables_) n += t.size();
+    return n;
+  }
+  [[nodiscard]] const index_counts& counts() const noexcept { return counts_; }
+  // Calls visit(counts) for each local table.
+  template <class Visit>
+  void for_each_table(Visit&& visit) const {
+    for (const local_table& t : tables_) visit(t.counts());
   }
   [[nodiscard]] std::uint64_t medium_bytes() const { return index_.stats().medium_bytes; }
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
@@ -111,7 +174,24 @@ class chains {
  private:
   [[nodiscard]] static position gone_slot(std::uint64_t slot) { return {.slot = slot, .is_gone = true}; }
 
+  [[nodiscard]] local_table& table_of(std::uint64_t slot) noexcept { return tables_[manager_of(slot)]; }
+  [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t slot) {
+    if (const std::optional<std::uint64_t> w = table_of(slot).find(slot)) return w;
+    counts_.reads.fetch_add(1, std::memory_order_relaxed);
+    return index_.find(slot);
+  }
+  // The slot, which has a word, gets this one.
+  [[nodiscard]] bool set(std::uint64_t slot, place_word place) {
+    counts_.changes.fetch_add(1, std::memory_order_relaxed);
+    const bool done = index_.update(slot, place.word()) == indexes::outcome::updated;
+    table_of(slot).erase(slot);
+    return done;
+  }
+
+  bool defers_;
   indexes::cceh<Medium> index_;
+  std::array<local_table, managers_of_users + managers_of_buckets> tables_;
+  index_counts counts_;
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

@@ -7,6 +7,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/chains.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/options.hpp>
 #include <pmlab/stores/kv_ssd/port.hpp>
 #include <pmlab/stores/kv_ssd/superblocks.hpp>
 #include <pmlab/stores/kv_ssd/write_buffer.hpp>
@@ -73,14 +74,12 @@ struct counters {
   std::atomic<std::uint64_t> user_units{0};                            // of their records
   std::array<std::atomic<std::uint64_t>, flash_streams> programmed{};  // units, with padding
   std::atomic<std::uint64_t> collected{0};                             // superblocks
+  std::atomic<std::uint64_t> unlisted{0};                              // deleted keys that a page listed
 };
 
 template <media::medium Medium, blocks::device Device, class Hash>
 struct core {
-  static constexpr std::size_t managers_of_users = 64;
-  static constexpr std::size_t managers_of_buckets = 16;
-
-  core(Medium& m, Device& d, state& root, const shape& of, std::string_view index_name)
+  core(Medium& m, Device& d, state& root, const shape& of, std::string_view index_name, const kv_options& options)
       : medium(m),
         device(d),
         sizes(of),
@@ -88,16 +87,14 @@ struct core {
         buffer(m.template resolve<std::byte>(media::pointer<std::byte>(root.ring.load(std::memory_order_relaxed))),
                of.ring_lines),
         flash(of.superblocks, of.units()),
-        index(m, index_name),
+        index(m, index_name, options.local_table, options.bloom),
         all_ports(d) {}
 
   [[nodiscard]] static std::uint64_t base_of(std::uint8_t space, std::string_view key) noexcept {
     return base_of_hash(Hash{}(space, key), space == bucket_space);
   }
-  [[nodiscard]] std::shared_mutex& lock_of(std::uint8_t space, std::uint64_t base) noexcept {
-    const std::uint64_t spread = base >> slot_bits;
-    return space == bucket_space ? managers[managers_of_users + spread % managers_of_buckets].mutex
-                                 : managers[spread % managers_of_users].mutex;
+  [[nodiscard]] std::shared_mutex& lock_of(std::uint8_t /*space*/, std::uint64_t base) noexcept {
+    return managers[manager_of(base)].mutex;
   }
 
   [[noreturn]] void damaged(place_word at, std::uint64_t base) const {
@@ -105,6 +102,31 @@ struct core {
                          std::to_string(at.address()) + " of device " + device.name() + ", of a key with hash " +
                          std::to_string(base) + ", is damaged",
                      "restore the key from a copy");
+  }
+
+  // Bytes that `load` reads of a record on flash.
+  [[nodiscard]] std::size_t needed_of(place_word at, bool whole) const noexcept {
+    const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;
+    return whole ? room : std::min(room, sizeof(record_head) + most_key_bytes);
+  }
+
+  // Calls visit(place, bytes) for each record with a whole head in the `content` of the superblock that begins at unit
+  // `first`, while it returns true. There is no list of them: they are found by their heads. False: a visit returned it.
+  template <class Visit>
+  bool for_each_record(std::span<const std::byte> content, std::uint64_t first, Visit&& visit) const {
+    for (std::uint32_t unit = 0; unit < sizes.units();) {
+      const std::span<const std::byte> rest = content.subspan(std::size_t{unit} * sizes.unit_bytes);
+      const record_view record(rest);
+      const std::size_t bytes = bytes_of(record.head());
+      if (!record.has_whole_head(seed) || bytes > rest.size()) {
+        ++unit;
+        continue;
+      }
+      const std::uint32_t units = sizes.units_for(bytes);
+      if (!visit(place_word::on_flash(first + unit, units, record.head().sequence), rest.first(bytes))) return false;
+      unit += units;
+    }
+    return true;
   }
 
   // The record that a word of the chain of `base` leads to; of one on flash at least the head and the key, and the value
@@ -115,14 +137,13 @@ struct core {
     if (at.is_in_ring()) {
       bytes = {buffer.at(at.address()),
                std::min<std::size_t>(room, (sizes.ring_lines - at.address()) * media::cache_line_bytes)};
-      medium.annotate_read(bytes.data(), sizeof(record_head) + most_key_bytes);
+      medium.annotate_read(bytes.data(), std::min(bytes.size(), sizeof(record_head) + most_key_bytes));
     } else {
-      const std::size_t needed = whole ? room : std::min(room, sizeof(record_head) + most_key_bytes);
-      bytes = through.read(sizes.byte_of(at.address()), needed);
+      bytes = through.read(sizes.byte_of(at.address()), needed_of(at, whole), flash.life_of(at.address()));
     }
     const record_view record(bytes);
     if (!record.has_whole_head(seed) || sizes.units_for(bytes_of(record.head())) != at.units() ||
-        base_of(record.head().space, record.key()) != base)
+        base_of(record.head().space, record.key()) != base || !at.fits(record.head().sequence))
       damaged(at, base);
     return record;
   }

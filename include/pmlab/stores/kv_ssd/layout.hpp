@@ -39,9 +39,17 @@ struct record_head {
   std::uint32_t page = 0;  // of the key's bucket, in which the key is listed
   std::uint8_t key_bytes = 0;
   std::uint8_t space = 0;
-  std::array<std::uint8_t, 6> unused{};
+  std::uint8_t slot = 0;   // of the key, in its chain of the index
+  std::uint8_t notes = 0;  // record_note
+  std::uint32_t lap = 0;   // of the ring, in which the record was written
 };
 static_assert(sizeof(record_head) == 48 && std::is_trivially_copyable_v<record_head>);
+
+// In `notes`. Records of releases without local tables have none: their slot and lap are not set.
+enum record_note : std::uint8_t {
+  has_lap = 1,      // slot and lap are set
+  is_deferred = 2,  // an overwrite that the index does not lead to yet: the record itself is the commit
+};
 
 [[nodiscard]] constexpr std::size_t record_bytes(std::size_t key_bytes, std::size_t value_bytes) noexcept {
   return sizeof(record_head) + key_bytes + value_bytes;
@@ -95,8 +103,9 @@ class place_word {
  public:
   place_word() = default;
   explicit place_word(std::uint64_t w) noexcept : word_(w) {}
-  [[nodiscard]] static place_word on_flash(std::uint64_t unit, std::uint64_t units) noexcept {
-    return place_word(units << address_bits | unit);
+  // `sequence`: of the record that is there.
+  [[nodiscard]] static place_word on_flash(std::uint64_t unit, std::uint64_t units, std::uint64_t sequence) noexcept {
+    return place_word(check_of(sequence) << check_at | units << address_bits | unit);
   }
   [[nodiscard]] static place_word in_ring(std::uint64_t line, std::uint64_t units) noexcept {
     return place_word(ring_bit | units << address_bits | line);
@@ -116,12 +125,23 @@ class place_word {
   [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
   // Lead to the same record.
   [[nodiscard]] bool is_same_place(place_word other) const noexcept {
-    return (word_ & ~follower_bit) == (other.word_ & ~follower_bit);
+    const bool both_check = check() != 0 && other.check() != 0;
+    return ((word_ ^ other.word_) & ~(follower_bit | (both_check ? 0 : check_mask))) == 0;
+  }
+  // False: a record with this sequence is not the one that the word leads to, but an older one in its place, where a write
+  // was lost. Of 31 such records one passes: the word has five bits for it. Words of pools of earlier releases have none.
+  [[nodiscard]] bool fits(std::uint64_t sequence) const noexcept {
+    return check() == 0 || check() == check_of(sequence);
   }
 
  private:
   static constexpr unsigned address_bits = 40;
   static constexpr unsigned unit_bits = 16;
+  static constexpr unsigned check_at = address_bits + unit_bits;
+  static constexpr std::uint64_t check_mask = std::uint64_t{31} << check_at;
+  // From 1 to 31; 0: the word has none.
+  [[nodiscard]] static std::uint64_t check_of(std::uint64_t sequence) noexcept { return 1 + sequence % 31; }
+  [[nodiscard]] std::uint64_t check() const noexcept { return (word_ & check_mask) >> check_at; }
   static constexpr std::uint64_t ring_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t gone_bit = std::uint64_t{1} << 62;
   static constexpr std::uint64_t follower_bit = std::uint64_t{1} << 61;
@@ -130,6 +150,7 @@ class place_word {
 
 inline constexpr std::uint64_t forming = 1;  // the header on flash is being written
 inline constexpr std::uint64_t ready = 2;
+inline constexpr std::uint64_t being_rebuilt = 3;  // from the flash: the index is not complete
 
 // The root object.
 struct alignas(media::cache_line_bytes) state {
@@ -146,6 +167,7 @@ struct alignas(media::cache_line_bytes) state {
   word largest_value{0};
   word bucket_bytes{0};
   word short_keys{0};  // 1: NVMe's
+  word ring_tail{0};   // lines before it, counted from the device's first one, hold no record that replay may use
 };
 
 // In the first block of the flash.

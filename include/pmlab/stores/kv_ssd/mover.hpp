@@ -4,8 +4,8 @@
 //   (G1) the record is on flash, durably  (G2) the index leads to it there, durably  (G3) its old place is used again
 //   (G1) < (G2) < (G3): the index leads to a whole record at any time, and an old place that is used again has no word
 //   that leads to it.
-// Records of superblocks that are collected gather until they fill a superblock: nothing is padded. Until then the
-// superblocks that they come from stay as they are.
+// Records of superblocks that are collected gather until they fill a superblock: nothing is padded, unless there is no other
+// way to a free one. Until then the superblocks that they come from stay as they are.
 //
 // A word that leads elsewhere meanwhile stays as it is: the key has a newer record, or is deleted. A reader holds the lock
 // of the manager, which changes the word, so no reader is in a place that is used again.
@@ -14,10 +14,13 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/buckets.hpp>
+#include <pmlab/stores/kv_ssd/copies.hpp>
 #include <pmlab/stores/kv_ssd/core.hpp>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +28,9 @@
 #include <optional>
 #include <shared_mutex>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -60,6 +66,63 @@ class mover {
     return !is_full;
   }
 
+  // A key that a page lists, and that is probably deleted: a crash or a full device kept it there.
+  struct suspect {
+    std::uint8_t space = 0;
+    std::string key{};
+    std::uint32_t page = 0;
+  };
+  // One that garbage collection has met; nothing: there is none. From any thread.
+  [[nodiscard]] std::optional<suspect> next_suspect() {
+    if (!has_suspects_.load(std::memory_order_acquire)) return std::nullopt;
+    const std::scoped_lock lock(suspects_mutex_);
+    if (suspects_.empty()) return std::nullopt;
+    suspect s = std::move(suspects_.back());
+    suspects_.pop_back();
+    has_suspects_.store(!suspects_.empty(), std::memory_order_release);
+    return s;
+  }
+
+  // Empties a superblock, if none is free, as nothing could be collected then: see copies.hpp. Calls put_again(bytes) for
+  // each live record of it that has no copy elsewhere, which puts it into the write buffer; `lines`: that may be used for
+  // these. True: a superblock is free. False: no superblock is empty enough; this is not tried again until there are
+  // fewer live records, as it reads all of the flash.
+  template <class PutAgain>
+  [[nodiscard]] bool empty_one(std::uint64_t lines, PutAgain&& put_again) {
+    const std::scoped_lock lock(mutex_);
+    if (core_.flash.free_count() != 0) return true;
+    const std::uint64_t used = core_.used_units.load(std::memory_order_acquire);
+    const std::uint64_t fewer = core_.sizes.units() / 8;
+    if (not_empty_at_ != ~std::uint64_t{0} && used + fewer > not_empty_at_) return false;
+    copies<parts> found(core_);
+    found.read(port_);
+    const auto none = [&] {
+      not_empty_at_ = used;
+      return false;
+    };
+    const std::optional<std::uint32_t> number = found.easiest();
+    if (!number) return none();
+    for (const item& i : found.of(*number)) rename(i);
+    const std::uint64_t first = std::uint64_t{*number} * core_.sizes.units();
+    std::uint64_t needed = 0;
+    const std::span<const std::byte> content = port_.read(core_.sizes.byte_of(first), core_.sizes.superblock_bytes);
+    const auto for_each_live = [&](auto&& visit) {
+      return core_.for_each_record(content, first, [&](place_word at, std::span<const std::byte> bytes) {
+        return !is_live(item_of(at, bytes)) || visit(bytes);
+      });
+    };
+    static_cast<void>(for_each_live([&](std::span<const std::byte> bytes) {
+      needed += lines_for(bytes.size());
+      return true;
+    }));
+    const std::uint64_t lost_at_the_end = lines_for(record_bytes(most_key_bytes, core_.sizes.largest_value));
+    if (needed != 0 && needed + lost_at_the_end > lines) return none();
+    if (!for_each_live(put_again) || core_.flash.valid(*number) != 0) return none();
+    core_.flash.free(*number);  // (G3)
+    no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
+    return true;
+  }
+
   // For checks while no operation runs.
   [[nodiscard]] std::uint32_t free_superblocks() {
     const std::scoped_lock lock(mutex_);
@@ -67,13 +130,7 @@ class mover {
   }
 
  private:
-  // A record on its way.
-  struct item {
-    std::uint8_t space;
-    std::uint64_t base;
-    place_word from;
-    place_word to;
-  };
+  using item = moved_record;
   // The records of a stream that are not on flash yet: they go to the end of its open superblock.
   struct batch {
     std::optional<std::uint32_t> open{};
@@ -97,8 +154,11 @@ class mover {
     const record_view record({at, sizeof(record_head) + most_key_bytes});
     const std::size_t bytes = bytes_of(record.head());
     const std::uint8_t space = record.head().space;
-    const item i{
-        space, parts::base_of(space, record.key()), place_word::in_ring(line, core_.sizes.units_for(bytes)), {}};
+    const item i{space,
+                 parts::base_of(space, record.key()),
+                 place_word::in_ring(line, core_.sizes.units_for(bytes)),
+                 record.head().sequence,
+                 {}};
     return place(space == bucket_space ? flash_stream::buckets : flash_stream::user, {at, bytes}, i);
   }
 
@@ -117,7 +177,7 @@ class mover {
     std::byte* const target = b.bytes.data() + std::size_t{b.cursor - b.start} * core_.sizes.unit_bytes;
     std::memcpy(target, record.data(), record.size());
     std::memset(target + record.size(), 0, std::size_t{units} * core_.sizes.unit_bytes - record.size());
-    i.to = place_word::on_flash(unit, units);
+    i.to = place_word::on_flash(unit, units, i.sequence);
     b.items.push_back(i);
     b.cursor += units;
     return true;
@@ -200,11 +260,15 @@ class mover {
     const std::uint64_t used = core_.used_units.load(std::memory_order_acquire);
     if (core_.flash.free_count() < 2 && used >= no_room_at_) return false;
     no_room_at_ = ~std::uint64_t{0};
-    for (std::uint32_t passes = 0; core_.flash.free_count() < 2; ++passes)
-      if (passes > 2 * core_.flash.count() || !collect()) {
-        no_room_at_ = used;  // until keys are deleted
-        return false;
-      }
+    for (std::uint32_t passes = 0; core_.flash.free_count() < 2; ++passes) {
+      if (passes <= 2 * core_.flash.count() && collect()) continue;
+      // Superblocks may wait for the moved records to fill one, though no more of them will come.
+      const std::uint32_t free = core_.flash.free_count();
+      write(flash_stream::moved);
+      if (core_.flash.free_count() > free) continue;
+      no_room_at_ = used;  // until keys are deleted
+      return false;
+    }
     return true;
   }
 
@@ -224,24 +288,35 @@ class mover {
     return true;
   }
 
-  // Moves the live records of a superblock that begins at unit `first`. They are found by their heads, as there is no list
-  // of them. False: there is no room.
+  // Moves the live records of a superblock that begins at unit `first`. False: there is no room.
   [[nodiscard]] bool move_records_of(std::span<const std::byte> content, std::uint64_t first) {
-    for (std::uint32_t unit = 0; unit < core_.sizes.units();) {
-      const std::span<const std::byte> rest = content.subspan(std::size_t{unit} * core_.sizes.unit_bytes);
-      const record_view record(rest);
-      const std::size_t bytes = bytes_of(record.head());
-      if (!record.has_whole_head(core_.seed) || bytes > rest.size()) {
-        ++unit;
-        continue;
-      }
-      const std::uint32_t units = core_.sizes.units_for(bytes);
-      const std::uint8_t space = record.head().space;
-      const item i{space, parts::base_of(space, record.key()), place_word::on_flash(first + unit, units), {}};
-      if (is_live(i) && !place(flash_stream::moved, rest.first(bytes), i)) return false;
-      unit += units;
-    }
-    return true;
+    return core_.for_each_record(content, first, [&](place_word at, std::span<const std::byte> bytes) {
+      const item i = item_of(at, bytes);
+      if (!is_live(i)) return true;
+      if (!place(flash_stream::moved, bytes, i)) return false;
+      if (i.space == bucket_space) suspect_keys_of(record_view(bytes));
+      return true;
+    });
+  }
+  // Of a record on flash.
+  [[nodiscard]] static item item_of(place_word at, std::span<const std::byte> bytes) {
+    const record_view record(bytes);
+    const std::uint8_t space = record.head().space;
+    return {space, parts::base_of(space, record.key()), at, record.head().sequence, {}};
+  }
+  // Of a page that is moved. Costs a search for each listed key, and no flash.
+  void suspect_keys_of(const record_view& page) {
+    if (!page.has_whole_value(core_.seed)) return;
+    const auto [bucket, number] = buckets<Medium, Device, Hash>::page_of_name(page.key());
+    const auto space = static_cast<std::uint8_t>(bucket >> 32);
+    const std::string content(reinterpret_cast<const char*>(page.value().data()), page.value().size());
+    buckets<Medium, Device, Hash>::for_each_key(content, [&](std::string_view key) {
+      if (!core_.index.is_empty(parts::base_of(space, key))) return;
+      const std::scoped_lock lock(suspects_mutex_);
+      if (suspects_.size() >= most_suspects) return;  // the page is moved again some time
+      suspects_.push_back({space, std::string(key), number});
+      has_suspects_.store(true, std::memory_order_release);
+    });
   }
 
   // Their records that could be read are on flash elsewhere.
@@ -269,13 +344,19 @@ class mover {
     return core_.index.find_place(i.base, i.from).found;
   }
 
+  static constexpr std::size_t most_suspects = 256;
+
   parts& core_;
+  std::mutex suspects_mutex_;
+  std::vector<suspect> suspects_;
+  std::atomic<bool> has_suspects_{false};
   std::mutex mutex_;
   port<Device> port_;
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
-  std::uint64_t no_room_at_ = ~std::uint64_t{0};  // used units when no room could be made
-  std::vector<std::uint32_t> moved_;              // lines of records that the index leads to on flash now
+  std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
+  std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
+  std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

@@ -36,22 +36,52 @@ class opening {
 
   // The root object of the device `name`, which is made if the medium has none.
   [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
-                            const kv_options& options) {
+                            const kv_options& options, bool rebuilds = false) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
     if (name.empty() || name.size() > longest_name)
       throw error("'" + std::string(name) + "' cannot name a key-value device",
                   "use 1 to " + std::to_string(longest_name) + " characters");
     word& at = *medium_.named_root(name, layout, version).word;
+    if (rebuilds && at.load(std::memory_order_acquire) != 0)
+      throw error(medium_.name() + " has the memory of a key-value device '" + std::string(name) + "'",
+                  "open it; rebuild a device only in a pool without it");
     if (at.load(std::memory_order_acquire) == 0) make(at, options);
     state& made = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
     check_geometry_of(made);
     if (made.step.load(std::memory_order_acquire) == forming) {
       claim(made, options.format);
-      made.step.store(ready, std::memory_order_release);
+      made.step.store(rebuilds ? being_rebuilt : ready, std::memory_order_release);
       media::persist(medium_, made.step);  // (F2): (F1) < (F2), a device that is ready has its header
     }
     check_header(made);
+    if (!rebuilds && made.step.load(std::memory_order_acquire) == being_rebuilt)
+      throw error("the memory of the key-value device in " + medium_.name() + " was being rebuilt, and is not complete",
+                  "remove the pool, and rebuild the device in a new one");
     return made;
+  }
+  // The index of a rebuilt device is complete, durably.
+  void end_rebuilding(state& s) {
+    s.step.store(ready, std::memory_order_release);
+    media::persist(medium_, s.step);  // (F3) after the index leads to all records
+  }
+
+  // `options` with the sizes and the identity that the flash was made with. Throws pmlab::error: it is no flash of a
+  // key-value device.
+  [[nodiscard]] kv_options options_of_flash(kv_options options) {
+    const flash_header h = read_header();
+    if (h.magic != flash_header::right_magic)
+      throw error("device " + device_.name() + " is no flash of a key-value device: it has no header",
+                  "name the flash that the device was made on");
+    if (h.checksum != checksum_of(h))
+      throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
+    check_version(h);
+    if (h.block_bytes != geometry_.block_bytes || h.blocks != geometry_.blocks)
+      throw error("device " + device_.name() + " has another size than the flash it has the header of",
+                  "restore the flash from a copy");
+    options.identity = h.identity;
+    options.unit_bytes = h.unit_bytes;
+    options.superblock_bytes = h.superblock_bytes;
+    return options;
   }
 
   // Of a device that is there.
@@ -194,6 +224,13 @@ class opening {
     blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (F1)
   }
 
+  void check_version(const flash_header& h) const {
+    if (h.version != flash_header::current_version)
+      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
+                      " of the layout, and this program reads version " + std::to_string(flash_header::current_version),
+                  "open it with the release of pmlab that wrote it");
+  }
+
   void check_header(const state& s) {
     const flash_header h = read_header();
     if (h.magic != flash_header::right_magic)
@@ -202,10 +239,7 @@ class opening {
                   "give the flash that this device was made on");
     if (h.checksum != checksum_of(h))
       throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
-    if (h.version != flash_header::current_version)
-      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
-                      " of the layout, and this program reads version " + std::to_string(flash_header::current_version),
-                  "open it with the release of pmlab that wrote it");
+    check_version(h);
     if (!is_of(s, h))
       throw error(
           "device " + device_.name() + " is the flash of another key-value device than the one in " + medium_.name(),

@@ -17,6 +17,10 @@ struct kv_options {
   std::size_t largest_value = std::size_t{2} << 20;     // at most 2 MiB
   std::size_t bucket_bytes = 1024;                      // of a page of an iterator bucket: 320 to 65536
   bool short_keys = false;                              // keys of 1 to 16 bytes as in NVMe, instead of 4 to 255
+  // Of this opening: overwrites change the index when they are moved to flash, not before; with filters over the tables
+  // that stand in for it. For measuring them, each can be switched off.
+  bool local_table = true;
+  bool bloom = true;  // see local_table
   // Makes an empty device on a flash that another one had. All of its data is lost.
   bool format = false;
   // Of the new device; zeros: chosen at random.
@@ -52,6 +56,18 @@ struct kv_prefix {
   std::uint32_t pattern = 0;  // no bit outside the mask
 };
 
+// The result of rebuilding a device from its flash.
+struct kv_rebuilt {
+  std::uint64_t keys = 0;     // that are there now; deleted ones may be among them
+  std::uint64_t pages = 0;    // of buckets
+  std::uint64_t older = 0;    // records of which there was a newer one
+  std::uint64_t deleted = 0;  // keys that are known to be deleted
+  std::uint64_t damaged =
+      0;  // records with a whole head and a damaged value: their keys have an older value, or are gone
+  std::uint64_t relisted = 0;  // keys that were put again, as no page listed them
+  std::uint64_t unlisted = 0;  // such keys for which there was no room: iterators do not return them
+};
+
 // Figures of a device.
 struct kv_stats {
   std::uint64_t capacity_bytes = 0;  // for records with their padding
@@ -66,6 +82,13 @@ struct kv_stats {
   std::uint64_t written_moved = 0;    // by garbage collection
   std::uint64_t written_buckets = 0;  // of bucket pages
   std::uint64_t collected = 0;        // superblocks
+  std::uint64_t unlisted = 0;       // keys that pages listed though they were deleted, and that were removed from there
+  std::uint64_t index_reads = 0;    // searches in the global index
+  std::uint64_t index_changes = 0;  // of its words
+  std::uint64_t deferred = 0;       // overwrites that changed a local table instead
+  std::uint64_t local_hits = 0;     // searches that a local table answered
+  std::uint64_t local_misses = 0;   // searches in a local table for a slot that it did not have
+  std::uint64_t bloom_spared = 0;   // such searches that a filter spared
 
   // Share of the capacity.
   [[nodiscard]] double utilisation() const noexcept {

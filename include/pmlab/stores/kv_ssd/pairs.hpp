@@ -4,6 +4,7 @@
 //   (S1) the record is in the ring, durably  (S2) the index leads to it, durably  (S3) acknowledged; the place of the key's
 //   earlier record is used again
 //   (S1) < (S2) < (S3): a pair is there wholly or not at all, and what was acknowledged is there.
+// With local tables, an overwrite is committed by (S1) itself, as replay finds the record; (S2) is then a word in DRAM.
 #pragma once
 
 #include <pmlab/blocks/device.hpp>
@@ -77,14 +78,19 @@ class pairs {
     if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
   }
 
-  // Replaces the record of the key, or adds it, in reserved lines; the units are charged. False: no space in the medium;
+  // Replaces the record of the key, or adds it, in promised lines; the units are charged. False: no space in the medium;
   // nothing has changed. Durable on return.
-  [[nodiscard]] bool put(const stored& before, const draft& d, std::uint32_t line) {
+  [[nodiscard]] bool put(const stored& before, const draft& d, promised_lines& room) {
     const std::size_t bytes = record_bytes(d.key.size(), d.value.size());
     const std::uint32_t units = core_.sizes.units_for(bytes);
     if (!before.at.has_room) return false;
-    write(d, line, bytes);
-    if (!core_.index.put(before.at, place_word::in_ring(line, units))) return false;  // (S2)
+    const std::uint64_t position = room.take(core_.buffer, lines_for(bytes));
+    const std::uint32_t line = core_.buffer.line_of(position);
+    write(d, before, position, bytes);
+    if (!core_.index.put(before.at, place_word::in_ring(line, units))) {  // (S2)
+      core_.buffer.release(line);
+      return false;
+    }
     core_.buffer.commit(line);
     if (before.is_there()) {
       give_up(before.at.place);
@@ -102,7 +108,7 @@ class pairs {
   }
 
  private:
-  void write(const draft& d, std::uint32_t line, std::size_t bytes) {
+  void write(const draft& d, const stored& before, std::uint64_t position, std::size_t bytes) {
     std::vector<std::byte> record(std::size_t{lines_for(bytes)} * media::cache_line_bytes);
     record_head head;
     head.sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
@@ -111,14 +117,18 @@ class pairs {
     head.page = d.page;
     head.key_bytes = static_cast<std::uint8_t>(d.key.size());
     head.space = d.space;
+    head.slot = static_cast<std::uint8_t>(before.at.slot % slots);
+    head.notes = has_lap;
+    if (core_.index.defers(before.at)) head.notes |= is_deferred;
+    head.lap = static_cast<std::uint32_t>(position / core_.buffer.lines());
     head.value_sum = checksum(d.value.data(), d.value.size(), core_.seed);
     std::memcpy(record.data() + sizeof head, d.key.data(), d.key.size());
     if (!d.value.empty()) std::memcpy(record.data() + sizeof head + d.key.size(), d.value.data(), d.value.size());
     std::memcpy(record.data(), &head, sizeof head);
     head.head_sum = record_view::head_sum(record.data(), d.key.size(), core_.seed);
     std::memcpy(record.data(), &head, sizeof head);
-    core_.medium.copy(core_.buffer.at(line), record.data(), record.size());  // (S1)
-    core_.medium.fence();                                                    // (S1b) before (S2)
+    core_.medium.copy(core_.buffer.at(core_.buffer.line_of(position)), record.data(), record.size());  // (S1)
+    core_.medium.fence();  // (S1b) before (S2)
   }
 
   // No word leads there any more, durably. (S3)

@@ -4,6 +4,7 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/kv_ssd/fetched.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,13 +23,20 @@ class port {
 
   // `bytes` bytes from byte `first` of the device: valid until the next call. Throws pmlab::error: the device failed.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t first, std::size_t bytes) {
-    const std::uint64_t from = first / block_bytes_;
-    const std::uint64_t end = (first + bytes + block_bytes_ - 1) / block_bytes_;
-    const std::size_t whole = (end - from) * block_bytes_;
-    if (buffer_.size() < whole) buffer_ = blocks::buffer(whole);
-    device_.read(from, buffer_.bytes().first(whole), blocks::stream::values);
-    return std::span<const std::byte>(buffer_.bytes()).subspan(first - from * block_bytes_, bytes);
+    const block_range blocks(first, bytes, block_bytes_);
+    if (buffer_.size() < blocks.bytes) buffer_ = blocks::buffer(blocks.bytes);
+    device_.read(blocks.first, buffer_.bytes().first(blocks.bytes), blocks::stream::values);
+    return std::span<const std::byte>(buffer_.bytes()).subspan(blocks.offset, bytes);
   }
+  // The same, of a superblock in its life `life`: bytes that a queue has read are not read again.
+  [[nodiscard]] std::span<const std::byte> read(std::uint64_t first, std::size_t bytes, std::uint64_t life) {
+    if (fetched_ != nullptr)
+      if (const fetched::piece* const there = fetched_->find(first, bytes, life)) return there->content().first(bytes);
+    return read(first, bytes);
+  }
+  // Until it is nullptr.
+  void use(const fetched* bytes) noexcept { fetched_ = bytes; }
+
   // Whole blocks. Durable on return.
   void write(std::uint64_t first, std::span<const std::byte> data, blocks::stream of) {
     device_.write_durable(first / block_bytes_, data, of);
@@ -38,6 +46,7 @@ class port {
   std::uint32_t block_bytes_;
   blocks::synchronous<Device> device_;
   blocks::buffer buffer_;
+  const fetched* fetched_ = nullptr;
 };
 
 // Ports that are not in use. Thread safety: any thread.

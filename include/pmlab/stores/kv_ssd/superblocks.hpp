@@ -17,11 +17,14 @@ namespace pmlab::stores::detail::kv_ssd {
 enum class flash_stream : std::uint8_t { user, moved, buckets };
 inline constexpr std::size_t flash_streams = 3;
 
-// Thread safety: `add` and `drop` from any thread; the others by one thread at a time.
+// Thread safety: `add`, `drop` and `life_of` from any thread; the others by one thread at a time.
 class superblocks {
  public:
   superblocks(std::uint32_t count, std::uint32_t units)
-      : units_(units), valid_(std::make_unique<std::atomic<std::uint32_t>[]>(count)), states_(count, state::free) {}
+      : units_(units),
+        valid_(std::make_unique<std::atomic<std::uint32_t>[]>(count)),
+        lives_(std::make_unique<std::atomic<std::uint64_t>[]>(count)),
+        states_(count, state::free) {}
 
   [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(states_.size()); }
   // Of one superblock.
@@ -31,6 +34,12 @@ class superblocks {
   }
   [[nodiscard]] std::uint32_t valid(std::uint32_t number) const noexcept {
     return valid_[number].load(std::memory_order_acquire);
+  }
+
+  // Of the superblock of a unit: another number each time that it is filled again. While a word of the index leads to the
+  // unit it stays as it is, so bytes that were read in this life are those of now.
+  [[nodiscard]] std::uint64_t life_of(std::uint64_t unit) const noexcept {
+    return lives_[number_of(unit)].load(std::memory_order_acquire);
   }
 
   // A word of the index leads to these units; from now on, or no more (durably).
@@ -53,6 +62,7 @@ class superblocks {
       const std::uint32_t number = (next_ + i) % count();
       if (states_[number] != state::free) continue;
       states_[number] = state::open;
+      lives_[number].fetch_add(1, std::memory_order_acq_rel);
       next_ = number + 1;
       return number;
     }
@@ -67,6 +77,7 @@ class superblocks {
   // A record in it is live and cannot be read: it is never reused.
   void retire(std::uint32_t number) { states_[number] = state::retired; }
   [[nodiscard]] bool is_free(std::uint32_t number) const { return states_[number] == state::free; }
+  [[nodiscard]] bool is_closed(std::uint32_t number) const { return states_[number] == state::closed; }
   [[nodiscard]] bool is_retired(std::uint32_t number) const { return states_[number] == state::retired; }
 
   [[nodiscard]] std::uint32_t free_count() const {
@@ -87,6 +98,7 @@ class superblocks {
 
   std::uint32_t units_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> valid_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> lives_;
   std::vector<state> states_;
   std::uint32_t next_ = 0;
 };

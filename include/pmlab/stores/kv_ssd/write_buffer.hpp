@@ -2,11 +2,15 @@
 // leads to it.
 //
 // Only the records are in the medium. The bookkeeping is in DRAM: opening builds it again from the index.
+//
+// Lines are promised first, when no lock is held, as there may be none. A record takes its lines under the lock of its
+// manager: so the records of a slot of the index lie in the ring in the order of their versions.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -25,19 +29,61 @@ class write_buffer {
   [[nodiscard]] std::uint32_t lines() const noexcept { return static_cast<std::uint32_t>(lengths_.size()); }
   [[nodiscard]] std::byte* at(std::uint64_t line) const noexcept { return first_ + line * media::cache_line_bytes; }
 
-  // Lines for one record or two, each in one piece: all or none. The caller commits or releases each.
-  [[nodiscard]] bool reserve(std::span<const std::uint32_t> lengths, std::span<std::uint32_t> lines) {
+  // Promises lines for one record or two, each in one piece: all or none. Each is taken, or released by `give_back`.
+  [[nodiscard]] bool promise(std::span<const std::uint32_t> lengths) {
     const std::scoped_lock lock(mutex_);
-    std::uint64_t end = head_;
-    for (const std::uint32_t length : lengths) end = start_of(end, length) + length;
-    if (end - tail_ > this->lines()) return false;
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      if (const std::uint64_t start = start_of(head_, lengths[i]); start != head_)
-        append(static_cast<std::uint32_t>(start - head_), state::dead);
-      lines[i] = static_cast<std::uint32_t>(head_ % this->lines());
-      append(lengths[i], state::reserved);
+    std::uint64_t more = 0;
+    for (const std::uint32_t length : lengths) {
+      more += length;
+      longest_ = std::max(longest_, length);
     }
+    const std::uint64_t end = head_ + promised_ + more;
+    // A record that does not fit before the end of the ring leaves lines there.
+    const std::uint64_t lost = head_ / lines() == (end - 1) / lines() ? 0 : longest_ - 1;
+    if (end + lost - reusable_to() > lines()) return false;
+    promised_ += more;
     return true;
+  }
+  // Lines that may be promised now; a record that does not fit before the end of the ring leaves some there.
+  [[nodiscard]] std::uint64_t promisable() const {
+    const std::scoped_lock lock(mutex_);
+    return lines() - (head_ + promised_ - reusable_to());
+  }
+  void give_back(std::uint32_t length) {
+    const std::scoped_lock lock(mutex_);
+    promised_ -= length;
+  }
+  // `length` lines of `promised` ones, counted from the device's first line. The caller commits or releases them.
+  [[nodiscard]] std::uint64_t take(std::uint32_t promised, std::uint32_t length) {
+    const std::scoped_lock lock(mutex_);
+    promised_ -= promised;
+    if (const std::uint64_t start = start_of(head_, length); start != head_)
+      append(static_cast<std::uint32_t>(start - head_), state::dead);
+    const std::uint64_t first = head_;
+    append(length, state::reserved);
+    return first;
+  }
+  [[nodiscard]] std::uint32_t line_of(std::uint64_t position) const noexcept {
+    return static_cast<std::uint32_t>(position % lines());
+  }
+
+  // Lines that are free, and not used again before `keep_tail`, as replay would find records in them.
+  [[nodiscard]] std::uint64_t unkept() const {
+    const std::scoped_lock lock(mutex_);
+    return keeps_tail_ ? tail_ - kept_tail_ : 0;
+  }
+  // Calls store(tail), which keeps it in the medium, durably; then the lines before it are used again.
+  template <class Store>
+  void keep_tail(Store&& store) {
+    const std::scoped_lock one_at_a_time(keeping_);
+    std::uint64_t tail = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      tail = tail_;
+    }
+    store(tail);
+    const std::scoped_lock lock(mutex_);
+    kept_tail_ = tail;
   }
 
   // The index leads to the record.
@@ -80,10 +126,16 @@ class write_buffer {
 
   // ---- opening
 
+  // The ring begins with line `first`, a multiple of its length. `keeps_tail`: as replay needs it.
+  void start(std::uint64_t first, bool keeps_tail) {
+    head_ = tail_ = kept_tail_ = first;
+    keeps_tail_ = keeps_tail;
+  }
   // A record that the index leads to. In ascending order. False: it overlaps the one before, or the end.
   [[nodiscard]] bool adopt(std::uint64_t line, std::uint32_t length) {
-    if (line < head_ || line + length > lines()) return false;
-    if (line > head_) append(static_cast<std::uint32_t>(line - head_), state::dead);
+    const std::uint64_t done = head_ - kept_tail_;
+    if (line < done || line + length > lines()) return false;
+    if (line > done) append(static_cast<std::uint32_t>(line - done), state::dead);
     append(length, state::live);
     return true;
   }
@@ -101,6 +153,7 @@ class write_buffer {
     const std::uint64_t line = at % lines();
     return line + length > lines() ? at + lines() - line : at;
   }
+  [[nodiscard]] std::uint64_t reusable_to() const noexcept { return keeps_tail_ ? kept_tail_ : tail_; }
   void append(std::uint32_t length, state s) {
     const std::uint64_t line = head_ % lines();
     lengths_[line] = length;
@@ -113,10 +166,27 @@ class write_buffer {
 
   std::byte* first_;
   mutable std::mutex mutex_;
+  std::mutex keeping_;                  // before mutex_
   std::vector<std::uint32_t> lengths_;  // of the record that begins at a line
   std::vector<state> states_;           // the same
   std::uint64_t head_ = 0;              // lines since the beginning; the ring has those from tail_ to head_
   std::uint64_t tail_ = 0;
+  std::uint64_t promised_ = 0;
+  std::uint32_t longest_ = 1;  // of the records that lines were promised to
+  bool keeps_tail_ = false;
+  std::uint64_t kept_tail_ = 0;  // as the medium has it
+};
+
+// Lines that a record may take, once.
+struct promised_lines {
+  std::uint32_t count = 0;
+  bool are_taken = false;
+
+  // REQUIRES: at most as many as were promised.
+  [[nodiscard]] std::uint64_t take(write_buffer& of, std::uint32_t length) {
+    are_taken = true;
+    return of.take(count, length);
+  }
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

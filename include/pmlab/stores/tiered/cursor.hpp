@@ -2,6 +2,8 @@
 #pragma once
 
 #include <pmlab/stores/tiered/key_set.hpp>
+#include <pmlab/stores/tiered/leaf.hpp>
+#include <pmlab/stores/tiered/no_memory.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
 
 #include <cstddef>
@@ -21,33 +23,47 @@ enum class direction : std::uint8_t { forward, backward };
 namespace detail::tiered {
 
 // All that a reader needs: immutable, except that the active memtable grows.
-template <blocks::device Device>
+template <blocks::device Device, class Memory = no_memory>
 struct tree_view {
-  std::shared_ptr<tiered::memtable> active;
-  std::vector<std::shared_ptr<tiered::memtable>> frozen{};     // newest first
-  std::vector<std::shared_ptr<const key_set<Device>>> sets{};  // newest first
+  std::shared_ptr<typename Memory::table> active;
+  std::vector<std::shared_ptr<typename Memory::table>> frozen{};  // newest first
+  std::vector<std::shared_ptr<const key_set<Device>>> sets{};     // of the root, newest first
+  leaf_list<Device> leaves{};
+  std::uint64_t set_memory = 0;     // DRAM of all sets
+  class_counts spare{};             // segments that a spill and a compaction may need
+  class_counts spare_to_compact{};  // those of the compaction alone
 };
 
-// Reads the value that `v` names. Throws pmlab::error if it is not the one that was written.
+// Throws pmlab::error: this is not the value that `v` names.
+inline void check_value(std::string_view value, const found_version& v) {
+  if (check_of(value) == v.value_check) return;
+  throw error(
+      "the value of sequence " + std::to_string(v.sequence) + " in " + in_words(v.place.segment) + " is damaged",
+      "check the drive; other keys are not affected");
+}
+
+// Reads the value that `v` names, or finds it in the cache. Throws pmlab::error if it is not the one that was written.
 template <blocks::device Device>
 std::string read_value(const set_context<Device>& context, const found_version& v) {
   if (v.node != nullptr) return std::string(v.node->value());
+  if (v.value) return *v.value;
+  const cached_name name{0, v.sequence};
+  if (const auto found = context.cache.template find<std::string>(name)) return *found;
   const std::uint32_t block = context.where.block_bytes;
   const std::uint32_t skip = v.place.offset % block;
   blocks::buffer bytes(round_up(skip + std::uint64_t{v.value_bytes}, block));
   if (v.value_bytes > 0)
-    context.readers.with([&](auto& drive) {
-      drive.read(context.where.block_at(v.place.segment, v.place.offset), bytes.bytes(), blocks::stream::values);
+    context.readers.with([&](auto& drives) {
+      drives.read(v.place.segment, v.place.offset - skip, bytes.bytes(), blocks::stream::values);
     });
   std::string value(reinterpret_cast<const char*>(bytes.data()) + skip, v.value_bytes);
-  if (check_of(value) != v.value_check)
-    throw error("the value of sequence " + std::to_string(v.sequence) + " in segment " +
-                    std::to_string(v.place.segment) + " is damaged",
-                "check the drive; other keys are not affected");
+  check_value(value, v);
+  if (context.cache.most_bytes() > 0)
+    context.cache.add(name, std::make_shared<const std::string>(value), value.size() + sizeof value);
   return value;
 }
 
-template <blocks::device Device>
+template <blocks::device Device, class Memory = no_memory>
 class cursor_body {
   // A source of any kind.
   class source {
@@ -71,13 +87,15 @@ class cursor_body {
   };
 
  public:
-  cursor_body(const set_context<Device>& context, std::shared_ptr<const tree_view<Device>> view, std::uint64_t sequence,
-              std::uint16_t table, std::string_view from, std::optional<std::string_view> to, direction way)
+  cursor_body(const set_context<Device>& context, std::shared_ptr<const tree_view<Device, Memory>> view,
+              std::uint64_t sequence, std::uint16_t table, std::string_view from, std::optional<std::string_view> to,
+              direction way)
       : context_(context), view_(std::move(view)), sequence_(sequence), table_(table), from_(from), way_(way) {
     if (to) to_ = std::string(*to);
-    add(memtable_source(view_->active));
-    for (const auto& m : view_->frozen) add(memtable_source(m));
+    add(typename Memory::source(view_->active));
+    for (const auto& m : view_->frozen) add(typename Memory::source(m));
     for (const auto& s : view_->sets) add(set_source<Device>(s));
+    add(leaf_source<Device>(view_->leaves));
   }
 
   [[nodiscard]] bool next() {
@@ -130,7 +148,7 @@ class cursor_body {
   }
 
   set_context<Device> context_;
-  std::shared_ptr<const tree_view<Device>> view_;
+  std::shared_ptr<const tree_view<Device, Memory>> view_;
   std::uint64_t sequence_;
   std::uint16_t table_;
   std::string from_;

@@ -36,13 +36,17 @@ class drive_opener {
     std::memcpy(&header_, block.data(), sizeof header_);
     is_blank_ = std::all_of(block.data(), block.data() + blocks::least_block_bytes,
                             [](std::byte b) { return b == std::byte{0}; });
-    is_ours_ = header_.magic == drive_header::right_magic && header_.checksum == checksum_of(header_);
+    is_ours_ = header_.magic == drive_header::right_magic && (!is_of_this_version() || has_right_checksum());
   }
 
   [[nodiscard]] const drive_header& header() const noexcept { return header_; }
   [[nodiscard]] bool is_blank() const noexcept { return is_blank_; }
-  [[nodiscard]] bool is_ready() const noexcept { return is_ours_ && header_.state == drive_state::ready; }
-  [[nodiscard]] bool is_forming() const noexcept { return is_ours_ && header_.state == drive_state::forming; }
+  [[nodiscard]] bool is_ready() const noexcept {
+    return is_ours_ && is_of_this_version() && header_.state == drive_state::ready;
+  }
+  [[nodiscard]] bool is_forming() const noexcept {
+    return is_ours_ && is_of_this_version() && header_.state == drive_state::forming;
+  }
 
   // Throws pmlab::error unless it is a drive of this role, and as large as it was.
   void check() const {
@@ -52,7 +56,7 @@ class drive_opener {
     if (!is_ours_)
       throw error(drive + " holds something else, or its header is damaged",
                   "give the drive of the store; option `format` makes an empty store, and loses all that is there");
-    if (header_.version != drive_header::current_version)
+    if (!is_of_this_version())
       throw error(drive + " has version " + std::to_string(header_.version) + " of the layout, not " +
                       std::to_string(drive_header::current_version),
                   "use the version of pmlab that made it");
@@ -89,6 +93,10 @@ class drive_opener {
   [[nodiscard]] blocks::synchronous<Device>& drive() noexcept { return drive_; }
 
  private:
+  // Headers of other versions may have other fields.
+  [[nodiscard]] bool is_of_this_version() const noexcept { return header_.version == drive_header::current_version; }
+  [[nodiscard]] bool has_right_checksum() const noexcept { return header_.checksum == checksum_of(header_); }
+
   Device& device_;
   blocks::synchronous<Device> drive_;
   drive_role role_;

@@ -1,23 +1,22 @@
-// A key/value set of the root: sorted pages of keys, written once; values stay in the log segments that they are in.
+// A key/value set: sorted pages of keys, written once. Values of a set of the root stay in the log segments that they are
+// in; those of a leaf are in segments of values.
 //
 // In DRAM: the first version of each page (fences), and a Bloom filter of 10 bits a key. Both are rebuilt when the set is
 // opened, by reading its pages.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
-#include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/pages.hpp>
-#include <pmlab/stores/tiered/segments.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,84 +56,79 @@ class bloom_filter {
   std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(1, 0);
 };
 
-// Drives of readers: a queue belongs to one thread, so each read takes one of them.
-template <blocks::device Device>
-class reader_pool {
- public:
-  explicit reader_pool(Device& device) : device_(device) {}
-  template <class Function>
-  void with(Function&& function) {
-    std::unique_ptr<blocks::synchronous<Device>> one;
-    {
-      const std::scoped_lock lock(mutex_);
-      if (!free_.empty()) {
-        one = std::move(free_.back());
-        free_.pop_back();
-      }
-    }
-    if (one == nullptr) one = std::make_unique<blocks::synchronous<Device>>(device_);
-    function(*one);
-    const std::scoped_lock lock(mutex_);
-    free_.push_back(std::move(one));
-  }
-
- private:
-  Device& device_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<blocks::synchronous<Device>>> free_;
-};
-
-// Where sets are, and who reads them. Outlives them.
-template <blocks::device Device>
-struct set_context {
-  areas where;
-  std::size_t page_bytes;
-  segment_map& segments;
-  reader_pool<Device>& readers;
-
-  [[nodiscard]] std::size_t pages_per_segment() const noexcept { return where.segment_bytes / page_bytes; }
-};
-
 template <blocks::device Device>
 class key_set {
  public:
   // Has a reference to each of its segments.
   key_set(const set_context<Device>& context, set_description described)
       : context_(context), described_(std::move(described)) {
-    for (const auto* list : {&described_.key_segments, &described_.value_segments})
-      for (const std::uint32_t s : *list) context_.segments.refer(s);
+    described_.for_each_segment([&](std::uint32_t s) { context_.segments.refer(s); });
+    for (const segment_share& v : described_.value_segments) value_bytes_ += v.bytes;
   }
   key_set(const key_set&) = delete;
   key_set& operator=(const key_set&) = delete;
   ~key_set() {
-    for (const auto* list : {&described_.key_segments, &described_.value_segments})
-      for (const std::uint32_t s : *list) context_.segments.drop(s);
+    described_.for_each_segment([&](std::uint32_t s) { context_.segments.drop(s); });
   }
 
   [[nodiscard]] const set_description& described() const noexcept { return described_; }
   // Of DRAM.
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }
   [[nodiscard]] bool may_have(std::uint64_t hash) const { return filter_.may_have(hash); }
+  // That its versions refer to.
+  [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
+  // Of keys and values.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
 
   // Reads all pages: fences and filter. Throws pmlab::error: a page is damaged, the drive fails.
   void load() {
     std::vector<std::uint64_t> hashes;
-    for (std::uint32_t p = 0; p < described_.pages; ++p) {
-      const std::shared_ptr<const page> one = read(p);
-      add_fence(one->name(0));
-      for (std::size_t i = 0; i < one->count(); ++i) hashes.push_back(hash_of(one->name(i).table, one->name(i).key));
-    }
+    for (std::uint32_t p = 0; p < described_.pages;)
+      for (const std::shared_ptr<const page>& one : read(p, pages_ahead)) {
+        add_fence(one->name(0));
+        for (std::size_t i = 0; i < one->count(); ++i) hashes.push_back(hash_of(one->name(i).table, one->name(i).key));
+        ++p;
+      }
     finish(hashes);
   }
 
-  [[nodiscard]] std::shared_ptr<const page> read(std::uint32_t number) const {
+  // Pages that are read at once where all of them are needed.
+  static constexpr std::size_t pages_ahead = 32;
+
+  // Up to `most` pages from `first` on: those that lie in one segment.
+  [[nodiscard]] std::vector<std::shared_ptr<const page>> read(std::uint32_t first, std::size_t most = 1) const {
     const std::size_t per_segment = context_.pages_per_segment();
-    const std::uint64_t first =
-        context_.where.block_at(described_.key_segments[number / per_segment],
-                                static_cast<std::uint32_t>(number % per_segment * context_.page_bytes));
-    blocks::buffer bytes(context_.page_bytes);
-    context_.readers.with([&](auto& drive) { drive.read(first, bytes.bytes(), blocks::stream::keys); });
-    return std::make_shared<const page>(std::move(bytes), described_.last, number);
+    const std::uint64_t at = described_.start_page + first;
+    const std::size_t count = std::min<std::size_t>(
+        {most, per_segment - at % per_segment, static_cast<std::size_t>(described_.pages - first)});
+    blocks::buffer bytes(count * context_.page_bytes);
+    context_.readers.with([&](auto& drives) {
+      drives.read(described_.key_segments[at / per_segment],
+                  static_cast<std::uint32_t>(at % per_segment * context_.page_bytes), bytes.bytes(),
+                  blocks::stream::keys);
+    });
+    std::vector<std::shared_ptr<const page>> pages;
+    if (count == 1) {
+      pages.push_back(std::make_shared<const page>(std::move(bytes), described_.id, first));
+      return pages;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      blocks::buffer one(context_.page_bytes);
+      std::memcpy(one.data(), bytes.data() + i * context_.page_bytes, context_.page_bytes);
+      pages.push_back(
+          std::make_shared<const page>(std::move(one), described_.id, first + static_cast<std::uint32_t>(i)));
+    }
+    return pages;
+  }
+
+  // The page `number`, for a reader: from the cache, or into it.
+  [[nodiscard]] std::shared_ptr<const page> cached(std::uint32_t number) const {
+    const cached_name name{described_.id, number};
+    std::shared_ptr<const page> found = context_.cache.template find<page>(name);
+    if (found != nullptr) return found;
+    found = read(number).front();
+    context_.cache.add(name, found, context_.page_bytes + found->count() * sizeof(std::uint32_t));
+    return found;
   }
 
   // The page that holds the last version before `name`, if there is one; else 0.
@@ -166,73 +160,105 @@ class key_set {
   std::vector<fence> fences_;
   bloom_filter filter_;
   std::size_t memory_ = 0;
+  std::uint64_t value_bytes_ = 0;
 };
 
-// The versions of a set, with the page that was read last. Thread safety: none.
+// The versions of a set, with the pages that were read last. Thread safety: none.
 template <blocks::device Device>
 class set_source {
  public:
-  explicit set_source(std::shared_ptr<const key_set<Device>> of) : of_(std::move(of)) {}
+  // `ahead`: pages that are read at once. 1: for a reader, through the cache.
+  explicit set_source(std::shared_ptr<const key_set<Device>> of, std::size_t ahead = 1)
+      : of_(std::move(of)), ahead_(ahead) {}
 
   [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
-    std::uint32_t number = of_->page_before(name);
-    const std::size_t i = load(number).before(name);
-    if (i < page_->count()) return page_->at(i);
-    if (number + 1 >= of_->described().pages) return std::nullopt;
-    return load(number + 1).at(0);
+    number_ = of_->page_before(name);
+    index_ = load().before(name);
+    return current();
+  }
+  // The one behind that of the last `at_least` or `next`. REQUIRES: there was one.
+  [[nodiscard]] std::optional<found_version> next() {
+    ++index_;
+    return current();
   }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) {
-    const std::size_t i = load(of_->page_before(name)).before(name);
+    number_ = of_->page_before(name);
+    const std::size_t i = load().before(name);
     if (i == 0) return std::nullopt;
-    return page_->at(i - 1);
+    return load().at(i - 1);
   }
 
  private:
-  const page& load(std::uint32_t number) {
-    if (page_ == nullptr || number_ != number) {
-      page_ = of_->read(number);
-      number_ = number;
+  [[nodiscard]] std::optional<found_version> current() {
+    if (index_ < load().count()) return load().at(index_);
+    if (number_ + 1 >= of_->described().pages) return std::nullopt;
+    ++number_;
+    index_ = 0;
+    return load().at(0);
+  }
+  const page& load() {
+    if (number_ < first_ || number_ >= first_ + pages_.size()) {
+      if (ahead_ == 1)
+        pages_.assign(1, of_->cached(number_));
+      else
+        pages_ = of_->read(number_, ahead_);
+      first_ = number_;
     }
-    return *page_;
+    return *pages_[number_ - first_];
   }
   std::shared_ptr<const key_set<Device>> of_;
-  std::shared_ptr<const page> page_;
-  std::uint32_t number_ = 0;
+  std::size_t ahead_;
+  std::vector<std::shared_ptr<const page>> pages_;  // from first_ on
+  std::uint32_t first_ = 0;
+  std::uint32_t number_ = 0;  // of the last page
+  std::size_t index_ = 0;     // in it
 };
 
-// Writes a set; versions are added in their order.
+// Writes a set; versions are added in their order. Its pages follow one another in the segments of `keys`.
 template <blocks::device Device>
 class set_writer {
  public:
-  set_writer(const set_context<Device>& context, blocks::synchronous<Device>& drive, std::uint64_t first,
+  // `first`, `last`: sequences of its versions.
+  set_writer(const set_context<Device>& context, segment_writer<Device>& keys, std::uint64_t id, std::uint64_t first,
              std::uint64_t last)
-      : context_(context), drive_(drive), builder_(context.page_bytes, last) {
+      : context_(context), keys_(keys), builder_(context.page_bytes, id) {
+    described_.id = id;
     described_.first = first;
     described_.last = last;
   }
   set_writer(const set_writer&) = delete;
   set_writer& operator=(const set_writer&) = delete;
-  ~set_writer() {
-    for (const std::uint32_t s : described_.key_segments) context_.segments.drop(s);
-  }
 
-  // False: there is no free segment for its keys.
-  [[nodiscard]] bool add(const found_version& v) {
+  // `covers`: about the bytes of values of older sets that it replaces. False: there is no free segment for its keys.
+  [[nodiscard]] bool add(const found_version& v, std::uint64_t covers = 0) {
     if (!builder_.add(v)) {
       if (!write_page()) return false;
       static_cast<void>(builder_.add(v));
     }
+    const bool is_old_version = any_ && v.table == table_ && v.key == key_;
+    if (v.kind == change_kind::erase || is_old_version) ++described_.loose;
+    any_ = true;
+    table_ = v.table;
+    key_ = v.key;
     if (first_of_page_.empty()) first_of_page_.push_back({v.table, v.key, v.sequence});
     hashes_.push_back(hash_of(v.table, v.key));
     ++described_.entries;
-    if (v.kind == change_kind::put) values_.insert(v.place.segment);
+    described_.covers += covers;
+    if (v.has_value()) values_[v.place.segment] += v.value_bytes;
+    value_bytes_ += v.value_bytes;
     return true;
   }
-  // The set; its pages are durable after the next flush of the drive. Null: there is no free segment. An empty set is
-  // described by no pages.
+  // Of keys and values so far, about.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
+  // The last version is one of this key.
+  [[nodiscard]] bool ends_with(const found_version& v) const noexcept {
+    return any_ && v.table == table_ && v.key == key_;
+  }
+  // The set; its pages are durable after the next flush behind `keys.finish()`. Null: there is no free segment. An empty
+  // set is described by no pages.
   [[nodiscard]] std::shared_ptr<key_set<Device>> finish() {
     if (!builder_.empty() && !write_page()) return nullptr;
-    described_.value_segments.assign(values_.begin(), values_.end());
+    for (const auto& [segment, bytes] : values_) described_.value_segments.push_back({segment, bytes});
     auto made = std::make_shared<key_set<Device>>(context_, described_);
     made->fences_ = std::move(fences_);
     made->finish(hashes_);
@@ -241,16 +267,11 @@ class set_writer {
 
  private:
   [[nodiscard]] bool write_page() {
-    const std::size_t per_segment = context_.pages_per_segment();
-    if (described_.pages % per_segment == 0) {
-      const std::optional<std::uint32_t> taken = context_.segments.take(0);
-      if (!taken) return false;
-      described_.key_segments.push_back(*taken);
-    }
-    const std::uint64_t first =
-        context_.where.block_at(described_.key_segments.back(),
-                                static_cast<std::uint32_t>(described_.pages % per_segment * context_.page_bytes));
-    drive_.write(first, builder_.seal(static_cast<std::uint32_t>(described_.pages)), blocks::stream::keys);
+    const std::optional<value_place> at = keys_.append(builder_.seal(static_cast<std::uint32_t>(described_.pages)));
+    if (!at) return false;
+    if (described_.pages == 0) described_.start_page = at->offset / context_.page_bytes;
+    if (described_.key_segments.empty() || described_.key_segments.back() != at->segment)
+      described_.key_segments.push_back(at->segment);
     ++described_.pages;
     fences_.push_back(std::move(first_of_page_.front()));
     first_of_page_.clear();
@@ -258,13 +279,17 @@ class set_writer {
   }
 
   set_context<Device> context_;
-  blocks::synchronous<Device>& drive_;
+  segment_writer<Device>& keys_;
   set_description described_{};
   page_builder builder_;
   std::vector<typename key_set<Device>::fence> fences_;
   std::vector<typename key_set<Device>::fence> first_of_page_;
   std::vector<std::uint64_t> hashes_;
-  std::set<std::uint32_t> values_;
+  std::map<std::uint32_t, std::uint32_t> values_;
+  std::uint64_t value_bytes_ = 0;
+  bool any_ = false;
+  std::uint16_t table_ = 0;
+  std::string key_;
 };
 
 }  // namespace pmlab::stores::detail::tiered

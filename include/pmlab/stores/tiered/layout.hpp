@@ -1,8 +1,8 @@
 // What a tiered store keeps on its drives.
 //
-//   each drive      block 0: header
+//   each drive      | header | segment | segment | ...
 //   log class       | header | manifest 0 | manifest 1 | segment | segment | ...
-//   segment         groups of log records, one after the other, each beginning at a block
+//   segment         groups of log records, each beginning at a block; or pages of keys; or values
 //   group           | header | record | record | ... | padding |        one flush writes one group, or a few
 //   record          | header | key | value |                            the value is not written again: sets refer to it
 //
@@ -29,6 +29,23 @@ inline constexpr std::size_t most_value_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t most_tables = 256;
 inline constexpr std::size_t most_table_name = 40;
 inline constexpr std::uint32_t no_segment = 0xffffffff;
+// Of log_anchor: there is no log, the newest changes are in persistent memory.
+inline constexpr std::uint32_t in_memory = 0xfffffffe;
+
+// Where segments are: on the staging or on the capacity drive.
+enum class media_class : std::uint8_t { staging = 0, capacity = 1 };
+inline constexpr std::size_t classes = 2;
+inline constexpr std::uint32_t capacity_bit = 0x80000000;
+[[nodiscard]] constexpr std::size_t index_of(media_class c) noexcept { return static_cast<std::size_t>(c); }
+[[nodiscard]] constexpr media_class class_of(std::uint32_t segment) noexcept {
+  return (segment & capacity_bit) == 0 ? media_class::staging : media_class::capacity;
+}
+
+// For messages.
+[[nodiscard]] inline std::string in_words(std::uint32_t segment) {
+  return "segment " + std::to_string(segment & ~capacity_bit) + " of the " +
+         (class_of(segment) == media_class::staging ? "staging" : "capacity") + " drive";
+}
 
 using identity = std::array<std::uint64_t, 2>;
 
@@ -40,7 +57,7 @@ enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
 
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'};
-  static constexpr std::uint64_t current_version = 1;
+  static constexpr std::uint64_t current_version = 2;  // 1: no leaves
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;
@@ -51,11 +68,13 @@ struct drive_header {
   std::uint64_t blocks = 0;
   std::uint64_t segment_bytes = 0;
   std::uint64_t manifest_bytes = 0;
-  drive_role log_class = drive_role::staging;  // the drive that has manifests and segments
-  std::uint32_t page_bytes = 0;                // of keys
-  std::uint64_t checksum = 0;                  // of all before
+  std::uint32_t place = 0;        // a placement
+  std::uint32_t page_bytes = 0;   // of keys
+  std::uint32_t has_staging = 0;  // 0: a store on one drive
+  std::uint32_t unused = 0;
+  std::uint64_t checksum = 0;  // of all before
 };
-static_assert(sizeof(drive_header) == 88 && std::is_trivially_copyable_v<drive_header>);
+static_assert(sizeof(drive_header) == 96 && std::is_trivially_copyable_v<drive_header>);
 
 struct group_header {
   std::uint64_t checksum = 0;  // of all that follows, header and records
@@ -104,7 +123,7 @@ struct log_anchor {
   return (bytes + to - 1) / to * to;
 }
 
-// How the log class is divided.
+// How a drive is divided. `manifest_bytes`: 0 on a drive without manifests.
 struct areas {
   std::uint32_t block_bytes = 0;
   std::uint32_t segment_bytes = 0;
@@ -114,16 +133,29 @@ struct areas {
   [[nodiscard]] std::uint64_t manifest_block(std::uint64_t version) const noexcept {
     return 1 + version % 2 * (manifest_bytes / block_bytes);
   }
-  [[nodiscard]] std::uint64_t first_block_of(std::uint32_t segment) const noexcept {
-    return 1 + 2 * (manifest_bytes / block_bytes) + std::uint64_t{segment} * (segment_bytes / block_bytes);
-  }
-  [[nodiscard]] std::uint64_t block_at(std::uint32_t segment, std::uint32_t offset) const noexcept {
-    return first_block_of(segment) + offset / block_bytes;
+  [[nodiscard]] std::uint64_t first_block_of(std::uint32_t number) const noexcept {
+    return 1 + 2 * (manifest_bytes / block_bytes) + std::uint64_t{number} * (segment_bytes / block_bytes);
   }
   [[nodiscard]] std::uint32_t segments() const noexcept {
+    if (blocks == 0) return 0;
     const std::uint64_t before = first_block_of(0);
     const std::uint64_t count = blocks <= before ? 0 : (blocks - before) / (segment_bytes / block_bytes);
-    return count < no_segment ? static_cast<std::uint32_t>(count) : no_segment - 1;
+    return count < capacity_bit ? static_cast<std::uint32_t>(count) : capacity_bit - 1;
+  }
+};
+
+// All segments of a store. A segment's name is its number on its drive, with a bit that names the drive.
+struct store_areas {
+  std::uint32_t block_bytes = 0;  // of the drive with the larger ones
+  std::uint32_t segment_bytes = 0;
+  std::array<areas, classes> drives{};
+
+  [[nodiscard]] std::uint64_t block_at(std::uint32_t segment, std::uint32_t offset) const noexcept {
+    const areas& on = drives[index_of(class_of(segment))];
+    return on.first_block_of(segment & ~capacity_bit) + offset / on.block_bytes;
+  }
+  [[nodiscard]] bool has(std::uint32_t segment) const noexcept {
+    return (segment & ~capacity_bit) < drives[index_of(class_of(segment))].segments();
   }
 };
 

@@ -10,12 +10,13 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/buffer.hpp>
-#include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
 #include <pmlab/stores/tiered/segments.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,8 +56,9 @@ inline std::uint64_t seal(std::byte* group, group_header h) noexcept {
 template <blocks::device Device>
 class log {
  public:
-  log(Device& device, const areas& where, const identity& store, segment_map& segments)
-      : drive_(device), where_(where), store_(store), segments_(segments) {}
+  // `preferred`: where its segments are.
+  log(const drive_pair<Device>& on, const identity& store, segment_map& segments, media_class preferred)
+      : drive_(on), where_(on.where), store_(store), segments_(segments), preferred_(preferred) {}
 
   // Goes on behind `end`, in a fresh segment; `groups` are those that replay found.
   void begin(std::uint64_t generation, const log_anchor& end, std::vector<logged_group> groups) {
@@ -80,7 +82,7 @@ class log {
   // find it, and returns its node in `table`. `now`: of the clock. False: no more than `keep_free` segments are free;
   // nothing was inserted.
   template <class Insert>
-  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, std::uint32_t keep_free,
+  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, const class_counts& keep_free,
                             std::uint64_t now, const std::shared_ptr<memtable>& table, Insert&& insert) {
     const std::scoped_lock lock(mutex_);  // held for all of them, so that no flush cuts a batch in two
     if (!reserve(bytes, keep_free)) return false;
@@ -105,16 +107,24 @@ class log {
     const std::scoped_lock one_flusher(flush_mutex_);
     take();
     if (taken_.empty() && unflushed_ == durable_now()) return;
-    while (!taken_.empty()) {
-      write(taken_.front());
-      taken_.pop_front();
+    try {
+      while (!taken_.empty()) {
+        write(taken_.front());
+        taken_.pop_front();
+      }
+      drive_.flush(blocks::stream::log);  // (L1)
+    } catch (...) {
+      failed_.store(true, std::memory_order_relaxed);
+      throw;
     }
-    drive_.flush(blocks::stream::log);  // (L1)
     const std::scoped_lock lock(mutex_);
     durable_ = unflushed_;  // (L2)
     dirty_ -= std::exchange(dirty_taken_, 0);
     taken_oldest_ = never;
+    failed_.store(false, std::memory_order_relaxed);
   }
+  // The last flush failed.
+  [[nodiscard]] bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
   // All changes up to this sequence are durable.
   [[nodiscard]] std::uint64_t durable_now() const {
@@ -172,12 +182,12 @@ class log {
   };
 
   // A forming group with room for so many bytes of records.
-  [[nodiscard]] bool reserve(std::size_t bytes, std::uint32_t keep_free) {
+  [[nodiscard]] bool reserve(std::size_t bytes, const class_counts& keep_free) {
     if (forming_ && fits(groups_.back(), bytes)) return true;
     if (forming_) close();
     if (current_ == no_segment ||
         round_up(end_ + sizeof(group_header) + bytes, where_.block_bytes) > where_.segment_bytes) {
-      const std::optional<std::uint32_t> taken = segments_.take(keep_free);
+      const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep_free);
       if (!taken) return false;
       current_ = *taken;
       end_ = 0;
@@ -233,7 +243,7 @@ class log {
     h.records = static_cast<std::uint32_t>(g.changes.size());
     h.bytes = static_cast<std::uint32_t>(g.bytes);
     const std::uint64_t sealed = seal(buffer_.data(), h);
-    drive_.write(where_.block_at(g.segment, g.offset), buffer_.bytes().first(bytes), blocks::stream::log);
+    drive_.write(g.segment, g.offset, buffer_.bytes().first(bytes), blocks::stream::log);
     const std::scoped_lock lock(mutex_);
     unflushed_ = g.changes.back()->name().sequence;
     written_.push_back({h.first, unflushed_, g.segment, g.offset, chain_});
@@ -241,13 +251,15 @@ class log {
     after_ = {g.segment, static_cast<std::uint32_t>(g.offset + bytes)};
   }
 
-  blocks::synchronous<Device> drive_;  // of the flusher
-  areas where_;
+  segment_io<Device> drive_;  // of the flusher
+  store_areas where_;
   identity store_;
   segment_map& segments_;
+  media_class preferred_;
   std::uint64_t generation_ = 0;
 
   std::mutex flush_mutex_;
+  std::atomic<bool> failed_{false};
   std::deque<group> taken_;  // not written yet
   blocks::buffer buffer_;
 

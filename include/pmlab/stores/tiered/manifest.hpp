@@ -8,6 +8,7 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,20 +18,45 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// A key/value set of the root: keys in pages of segments of its own, values where the log has them.
+// Bytes of values in a segment that a set refers to.
+struct segment_share {
+  std::uint32_t segment = no_segment;
+  std::uint32_t bytes = 0;
+  friend bool operator==(const segment_share&, const segment_share&) = default;
+};
+
+// A key/value set: keys in pages, values in segments that other sets may refer to, too.
 struct set_description {
+  std::uint64_t id = 0;     // no other set of the store ever had it
   std::uint64_t first = 0;  // sequences of its versions
   std::uint64_t last = 0;
   std::uint64_t pages = 0;
   std::uint64_t entries = 0;
+  std::uint64_t covers = 0;      // about the bytes of values of older sets that its versions replace
+  std::uint64_t loose = 0;       // entries that a merge may drop when snapshots end: erasures, and old versions
+  std::uint64_t start_page = 0;  // its first page, in its first segment
   std::vector<std::uint32_t> key_segments{};
-  std::vector<std::uint32_t> value_segments{};
+  std::vector<segment_share> value_segments{};
+
+  template <class Function>
+  void for_each_segment(Function&& function) const {
+    for (const std::uint32_t s : key_segments) function(s);
+    for (const segment_share& v : value_segments) function(v.segment);
+  }
+};
+
+// The keys from a bound to that of the next leaf.
+struct leaf_description {
+  std::uint64_t table = 0;
+  std::string bound{};
+  std::vector<set_description> sets{};  // oldest first
 };
 
 struct manifest_state {
   std::vector<std::string> tables{};
-  std::vector<set_description> sets{};  // oldest first
-  std::uint64_t ingested = 0;           // versions up to this one are in sets
+  std::vector<set_description> sets{};     // of the root, oldest first
+  std::vector<leaf_description> leaves{};  // in order; the first one begins before all keys
+  std::uint64_t ingested = 0;              // versions up to this one are in sets
   log_anchor replay{};
 };
 
@@ -61,6 +87,10 @@ class bytes_reader {
   [[nodiscard]] std::string text(std::size_t bytes) {
     return take(bytes) ? std::string(reinterpret_cast<const char*>(at_ - bytes), bytes) : std::string();
   }
+  template <class T>
+  void copy(T& to) {
+    if (take(sizeof to)) std::memcpy(&to, at_ - sizeof to, sizeof to);
+  }
   // A count of things that need at least `each` bytes each.
   [[nodiscard]] std::size_t count(std::size_t each) {
     const std::uint64_t n = number();
@@ -85,9 +115,20 @@ class bytes_reader {
 
 [[nodiscard]] inline std::vector<std::byte> bytes_of(const manifest_state& s) {
   bytes_writer out;
-  const auto segments = [&out](const std::vector<std::uint32_t>& list) {
-    out.number(list.size());
-    for (const std::uint32_t n : list) out.text(&n, sizeof n);
+  const auto text = [&out](const std::string& t) {
+    out.number(t.size());
+    out.text(t.data(), t.size());
+  };
+  const auto sets = [&out](const std::vector<set_description>& all) {
+    out.number(all.size());
+    for (const set_description& d : all) {
+      for (const std::uint64_t n : {d.id, d.first, d.last, d.pages, d.entries, d.covers, d.loose, d.start_page})
+        out.number(n);
+      out.number(d.key_segments.size());
+      for (const std::uint32_t n : d.key_segments) out.text(&n, sizeof n);
+      out.number(d.value_segments.size());
+      for (const segment_share& v : d.value_segments) out.text(&v, sizeof v);
+    }
   };
   out.number(s.ingested);
   out.number(s.replay.segment);
@@ -95,34 +136,38 @@ class bytes_reader {
   out.number(s.replay.chain);
   out.number(s.replay.next);
   out.number(s.tables.size());
-  for (const std::string& t : s.tables) {
-    out.number(t.size());
-    out.text(t.data(), t.size());
-  }
-  out.number(s.sets.size());
-  for (const set_description& d : s.sets) {
-    out.number(d.first);
-    out.number(d.last);
-    out.number(d.pages);
-    out.number(d.entries);
-    segments(d.key_segments);
-    segments(d.value_segments);
+  for (const std::string& t : s.tables) text(t);
+  sets(s.sets);
+  out.number(s.leaves.size());
+  for (const leaf_description& l : s.leaves) {
+    out.number(l.table);
+    text(l.bound);
+    sets(l.sets);
   }
   return out.bytes();
 }
 
-// Nothing: these bytes are no state of a log class with `segments` segments.
+// Nothing: these bytes are no state of a store that is divided so.
 [[nodiscard]] inline std::optional<manifest_state> state_of(const std::byte* start, std::size_t bytes,
-                                                            std::uint32_t segments) {
+                                                            const store_areas& where) {
   bytes_reader in(start, bytes);
   manifest_state s;
   bool possible = true;
-  const auto read_segments = [&](std::vector<std::uint32_t>& list) {
-    list.resize(in.count(sizeof(std::uint32_t)));
-    for (std::uint32_t& n : list) {
-      const std::string text = in.text(sizeof n);
-      if (text.size() == sizeof n) std::memcpy(&n, text.data(), sizeof n);
-      possible = possible && n < segments;
+  const auto read_sets = [&](std::vector<set_description>& all) {
+    all.resize(in.count(10 * sizeof(std::uint64_t)));
+    for (set_description& d : all) {
+      for (std::uint64_t* n : {&d.id, &d.first, &d.last, &d.pages, &d.entries, &d.covers, &d.loose, &d.start_page})
+        *n = in.number();
+      d.key_segments.resize(in.count(sizeof(std::uint32_t)));
+      for (std::uint32_t& n : d.key_segments) {
+        in.copy(n);
+        possible = possible && where.has(n);
+      }
+      d.value_segments.resize(in.count(sizeof(segment_share)));
+      for (segment_share& v : d.value_segments) {
+        in.copy(v);
+        possible = possible && where.has(v.segment);
+      }
     }
   };
   s.ingested = in.number();
@@ -130,17 +175,15 @@ class bytes_reader {
   s.replay.offset = static_cast<std::uint32_t>(in.number());
   s.replay.chain = in.number();
   s.replay.next = in.number();
-  possible = s.replay.segment == no_segment || s.replay.segment < segments;
+  possible = s.replay.segment == no_segment || s.replay.segment == in_memory || where.has(s.replay.segment);
   s.tables.resize(in.count(sizeof(std::uint64_t)));
   for (std::string& t : s.tables) t = in.text(in.number());
-  s.sets.resize(in.count(6 * sizeof(std::uint64_t)));
-  for (set_description& d : s.sets) {
-    d.first = in.number();
-    d.last = in.number();
-    d.pages = in.number();
-    d.entries = in.number();
-    read_segments(d.key_segments);
-    read_segments(d.value_segments);
+  read_sets(s.sets);
+  s.leaves.resize(in.count(3 * sizeof(std::uint64_t)));
+  for (leaf_description& l : s.leaves) {
+    l.table = in.number();
+    l.bound = in.text(in.number());
+    read_sets(l.sets);
   }
   if (in.failed() || !possible) return std::nullopt;
   return s;
@@ -151,7 +194,8 @@ class bytes_reader {
 template <blocks::device Device>
 class manifest {
  public:
-  manifest(const areas& where, const identity& store) : where_(where), store_(store) {}
+  // `own`: the drive that has it; `all`: where the sets that it names are.
+  manifest(const areas& own, const store_areas& all, const identity& store) : where_(own), all_(all), store_(store) {}
 
   // Reads the newer valid area. Throws pmlab::error: neither is valid, or the drive fails.
   manifest_state read(blocks::synchronous<Device>& drive) {
@@ -163,7 +207,7 @@ class manifest {
       std::memcpy(&h, area.data(), sizeof h);
       if (h.version % 2 != parity || h.version <= version_ || h.store != store_) continue;
       if (h.bytes > area.size() - sizeof h || h.checksum != checksum_of(area.data(), h.bytes)) continue;
-      std::optional<manifest_state> s = state_of(area.data() + sizeof h, h.bytes, where_.segments());
+      std::optional<manifest_state> s = state_of(area.data() + sizeof h, h.bytes, all_);
       if (!s) continue;
       version_ = h.version;
       found = std::move(s);
@@ -189,7 +233,13 @@ class manifest {
     std::memcpy(area.data(), &h, sizeof h);
     drive.write_durable(where_.manifest_block(h.version), area.bytes(), blocks::stream::manifest);  // (F1)
     version_ = h.version;  // (F2) from now on the other area may be overwritten
+    last_bytes_ = state.size();
     return true;
+  }
+
+  // From any thread. The last state could be three times as large. Between compactions, sets become more.
+  [[nodiscard]] bool has_room_for_leaves() const noexcept {
+    return 3 * last_bytes_.load(std::memory_order_relaxed) < where_.manifest_bytes;
   }
 
   // Of the newest state: greater than that of any state before.
@@ -202,8 +252,10 @@ class manifest {
   }
 
   areas where_;
+  store_areas all_;
   identity store_;
   std::uint64_t version_ = 0;
+  std::atomic<std::size_t> last_bytes_{0};
 };
 
 }  // namespace pmlab::stores::detail::tiered

@@ -121,6 +121,7 @@ class memtable {
   }
   // The greatest sequence; 0: it is empty.
   [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
+  [[nodiscard]] bool empty() const noexcept { return last_ == 0; }
 
  private:
   [[nodiscard]] static node* follow(const node* from, unsigned level) noexcept {

@@ -3,6 +3,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
+#include <pmlab/stores/tiered/placement.hpp>
 
 #include <array>
 #include <chrono>
@@ -19,41 +20,58 @@ struct loss_bound {
   std::uint64_t or_bytes = std::uint64_t{8} << 20;                    // at least 1
 };
 
-// The drive that holds log, keys and values. (Policies that spread a store over both drives need leaves: not there yet.)
-enum class placement : std::uint8_t { staging_only, capacity_only };
-
 // Of tiered::open. Sizes of areas are chosen when a store is made; a store that is opened again has those it was made
 // with, and the placement too.
 struct tiered_options {
   loss_bound loss{};                                    // may differ from opening to opening
-  placement place = placement::staging_only;            // of everything but the other drive's header
+  placement place = placement::staging_max_capacity;    // capacity_only for a store on one drive
   std::uint64_t memory_limit = std::uint64_t{2} << 30;  // DRAM for changes, fences and filters; at least 16 KiB
-  bool background = true;       // threads of its own flush and ingest; false: step() and writers
-  std::uint32_t most_sets = 8;  // of the root; more are merged into one
+  bool background = true;              // threads of its own flush and ingest; false: step() and writers
+  std::uint32_t most_sets = 8;         // of the root; more are spilled into the leaves
+  std::uint32_t most_leaf_sets = 3;    // of a leaf; more are merged into one
+  std::uint64_t leaf_bytes = 0;        // of keys and values; leaves twice as large are split. 0: 16 segments
+  std::uint32_t garbage_percent = 33;  // a segment of values with so much garbage is given up
   std::uint64_t segment_bytes = std::uint64_t{4} << 20;   // a multiple of a page; the longest batch
   std::uint64_t manifest_bytes = std::uint64_t{4} << 20;  // of each of two areas
   std::uint32_t page_bytes = 4096;                        // of keys; a multiple of a block
-  bool format = false;                                    // makes an empty store on drives that hold something else
-  std::array<std::uint64_t, 2> identity{};                // of the new store; zeros: chosen at random
+  std::uint64_t cache_bytes = 0;            // of the memory limit, for pages and values that were read; 0: none
+  std::uint64_t memtable_bytes = 0;         // of persistent memory, before a memtable becomes a set; 0: a fifth of it
+  bool format = false;                      // makes an empty store on drives that hold something else
+  std::array<std::uint64_t, 2> identity{};  // of the new store; zeros: chosen at random
 };
 
 // Figures of a store at one moment.
 struct tiered_stats {
-  std::uint64_t sequence = 0;        // of the newest change; each change has one, from 1
-  std::uint64_t durable = 0;         // changes up to this sequence are durable
-  std::uint64_t dirty_bytes = 0;     // of the log that are not durable yet
-  std::uint64_t memory_bytes = 0;    // of the limit
-  std::uint64_t sets = 0;            // in the root
-  std::uint64_t entries = 0;         // versions in these
-  std::uint64_t segments = 0;        // of the log class
-  std::uint64_t free_segments = 0;   // of these
-  std::uint64_t log_segments = 0;    // that replay would read
-  std::uint64_t ingests = 0;         // since it was opened
-  std::uint64_t merges = 0;          // likewise
-  std::string background_failure{};  // the last failure of a thread of the store; empty: its last work succeeded
+  std::uint64_t sequence = 0;               // of the newest change; each change has one, from 1
+  std::uint64_t durable = 0;                // changes up to this sequence are durable
+  std::uint64_t dirty_bytes = 0;            // of the log that are not durable yet
+  std::uint64_t memory_bytes = 0;           // of the limit
+  std::uint64_t medium_bytes = 0;           // of persistent memory in use, by all of its users; 0 without
+  std::uint64_t sets = 0;                   // in the root
+  std::uint64_t leaves = 0;                 // key ranges
+  std::uint64_t leaf_sets = 0;              // in all leaves
+  std::uint64_t entries = 0;                // versions in all sets
+  std::uint64_t value_bytes = 0;            // that these refer to; versions that are replaced are some of them
+  std::uint64_t segments = 0;               // of both drives
+  std::uint64_t free_segments = 0;          // of these
+  std::uint64_t staging_used_bytes = 0;     // segments that are not free
+  std::uint64_t capacity_used_bytes = 0;    // likewise
+  std::uint64_t log_segments = 0;           // that replay would read
+  std::uint64_t ingests = 0;                // of memtables into the root, since the store was opened
+  std::uint64_t spills = 0;                 // of root sets into the leaves, likewise
+  std::uint64_t compactions = 0;            // of leaves, likewise
+  std::uint64_t splits = 0;                 // leaves that were added, likewise
+  std::uint64_t spilled_value_bytes = 0;    // that spills have copied, likewise
+  std::uint64_t compacted_value_bytes = 0;  // that compactions have copied, likewise
+  std::uint64_t page_hits = 0;              // of the cache, since the store was opened
+  std::uint64_t page_misses = 0;            // likewise
+  std::uint64_t value_hits = 0;             // likewise
+  std::uint64_t value_misses = 0;           // likewise
+  std::uint64_t cached_bytes = 0;           // of memory_bytes
+  std::string background_failure{};  // the last failure of a thread of the store; empty: none since it was opened
 };
 
-// The log class, or the memory limit, has no room for a change. Nothing changed; reading goes on, and writing when keys
+// The drives, or the memory limit, have no room for a change. Nothing changed; reading goes on, and writing when keys
 // are erased and `compact` finds segments that nothing refers to.
 class tiered_full : public error {
  public:
@@ -62,17 +80,26 @@ class tiered_full : public error {
 
 namespace detail::tiered {
 
-// Throws pmlab::error for options that no store can have. `block_bytes`: of the log class.
-inline void check_options(const tiered_options& o, std::uint32_t block_bytes) {
+// Throws pmlab::error for options that no store can have. `block_bytes`: of the log class. `has_memory`: nothing is ever
+// lost, so the bound may be 0.
+inline void check_options(const tiered_options& o, std::uint32_t block_bytes, bool has_memory = false) {
   using namespace std::chrono_literals;
-  if (o.loss.at_most == 0ns)
-    throw error("a loss of at most 0 ms", "use put_synced or sync for changes that must be durable at once");
-  if (o.loss.at_most < 10us || o.loss.at_most > 1h)
+  if (o.loss.at_most == 0ns && !has_memory)
+    throw error("a loss of at most 0 ms without persistent memory",
+                "use put_synced or sync for changes that must be durable at once, or give the store memory");
+  if ((o.loss.at_most < 10us && !has_memory) || o.loss.at_most > 1h)
     throw error("a loss bound of " + std::to_string(o.loss.at_most.count()) + " ns", "choose 10 us to 1 h");
   if (o.loss.or_bytes == 0) throw error("a loss bound of 0 bytes", "choose at least 1");
   if (o.memory_limit < 16384)
     throw error("a memory limit of " + std::to_string(o.memory_limit) + " bytes", "choose at least 16 KiB");
+  if (o.cache_bytes > o.memory_limit - 16384)
+    throw error(
+        "a cache of " + std::to_string(o.cache_bytes) + " bytes in a memory limit of " + std::to_string(o.memory_limit),
+        "leave at least 16 KiB of the limit to changes");
   if (o.most_sets == 0) throw error("a root of no sets", "choose at least 1");
+  if (o.most_leaf_sets == 0) throw error("leaves of no sets", "choose at least 1");
+  if (o.garbage_percent == 0 || o.garbage_percent > 100)
+    throw error("segments with " + std::to_string(o.garbage_percent) + " percent of garbage", "choose 1 to 100");
   if (o.page_bytes < 512 || o.page_bytes > 65536 || o.page_bytes % block_bytes != 0)
     throw error("pages of " + std::to_string(o.page_bytes) + " bytes on blocks of " + std::to_string(block_bytes),
                 "choose a multiple of a block, 512 to 65536");

@@ -3,10 +3,10 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/buffer.hpp>
-#include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/log.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,8 +26,8 @@ struct replayed {
 template <blocks::device Device>
 class log_reader {
  public:
-  log_reader(blocks::synchronous<Device>& drive, const areas& where, const identity& store)
-      : drive_(drive), where_(where), store_(store), segment_(where.segment_bytes) {}
+  log_reader(segment_io<Device>& drives, const store_areas& where, const identity& store)
+      : drives_(drives), where_(where), store_(store), segment_(where.segment_bytes) {}
 
   // Calls apply(change, sequence, place) for each record from `begin` on. Throws pmlab::error if the drive fails.
   template <class Apply>
@@ -60,27 +60,28 @@ class log_reader {
  private:
   // Of each segment, the chain that its first group continues.
   void find_heads() {
-    for (std::uint32_t s = 0; s < where_.segments(); ++s) {
-      drive_.read(where_.first_block_of(s), segment_.bytes().first(where_.block_bytes), blocks::stream::log);
-      group_header h;
-      std::memcpy(&h, segment_.data(), sizeof h);
-      if (h.store == store_ && h.records > 0) heads_.emplace(h.previous, s);
-    }
+    for (std::uint32_t c = 0; c < classes; ++c)
+      for (std::uint32_t n = 0; n < where_.drives[c].segments(); ++n) {
+        const std::uint32_t s = c == index_of(media_class::staging) ? n : n | capacity_bit;
+        drives_.read(s, 0, segment_.bytes().first(where_.block_bytes), blocks::stream::log);
+        group_header h;
+        std::memcpy(&h, segment_.data(), sizeof h);
+        if (h.store == store_ && h.records > 0) heads_.emplace(h.previous, s);
+      }
   }
 
   // Reads the group there into the buffer. True: it is whole, and continues the chain.
   [[nodiscard]] bool is_next(const log_anchor& at) {
     if (at.offset + where_.block_bytes > where_.segment_bytes) return false;
-    const std::uint64_t block = where_.block_at(at.segment, at.offset);
-    drive_.read(block, segment_.bytes().first(where_.block_bytes), blocks::stream::log);
+    drives_.read(at.segment, at.offset, segment_.bytes().first(where_.block_bytes), blocks::stream::log);
     std::memcpy(&header_, segment_.data(), sizeof header_);
     if (header_.store != store_ || header_.previous != at.chain || header_.first != at.next) return false;
     if (header_.records == 0 || header_.generation < generation_) return false;
     if (header_.bytes > where_.segment_bytes - at.offset - sizeof header_) return false;
     const std::uint64_t bytes = round_up(sizeof header_ + header_.bytes, where_.block_bytes);
     if (bytes > where_.block_bytes)
-      drive_.read(block + 1, segment_.bytes().subspan(where_.block_bytes, bytes - where_.block_bytes),
-                  blocks::stream::log);
+      drives_.read(at.segment, at.offset + where_.block_bytes,
+                   segment_.bytes().subspan(where_.block_bytes, bytes - where_.block_bytes), blocks::stream::log);
     const std::size_t own = sizeof header_.checksum;
     return header_.checksum == checksum(segment_.data() + own, sizeof header_ - own + header_.bytes, 1);
   }
@@ -109,8 +110,8 @@ class log_reader {
                 "another version of pmlab wrote it: use that version");
   }
 
-  blocks::synchronous<Device>& drive_;
-  areas where_;
+  segment_io<Device>& drives_;
+  store_areas where_;
   identity store_;
   blocks::buffer segment_;
   group_header header_{};

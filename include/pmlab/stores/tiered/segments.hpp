@@ -1,10 +1,11 @@
-// Which segments of the log class are in use: counts of references, volatile, rebuilt when a store is opened.
+// Which segments are in use: counts of references, volatile, rebuilt when a store is opened.
 //
 // A segment is referred to by the log while replay may need it, and by each set whose keys or values are in it.
 #pragma once
 
 #include <pmlab/stores/tiered/layout.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -13,48 +14,71 @@
 
 namespace pmlab::stores::detail::tiered {
 
+// A number of segments on each drive.
+using class_counts = std::array<std::uint32_t, classes>;
+
 // Thread safety: all of it, from any thread.
 class segment_map {
  public:
-  explicit segment_map(std::uint32_t count) : references_(count), free_(count) {}
+  explicit segment_map(const store_areas& where) {
+    for (std::size_t c = 0; c < classes; ++c) {
+      drives_[c].references.resize(where.drives[c].segments());
+      drives_[c].free = where.drives[c].segments();
+    }
+  }
 
-  // A free segment, with one reference. Nothing: no more than `keep_free` are free.
-  [[nodiscard]] std::optional<std::uint32_t> take(std::uint32_t keep_free) {
+  // A free segment, with one reference, on the drive that is preferred; if the staging drive is full, on the other one.
+  // Nothing: no more than `keep_free` are free.
+  [[nodiscard]] std::optional<std::uint32_t> take(media_class preferred, const class_counts& keep_free = {}) {
     const std::scoped_lock lock(mutex_);
-    if (free_ <= keep_free) return std::nullopt;
-    while (references_[next_] != 0) next_ = (next_ + 1) % count();
-    const std::uint32_t taken = next_;
-    next_ = (next_ + 1) % count();
-    references_[taken] = 1;
-    --free_;
-    return taken;
+    for (std::size_t c = index_of(preferred); c < classes; ++c) {
+      drive& on = drives_[c];
+      if (on.free <= keep_free[c]) continue;
+      const auto count = static_cast<std::uint32_t>(on.references.size());
+      while (on.references[on.next] != 0) on.next = (on.next + 1) % count;
+      const std::uint32_t taken = on.next;
+      on.next = (on.next + 1) % count;
+      on.references[taken] = 1;
+      --on.free;
+      return c == index_of(media_class::staging) ? taken : taken | capacity_bit;
+    }
+    return std::nullopt;
   }
   // One more reference.
   void refer(std::uint32_t segment) {
     const std::scoped_lock lock(mutex_);
-    if (references_[segment]++ == 0) --free_;
+    drive& on = drives_[index_of(class_of(segment))];
+    if (on.references[segment & ~capacity_bit]++ == 0) --on.free;
   }
   // One reference less. A segment without any may be overwritten at once: the word that replaced it must be durable.
   void drop(std::uint32_t segment) {
     const std::scoped_lock lock(mutex_);
-    if (--references_[segment] == 0) ++free_;
+    drive& on = drives_[index_of(class_of(segment))];
+    if (--on.references[segment & ~capacity_bit] == 0) ++on.free;
   }
 
-  [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(references_.size()); }
-  [[nodiscard]] std::uint32_t free() const {
-    const std::scoped_lock lock(mutex_);
-    return free_;
+  [[nodiscard]] class_counts counts() const noexcept {
+    return {static_cast<std::uint32_t>(drives_[0].references.size()),
+            static_cast<std::uint32_t>(drives_[1].references.size())};
   }
-  [[nodiscard]] std::vector<std::uint32_t> references() const {
+  [[nodiscard]] class_counts free() const {
     const std::scoped_lock lock(mutex_);
-    return references_;
+    return {drives_[0].free, drives_[1].free};
+  }
+  // Of each drive.
+  [[nodiscard]] std::array<std::vector<std::uint32_t>, classes> references() const {
+    const std::scoped_lock lock(mutex_);
+    return {drives_[0].references, drives_[1].references};
   }
 
  private:
+  struct drive {
+    std::vector<std::uint32_t> references{};
+    std::uint32_t free = 0;
+    std::uint32_t next = 0;
+  };
   mutable std::mutex mutex_;
-  std::vector<std::uint32_t> references_;
-  std::uint32_t free_;
-  std::uint32_t next_ = 0;
+  std::array<drive, classes> drives_{};
 };
 
 }  // namespace pmlab::stores::detail::tiered

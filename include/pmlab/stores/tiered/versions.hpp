@@ -25,8 +25,11 @@ struct found_version {
   value_place place{};                   // where its value is in the log
   std::uint32_t value_bytes = 0;
   std::uint32_t value_check = 0;
+  std::optional<std::string> value{};  // a copy, if it is in persistent memory
 
   [[nodiscard]] version_name name() const noexcept { return {table, key, sequence}; }
+  // Bytes of a value that are somewhere.
+  [[nodiscard]] bool has_value() const noexcept { return kind == change_kind::put && value_bytes > 0; }
 };
 
 // The part of a checksum that is stored with a reference to a value.

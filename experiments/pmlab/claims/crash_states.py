@@ -1,0 +1,23 @@
+"""Crash states that a campaign of `pmlab verify` beside the results explored, as a figure of claims."""
+
+from .evidence import Missing
+from .quantity import Quantity
+
+_LEAST = 1_000_000
+
+
+def violations(subjects):
+    """Their number, of these subjects of `pmlab verify`. Too few crash states without a violation decide nothing."""
+    cases = tuple(f"verify/index={subject}" for subject in subjects)
+
+    def of(evidence, figure):
+        try:
+            found = sum(figure(case, "value") for case in cases)
+            states = sum(figure(case, "crash_states") for case in cases)
+        except Missing:
+            found = states = 0
+        if found == 0 and states < _LEAST:
+            raise Missing(f"campaign of {_LEAST:,} crash states beside the results (there are {states:,.0f}): "
+                          f"pmlab verify --index {','.join(subjects)} --seeds 1..4000 --out FOLDER/verify")
+        return found
+    return Quantity(cases, of)

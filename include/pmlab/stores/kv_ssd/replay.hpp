@@ -1,0 +1,92 @@
+// Replay of the write buffer when a device is opened: finds the overwrites that the index does not lead to yet.
+//
+// The records of a slot lie in the ring in the order of their versions, so the last one of a slot decides. It is replayed if
+// it is a deferred overwrite. If it is not, its key was added when the slot had no record: the slot's word is newer than any
+// deferred one before it.
+//
+// Order:
+//   (L1) the medium has the ring's tail, durably  (L2) lines before it are used again
+//   (L1) < (L2): no record that replay uses has a later version that was overwritten in the ring.
+// Lines before the tail may hold whole records, where the end of the ring was skipped: their laps show that they are old.
+#pragma once
+
+#include <pmlab/media/lines.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/chains.hpp>
+#include <pmlab/stores/kv_ssd/core.hpp>
+#include <pmlab/stores/kv_ssd/layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+namespace pmlab::stores::detail::kv_ssd {
+
+template <class Core, media::medium Medium>
+class replay {
+ public:
+  replay(Core& of, state& root, Medium& medium) : core_(of), root_(root), medium_(medium) {}
+
+  // Lets the index lead to the overwrites of the write buffer. Returns the line with which the ring begins now. Reads no
+  // flash. Durable on return; a crash before that repeats it.
+  std::uint64_t run() {
+    const std::uint64_t lines = core_.buffer.lines();
+    const std::uint64_t tail = tail_of(lines);
+    for (std::uint64_t line = 0; line < lines;) line += visit(line, tail);
+    for (const auto& [slot, last] : last_)
+      if (last.is_deferred) core_.index.replay(slot, last.place);
+    // Behind all records so far: an opening without local tables kept no tail.
+    const std::uint64_t first = (std::max(tail, newest_) / lines + 2) * lines;
+    keep_tail(first);
+    return first;
+  }
+
+  void keep_tail(std::uint64_t tail) {
+    root_.ring_tail.store(tail, std::memory_order_release);
+    media::persist(medium_, root_.ring_tail);  // (L1)
+  }
+
+ private:
+  struct version {
+    std::uint64_t position = 0;
+    place_word place{};
+    bool is_deferred = false;
+  };
+
+  // Pools of releases without local tables may have any bits here, and have no deferred records.
+  [[nodiscard]] std::uint64_t tail_of(std::uint64_t lines) const noexcept {
+    constexpr std::uint64_t most_laps = std::uint64_t{1} << 31;
+    const std::uint64_t tail = root_.ring_tail.load(std::memory_order_acquire);
+    return tail / lines < most_laps ? tail : 0;
+  }
+
+  // Returns the lines of the record, or 1.
+  [[nodiscard]] std::uint64_t visit(std::uint64_t line, std::uint64_t tail) {
+    const std::size_t room = static_cast<std::size_t>(core_.buffer.lines() - line) * media::cache_line_bytes;
+    const std::byte* const at = core_.buffer.at(line);
+    medium_.annotate_read(at, media::cache_line_bytes);
+    const record_view record({at, room});
+    const record_head& head = record.head();
+    const std::uint64_t position = std::uint64_t{head.lap} * core_.buffer.lines() + line;
+    if ((head.notes & has_lap) == 0 || position < tail || !record.has_whole_head(core_.seed)) return 1;
+    newest_ = std::max(newest_, position);
+    const std::size_t bytes = bytes_of(head);
+    if (bytes > room) return 1;
+    medium_.annotate_read(at, bytes);
+    if (!record.has_whole_value(core_.seed)) return 1;  // a crash tore it: it was not acknowledged
+    const std::uint64_t slot = Core::base_of(head.space, record.key()) | head.slot;
+    version& last = last_[slot];
+    if (last.place.word() == 0 || position > last.position)
+      last = {position, place_word::in_ring(line, core_.sizes.units_for(bytes)), (head.notes & is_deferred) != 0};
+    return lines_for(bytes);
+  }
+
+  Core& core_;
+  state& root_;
+  Medium& medium_;
+  std::unordered_map<std::uint64_t, version> last_;
+  std::uint64_t newest_ = 0;  // position of the newest record
+};
+
+}  // namespace pmlab::stores::detail::kv_ssd

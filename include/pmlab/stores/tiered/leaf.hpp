@@ -1,0 +1,100 @@
+// Leaves: the keys of the store in ranges, each with sets of its own. Ranges are disjoint, and leave nothing out.
+#pragma once
+
+#include <pmlab/stores/tiered/key_set.hpp>
+#include <pmlab/stores/tiered/versions.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+// Keys from its bound to that of the next leaf.
+template <blocks::device Device>
+struct leaf {
+  std::uint16_t table = 0;
+  std::string bound{};
+  std::vector<std::shared_ptr<const key_set<Device>>> sets{};  // newest first
+  // Of the merge that made its only set; volatile.
+  std::uint64_t merged_at = 0;          // the horizon; 0: unknown
+  std::uint32_t garbage_percent = 100;  // segments with so much garbage were given up; 100: none were
+
+  // Before all versions of its range.
+  [[nodiscard]] version_name begin() const noexcept { return {table, bound, newest}; }
+  // Of keys and values that its sets refer to.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    std::uint64_t all = 0;
+    for (const auto& s : sets) all += s->bytes();
+    return all;
+  }
+  // About the bytes of values that newer ones replaced.
+  [[nodiscard]] std::uint64_t covered() const noexcept {
+    std::uint64_t all = 0;
+    for (const auto& s : sets) all += s->described().covers;
+    return all;
+  }
+  [[nodiscard]] std::uint64_t value_bytes() const noexcept {
+    std::uint64_t all = 0;
+    for (const auto& s : sets) all += s->value_bytes();
+    return all;
+  }
+};
+
+template <blocks::device Device>
+using leaf_list = std::vector<std::shared_ptr<const leaf<Device>>>;
+
+// The number of the leaf whose range has the place `name`. REQUIRES: the first leaf begins before all keys.
+template <blocks::device Device>
+[[nodiscard]] std::size_t leaf_of(const leaf_list<Device>& leaves, const version_name& name) {
+  const auto behind =
+      std::partition_point(leaves.begin(), leaves.end(), [&](const auto& l) { return !(name < l->begin()); });
+  return behind == leaves.begin() ? 0 : static_cast<std::size_t>(behind - leaves.begin() - 1);
+}
+
+// The versions of all leaves in order.
+template <blocks::device Device>
+class leaf_source {
+ public:
+  // `leaves` outlives it.
+  explicit leaf_source(const leaf_list<Device>& leaves) : leaves_(&leaves) {}
+
+  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
+    for (std::size_t i = leaf_of(*leaves_, name); i < leaves_->size(); ++i) {
+      open(i);
+      std::optional<found_version> least;
+      for (auto& s : sources_)
+        if (auto v = s.at_least(name); v && (!least || v->name() < least->name())) least = std::move(v);
+      if (least) return least;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<found_version> less(const version_name& name) {
+    for (std::size_t i = leaf_of(*leaves_, name) + 1; i-- > 0;) {
+      open(i);
+      std::optional<found_version> greatest;
+      for (auto& s : sources_)
+        if (auto v = s.less(name); v && (!greatest || greatest->name() < v->name())) greatest = std::move(v);
+      if (greatest) return greatest;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void open(std::size_t number) {
+    if (opened_ == number) return;
+    sources_.clear();
+    for (const auto& s : (*leaves_)[number]->sets) sources_.emplace_back(s);
+    opened_ = number;
+  }
+  const leaf_list<Device>* leaves_;
+  std::optional<std::size_t> opened_;
+  std::vector<set_source<Device>> sources_;
+};
+
+}  // namespace pmlab::stores::detail::tiered

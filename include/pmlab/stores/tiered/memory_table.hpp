@@ -1,0 +1,89 @@
+// The versions of a range of sequences in persistent memory: a memtable, as its readers know it.
+//
+// All of a store's are in one index (version_index.hpp). It ends when no reader has it; if a set has its versions, they
+// leave the index then.
+#pragma once
+
+#include <pmlab/stores/tiered/version_index.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace pmlab::stores::detail::tiered {
+
+template <class Versions>
+class memory_table {
+ public:
+  // Those behind `low`.
+  memory_table(Versions& versions, std::uint64_t low) : versions_(versions), low_(low), last_(low) {}
+  memory_table(const memory_table&) = delete;
+  memory_table& operator=(const memory_table&) = delete;
+  ~memory_table() {
+    if (is_elsewhere_.load(std::memory_order_acquire)) versions_.retire({low_, last()});
+  }
+
+  // These are in the index, the last one is `last`. REQUIRES: one thread at a time.
+  void inserted(std::span<const change> changes, std::uint64_t last) noexcept {
+    std::size_t keys = 0;
+    std::size_t values = 0;
+    std::size_t medium = 0;
+    for (const change& c : changes) {
+      keys += c.key.size() + 32;
+      values += c.value.size();
+      medium += Versions::medium_bytes_for(c);
+    }
+    key_bytes_.fetch_add(keys, std::memory_order_relaxed);
+    value_bytes_.fetch_add(values, std::memory_order_relaxed);
+    medium_bytes_.fetch_add(medium, std::memory_order_relaxed);
+    last_.store(last, std::memory_order_release);
+  }
+  // Of opening.
+  void found(std::uint64_t last) noexcept { last_.store(last, std::memory_order_release); }
+  // A durable set has all of its versions.
+  void is_elsewhere() noexcept { is_elsewhere_.store(true, std::memory_order_release); }
+
+  // Versions behind the last one are not there yet, or of a batch that will be taken back.
+  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) const {
+    return versions_.at_least(name, {low_, last()});
+  }
+  [[nodiscard]] std::optional<found_version> less(const version_name& name) const {
+    return versions_.less(name, {low_, last()});
+  }
+
+  // Of the medium, about.
+  [[nodiscard]] std::size_t medium_bytes() const noexcept { return medium_bytes_.load(std::memory_order_relaxed); }
+  // About that its keys need in the pages of a set, without the room that pages waste.
+  [[nodiscard]] std::size_t key_bytes() const noexcept { return key_bytes_.load(std::memory_order_relaxed); }
+  // Of values.
+  [[nodiscard]] std::size_t value_bytes() const noexcept { return value_bytes_.load(std::memory_order_relaxed); }
+  // The greatest sequence; `low`: it is empty.
+  [[nodiscard]] std::uint64_t last() const noexcept { return last_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool empty() const noexcept { return last() == low_; }
+
+ private:
+  Versions& versions_;
+  const std::uint64_t low_;
+  std::atomic<std::uint64_t> last_;
+  std::atomic<std::size_t> key_bytes_{0};
+  std::atomic<std::size_t> value_bytes_{0};
+  std::atomic<std::size_t> medium_bytes_{0};
+  std::atomic<bool> is_elsewhere_{false};
+};
+
+// The versions of one, for searches.
+template <class Table>
+class memory_source {
+ public:
+  explicit memory_source(std::shared_ptr<const Table> table) : table_(std::move(table)) {}
+  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) const { return table_->at_least(name); }
+  [[nodiscard]] std::optional<found_version> less(const version_name& name) const { return table_->less(name); }
+
+ private:
+  std::shared_ptr<const Table> table_;
+};
+
+}  // namespace pmlab::stores::detail::tiered

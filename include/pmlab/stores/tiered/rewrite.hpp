@@ -1,0 +1,310 @@
+// Ageing: versions of the root become sets of leaves, and the sets of a leaf become one.
+//
+// A value of the root is copied to the drive of leaf values, unless that is full: then it stays in the log's segment. A value that is in a leaf stays where it is, unless its
+// segment is poor: mostly garbage. When the last value has left a segment, no set refers to it, and it is free.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/stores/tiered/cursor.hpp>
+#include <pmlab/stores/tiered/key_set.hpp>
+#include <pmlab/stores/tiered/leaf.hpp>
+#include <pmlab/stores/tiered/options.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/survivors.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+// A version on its way into another set.
+struct moved_version {
+  found_version version{};
+  bool is_of_root = false;
+  std::uint64_t covers = 0;
+  blocks::buffer value{};  // whole blocks around it, if it is copied
+};
+
+// Versions of several sets, in order, from a place to another.
+template <blocks::device Device>
+class merged_sets {
+ public:
+  explicit merged_sets(std::optional<version_name> end) : end_(end) {}
+  void add(std::shared_ptr<const key_set<Device>> of, bool is_of_root, const version_name& from) {
+    parts_.push_back({set_source<Device>(std::move(of), key_set<Device>::pages_ahead), is_of_root, {}});
+    parts_.back().head = parts_.back().source.at_least(from);
+  }
+  [[nodiscard]] std::optional<moved_version> next() {
+    part* least = nullptr;
+    for (part& p : parts_)
+      if (p.head && (least == nullptr || p.head->name() < least->head->name())) least = &p;
+    if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
+    moved_version found{std::move(*least->head), least->is_of_root, 0, {}};
+    least->head = least->source.next();
+    return found;
+  }
+
+ private:
+  struct part {
+    set_source<Device> source;
+    bool is_of_root;
+    std::optional<found_version> head;
+  };
+  std::optional<version_name> end_;
+  std::vector<part> parts_;
+};
+
+// Reads many values at once: they are all over the drive. For one thread.
+template <blocks::device Device>
+class value_reader {
+ public:
+  static constexpr std::size_t depth = 32;
+
+  explicit value_reader(const drive_pair<Device>& on) : on_(on) {
+    for (std::size_t c = 0; c < classes; ++c)
+      if (on.devices[c] != nullptr) queues_[c].emplace(*on.devices[c], depth);
+  }
+  // REQUIRES: `wanted` are at most `depth`. Throws pmlab::error: the drive fails.
+  void read(std::span<moved_version* const> wanted, blocks::stream of) {
+    std::array<std::size_t, classes> submitted{};
+    for (moved_version* m : wanted) {
+      const value_place at = m->version.place;
+      const std::size_t c = index_of(class_of(at.segment));
+      const std::uint32_t skip = at.offset % on_.where.block_bytes;
+      m->value = blocks::buffer(round_up(std::uint64_t{skip} + m->version.value_bytes, on_.where.block_bytes));
+      const blocks::request r{blocks::operation::read,
+                              of,
+                              static_cast<std::uint32_t>(m->value.size() / on_.where.drives[c].block_bytes),
+                              on_.where.block_at(at.segment, at.offset - skip),
+                              m->value.data(),
+                              0};
+      submitted[c] += queues_[c]->submit({&r, 1});
+    }
+    std::errc failed{};
+    for (std::size_t c = 0; c < classes; ++c)
+      while (submitted[c] > 0) {
+        std::array<blocks::completion, depth> done;
+        const std::size_t count = queues_[c]->reap(done, 1);
+        for (std::size_t i = 0; i < count; ++i)
+          if (done[i].error != std::errc{}) failed = done[i].error;
+        submitted[c] -= count;
+      }
+    if (failed != std::errc{})
+      throw error("values cannot be read (" + blocks::describe(failed) + ")", "check the drives; nothing was changed");
+  }
+
+ private:
+  drive_pair<Device> on_;
+  std::array<std::optional<typename Device::queue>, classes> queues_{};
+};
+
+// What ageing needs of its tree.
+struct rewrite_rules {
+  placement_table place{};
+  std::uint64_t horizon = 0;
+  std::uint64_t leaf_bytes = 0;
+  class_counts keep_free{};                             // segments that are left free
+  class_counts kept_for_keys{};                         // more of them, which values leave to the keys
+  std::uint32_t garbage_percent = 100;                  // a segment with so much garbage is poor; 100: none is
+  std::uint32_t remembered_percent = 100;               // leaf::garbage_percent of merged leaves
+  std::map<std::uint32_t, std::uint64_t> live_bytes{};  // of each segment of values, as far as it is known
+  std::function<std::uint64_t()> next_id{};
+};
+
+// Makes the sets of one transaction. It has references to their segments while it exists.
+template <blocks::device Device>
+class leaf_rewriter {
+  using set_pointer = std::shared_ptr<const key_set<Device>>;
+
+ public:
+  leaf_rewriter(const set_context<Device>& context, const drive_pair<Device>& on, rewrite_rules rules)
+      : context_(context),
+        rules_(std::move(rules)),
+        io_(on),
+        reader_(on),
+        keys_(context, io_, rules_.place.leaf_keys, rules_.keep_free, blocks::stream::keys),
+        values_(context, io_, rules_.place.leaf_values, left_by_values(rules_), blocks::stream::values) {}
+
+  // The leaf `old` with the versions of `root` that are in its range; with `merges`, all of its sets become one, and a
+  // leaf that is too large becomes several. `end`: where the next leaf begins. Throws tiered_full.
+  void rewrite(const leaf<Device>& old, const std::optional<version_name>& end, std::span<const set_pointer> root,
+               bool merges, leaf_list<Device>& into) {
+    const bool is_lowest = merges || old.sets.empty();
+    const auto sources = [&] {
+      merged_sets<Device> all(end);
+      for (const set_pointer& s : root) all.add(s, true, old.begin());
+      if (merges)
+        for (const set_pointer& s : old.sets) all.add(s, false, old.begin());
+      return all;
+    };
+    plan(old, is_lowest, sources());
+    begin(old, root, merges);
+    survivors rule(rules_.horizon, is_lowest);
+    std::vector<moved_version> batch;
+    for (merged_sets<Device> all = sources();;) {
+      std::optional<moved_version> one = all.next();
+      if (one && !rule.stays(one->version)) continue;
+      if (one) {
+        if (!is_lowest) one->covers = covered_by(old, one->version);
+        batch.push_back(std::move(*one));
+      }
+      if (batch.size() == value_reader<Device>::depth || !one) add(batch, into);
+      if (!one) break;
+    }
+    finish_set(into);
+    if (old.sets.empty() || merges) return;
+    if (into.back()->sets.empty()) {
+      into.back() = std::make_shared<leaf<Device>>(old);
+      return;
+    }
+    auto more = std::make_shared<leaf<Device>>(*into.back());  // the set is one more
+    more->sets.insert(more->sets.end(), old.sets.begin(), old.sets.end());
+    into.back() = std::move(more);
+  }
+
+  // All that it made is durable on return.
+  void make_durable() {
+    values_.finish();
+    keys_.finish();
+    io_.flush(blocks::stream::keys);  // (S1)
+  }
+  [[nodiscard]] const std::vector<set_pointer>& made() const noexcept { return made_; }
+  // Bytes of values that were copied.
+  [[nodiscard]] std::uint64_t copied() const noexcept { return copied_; }
+
+ private:
+  [[nodiscard]] static class_counts left_by_values(const rewrite_rules& rules) noexcept {
+    class_counts all = rules.keep_free;
+    for (std::size_t c = 0; c < classes; ++c) all[c] += rules.kept_for_keys[c];
+    return all;
+  }
+
+  // Reads the keys once, to know what will be live: which segments are poor, and how large each leaf will be.
+  void plan(const leaf<Device>& old, bool is_lowest, merged_sets<Device> all) {
+    poor_.clear();
+    piece_bytes_ = ~std::uint64_t{0};
+    if (!is_lowest) return;
+    std::map<std::uint32_t, std::uint64_t> live;
+    std::uint64_t total = 0;
+    survivors rule(rules_.horizon, true);
+    while (const std::optional<moved_version> one = all.next()) {
+      const found_version& v = one->version;
+      if (!rule.stays(v)) continue;
+      total += v.value_bytes + v.key.size() + sizeof(page_entry);
+      if (v.has_value() && !one->is_of_root) live[v.place.segment] += v.value_bytes;
+    }
+    if (total >= 2 * rules_.leaf_bytes) piece_bytes_ = total / (total / rules_.leaf_bytes);
+    std::map<std::uint32_t, std::uint64_t> before;
+    for (const set_pointer& s : old.sets)
+      for (const segment_share& v : s->described().value_segments) before[v.segment] += v.bytes;
+    for (const auto& [segment, bytes] : before) {
+      // Other leaves may have values there, too.
+      std::uint64_t& known = rules_.live_bytes[segment];
+      known = known - bytes + live[segment];
+      if (known * 100 < std::uint64_t{context_.where.segment_bytes} * (100 - rules_.garbage_percent))
+        poor_.insert(segment);
+    }
+  }
+
+  void begin(const leaf<Device>& old, std::span<const set_pointer> root, bool merges) {
+    first_ = ~std::uint64_t{0};
+    last_ = 0;
+    const auto span = [&](const set_pointer& s) {
+      first_ = std::min(first_, s->described().first);
+      last_ = std::max(last_, s->described().last);
+    };
+    for (const set_pointer& s : root) span(s);
+    if (merges)
+      for (const set_pointer& s : old.sets) span(s);
+    now_ = {old.table, old.bound, {}, rules_.horizon, merges ? rules_.remembered_percent : 0};
+    writer_.emplace(context_, keys_, rules_.next_id(), first_, last_);
+  }
+
+  // About the bytes of the value that `v` replaces.
+  [[nodiscard]] static std::uint64_t covered_by(const leaf<Device>& old, const found_version& v) {
+    const std::uint64_t hash = hash_of(v.table, v.key);
+    for (const set_pointer& s : old.sets)
+      if (s->may_have(hash)) return s->value_bytes() / std::max<std::uint64_t>(s->described().entries, 1);
+    return 0;
+  }
+
+  // Adds the versions of `batch`, and empties it.
+  void add(std::vector<moved_version>& batch, leaf_list<Device>& into) {
+    std::vector<moved_version*> wanted;
+    for (moved_version& m : batch)
+      if (must_move(m)) wanted.push_back(&m);
+    reader_.read(wanted, blocks::stream::values);
+    for (moved_version& m : batch) {
+      if (m.value.size() > 0) copy(m);
+      if (writer_->bytes() >= piece_bytes_ && !writer_->ends_with(m.version)) {
+        const std::uint32_t percent = now_.garbage_percent;
+        finish_set(into);
+        now_ = {m.version.table, m.version.key, {}, rules_.horizon, percent};
+        writer_.emplace(context_, keys_, rules_.next_id(), first_, last_);
+      }
+      if (!writer_->add(m.version, m.covers)) full();
+    }
+    batch.clear();
+  }
+  // A value of a leaf that is on the staging drive, and should not be, had no room when it was spilled.
+  [[nodiscard]] bool must_move(const moved_version& m) const {
+    if (!m.version.has_value()) return false;
+    const std::uint32_t segment = m.version.place.segment;
+    return m.is_of_root || poor_.contains(segment) ||
+           (rules_.place.leaf_values == media_class::capacity && class_of(segment) == media_class::staging);
+  }
+  void copy(moved_version& m) {
+    found_version& v = m.version;
+    const std::span<const std::byte> bytes =
+        std::as_const(m.value).bytes().subspan(v.place.offset % context_.where.block_bytes, v.value_bytes);
+    check_value({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, v);
+    const std::optional<value_place> to = values_.append(bytes);
+    if (!to) return;  // it stays, and its segment with it, until there is room
+    v.place = *to;
+    copied_ += v.value_bytes;
+  }
+  void finish_set(leaf_list<Device>& into) {
+    std::shared_ptr<key_set<Device>> one = writer_->finish();
+    if (one == nullptr) full();
+    if (one->described().entries > 0) {
+      now_.sets.push_back(one);
+      made_.push_back(one);
+    }
+    into.push_back(std::make_shared<leaf<Device>>(std::move(now_)));
+    writer_.reset();
+  }
+  [[noreturn]] static void full() {
+    throw tiered_full("no free segment for keys of leaves", "erase keys, then compact(); or use a larger drive");
+  }
+
+  set_context<Device> context_;
+  rewrite_rules rules_;
+  segment_io<Device> io_;
+  value_reader<Device> reader_;
+  segment_writer<Device> keys_;
+  segment_writer<Device> values_;
+  std::vector<set_pointer> made_;
+  std::uint64_t copied_ = 0;
+
+  // Of the leaf that is being rewritten.
+  std::set<std::uint32_t> poor_;
+  std::uint64_t piece_bytes_ = 0;
+  std::uint64_t first_ = 0;
+  std::uint64_t last_ = 0;
+  leaf<Device> now_;
+  std::optional<set_writer<Device>> writer_;
+};
+
+}  // namespace pmlab::stores::detail::tiered

@@ -1,0 +1,775 @@
+// The tree of a store: memtables, a root of key/value sets, and leaves; and how the one become the other.
+//
+//   ingest    the oldest memtable becomes a set of the root. Its values stay in the log.
+//   spill     the oldest sets of the root become at most one set more in each leaf. Values are copied.
+//   compact   the sets of a leaf become one; values are copied out of segments that are mostly garbage. A leaf that is too
+//             large is split.
+//
+// Each is one transaction: new sets are durable before the manifest names them, and the manifest that no longer names the
+// old ones is durable before these are free. Readers use a view of the tree, which they pin. An ingest and
+// the ageing of the tree (spill, compact) may run at the same time, since an ingest adds the newest set of the root, and
+// ageing takes the oldest ones.
+#pragma once
+
+#include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/stores/tiered/cursor.hpp>
+#include <pmlab/stores/tiered/key_set.hpp>
+#include <pmlab/stores/tiered/leaf.hpp>
+#include <pmlab/stores/tiered/log.hpp>
+#include <pmlab/stores/tiered/manifest.hpp>
+#include <pmlab/stores/tiered/memtable.hpp>
+#include <pmlab/stores/tiered/moments.hpp>
+#include <pmlab/stores/tiered/no_memory.hpp>
+#include <pmlab/stores/tiered/options.hpp>
+#include <pmlab/stores/tiered/placement.hpp>
+#include <pmlab/stores/tiered/read_cache.hpp>
+#include <pmlab/stores/tiered/replay.hpp>
+#include <pmlab/stores/tiered/rewrite.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/segments.hpp>
+#include <pmlab/stores/tiered/survivors.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pmlab::stores::detail::tiered {
+
+// Thread safety: ingest_one, age, spill, collect, compact_all, open_table, count and pinned from any thread; the others as
+// they say.
+template <blocks::device Device, class Memory = no_memory>
+class tree {
+  using table = typename Memory::table;
+
+ public:
+  using set_pointer = std::shared_ptr<const key_set<Device>>;
+  using view = tree_view<Device, Memory>;
+
+  // `on`: the drives, divided as in the header of the store. `memory`: not null, if there is persistent memory.
+  tree(const drive_pair<Device>& on, const drive_header& header, const tiered_options& options, const moments& seen,
+       typename Memory::index* memory = nullptr)
+      : options_(options),
+        on_(on),
+        place_(table_of(static_cast<placement>(header.place), header.has_staging != 0)),
+        memory_(memory),
+        moments_(seen),
+        manifest_drive_(*on.devices[index_of(place_.log)]),
+        io_(on),
+        segments_(on.where),
+        readers_(on),
+        cache_(options.cache_bytes),
+        context_{on.where, header.page_bytes, segments_, readers_, cache_},
+        log_(on, header.store, segments_, place_.log),
+        manifest_(on.where.drives[index_of(place_.log)], on.where, header.store) {
+    if (options_.leaf_bytes == 0) options_.leaf_bytes = 16 * std::uint64_t{on.where.segment_bytes};
+  }
+  tree(const tree&) = delete;
+  tree& operator=(const tree&) = delete;
+
+  // Reads sets and log. Returns the sequence of the newest change. REQUIRES: no other operation yet.
+  std::uint64_t recover(const identity& store) {
+    const manifest_state found = manifest_.read(manifest_drive_);
+    tables_ = found.tables;
+    ingested_ = found.ingested;
+    replay_ = found.replay;
+    auto v = std::make_shared<view>();
+    v->sets = load(found.sets);
+    for (const leaf_description& l : found.leaves) {
+      leaf<Device> one{static_cast<std::uint16_t>(l.table), l.bound, load(l.sets), {}};
+      const bool follows =
+          v->leaves.empty() ? one.table == 0 && one.bound.empty() : v->leaves.back()->begin() < one.begin();
+      if (!follows) throw error("the leaves of the tiered store are not in order", "restore it from a copy");
+      v->leaves.push_back(std::make_shared<leaf<Device>>(std::move(one)));
+    }
+    if (v->leaves.empty()) throw error("the manifest of the tiered store has no leaf", "restore it from a copy");
+    measure(*v);
+    if constexpr (Memory::is_there)
+      return recover_memory(std::move(v));
+    else
+      return replay(store, std::move(v));
+  }
+
+  // ---- memtables
+
+  // The active memtable is frozen when it has so many bytes.
+  [[nodiscard]] std::uint64_t freeze_bytes() const noexcept { return most_bytes() / 8; }
+  [[nodiscard]] std::size_t chunk_bytes() const noexcept {
+    return std::clamp<std::size_t>(freeze_bytes() / 16, 256, std::size_t{1} << 18);
+  }
+  // Of DRAM, for all but the cache.
+  [[nodiscard]] std::uint64_t most_bytes() const noexcept { return options_.memory_limit - options_.cache_bytes; }
+  // Whether the active memtable is large enough to become a set.
+  [[nodiscard]] bool is_due(const table& active) const noexcept {
+    if constexpr (Memory::is_there) {
+      if (options_.memtable_bytes != 0) return active.medium_bytes() >= options_.memtable_bytes;
+      const std::uint64_t all = memory_->medium().used().capacity_bytes;
+      return active.medium_bytes() >= (all == 0 ? freeze_bytes() : all / 5);
+    } else {
+      return active.bytes() >= freeze_bytes();
+    }
+  }
+  // DRAM that counts against the limit.
+  [[nodiscard]] std::uint64_t memory_of(const view& v) const {
+    std::uint64_t all = v.set_memory;
+    if constexpr (Memory::is_there) {
+      all += memory_->dram_bytes();
+    } else {
+      all += v.active->bytes();
+      for (const auto& m : v.frozen) all += m->bytes();
+    }
+    return all;
+  }
+  // The active memtable takes no more changes. False: it is empty. REQUIRES: no change is being made.
+  bool freeze() {
+    const std::scoped_lock lock(view_mutex_);
+    if (view_->active->empty()) return false;
+    auto next = std::make_shared<view>(*view_);
+    next->frozen.insert(next->frozen.begin(), next->active);
+    next->active = make_memtable(view_->active->last());
+    view_ = std::move(next);
+    return true;
+  }
+
+  // What readers use now.
+  [[nodiscard]] std::shared_ptr<const view> pinned() const {
+    const std::scoped_lock lock(view_mutex_);
+    return view_;
+  }
+
+  // ---- ingest
+
+  // The oldest frozen memtable becomes a set. False: there is none. Throws tiered_full.
+  //
+  // (I1) < (I2) < (I3): the values are durable in the log, then the keys, then the manifest names the set and moves the
+  // start of replay behind it. Only then is the log's part forgotten. A crash before (I3) replays the log as before.
+  //
+  // From persistent memory, values are written to segments of their own, durable with the keys. The versions leave the
+  // memory behind (I3), when no reader has the memtable.
+  //
+  // `urgent`: it, and a spill, may use the segments that are kept for the next steps.
+  bool ingest_one(bool urgent = false) {
+    const bool any = ingest_oldest(urgent);
+    if constexpr (Memory::is_there) memory_->collect();
+    return any;
+  }
+
+  // ---- ageing
+
+  // One piece of the ageing that is due. False: none is. Throws tiered_full: nothing changed.
+  bool age() {
+    const std::scoped_lock lock(ageing_mutex_);
+    const std::shared_ptr<const view> v = pinned();
+    if (segments_.free() == stuck_at_) return false;
+    try {
+      // A leaf with too many sets goes before the next spill, which would add one more: their garbage takes space. The root
+      // grows meanwhile, and slows writers down.
+      const bool spills = spill_is_due(*v);
+      for (std::size_t i = 0; i < v->leaves.size(); ++i)
+        if (has_too_many_sets(*v->leaves[i])) return compact_or_spill(i, spills, *v);
+      if (spills) return spill_locked(v->sets.size(), false);
+      for (std::size_t i = 0; i < v->leaves.size(); ++i)
+        if (is_due(*v->leaves[i])) return compact_due(i);
+    } catch (const tiered_full&) {
+      stuck_at_ = segments_.free();  // it is tried again when there is more room, or less
+      throw;
+    }
+    return false;
+  }
+  // The oldest sets of the root, at most so many, go into the leaves. False: there are none. `keys_first`: values leave
+  // the last segments to the keys; a value may stay where it is, a set must have its keys. Throws tiered_full.
+  bool spill(std::size_t most, bool urgent = false, bool keys_first = false) {
+    const std::scoped_lock lock(ageing_mutex_);
+    return spill_locked(most, urgent, keys_first);
+  }
+  // Compacts the leaf with the most garbage. False: no leaf has any that could go. Throws tiered_full.
+  bool collect() {
+    const std::scoped_lock lock(ageing_mutex_);
+    const std::shared_ptr<const view> v = pinned();
+    const std::map<std::uint32_t, std::uint64_t> live = live_bytes(*v);
+    std::size_t worst = v->leaves.size();
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < v->leaves.size(); ++i) {
+      if (is_compact(*v->leaves[i])) continue;
+      std::uint64_t garbage = v->leaves[i]->covered() + 1;
+      for (const set_pointer& s : v->leaves[i]->sets) {
+        garbage += s->described().loose;
+        for (const segment_share& share : s->described().value_segments)
+          garbage += on_.where.segment_bytes - std::min<std::uint64_t>(live.at(share.segment), on_.where.segment_bytes);
+      }
+      if (garbage > most) {
+        most = garbage;
+        worst = i;
+      }
+    }
+    return worst != v->leaves.size() && compact_thoroughly(worst);
+  }
+  // Compacts all leaves. Throws tiered_full.
+  void compact_all() {
+    const std::scoped_lock lock(ageing_mutex_);
+    for (std::size_t i = pinned()->leaves.size(); i-- > 0;)
+      if (!is_compact(*pinned()->leaves[i])) compact_thoroughly(i);
+    stuck_at_ = never_stuck;
+  }
+  // Ageing does not keep up with a root that is longer.
+  [[nodiscard]] std::size_t long_root() const noexcept { return 2 * std::size_t{options_.most_sets}; }
+
+  // Segments that the log leaves free: for the keys of all memtables, and for the ageing of the tree.
+  [[nodiscard]] class_counts reserve_for(const view& v) const {
+    class_counts all = v.spare;
+    const auto add = [&](const table& m) {
+      all[index_of(place_.root_keys)] += static_cast<std::uint32_t>(2 * segments_for(2 * m.key_bytes()));
+      all[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * m.key_bytes()));
+    };
+    add(*v.active);
+    for (const auto& m : v.frozen) add(*m);
+    // Memtables in persistent memory may be as large as a drive: their values have room in the root, and in the leaves,
+    // before they are made.
+    if constexpr (Memory::is_there) {
+      std::uint64_t values = 0;
+      const auto add_values = [&](const table& m) {
+        all[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * m.value_bytes()));
+        values += m.value_bytes();
+      };
+      add_values(*v.active);
+      for (const auto& m : v.frozen) add_values(*m);
+      for (const set_pointer& one : v.sets) values += one->value_bytes();
+      all[index_of(place_.leaf_values)] += static_cast<std::uint32_t>(segments_for(values));
+    }
+    return all;
+  }
+
+  // Whether segments are free for the keys and values of all memtables and of a change of `bytes` bytes, on the drive of the
+  // log or, if that is full, on the other one; and for their spill. The last ones are for changes that make room.
+  [[nodiscard]] bool has_room_for(const view& v, std::size_t bytes, bool frees) const {
+    const class_counts free = segments_.free();
+    class_counts need = reserve_for(v);
+    need[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * bytes));
+    std::uint32_t missing = 0;
+    for (std::size_t c = index_of(place_.log); c < classes; ++c) {
+      if (segments_.counts()[c] == 0) continue;
+      const std::uint32_t wanted = need[c] + missing + (frees ? 0 : 1);
+      missing = free[c] > wanted ? 0 : wanted + 1 - free[c];
+      if (missing == 0 && frees) return true;
+    }
+    return missing == 0;
+  }
+
+  // ---- tables
+
+  // The number of the table `name`, which is made, durably, if it is not there. Throws pmlab::error: no more tables.
+  [[nodiscard]] std::uint8_t open_table(std::string_view name) {
+    const std::scoped_lock lock(mutex_);
+    const auto at = std::find(tables_.begin(), tables_.end(), name);
+    const auto id = static_cast<std::size_t>(at - tables_.begin());
+    if (at == tables_.end()) {
+      if (id == most_tables)
+        throw error("the store has " + std::to_string(id) + " tables, and can have no more",
+                    "put a prefix into the keys");
+      tables_.emplace_back(name);
+      try {
+        commit(described(*pinned()));
+      } catch (...) {
+        tables_.pop_back();
+        throw;
+      }
+    }
+    return static_cast<std::uint8_t>(id);
+  }
+
+  // ---- figures
+
+  void count(tiered_stats& s) const {
+    const std::shared_ptr<const view> v = pinned();
+    s.memory_bytes = memory_of(*v) + cache_.bytes();
+    s.cached_bytes = cache_.bytes();
+    s.page_hits = cache_.of_pages().hits;
+    s.page_misses = cache_.of_pages().misses;
+    s.value_hits = cache_.of_values().hits;
+    s.value_misses = cache_.of_values().misses;
+    if constexpr (Memory::is_there) s.medium_bytes = memory_->medium().used().allocated_bytes;
+    s.sets = v->sets.size();
+    s.leaves = v->leaves.size();
+    const auto add = [&](const std::vector<set_pointer>& sets) {
+      for (const set_pointer& one : sets) {
+        s.entries += one->described().entries;
+        s.value_bytes += one->value_bytes();
+      }
+    };
+    add(v->sets);
+    for (const auto& l : v->leaves) {
+      s.leaf_sets += l->sets.size();
+      add(l->sets);
+    }
+    const class_counts all = segments_.counts();
+    const class_counts free = segments_.free();
+    s.segments = std::uint64_t{all[0]} + all[1];
+    s.free_segments = std::uint64_t{free[0]} + free[1];
+    s.staging_used_bytes = std::uint64_t{all[0] - free[0]} * on_.where.segment_bytes;
+    s.capacity_used_bytes = std::uint64_t{all[1] - free[1]} * on_.where.segment_bytes;
+    s.ingests = ingests_.load(std::memory_order_relaxed);
+    s.spills = spills_.load(std::memory_order_relaxed);
+    s.compactions = compactions_.load(std::memory_order_relaxed);
+    s.splits = splits_.load(std::memory_order_relaxed);
+    s.spilled_value_bytes = spilled_.load(std::memory_order_relaxed);
+    s.compacted_value_bytes = compacted_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t free_segments() const {
+    const class_counts free = segments_.free();
+    return std::uint64_t{free[0]} + free[1];
+  }
+  // Ingests and spills so far.
+  [[nodiscard]] std::uint64_t work() const noexcept {
+    std::uint64_t all = ingests_.load(std::memory_order_relaxed) + spills_.load(std::memory_order_relaxed);
+    if constexpr (Memory::is_there) all += memory_->removed();
+    return all;
+  }
+
+  // Checks ranges, order, references, counts of bytes, and checksums of all pages and values. The threads of the store
+  // wait meanwhile. REQUIRES: no other operation, no cursor.
+  void check(indexes::check_report& report) const {
+    const std::scoped_lock one_ageing(ageing_mutex_);
+    const std::scoped_lock one_commit(mutex_);
+    if constexpr (Memory::is_there) memory_->check(ingested_, moments_.now(), report);
+    const std::shared_ptr<const view> v = pinned();
+    std::array<std::vector<std::uint32_t>, classes> references;
+    for (std::size_t c = 0; c < classes; ++c) references[c].resize(segments_.counts()[c]);
+    const auto count = [&](std::uint32_t s) { ++references[index_of(class_of(s))][s & ~capacity_bit]; };
+    for (const std::uint32_t s : log_.segments_in_use()) count(s);
+    for (const set_pointer& made : doubtful_) made->described().for_each_segment(count);
+    for (const set_pointer& one : v->sets) {
+      one->described().for_each_segment(count);
+      check_set(*one, v->leaves.front()->begin(), std::nullopt, report);
+    }
+    for (std::size_t i = 0; i < v->leaves.size(); ++i) {
+      const std::optional<version_name> end = end_of(*v, i);
+      if (end && !(v->leaves[i]->begin() < *end)) report.add("leaves are not in order");
+      for (const set_pointer& one : v->leaves[i]->sets) {
+        one->described().for_each_segment(count);
+        check_set(*one, v->leaves[i]->begin(), end, report);
+      }
+    }
+    const auto counted = segments_.references();
+    for (std::size_t c = 0; c < classes; ++c)
+      for (std::size_t s = 0; s < counted[c].size(); ++s)
+        if (counted[c][s] != references[c][s])
+          report.add("segment " + std::to_string(s) + " counts " + std::to_string(counted[c][s]) +
+                     " references and has " + std::to_string(references[c][s]));
+  }
+
+  [[nodiscard]] tiered::log<Device>& log() noexcept { return log_; }
+  [[nodiscard]] const tiered::log<Device>& log() const noexcept { return log_; }
+  [[nodiscard]] const set_context<Device>& context() const noexcept { return context_; }
+
+ private:
+  static constexpr class_counts never_stuck{~std::uint32_t{0}, ~std::uint32_t{0}};
+  // Of compaction where room is needed: a segment with so much garbage is given up.
+  static constexpr std::uint32_t thorough_percent = 10;
+
+  // ---- opening
+
+  std::uint64_t replay(const identity& store, std::shared_ptr<view> v) requires(!Memory::is_there) {
+    if (replay_.segment == in_memory)
+      throw error("the newest changes of this store are in persistent memory, and none is given",
+                  "open it with the memory that it was made with");
+    v->active = make_memtable(0);
+    log_reader<Device> reader(io_, on_.where, store);
+    const replayed log = reader.run(replay_, [&](const change& c, std::uint64_t s, auto place) {
+      if (s > ingested_) v->active->insert(c, s, place);
+    });
+    view_ = std::move(v);
+    // Groups of a process that was killed may be in the drive's cache only.
+    // (O1) < (O2): a generation begins when all that replay has found is durable.
+    io_.flush_all(blocks::stream::log);  // (O1)
+    commit(described(*view_));           // (O2)
+    next_id_ = manifest_.version() << 24;
+    log_.begin(manifest_.version(), log.end, log.groups);
+    return log.end.next - 1;
+  }
+  std::uint64_t recover_memory(std::shared_ptr<view> v) requires(Memory::is_there) {
+    if (replay_.segment != in_memory)
+      throw error("this store was made without persistent memory: its newest changes are in a log",
+                  "open it without memory; to move it, copy its tables to a store that is made with memory");
+    const std::uint64_t last = memory_->recover(ingested_);
+    v->active = make_memtable(ingested_);
+    v->active->found(last);
+    view_ = std::move(v);
+    io_.flush_all(blocks::stream::manifest);  // (O1)
+    commit(described(*view_));                // (O2) of ids: none is used again
+    next_id_ = manifest_.version() << 24;
+    return last;
+  }
+
+  // `low`: the sequence before its first one.
+  [[nodiscard]] std::shared_ptr<table> make_memtable([[maybe_unused]] std::uint64_t low) const {
+    if constexpr (Memory::is_there)
+      return std::make_shared<table>(*memory_, low);
+    else
+      return std::make_shared<table>(chunk_bytes());
+  }
+  [[nodiscard]] std::uint64_t next_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  [[noreturn]] static void no_room_for_keys() {
+    throw tiered_full("no free segment for keys", "erase keys, then compact()");
+  }
+  // Of a stream of so many bytes, which begins in a segment of its own.
+  [[nodiscard]] std::uint64_t segments_for(std::uint64_t bytes) const noexcept {
+    return bytes / on_.where.segment_bytes + 1;
+  }
+  // Sets of the manifest, newest first.
+  [[nodiscard]] std::vector<set_pointer> load(const std::vector<set_description>& oldest_first) {
+    std::vector<set_pointer> all;
+    for (const set_description& d : oldest_first) {
+      const auto one = std::make_shared<key_set<Device>>(context_, d);
+      one->load();
+      all.insert(all.begin(), one);
+    }
+    return all;
+  }
+
+  // ---- ingest
+
+  bool ingest_oldest(bool urgent) {
+    const std::scoped_lock lock(mutex_);
+    const std::shared_ptr<const view> v = pinned();
+    if (v->frozen.empty()) return false;
+    const std::shared_ptr<table> from = v->frozen.back();
+    const bool is_lowest = v->sets.empty() && std::all_of(v->leaves.begin(), v->leaves.end(),
+                                                          [](const auto& l) { return l->sets.empty(); });
+    if constexpr (!Memory::is_there) {
+      if (log_.durable_now() < from->last()) log_.flush();  // (I1)
+    }
+    class_counts keep_free = v->spare;  // and segments for the spill of this set
+    keep_free[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * from->key_bytes()));
+    if (urgent) keep_free = {};
+    segment_writer<Device> keys(context_, io_, place_.root_keys, keep_free, blocks::stream::keys);
+    set_writer<Device> writer(context_, keys, next_id(), ingested_ + 1, from->last());
+    survivors rule(moments_.horizon(), is_lowest);
+    segment_writer<Device> values(context_, io_, place_.log, keep_free, blocks::stream::values);
+    if constexpr (Memory::is_there) {
+      for (auto one = from->at_least({0, {}, newest}); one;
+           one = from->at_least({one->table, one->key, one->sequence - 1})) {
+        if (!rule.stays(*one)) continue;
+        if (one->has_value()) {
+          one->value_check = check_of(*one->value);
+          const std::optional<value_place> place = values.append(std::as_bytes(std::span(*one->value)));
+          if (!place) throw tiered_full("no free segment for values", "erase keys, then compact()");
+          one->place = *place;
+        } else {
+          one->value_check = check_of({});
+        }
+        if (!writer.add(*one)) no_room_for_keys();
+      }
+      values.finish();
+    } else {
+      for (const auto* n = from->at_least({0, {}, newest}); n != nullptr; n = n->next()) {
+        found_version one = memtable_source::of(n);
+        one.value_check = check_of(n->value());
+        if (rule.stays(one) && !writer.add(one)) no_room_for_keys();
+      }
+    }
+    const set_pointer made = writer.finish();
+    if (made == nullptr) no_room_for_keys();
+    const bool is_there = made->described().entries > 0;
+    keys.finish();
+    if (is_there) io_.flush(blocks::stream::keys);  // (I2)
+    const auto edit = [&](view& changed) {
+      changed.frozen.pop_back();
+      if (is_there) changed.sets.insert(changed.sets.begin(), made);
+    };
+    const std::uint64_t ingested_before = std::exchange(ingested_, from->last());
+    const log_anchor replay_before = Memory::is_there ? replay_ : std::exchange(replay_, log_.anchor_behind(ingested_));
+    try {
+      install({made}, edit);  // (I3)
+    } catch (...) {
+      ingested_ = ingested_before;
+      replay_ = replay_before;
+      throw;
+    }
+    if constexpr (Memory::is_there)
+      from->is_elsewhere();
+    else
+      log_.forget(ingested_);
+    ingests_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  // ---- transactions, under mutex_
+
+  [[nodiscard]] manifest_state described(const view& v) const {
+    const auto sets = [](const std::vector<set_pointer>& newest_first) {
+      std::vector<set_description> all;
+      for (auto s = newest_first.rbegin(); s != newest_first.rend(); ++s) all.push_back((*s)->described());
+      return all;
+    };
+    manifest_state s{tables_, sets(v.sets), {}, ingested_, replay_};
+    for (const auto& l : v.leaves) s.leaves.push_back({l->table, l->bound, sets(l->sets)});
+    return s;
+  }
+  // Throws tiered_full: the state is too large, nothing was written; pmlab::error: the drive failed.
+  void commit(const manifest_state& next) {
+    if (!manifest_.write(manifest_drive_, next))
+      throw tiered_full("the manifest has no room for the sets of " + std::to_string(next.leaves.size()) + " leaves",
+                        "make the store with larger manifests (manifest_bytes), or with larger leaves");
+  }
+  // Makes the edit durable, then visible. `made`: the sets that it adds.
+  template <class Edit>
+  void install(const std::vector<set_pointer>& made, Edit&& edit) {
+    view proposed = *pinned();
+    edit(proposed);
+    // After a failed write of the manifest, the drive may name these sets: their segments stay taken until a later one
+    // is durable.
+    const std::size_t before = doubtful_.size();
+    doubtful_.insert(doubtful_.end(), made.begin(), made.end());
+    try {
+      commit(described(proposed));
+    } catch (const tiered_full&) {
+      doubtful_.resize(before);
+      throw;
+    }
+    doubtful_.clear();
+    const std::scoped_lock lock(view_mutex_);
+    auto changed = std::make_shared<view>(*view_);
+    edit(*changed);
+    measure(*changed);
+    view_ = std::move(changed);
+  }
+  // Fills in the sums over the sets of a view: DRAM, and segments to keep free. Room is kept for each next step, or a full store could
+  // never be made less full: ingests leave room for a spill of one set, and spills for a compaction.
+  void measure(view& v) const {
+    v.set_memory = 0;
+    std::uint64_t root_keys = 0;
+    std::uint64_t leaf_keys = 0;
+    for (const set_pointer& s : v.sets) {
+      v.set_memory += s->memory();
+      root_keys = std::max(root_keys, s->described().pages * context_.page_bytes);
+    }
+    for (const auto& l : v.leaves) {
+      std::uint64_t keys = 0;
+      for (const set_pointer& s : l->sets) {
+        v.set_memory += s->memory();
+        keys += s->described().pages * context_.page_bytes;
+      }
+      leaf_keys = std::max(leaf_keys, keys);
+    }
+    v.spare_to_compact = {};
+    v.spare_to_compact[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(leaf_keys));
+    v.spare_to_compact[index_of(place_.leaf_values)] += 1;
+    v.spare = v.spare_to_compact;
+    v.spare[index_of(place_.leaf_keys)] +=
+        static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
+  }
+
+  // ---- ageing, under ageing_mutex_
+
+  [[nodiscard]] static std::optional<version_name> end_of(const view& v, std::size_t leaf_number) {
+    if (leaf_number + 1 == v.leaves.size()) return std::nullopt;
+    return v.leaves[leaf_number + 1]->begin();
+  }
+  // Where there is no room for values, keys alone. Throws tiered_full.
+  bool compact_due(std::size_t leaf) {
+    constexpr std::uint32_t keys_alone = 100;
+    try {
+      return compact(leaf, options_.garbage_percent, options_.garbage_percent);
+    } catch (const tiered_full&) {
+      return compact(leaf, keys_alone, options_.garbage_percent);
+    }
+  }
+  // Neither a lack of room for the compaction nor a damaged value keeps the root from being spilled. Throws tiered_full;
+  // pmlab::error: a damaged page or value, the drive failed.
+  bool compact_or_spill(std::size_t leaf, bool spills, const view& v) {
+    try {
+      return compact_due(leaf);
+    } catch (const error&) {
+      if (!spills) throw;
+      return spill_locked(v.sets.size(), false);
+    }
+  }
+  [[nodiscard]] bool spill_is_due(const view& v) const {
+    if (v.sets.size() > options_.most_sets) return true;
+    // The staging drive has little room: its log is better spilled early than continued on the capacity drive.
+    const std::size_t c = index_of(media_class::staging);
+    return !v.sets.empty() && place_.leaf_values != place_.log && segments_.free()[c] < segments_.counts()[c] / 8;
+  }
+  // Leaves are no more than the manifest has room for: then they become larger.
+  [[nodiscard]] bool may_split() const { return manifest_.has_room_for_leaves(); }
+  [[nodiscard]] bool has_too_many_sets(const leaf<Device>& l) const { return l.sets.size() > options_.most_leaf_sets; }
+  [[nodiscard]] bool is_due(const leaf<Device>& l) const {
+    if (has_too_many_sets(l)) return true;
+    if (l.sets.size() < 2) return false;
+    return (may_split() && l.bytes() >= 2 * options_.leaf_bytes) || 3 * l.covered() >= l.value_bytes();
+  }
+  // To merge it again would change nothing.
+  [[nodiscard]] bool is_compact(const leaf<Device>& l) const {
+    if (l.sets.empty()) return true;
+    if (l.sets.size() > 1 || l.garbage_percent > thorough_percent) return false;
+    const set_description& only = l.sets.front()->described();
+    return only.loose == 0 || l.merged_at >= only.last || l.merged_at == moments_.horizon();
+  }
+  // Of each segment of values of leaves: the bytes that sets refer to.
+  [[nodiscard]] static std::map<std::uint32_t, std::uint64_t> live_bytes(const view& v) {
+    std::map<std::uint32_t, std::uint64_t> all;
+    for (const auto& l : v.leaves)
+      for (const set_pointer& s : l->sets)
+        for (const segment_share& share : s->described().value_segments) all[share.segment] += share.bytes;
+    return all;
+  }
+  // Free segments for the keys of a spill of these sets: on their drive, and as far as that is full, on the other one.
+  [[nodiscard]] class_counts for_keys_of(std::span<const set_pointer> sets, const view& v,
+                                         const class_counts& keep_free) const {
+    std::uint64_t pages = v.leaves.size();
+    for (const set_pointer& s : sets) pages += s->described().pages;
+    const class_counts free = segments_.free();
+    class_counts kept{};
+    auto missing = static_cast<std::uint32_t>(segments_for(pages * context_.page_bytes));
+    for (std::size_t c = index_of(place_.leaf_keys); c < classes; ++c) {
+      kept[c] = std::min(missing, free[c] > keep_free[c] ? free[c] - keep_free[c] : 0);
+      missing -= kept[c];
+    }
+    return kept;
+  }
+  [[nodiscard]] leaf_rewriter<Device> make_rewriter(const view& v, const class_counts& keep_free,
+                                                    const class_counts& kept_for_keys, std::uint32_t garbage_percent,
+                                                    std::uint32_t remembered) {
+    rewrite_rules rules;
+    rules.place = place_;
+    rules.horizon = moments_.horizon();
+    rules.leaf_bytes = may_split() ? options_.leaf_bytes : ~std::uint64_t{0} / 2;
+    rules.keep_free = keep_free;
+    rules.kept_for_keys = kept_for_keys;
+    rules.garbage_percent = garbage_percent;
+    rules.remembered_percent = remembered;
+    rules.live_bytes = live_bytes(v);
+    rules.next_id = [this] { return next_id(); };
+    return leaf_rewriter<Device>(context_, on_, std::move(rules));
+  }
+
+  // (S1) < (S2): keys and values of the new sets are durable before the manifest names them. The sets that they replace
+  // are dropped behind (S2), so the segments of these are free when that manifest is durable.
+  bool spill_locked(std::size_t most, bool urgent, bool keys_first = false) {
+    const std::shared_ptr<const view> v = pinned();
+    const std::size_t count = std::min(most, v->sets.size());
+    if (count == 0) return false;
+    const std::span<const set_pointer> oldest(v->sets.data() + (v->sets.size() - count), count);
+    const class_counts keep_free = urgent ? class_counts{} : v->spare_to_compact;
+    leaf_rewriter<Device> rewriter =
+        make_rewriter(*v, keep_free, keys_first ? for_keys_of(oldest, *v, keep_free) : class_counts{}, 100, 100);
+    leaf_list<Device> leaves;
+    for (std::size_t i = 0; i < v->leaves.size(); ++i)
+      rewriter.rewrite(*v->leaves[i], end_of(*v, i), oldest, false, leaves);
+    rewriter.make_durable();
+    const std::scoped_lock lock(mutex_);
+    install(rewriter.made(), [&](view& changed) {  // (S2)
+      changed.sets.resize(changed.sets.size() - count);
+      changed.leaves = leaves;
+    });
+    splits_.fetch_add(leaves.size() - v->leaves.size(), std::memory_order_relaxed);
+    spilled_.fetch_add(rewriter.copied(), std::memory_order_relaxed);
+    spills_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  // `remembered`: the percentage that the leaf is known to be free of.
+  bool compact(std::size_t leaf_number, std::uint32_t garbage_percent, std::uint32_t remembered) {
+    const std::shared_ptr<const view> v = pinned();
+    leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, {}, garbage_percent, remembered);
+    leaf_list<Device> pieces;
+    rewriter.rewrite(*v->leaves[leaf_number], end_of(*v, leaf_number), {}, true, pieces);
+    // The range of a leaf without keys goes to the leaf before it.
+    if (leaf_number > 0 && pieces.size() == 1 && pieces.front()->sets.empty()) pieces.clear();
+    rewriter.make_durable();
+    const std::scoped_lock lock(mutex_);
+    install(rewriter.made(), [&](view& changed) {  // (S2)
+      const auto at = changed.leaves.begin() + static_cast<std::ptrdiff_t>(leaf_number);
+      changed.leaves.insert(changed.leaves.erase(at), pieces.begin(), pieces.end());
+    });
+    if (pieces.size() > 1) splits_.fetch_add(pieces.size() - 1, std::memory_order_relaxed);
+    compacted_.fetch_add(rewriter.copied(), std::memory_order_relaxed);
+    compactions_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  // Where there is no room for values, keys alone.
+  bool compact_thoroughly(std::size_t leaf_number) {
+    try {
+      return compact(leaf_number, thorough_percent, thorough_percent);
+    } catch (const tiered_full&) {
+      return compact(leaf_number, 100, thorough_percent);  // it is not tried again until the leaf has changed
+    }
+  }
+
+  void check_set(const key_set<Device>& one, const version_name& begin, const std::optional<version_name>& end,
+                 indexes::check_report& report) const {
+    std::optional<found_version> before;
+    std::uint64_t entries = 0;
+    std::map<std::uint32_t, std::uint32_t> shares;
+    for (std::uint32_t p = 0; p < one.described().pages; ++p) {
+      try {
+        const std::shared_ptr<const page> keys = one.read(p).front();
+        for (std::size_t i = 0; i < keys->count(); ++i) {
+          const found_version v = keys->at(i);
+          if (before && !(before->name() < v.name()))
+            report.add("a set is not in order at sequence " + std::to_string(v.sequence));
+          if (v.name() < begin || (end && !(v.name() < *end))) report.add("a key is outside the range of its leaf");
+          if (!one.may_have(hash_of(v.table, v.key))) report.add("a filter lacks a key of its set");
+          if (v.sequence > one.described().last) report.add("a set has a version newer than itself");
+          if (v.kind == change_kind::put) static_cast<void>(read_value(context_, v));
+          if (v.has_value()) shares[v.place.segment] += v.value_bytes;
+          before = v;
+          ++entries;
+        }
+      } catch (const error& e) {
+        report.add(e.what());
+      }
+    }
+    report.entries += entries;
+    if (entries != one.described().entries) report.add("a set has another number of entries than the manifest says");
+    std::vector<segment_share> counted;
+    for (const auto& [segment, bytes] : shares) counted.push_back({segment, bytes});
+    if (counted != one.described().value_segments) report.add("a set has other values than the manifest says");
+  }
+
+  tiered_options options_;
+  drive_pair<Device> on_;
+  placement_table place_;
+  typename Memory::index* memory_;
+  const moments& moments_;
+  blocks::synchronous<Device> manifest_drive_;  // under mutex_, as io_
+  segment_io<Device> io_;
+  segment_map segments_;
+  reader_pool<Device> readers_;
+  read_cache cache_;
+  set_context<Device> context_;
+  tiered::log<Device> log_;
+  tiered::manifest<Device> manifest_;
+  std::atomic<std::uint64_t> next_id_{1};
+
+  mutable std::mutex ageing_mutex_;      // one spill or compaction at a time; before mutex_
+  class_counts stuck_at_ = never_stuck;  // free segments when ageing found no room
+
+  mutable std::mutex mutex_;  // one ingest, new table or commit at a time
+  std::vector<std::string> tables_;
+  std::uint64_t ingested_ = 0;
+  log_anchor replay_{};
+  std::vector<set_pointer> doubtful_;
+
+  std::atomic<std::uint64_t> ingests_{0};
+  std::atomic<std::uint64_t> spills_{0};
+  std::atomic<std::uint64_t> compactions_{0};
+  std::atomic<std::uint64_t> splits_{0};
+  std::atomic<std::uint64_t> spilled_{0};
+  std::atomic<std::uint64_t> compacted_{0};
+
+  mutable std::mutex view_mutex_;  // the last one to take
+  std::shared_ptr<const view> view_;
+};
+
+}  // namespace pmlab::stores::detail::tiered

@@ -1,0 +1,610 @@
+// A tiered store whose memtable is in persistent memory, against a std::map: crashes take nothing. And its read cache.
+#include <pmlab/base/random.hpp>
+#include <pmlab/blocks/counted.hpp>
+#include <pmlab/blocks/faulty.hpp>
+#include <pmlab/blocks/memory.hpp>
+#include <pmlab/indexes/fast_fair.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/stores/tiered.hpp>
+#include <pmlab/stores/tiered/memory.hpp>
+
+#include "stores/crashing_drive.hpp"
+#include "support/message_of.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+
+namespace pmlab::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using drive = blocks::faulty<blocks::counted<crashing_drive>>;
+using pool = media::dram;  // stands for persistent memory: it outlives the store
+using content = std::map<std::string, std::string>;
+template <class Index>
+using store_on = stores::tiered<drive, blocks::virtual_clock, stores::memtable_on<pool, Index>>;
+using store = store_on<indexes::skip_list<pool>>;
+using logged = stores::tiered<drive, blocks::virtual_clock>;
+
+constexpr blocks::geometry shape_of(std::uint64_t blocks) {
+  return {.blocks = blocks, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
+}
+
+stores::tiered_options small_options() {
+  stores::tiered_options o;
+  o.loss = {.at_most = 0ms};
+  o.memory_limit = 64 << 10;
+  o.background = false;
+  o.most_sets = 3;
+  o.segment_bytes = 8192;
+  o.manifest_bytes = 4096;
+  o.page_bytes = 1024;
+  o.memtable_bytes = 24 << 10;
+  o.identity = {3, 4};
+  return o;
+}
+
+// Memory, two drives and a clock, on which a store is opened again and again.
+struct machine {
+  explicit machine(std::uint64_t blocks = 1024, media::dram_options memory_options = {})
+      : memory(memory_options), staging(1, shape_of(blocks)), capacity(2, shape_of(blocks)) {}
+
+  template <class Store = store>
+  std::unique_ptr<Store> open(const stores::tiered_options& options = small_options()) {
+    if constexpr (std::is_same_v<Store, logged>)
+      return Store::open({.staging = staging, .capacity = capacity}, options, blocks::virtual_clock(time));
+    else
+      return Store::open({.staging = staging, .capacity = capacity, .memory = &memory}, options,
+                         blocks::virtual_clock(time));
+  }
+  crashing_drive& of(drive& d) { return d.inner().inner(); }
+
+  // Power fails while `db` is open, and is there again. Closing it writes nothing: what is in the caches of the drives
+  // may be lost, and memory stays.
+  template <class Store>
+  void crash(std::unique_ptr<Store>& db, splitmix64& random) {
+    const auto a = of(staging).after_crash(random);
+    const auto b = of(capacity).after_crash(random);
+    db.reset();
+    of(staging).restore(a);
+    of(capacity).restore(b);
+  }
+
+  pool memory;
+  drive staging;
+  drive capacity;
+  blocks::virtual_time time;
+};
+
+template <class Table, class Snapshot = store::snapshot_handle>
+content all_of(Table table, const Snapshot* at = nullptr, stores::direction way = stores::direction::forward) {
+  content found;
+  std::vector<std::string> keys;
+  auto c = table.cursor({.at = at, .way = way});
+  while (c.next()) {
+    found[c.key()] = c.value();
+    keys.push_back(c.key());
+  }
+  if (way == stores::direction::backward) std::reverse(keys.begin(), keys.end());
+  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  EXPECT_EQ(keys.size(), found.size());
+  return found;
+}
+
+template <class Store>
+void expect_sound(Store& db) {
+  const auto report = db.check();
+  ASSERT_TRUE(report.ok()) << report.violations.front();
+}
+
+std::string key_of(splitmix64& random, std::uint64_t keys) {
+  const std::uint64_t n = random.below(keys);
+  if (n < 8) return std::string("\0\0\1\xff", n % 4) + std::string(n / 4, '\0');
+  std::string key = "key" + std::to_string(n * 7919 % keys);
+  if (n % 5 == 0) key.append(n % 90, 'x');
+  return key;
+}
+std::string value_of(splitmix64& random, std::uint64_t number) {
+  std::string value = "value" + std::to_string(number);
+  value.append(random.one_in(8) ? random.below(1500) : random.below(60), static_cast<char>('a' + number % 26));
+  return random.one_in(20) ? std::string() : value;
+}
+
+// Changes, batches and reads; crashes without a sync.
+template <class Store>
+void operate(std::uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  splitmix64 random(seed);
+  machine m;
+  content right;
+  std::uint64_t number = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t ingests = 0;
+  for (int round = 0; round < 8; ++round) {
+    auto options = small_options();
+    options.place = static_cast<stores::placement>(seed % 4);
+    if (random.one_in(2)) options.cache_bytes = 16 << 10;
+    auto db = m.template open<Store>(options);
+    auto t = db->table("t");
+    ASSERT_EQ(db->stats().sequence, sequence);
+    ASSERT_EQ(all_of(t, static_cast<typename Store::snapshot_handle*>(nullptr)), right);
+    std::optional<std::pair<typename Store::snapshot_handle, content>> held;
+    for (int step = 0; step < 250; ++step) {
+      const std::string key = key_of(random, 60);
+      switch (random.below(10)) {
+        case 0:
+          t.erase(key);
+          right.erase(key);
+          ++sequence;
+          break;
+        case 1: {
+          typename Store::batch b;
+          for (std::uint64_t i = random.below(6); i > 0; --i, ++sequence) {
+            const std::string k = key_of(random, 60);
+            if (random.one_in(3)) {
+              b.erase(t, k);
+              right.erase(k);
+            } else {
+              right[k] = value_of(random, ++number);
+              b.put(t, k, right[k]);
+            }
+          }
+          db->write(b);
+          break;
+        }
+        case 2: {
+          const auto it = right.find(key);
+          ASSERT_EQ(t.get(key), it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
+          break;
+        }
+        case 3:
+          if (random.one_in(3)) {
+            held.reset();
+            held.emplace(db->snapshot(), right);
+          }
+          break;
+        case 4:
+          if (held) {
+            const auto way = random.one_in(2) ? stores::direction::forward : stores::direction::backward;
+            ASSERT_EQ(all_of(t, &held->first, way), held->second);
+          }
+          break;
+        case 5: {
+          auto c = t.cursor({.from = key, .way = stores::direction::backward});
+          auto it = right.end();
+          while (it != right.begin() && (--it)->first >= key) {
+            ASSERT_TRUE(c.next());
+            ASSERT_EQ(c.key(), it->first);
+            ASSERT_EQ(c.value(), it->second);
+          }
+          break;
+        }
+        default: right[key] = value_of(random, ++number); ASSERT_EQ(t.put(key, right[key]), ++sequence);
+      }
+      ASSERT_LE(db->stats().memory_bytes, options.memory_limit);
+    }
+    ASSERT_EQ(db->stats().durable, sequence);
+    ASSERT_EQ(all_of(t, static_cast<typename Store::snapshot_handle*>(nullptr), stores::direction::backward), right);
+    ingests += db->stats().ingests;
+    held.reset();
+    expect_sound(*db);
+    m.crash(db, random);
+  }
+  EXPECT_GT(ingests, 8U) << "the memtable never became a set";
+}
+
+TEST(TieredMemory, LosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) operate<store>(seed);
+}
+TEST(TieredMemory, AnyOrderedIndex) { operate<store_on<indexes::fast_fair<pool>>>(11); }
+
+TEST(TieredMemory, WritesNoLog) {
+  machine m(8192);
+  auto options = small_options();
+  options.segment_bytes = 64 << 10;
+  options.memtable_bytes = 256 << 10;
+  options.memory_limit = 1 << 20;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  m.staging.inner().reset();
+  std::uint64_t user = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    t.put(key, std::string(1000, 'v'));
+    user += key.size() + 1000;
+  }
+  db->compact();
+  EXPECT_EQ(m.staging.inner().of(blocks::stream::log).bytes_written, 0U);
+  const auto values = m.staging.inner().of(blocks::stream::values).bytes_written;
+  EXPECT_LT(static_cast<double>(values), 1.1 * static_cast<double>(user));
+  EXPECT_GT(static_cast<double>(values), 0.9 * static_cast<double>(user));
+}
+
+// The versions that a set has leave the memory: no more of it is used after many memtables than after a few.
+TEST(TieredMemory, MemoryIsUsedAgain) {
+  machine m(4096);
+  splitmix64 random(1);
+  auto db = m.open();
+  auto t = db->table("t");
+  std::uint64_t most = 0;
+  for (int i = 0; i < 4000; ++i) {
+    t.put(key_of(random, 200), std::string(100, 'v'));
+    if (i == 500) most = db->stats().medium_bytes;
+    if (i > 500) {
+      ASSERT_LT(db->stats().medium_bytes, 2 * most) << i;
+    }
+  }
+  EXPECT_GT(db->stats().ingests, 10U);
+}
+
+TEST(TieredMemory, FullMemoryAndFullDrivesLoseNothing) {
+  // Memory that is full before a memtable is due, and drives that are full at last.
+  machine m(260, {.capacity_bytes = 768 << 10});
+  auto options = small_options();
+  options.memtable_bytes = std::uint64_t{1} << 30;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  std::string what;
+  for (int i = 0; what.empty() && i < 3000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const std::string value(700, static_cast<char>('a' + i % 26));
+    what = message_of([&] { t.put(key, value); });
+    if (what.empty()) right[key] = value;
+  }
+  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  EXPECT_GT(right.size(), 50U);
+  EXPECT_TRUE(all_of(t) == right);
+  splitmix64 random(2);
+  m.crash(db, random);
+  db = m.open(options);
+  t = db->table("t");
+  EXPECT_TRUE(all_of(t) == right);
+  for (const auto& [key, value] : right) t.erase(key);
+  db->compact();
+  EXPECT_EQ(all_of(t), content{});
+  for (int i = 0; i < 20; ++i) t.put("again" + std::to_string(i), std::string(700, 'n'));
+  EXPECT_EQ(t.get("again19"), std::string(700, 'n'));
+  expect_sound(*db);
+}
+
+// A cursor holds the memtable that it reads; memory is short until it ends.
+TEST(TieredMemory, AMemtableStaysWhileACursorReadsIt) {
+  machine m(4096);
+  auto db = m.open();
+  auto t = db->table("t");
+  content right;
+  for (int i = 0; i < 50; ++i) {
+    right["key" + std::to_string(i)] = "value" + std::to_string(i);
+    t.put("key" + std::to_string(i), "value" + std::to_string(i));
+  }
+  {
+    auto c = t.cursor();
+    ASSERT_TRUE(c.next());
+    content found{{c.key(), c.value()}};
+    db->compact();
+    for (int i = 0; i < 50; ++i) t.put("key" + std::to_string(i), "new");
+    db->compact();
+    while (c.next()) found[c.key()] = c.value();
+    EXPECT_EQ(found, right);
+  }
+  const auto before = db->stats().medium_bytes;
+  t.put("one", "more");
+  db->compact();
+  EXPECT_LT(db->stats().medium_bytes, before);
+  EXPECT_EQ(t.get("key7"), "new");
+}
+
+TEST(TieredMemory, FailedIngestsChangeNothing) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    splitmix64 random(seed);
+    machine m;
+    content right;
+    auto db = m.open();
+    auto t = db->table("t");
+    for (int i = 0; i < 600; ++i) {
+      if (i % 100 == 50) {
+        m.staging.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
+        m.capacity.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
+      }
+      if (i % 100 == 0) {
+        m.staging.stop();
+        m.capacity.stop();
+      }
+      const std::string key = key_of(random, 40);
+      const std::string value = value_of(random, static_cast<std::uint64_t>(i));
+      const std::uint64_t before = db->stats().sequence;
+      try {
+        t.put(key, value);
+      } catch (const error&) {
+      }
+      if (db->stats().sequence != before) right[key] = value;
+    }
+    m.staging.stop();
+    m.capacity.stop();
+    ASSERT_EQ(all_of(t), right);
+    db->compact();
+    expect_sound(*db);
+    m.crash(db, random);
+    ASSERT_EQ(all_of(m.open()->table("t")), right);
+  }
+}
+
+TEST(TieredMemory, MemoryAndDrivesBelongTogether) {
+  machine a;
+  a.open()->table("t").put("a", "1");
+  machine b;
+  auto other = small_options();
+  other.identity = {5, 6};
+  b.open(other)->table("t").put("b", "2");
+  const auto open = [&](machine& drives, pool* memory, const stores::tiered_options& options = small_options()) {
+    return message_of([&] {
+      store::open({.staging = drives.staging, .capacity = drives.capacity, .memory = memory}, options,
+                  blocks::virtual_clock(a.time));
+    });
+  };
+  pool blank;
+  EXPECT_NE(open(a, &b.memory).find("the memory belongs to another tiered store than the drives"), std::string::npos);
+  EXPECT_NE(open(a, &blank).find("the memory is empty"), std::string::npos);
+  EXPECT_NE(open(a, nullptr).find("no memory"), std::string::npos);
+  machine fresh;
+  EXPECT_NE(open(fresh, &a.memory).find("belongs to another tiered store, and the drives are blank"),
+            std::string::npos);
+  auto with_bound = small_options();
+  with_bound.loss = {.at_most = 10ms};
+  EXPECT_NE(message_of([&] { a.open<logged>(with_bound); }).find("are in persistent memory, and none is given"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { fresh.open<logged>(); }).find("a loss of at most 0 ms without persistent memory"),
+            std::string::npos);
+  machine without;
+  without.open<logged>(with_bound)->table("t").put("a", "1");
+  EXPECT_NE(open(without, &without.memory).find("the memory is empty"), std::string::npos);
+  EXPECT_EQ(without.open<logged>(with_bound)->table("t").get("a"), "1");
+  // Nothing of this has changed anything.
+  EXPECT_EQ(a.open()->table("t").get("a"), "1");
+  EXPECT_EQ(b.open(other)->table("t").get("b"), "2");
+  // Another type of index is another layout.
+  EXPECT_NE(message_of([&] { a.open<store_on<indexes::fast_fair<pool>>>(); }).find("is an index of layout"),
+            std::string::npos);
+  // Drives of an older moment, where the memory has given up what they do not have yet.
+  const auto old = a.of(a.staging).content();
+  auto db = a.open();
+  for (int i = 0; i < 300; ++i) db->table("t").put("key" + std::to_string(i), "v");
+  db->compact();
+  db->table("t").put("last", "v");
+  db.reset();
+  a.of(a.staging).restore(old);
+  EXPECT_NE(message_of([&] { a.open(); }).find("changes behind sequence"), std::string::npos);
+  auto again = small_options();
+  again.format = true;
+  EXPECT_EQ(a.open(again)->table("t").get("a"), std::nullopt);
+  EXPECT_EQ(a.open()->table("t").get("last"), std::nullopt);
+}
+
+// The making of a store is cut off behind each of its requests; so is the making of another one in its place.
+TEST(TieredMemory, MakingMayBeInterrupted) {
+  for (std::uint64_t passed = 0; passed < 14; ++passed)
+    for (const bool format : {false, true}) {
+      machine m;
+      if (format) m.open()->table("t").put("old", "1");
+      auto options = small_options();
+      options.format = format;
+      options.identity = {7, 8};
+      m.staging.inject({.kind = blocks::fault::io_error, .skip = passed, .times = 1000});
+      m.capacity.inject({.kind = blocks::fault::io_error, .skip = passed / 2, .times = 1000});
+      try {
+        static_cast<void>(m.open(options)->table("t"));
+      } catch (const error&) {
+      }
+      m.staging.stop();
+      m.capacity.stop();
+      // An interrupted format is repeated.
+      auto db = m.open(options);
+      if (!format) {
+        EXPECT_EQ(db->stats().sequence, 0U);
+      }
+      db->table("t").put("a", "1");
+      db.reset();
+      options.format = false;
+      EXPECT_EQ(m.open(options)->table("t").get("a"), "1") << passed;
+      EXPECT_EQ(m.open(options)->table("t").get("old"), std::nullopt) << passed;
+    }
+}
+
+TEST(TieredMemory, RefusesBadInput) {
+  machine m(1024, {.capacity_bytes = 256 << 10});
+  auto db = m.open();
+  auto t = db->table("t");
+  EXPECT_NE(message_of([&] { t.put("k", std::string(9000, 'v')); }).find("a segment has room for"), std::string::npos);
+  store::batch large;
+  for (int i = 0; i < 4000; ++i) large.put(t, "k" + std::to_string(i), "");
+  EXPECT_NE(message_of([&] { db->write(large); }).find("at once"), std::string::npos);
+  EXPECT_EQ(all_of(t), content{});
+}
+
+// ---- the cache of pages and values, and the limit of memory ----
+
+stores::tiered_options cached_options() {
+  auto o = small_options();
+  o.loss = {.at_most = 10ms, .or_bytes = 4096};
+  o.memory_limit = 256 << 10;
+  o.cache_bytes = 96 << 10;
+  return o;
+}
+
+TEST(TieredCache, ReadsTwiceFromTheDriveOnce) {
+  machine m(4096);
+  auto db = m.open<logged>(cached_options());
+  auto t = db->table("t");
+  for (int i = 0; i < 60; ++i) t.put("key" + std::to_string(i), std::string(300, static_cast<char>('a' + i % 26)));
+  db->compact();
+  const auto reads = [&] {
+    std::uint64_t all = 0;
+    for (drive* d : {&m.staging, &m.capacity})
+      for (const auto s : {blocks::stream::keys, blocks::stream::values}) all += d->inner().of(s).reads;
+    return all;
+  };
+  const auto read_all = [&] {
+    for (int i = 0; i < 60; ++i)
+      ASSERT_EQ(t.get("key" + std::to_string(i)), std::string(300, static_cast<char>('a' + i % 26)));
+  };
+  read_all();
+  const std::uint64_t once = reads();
+  EXPECT_GT(once, 0U);
+  const auto before = db->stats();
+  read_all();
+  EXPECT_EQ(reads(), once);
+  const auto after = db->stats();
+  EXPECT_EQ(after.value_hits - before.value_hits, 60U);
+  EXPECT_EQ(after.page_misses, before.page_misses);
+  EXPECT_GT(after.cached_bytes, 60 * 300U);
+  EXPECT_LE(after.cached_bytes, cached_options().cache_bytes);
+}
+
+// Segments are freed and used again under a cache that is full of what they had.
+TEST(TieredCache, NeverAnswersWithWhatWasReplaced) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    splitmix64 random(seed);
+    machine m(400);
+    auto options = cached_options();
+    options.most_sets = 1;
+    options.memory_limit = 96 << 10;
+    options.cache_bytes = 64 << 10;
+    auto db = m.open<logged>(options);
+    auto t = db->table("t");
+    content right;
+    for (int i = 0; i < 3000; ++i) {
+      const std::string key = "key" + std::to_string(random.below(50));
+      if (random.one_in(2)) {
+        right[key] = "value" + std::to_string(i) + std::string(random.below(300), 'v');
+        t.put(key, right[key]);
+      } else {
+        const auto it = right.find(key);
+        ASSERT_EQ(t.get(key), it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
+      }
+      if (i % 500 == 499) db->compact();
+    }
+    EXPECT_TRUE(all_of(t, static_cast<logged::snapshot_handle*>(nullptr)) == right);
+    EXPECT_GT(db->stats().value_hits, 100U);
+    expect_sound(*db);
+  }
+}
+
+TEST(TieredCache, RefusesACacheLargerThanMemory) {
+  machine m;
+  auto options = cached_options();
+  options.cache_bytes = options.memory_limit;
+  EXPECT_NE(message_of([&] { m.open<logged>(options); }).find("a cache of 262144 bytes in a memory limit of 262144"),
+            std::string::npos);
+}
+
+// The heap of the process, by the allocator's own count.
+std::uint64_t heap_bytes() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+// A load of ten times the limit, and reads of all of it. The figure of the allocator has buffers of segments, too, which the
+// store's own figure does not have.
+TEST(TieredCache, TheHeapStaysBelowTheLimit) {
+  blocks::memory fast({.blocks = 4096, .block_bytes = 4096});
+  blocks::memory large({.blocks = 12288, .block_bytes = 4096});
+  blocks::virtual_time time;
+  stores::tiered_options o;
+  o.memory_limit = 3 << 20;
+  o.cache_bytes = 1 << 20;
+  o.background = false;
+  o.segment_bytes = 128 << 10;
+  o.manifest_bytes = 128 << 10;
+  o.loss.or_bytes = 256 << 10;
+  const std::uint64_t before = heap_bytes();
+  std::uint64_t peak = 0;
+  using plain = stores::tiered<blocks::memory, blocks::virtual_clock>;
+  const auto db = plain::open({.staging = fast, .capacity = large}, o, blocks::virtual_clock(time));
+  auto t = db->table("t");
+  const auto measure = [&] {
+    const std::uint64_t now = heap_bytes();
+    peak = std::max(peak, now - std::min(now, before));
+    ASSERT_LE(db->stats().memory_bytes, o.memory_limit);
+  };
+  splitmix64 random(1);
+  constexpr std::uint64_t keys = 28000;
+  for (std::uint64_t i = 0; i < keys; ++i) {
+    t.put("key" + std::to_string(i * 7919 % keys), std::string(1000, static_cast<char>('a' + i % 26)));
+    if (i % 20 == 0) measure();
+  }
+  for (std::uint64_t i = 0; i < 2 * keys; ++i) {
+    const std::uint64_t n = random.below(random.below(random.below(keys) + 1) + 1);
+    const std::optional<std::string> value = t.get("key" + std::to_string(n * 7919 % keys));
+    ASSERT_TRUE(value.has_value());
+    ASSERT_EQ((*value)[7], static_cast<char>('a' + n % 26));
+    if (i % 20 == 0) measure();
+  }
+  const auto s = db->stats();
+  EXPECT_LE(peak, o.memory_limit);
+  EXPECT_GT(s.cached_bytes, o.cache_bytes * 9 / 10);
+  EXPECT_GT(s.value_hits, 500U);
+  EXPECT_GT(s.page_hits, keys / 4);
+  RecordProperty("peak_of_the_heap", std::to_string(peak));
+}
+
+// Real threads, the real clock: the ingester takes memtables out of the memory while writers fill it.
+TEST(TieredMemory, ThreadsOfItsOwn) {
+  using real = stores::tiered<drive, blocks::emulated_clock, stores::memtable_on<pool>>;
+  machine m(1 << 15);
+  auto options = small_options();
+  options.background = true;
+  options.memory_limit = 1 << 20;
+  options.cache_bytes = 128 << 10;
+  const auto open = [&] {
+    return real::open({.staging = m.staging, .capacity = m.capacity, .memory = &m.memory}, options);
+  };
+  constexpr int threads = 3;
+  constexpr int each = 1000;
+  {
+    auto db = open();
+    auto t = db->table("t");
+    std::vector<std::thread> all;
+    for (int n = 0; n < threads; ++n)
+      all.emplace_back([&, n] {
+        for (int i = 0; i < each; ++i) {
+          const std::string key = std::to_string(n) + "/" + std::to_string(i);
+          t.put(key, std::string(100, static_cast<char>('a' + n)));
+          if (i % 3 == 0) {
+            EXPECT_TRUE(t.get(key).has_value());
+          }
+          if (i % 100 == 0) {
+            auto c = t.cursor({.way = i % 200 == 0 ? stores::direction::forward : stores::direction::backward});
+            int found = 0;
+            while (c.next()) ++found;
+            EXPECT_GT(found, i);
+          }
+        }
+      });
+    for (std::thread& one : all) one.join();
+    EXPECT_EQ(db->stats().sequence, static_cast<std::uint64_t>(threads * each));
+  }
+  auto db = open();
+  auto c = db->table("t").cursor();
+  int found = 0;
+  while (c.next()) ++found;
+  EXPECT_EQ(found, threads * each);
+  EXPECT_GT(db->stats().sets + db->stats().leaf_sets, 0U);
+}
+
+}  // namespace
+}  // namespace pmlab::tests

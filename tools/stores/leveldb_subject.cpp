@@ -1,0 +1,236 @@
+#include "tools/stores/leveldb_subject.hpp"
+#include "tools/stores/peers/leveldb_files.hpp"
+#include "tools/stores/peers/sync_timer.hpp"
+#include "tools/stores/waiting_pair_queue.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/write_batch.h>
+
+namespace pmlab::store_bench {
+namespace {
+
+using leveldb::Slice;
+using leveldb::Status;
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+constexpr int write_buffers = 2;                    // one is filled while the other is written out
+constexpr unsigned long files_that_are_merged = 4;  // of level 0
+constexpr const char* folder = "/db";
+
+// LevelDB tells a full drive from no other failure.
+[[nodiscard]] std::errc errc_of(const Status& s, const stores::block_files& files) {
+  if (s.ok()) return {};
+  return files.free_bytes() < 4 * mebibyte ? std::errc::no_space_on_device : std::errc::io_error;
+}
+
+// A database on one drive.
+class instance {
+ public:
+  instance(blocks::any_device& drive, leveldb::Options options) : drive_(drive), options_(options) { open(true); }
+  instance(const instance&) = delete;
+  instance& operator=(const instance&) = delete;
+  ~instance() { close(); }
+
+  [[nodiscard]] leveldb::DB& db() const noexcept { return *db_; }
+  [[nodiscard]] const stores::block_files& files() const noexcept { return *files_; }
+
+  void open(bool format) {
+    files_.emplace(drive_, format);
+    environment_ = stores::leveldb_environment(*files_);
+    leveldb::Options o = options_;
+    o.create_if_missing = format;
+    o.env = environment_.get();
+    leveldb::DB* opened = nullptr;
+    const Status s = leveldb::DB::Open(o, folder, &opened);
+    if (!s.ok()) throw error("LevelDB cannot open: " + s.ToString(), "give its drive more room");
+    db_.reset(opened);
+  }
+  // The log is synced before.
+  void close() {
+    db_.reset();
+    environment_.reset();
+    files_.reset();
+  }
+
+  void changed() noexcept { changed_.store(true, std::memory_order_relaxed); }
+  // If anything was written since the last time. LevelDB syncs its log with a write only: an empty one.
+  void sync_log() {
+    if (!changed_.exchange(false, std::memory_order_relaxed)) return;
+    leveldb::WriteOptions synced;
+    synced.sync = true;
+    leveldb::WriteBatch nothing;
+    if (!db_->Write(synced, &nothing).ok()) changed();
+  }
+
+ private:
+  blocks::any_device& drive_;
+  leveldb::Options options_;
+  std::optional<stores::block_files> files_;
+  std::unique_ptr<leveldb::Env> environment_;
+  std::unique_ptr<leveldb::DB> db_;
+  std::atomic<bool> changed_{false};
+};
+
+using instances = std::vector<std::unique_ptr<instance>>;
+
+class session {
+ public:
+  using found_value = std::string;
+
+  session(const instances& all, bool synced) : all_(all) { writes_.sync = synced; }
+
+  [[nodiscard]] std::errc put(std::string_view key, std::string_view value) {
+    return change(key, [&](leveldb::DB& db) { return db.Put(writes_, slice(key), slice(value)); });
+  }
+  [[nodiscard]] std::errc erase(std::string_view key) {
+    return change(key, [&](leveldb::DB& db) { return db.Delete(writes_, slice(key)); });
+  }
+  void get(std::string_view key, found_value& value, pair_answer& answer) {
+    instance& one = instance_of(key);
+    const Status s = one.db().Get({}, slice(key), &value);
+    answer.found = s.ok();
+    if (s.ok())
+      answer.value = std::as_bytes(std::span(value));
+    else if (!s.IsNotFound())
+      answer.error = errc_of(s, one.files());
+  }
+  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) {
+    for (const auto& one : all_) {
+      const std::unique_ptr<leveldb::Iterator> at(one->db().NewIterator({}));
+      at->Seek(slice(from));
+      for (unsigned i = 0; i < most && at->Valid(); ++i, at->Next()) found.add(text(at->key()), text(at->value()));
+      if (!at->status().ok()) return errc_of(at->status(), one->files());
+    }
+    if (all_.size() > 1) found.sort(most);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] static Slice slice(std::string_view s) { return {s.data(), s.size()}; }
+  [[nodiscard]] static std::string_view text(const Slice& s) { return {s.data(), s.size()}; }
+  [[nodiscard]] instance& instance_of(std::string_view key) const { return *all_[drive_of(key, all_.size())]; }
+
+  template <class Change>
+  [[nodiscard]] std::errc change(std::string_view key, Change&& made_in) {
+    instance& one = instance_of(key);
+    const Status s = made_in(one.db());
+    one.changed();
+    return errc_of(s, one.files());
+  }
+
+  const instances& all_;
+  leveldb::WriteOptions writes_;
+};
+
+class leveldb_subject final : public pair_subject {
+ public:
+  leveldb_subject(const pair_setup& setup, const pair_drives& drives)
+      : loss_ms_(setup.loss_ms), filter_(leveldb::NewBloomFilterPolicy(10)) {
+    if (drives.main.empty()) throw error("leveldb has no drive", "give --device");
+    if (!setup.log) throw error("leveldb cannot be without its log", "leave --log off away, or measure rocksdb");
+    const std::uint64_t data = setup.records * setup.value_bytes;
+    std::uint64_t buffers = std::clamp(data / 32, 4 * mebibyte, 256 * mebibyte);
+    std::uint64_t cache = setup.cache_bytes;
+    if (setup.memory_bytes != 0) {
+      if (cache >= setup.memory_bytes)
+        throw error(
+            "a cache of " + std::to_string(cache) + " bytes in a memory of " + std::to_string(setup.memory_bytes),
+            "give leveldb more --memory, or less --cache");
+      buffers = cache == 0 ? setup.memory_bytes / 2 : setup.memory_bytes - cache;
+      cache = setup.memory_bytes - buffers;
+    }
+    cache_.reset(leveldb::NewLRUCache(cache));
+    leveldb::Options o;
+    o.compression = leveldb::kNoCompression;
+    o.filter_policy = filter_.get();
+    o.block_cache = cache_.get();
+    o.write_buffer_size =
+        std::clamp<std::uint64_t>(buffers / write_buffers / drives.main.size(), 128 << 10, 64 * mebibyte);
+    o.max_open_files = 1 << 20;
+    for (blocks::any_device* const drive : drives.main) all_.push_back(std::make_unique<instance>(*drive, o));
+    start_timer();
+  }
+  ~leveldb_subject() override { timer_.reset(); }
+
+  [[nodiscard]] pair_promises promises() const override {
+    return {.is_ordered = true,
+            .loss_ms = static_cast<std::uint64_t>(std::ceil(loss_ms_)),
+            .least_key = 0,
+            .most_key = 65535};
+  }
+  [[nodiscard]] std::unique_ptr<pair_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
+    return std::make_unique<waiting_pair_queue<session>>(session(all_, loss_ms_ == 0), depth);
+  }
+
+  // No property of LevelDB tells a running compaction: its statistics stay the same for a while when none runs.
+  void settle() override {
+    for (const auto& one : all_) {
+      std::string before, now, waiting;
+      do {
+        before = now;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        static_cast<void>(one->db().GetProperty("leveldb.stats", &now));
+        static_cast<void>(one->db().GetProperty("leveldb.num-files-at-level0", &waiting));
+      } while (now != before || (std::stoul(waiting) >= files_that_are_merged && one->files().free_bytes() > mebibyte));
+    }
+  }
+
+  [[nodiscard]] bool can_reopen() const override { return true; }
+  void close() override {
+    timer_.reset();
+    for (const auto& one : all_) {
+      one->sync_log();
+      one->close();
+    }
+  }
+  void open() override {
+    for (const auto& one : all_) one->open(false);
+    start_timer();
+  }
+
+  [[nodiscard]] pair_space space() override {
+    pair_space s{.used_bytes = 0, .memory_bytes = 0, .medium_bytes = std::nullopt};
+    for (const auto& one : all_) {
+      *s.used_bytes += one->files().used_bytes();
+      // Of its buffers and of the cache, which all instances share.
+      std::string text;
+      if (one->db().GetProperty("leveldb.approximate-memory-usage", &text)) *s.memory_bytes += std::stoull(text);
+    }
+    *s.memory_bytes -= (all_.size() - 1) * cache_->TotalCharge();
+    return s;
+  }
+
+ private:
+  void start_timer() {
+    if (loss_ms_ == 0) return;
+    timer_.emplace(std::chrono::duration<double, std::milli>(loss_ms_), [this] {
+      for (const auto& one : all_) one->sync_log();
+    });
+  }
+
+  double loss_ms_;
+  std::unique_ptr<const leveldb::FilterPolicy> filter_;
+  std::unique_ptr<leveldb::Cache> cache_;
+  instances all_;
+  std::optional<stores::sync_timer> timer_;
+};
+
+}  // namespace
+
+std::unique_ptr<pair_subject> make_leveldb(const pair_setup& setup, const pair_drives& drives) {
+  return std::make_unique<leveldb_subject>(setup, drives);
+}
+
+}  // namespace pmlab::store_bench

@@ -1,0 +1,27 @@
+// Lists on the command line: "a,b,c".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace pmlab::store_bench {
+
+// parse(word) of each word between commas.
+template <class Parse>
+[[nodiscard]] auto list_of(const std::string& list, Parse&& parse) {
+  std::vector<decltype(parse(list))> values;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    values.push_back(parse(list.substr(start, end - start)));
+    start = end + 1;
+  }
+  return values;
+}
+
+[[nodiscard]] inline std::vector<std::string> words_of(const std::string& list) {
+  return list_of(list, [](const std::string& word) { return word; });
+}
+
+}  // namespace pmlab::store_bench

@@ -1,0 +1,121 @@
+// What a run of `pmlab stores bench` measures, of stores of any kind: times of operations, and the sums of threads.
+#pragma once
+
+#include "tools/workload/latency_histogram.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::store_bench {
+
+// Nanoseconds.
+struct latency_figures {
+  double mean = 0;
+  std::uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
+};
+
+// Nothing: no operation was timed.
+[[nodiscard]] inline std::optional<latency_figures> figures_of(const workload::latency_histogram& h) {
+  if (h.count() == 0) return std::nullopt;
+  return latency_figures{h.mean(), h.percentile(50), h.percentile(90), h.percentile(99), h.percentile(99.9), h.max()};
+}
+
+// Of phase `open`. Nanoseconds from the beginning of opening.
+struct opening_times {
+  double first_read_ns = 0;  // the first read was answered
+  double complete_ns = 0;    // and all that opening left for later was done
+};
+
+// Wrong answers that a report has in words.
+inline constexpr std::size_t most_words = 8;
+
+// What one thread does in a case.
+template <class Case>
+struct worker_task_of {
+  Case what;
+  unsigned thread = 0;
+  unsigned threads = 1;
+  std::uint64_t operations = 0;  // of this thread; 0: `time` decides
+  std::uint64_t time = 0;        // picoseconds
+  std::uint64_t seed = 1;
+};
+
+// Operations that the progress line hears of at once.
+inline constexpr std::uint64_t reported_together = 64;
+// The benchmark's own work between two reaps takes less: a longer time is one in which the thread had no core.
+inline constexpr std::uint64_t longest_own_ps = 200'000'000;
+// Places or keys are drawn so often in search of one without a change under way.
+inline constexpr unsigned most_draws = 64;
+
+// Of one thread in one case, or of all threads.
+struct worker_sums {
+  std::uint64_t operations = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t bytes = 0;       // of all operations
+  std::uint64_t user_bytes = 0;  // written
+  std::uint64_t began = 0;       // picoseconds
+  std::uint64_t ended = 0;
+  std::uint64_t own_ns = 0;  // of the benchmark itself: making data, checking answers
+  std::uint64_t verified = 0;
+  std::uint64_t wrong = 0;
+  std::vector<std::string> first_wrong;
+  workload::latency_histogram read_latency;
+  workload::latency_histogram write_latency;
+  workload::latency_histogram scan_latency;
+
+  void add_wrong(std::string words) {
+    ++wrong;
+    if (first_wrong.size() < most_words) first_wrong.push_back(std::move(words));
+  }
+
+  // Another thread's of the same case.
+  void add(worker_sums&& other) {
+    if (other.operations == 0) return;
+    began = operations == 0 ? other.began : std::min(began, other.began);
+    ended = std::max(ended, other.ended);
+    operations += other.operations;
+    reads += other.reads;
+    bytes += other.bytes;
+    user_bytes += other.user_bytes;
+    own_ns += other.own_ns;
+    verified += other.verified;
+    wrong += other.wrong;
+    read_latency.merge(other.read_latency);
+    write_latency.merge(other.write_latency);
+    scan_latency.merge(other.scan_latency);
+    for (std::string& words : other.first_wrong)
+      if (first_wrong.size() < most_words) first_wrong.push_back(std::move(words));
+  }
+};
+
+// Of one store, at the end of the run: all of it was read once more.
+struct final_check {
+  std::string store;
+  std::uint64_t verified = 0;
+  std::uint64_t wrong = 0;
+};
+
+// `Result`: of one store in one case, once; it has a member `wrong`.
+template <class Result>
+struct report_of {
+  std::vector<Result> results;  // in the order in which they were measured
+  std::vector<final_check> at_end;
+  std::vector<std::string> first_wrong;  // the first few wrong answers, in words
+  std::vector<std::string> remarks;
+  std::optional<std::string> failure;  // why the run ended early
+  double seconds = 0;
+
+  [[nodiscard]] std::uint64_t wrong_answers() const {
+    std::uint64_t sum = 0;
+    for (const Result& r : results) sum += r.wrong;
+    for (const final_check& f : at_end) sum += f.wrong;
+    return sum;
+  }
+};
+
+}  // namespace pmlab::store_bench

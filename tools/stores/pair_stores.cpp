@@ -1,0 +1,186 @@
+#include "tools/stores/pair_stores.hpp"
+#include "tools/stores/cached_pair_subject.hpp"
+#include "tools/stores/simulated_kv_ssd.hpp"
+#if !defined(PMLAB_SIMULATED)
+#include "tools/catalogue/media_list.hpp"
+#include "tools/catalogue/pool_files.hpp"
+#include "tools/stores/kv_ssd_subject.hpp"
+#include "tools/stores/pair_peers.hpp"
+#include "tools/stores/tiered_subject.hpp"
+#endif
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/suggest.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace pmlab::store_bench {
+
+#if !defined(PMLAB_SIMULATED)
+extern template class kv_ssd_subject<media::dram>;
+extern template class kv_ssd_subject<media::pmem>;
+extern template class kv_ssd_subject<bench::watched_medium>;
+extern template class tiered_subject<stores::no_memory>;
+extern template class tiered_subject<stores::memtable_on<media::pmem>, media::pmem>;
+extern template class tiered_subject<stores::memtable_on<bench::watched_medium>, bench::watched_medium>;
+#endif
+
+namespace {
+
+#if defined(PMLAB_SIMULATED)
+
+std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_drives& drives) {
+  return make_simulated_kv_ssd(setup, drives);
+}
+
+#else
+
+// make(medium, its file) for the medium of a setup. The file goes when the subject has gone.
+template <class Make>
+std::unique_ptr<pair_subject> make_on_medium(const pair_setup& setup, Make&& make) {
+  std::shared_ptr<bench::pool_file> file;
+  bench::subject_setup of_medium;
+  of_medium.medium = setup.medium;
+  of_medium.emulation = setup.emulation;
+  if (setup.medium.in_pool()) {
+    file = std::make_shared<bench::pool_file>(
+        setup.medium.path, setup.medium_bytes,
+        setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false);
+    of_medium.pool_bytes = file->bytes_to_make();
+  }
+  if (setup.medium.counted || setup.medium.emulated())
+    return make(bench::medium_traits<bench::watched_medium>::make(of_medium), file);
+  if (setup.medium.in_pool()) return make(bench::medium_traits<media::pmem>::make(of_medium), file);
+  return make(bench::medium_traits<media::dram>::make(of_medium), file);
+}
+
+std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_drives& drives) {
+  return make_on_medium(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
+    using medium_type = typename decltype(medium)::element_type;
+    std::function<std::unique_ptr<medium_type>()> another;  // nothing: a pool is one file
+    if (!setup.medium.in_pool())
+      another = [&] {
+        bench::subject_setup more;
+        more.medium = setup.medium;
+        more.emulation = setup.emulation;
+        return bench::medium_traits<medium_type>::make(more);
+      };
+    return std::make_unique<kv_ssd_subject<medium_type> >(std::move(medium), drives, file,
+                                                          kv_options_of(setup, drives.main.size()), another);
+  });
+}
+
+std::unique_ptr<pair_subject> make_tiered(const pair_setup& setup, const pair_drives& drives) {
+  if (setup.memtable != "pmem") return std::make_unique<tiered_subject<stores::no_memory> >(setup, drives);
+  return make_on_medium(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
+    using medium_type = typename decltype(medium)::element_type;
+    if constexpr (std::is_same_v<medium_type, media::dram>)
+      throw error("a memtable in persistent memory, and --medium dram", "give --medium pmem:PATH or emulated:aep");
+    else
+      return std::make_unique<tiered_subject<stores::memtable_on<medium_type>, medium_type> >(setup, drives,
+                                                                                              std::move(medium), file);
+  });
+}
+
+#endif
+
+std::unique_ptr<pair_subject> make_kv_ssd_with_cache(const pair_setup& setup, const pair_drives& drives) {
+  return with_host_cache(make_kv_ssd(setup, drives), setup.cache_bytes);
+}
+
+struct known_store {
+  pair_store_description described;
+  std::unique_ptr<pair_subject> (*make)(const pair_setup& setup, const pair_drives& drives);
+};
+
+const std::vector<known_store>& known_stores() {
+  static const std::vector<known_store> stores = {
+    {{.name = "kv_ssd",
+      .what = "a key-value SSD: its translation layer in this process (docs/stores.md)",
+      .has_medium = true},
+     make_kv_ssd_with_cache},
+    {{.name = "kv_ssd_no_local",
+      .what = "kv_ssd whose overwrites change its global index at once: without local tables",
+      .has_medium = true},
+     make_kv_ssd_with_cache},
+    {{.name = "kv_ssd_no_filter",
+      .what = "kv_ssd without Bloom filters in front of its local tables",
+      .has_medium = true},
+     make_kv_ssd_with_cache},
+#if !defined(PMLAB_SIMULATED)
+    {{.name = "tiered",
+      .what = "an ordered store over a staging and a capacity drive, with a bound on the loss (docs/stores.md)",
+      .has_medium = true,
+      .has_staging = true,
+      .has_memtable = true},
+     make_tiered},
+#endif
+  };
+  return stores;
+}
+
+#if defined(PMLAB_SIMULATED)
+// Of this build: none runs in virtual time.
+std::vector<pair_store_description> peers() { return {}; }
+#else
+std::vector<pair_store_description> peers() {
+  std::vector<pair_store_description> found;
+  for (const pair_peer& p : pair_peers())
+    if (p.make != nullptr) found.push_back(p.described);
+  return found;
+}
+#endif
+
+const known_store* find_known(std::string_view name) {
+  const auto at = std::ranges::find_if(known_stores(), [&](const known_store& s) { return s.described.name == name; });
+  return at == known_stores().end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+const std::vector<pair_store_description>& all_pair_stores() {
+  static const std::vector<pair_store_description> all = [] {
+    std::vector<pair_store_description> found;
+    for (const known_store& s : known_stores()) found.push_back(s.described);
+    for (const pair_store_description& d : peers()) found.push_back(d);
+    return found;
+  }();
+  return all;
+}
+
+const pair_store_description& find_pair_store(std::string_view name) {
+#if defined(PMLAB_SIMULATED)
+  if (!name.starts_with("kv_ssd"))
+    throw error(fmt::format("{} cannot run in virtual time", name), "measure it on --device emulated:p4610");
+#endif
+  std::vector<std::string_view> names;
+  for (const pair_store_description& d : all_pair_stores()) {
+    if (d.name == name) return d;
+    names.push_back(d.name);
+  }
+#if !defined(PMLAB_SIMULATED)
+  // A peer that this build is without, which `make_pair_peer` tells.
+  if (const pair_peer* const peer = find_pair_peer(name)) return peer->described;
+#endif
+  throw error(fmt::format("there is no key-value store '{}'", name),
+              fmt::format("did you mean {}? The stores are {}", nearest(name, names), fmt::join(names, ", ")));
+}
+
+std::unique_ptr<pair_subject> make_pair_subject(const pair_setup& setup, const pair_drives& drives) {
+  const pair_store_description& described = find_pair_store(setup.store);
+  if (drives.staging != nullptr && !described.has_staging)
+    throw error(fmt::format("{} has no use for a second drive", setup.store),
+                "leave --staging out, or measure tiered or rocksdb");
+  if (const known_store* const store = find_known(setup.store)) return store->make(setup, drives);
+#if defined(PMLAB_SIMULATED)
+  return nullptr;
+#else
+  return make_pair_peer(*find_pair_peer(setup.store), setup, drives);
+#endif
+}
+
+}  // namespace pmlab::store_bench

@@ -1,0 +1,57 @@
+// The stores that `pmlab stores bench --kind kv` knows, and how each is made.
+#pragma once
+
+#include "tools/catalogue/medium_spec.hpp"
+#include "tools/devices/calibration.hpp"
+#include "tools/stores/pair_subject.hpp"
+#include <pmlab/blocks/any_device.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pmlab::store_bench {
+
+// As far as a store has them.
+struct pair_setup {
+  std::string store{};          // "kv_ssd"
+  bench::medium_spec medium{};  // of kv_ssd's memory; of tiered's memtables with `memtable` = "pmem"
+  std::shared_ptr<const media::calibration> emulation{};  // of an emulated medium
+  std::uint64_t medium_bytes = 0;                         // of a pool
+  bool overwrite = false;                                 // an existing pool is replaced
+  std::uint64_t records = 0;                              // that are loaded
+  std::size_t value_bytes = 1000;                         // of the largest value
+  std::uint64_t cache_bytes = 0;                          // DRAM for values and pages that were read; 0: none
+  std::uint64_t memory_bytes = 0;  // memory limit: memtables, indexes and filters too; 0: the store's default
+  double loss_ms = 100;            // stores with a loss bound; 0: each change is durable on return
+  bool log = true;                 // a write-ahead log, where a store can be without
+  std::string place{};             // placement policy of tiered and rocksdb; empty: the default
+  std::string memtable = "dram";   // tiered: dram | pmem
+  unsigned threads = 1;
+};
+
+// Where the store's bytes go. They outlive it.
+struct pair_drives {
+  std::vector<blocks::any_device*> main;  // capacity of two classes; several: the store spreads its keys over them
+  blocks::any_device* staging = nullptr;  // a faster one; null: none
+};
+
+struct pair_store_description {
+  std::string_view name;
+  std::string_view what;
+  bool has_medium = false;    // --medium means something
+  bool has_staging = false;   // --staging does
+  bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
+};
+
+// Those of this build, in the order in which help texts have them.
+[[nodiscard]] const std::vector<pair_store_description>& all_pair_stores();
+// Throws pmlab::error, with the nearest one, for a name that is not known.
+[[nodiscard]] const pair_store_description& find_pair_store(std::string_view name);
+
+// An empty store on `drives`. Throws pmlab::error for what no store can be made of.
+[[nodiscard]] std::unique_ptr<pair_subject> make_pair_subject(const pair_setup& setup, const pair_drives& drives);
+
+}  // namespace pmlab::store_bench

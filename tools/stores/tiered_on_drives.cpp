@@ -1,0 +1,8 @@
+// The tiered store on drives alone.
+#include "tools/stores/tiered_subject.hpp"
+
+namespace pmlab::store_bench {
+
+template class tiered_subject<stores::no_memory>;
+
+}  // namespace pmlab::store_bench
