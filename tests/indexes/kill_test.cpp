@@ -45,6 +45,7 @@ constexpr std::uint64_t pool_bytes = std::uint64_t{64} << 20;
 // Messages of the child to its parent, in memory that both map and that outlives the child.
 struct report {
   struct one_thread {
+    std::atomic<std::uint64_t> started;       // steps that are written down
     std::atomic<std::uint64_t> acknowledged;  // steps that were answered; the next one may be under way
     std::array<step, records_per_thread> steps;
     std::array<answer, records_per_thread> answers;
@@ -80,6 +81,7 @@ void work(report& said, const std::string& pool, std::uint64_t seed) {
         const step s{random_action(source, {.insert = 40, .update = 10, .upsert = 20, .erase = 25}),
                      key_of(source.below(keys_per_thread), t), source.next()};
         mine.steps[i] = s;
+        mine.started.store(i + 1, std::memory_order_release);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         mine.answers[i] = perform(s, index);
         mine.acknowledged.store(i + 1, std::memory_order_release);
@@ -126,7 +128,7 @@ class killed : public testing::Test {
   void run_and_kill(std::uint64_t seed, std::uint64_t microseconds, bool from_start) {
     said_->opened = false;
     said_->finished = false;
-    for (auto& t : said_->of) t.acknowledged = 0;
+    for (auto& t : said_->of) t.started = t.acknowledged = 0;
     const std::string pool = folder_.file("pool");
     child_process child = child_process::of_program(
         "/proc/self/exe", {"test", child_argument, Kind::name, pool, std::to_string(seed), std::to_string(file_)});
@@ -147,8 +149,7 @@ class killed : public testing::Test {
       const std::uint64_t count = t.acknowledged;
       for (std::uint64_t i = 0; i < count; ++i)
         EXPECT_EQ(expect(t.steps[i], model_), t.answers[i]) << to_string(t.steps[i]);
-      if (count < records_per_thread && t.steps[count].key != 0) under_way.push_back(t.steps[count]);
-      t.steps.fill({});
+      if (t.started > count) under_way.push_back(t.steps[count]);
     }
     return under_way;
   }
