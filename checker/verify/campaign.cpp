@@ -1,6 +1,7 @@
 // Round after round of an index.
 #include "checker/verify/campaign.hpp"
 #include "checker/verify/child_run.hpp"
+#include "checker/verify/elapsed.hpp"
 #include "checker/verify/library_subject.hpp"
 #include <pmlab/base/hash.hpp>
 
@@ -15,8 +16,6 @@ namespace pmlab::verify {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 // The numbers of all operations of a round that are kept.
 std::vector<std::size_t> kept_steps(const round_options& options) {

@@ -5,6 +5,7 @@
 #include "checker/verify/complete_explorer.hpp"
 #include "checker/verify/crash_explorer.hpp"
 #include "checker/verify/crashed_process.hpp"
+#include "checker/verify/elapsed.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/prefix_round.hpp"
 #include "checker/verify/reached_code.hpp"
@@ -50,10 +51,7 @@ constexpr double computing_suspicion = 0.5;
 constexpr double waiting_suspicion = 1.5;
 // So many times longer, each time that a suspicion was wrong.
 constexpr double after_a_wrong_one = 4;
-// Without a step for so long, and no copy could show why, the campaign ends without a verdict.
-constexpr double computing_patience = 30;
-constexpr double waiting_patience = 60;
-// The same at the end of the budget.
+// Patience (elapsed.hpp) at the end of the budget.
 constexpr double computing_at_end = 2;
 constexpr double waiting_at_end = 5;
 constexpr double tick_seconds = 0.25;

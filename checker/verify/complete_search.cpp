@@ -5,6 +5,7 @@
 #include "checker/verify/complete_search.hpp"
 #include "checker/verify/child_run.hpp"
 #include "checker/verify/complete_options.hpp"
+#include "checker/verify/elapsed.hpp"
 #include "checker/verify/shared_text.hpp"
 #include "checker/verify/unable.hpp"
 #include <pmlab/base/child_process.hpp>
@@ -27,8 +28,6 @@ namespace pmlab::verify {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 // Memory that processes share, zero at first.
 template <class T>

@@ -2,6 +2,7 @@
 #include "checker/verify/crashed_process.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
+#include "checker/verify/elapsed.hpp"
 #include "checker/verify/shared_text.hpp"
 #include "checker/verify/unable.hpp"
 #include <pmlab/base/child_process.hpp>
@@ -22,10 +23,6 @@
 namespace pmlab::verify {
 namespace {
 
-// A hang is shown by the machine's steps. Beyond these times, computing without a step and waiting outside of the
-// machine, there is no verdict.
-constexpr itimerval computing_patience{{}, {30, 0}};
-constexpr unsigned waiting_patience = 60;
 using child_text = shared_text<16384>;
 
 // Memory shared by child and parent, zero at first.
@@ -62,7 +59,8 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
   };
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
   ::alarm(waiting_patience);
-  ::setitimer(ITIMER_PROF, &computing_patience, nullptr);
+  const itimerval computing{{}, {computing_patience, 0}};
+  ::setitimer(ITIMER_PROF, &computing, nullptr);
   std::string wrong;
   try {
     memory.crash(choice);

@@ -4,6 +4,7 @@
 #include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/verify/check_command.hpp"
 #include "checker/verify/choices.hpp"
+#include "checker/verify/elapsed.hpp"
 #include "checker/verify/seen_images.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
@@ -34,8 +35,6 @@ using simulator::sector_bytes;
 
 // A replay holds the device in memory, twice.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
-
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 // Zeros are holes.
 void write_image(const std::string& path, std::span<const std::byte* const> sectors) {
