@@ -18,7 +18,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pinned_figures
 # Between them each index, cache, hybrid, their restarts, and every simulated profile.
 EXPERIMENTS = ["ablation_cache", "ablation_place", "adaptive_cache", "adaptive_hybrid", "cache", "cache_parallel",
                "cache_size", "cache_threads", "counted", "hybrid", "hybrid_restart", "placement", "placement_cxl",
-               "recovery", "which_index", "ycsb"]
+               "recovery", "which_index", "which_strings", "ycsb"]
 WITH_MEDIA_BYTES = ["which_index"]
 COUNTED = ["pm_lines_read", "device_lines_read", "device_lines_written", "flushes", "fences"]
 COLUMNS = ["cell", "index", "threads", "phase", "figure"]
