@@ -10,7 +10,7 @@ from package import ROOT
 
 PMLAB = os.path.abspath(sys.argv[1])
 REMEDY = "; make the page again: scripts/which_index PMLAB"
-MEASURED_AGAIN = ["which_index/fast-fair-simulated-aep-adr"]
+MEASURED_AGAIN = ["which_index/fast_fair-simulated-aep-adr"]
 
 
 def script():
