@@ -12,7 +12,8 @@ class Counted(ProgramTest):
         self.assert_works("bench", "--quiet", "--index", indexes, "--medium", medium, "--records", "20k", "--operations",
                           "10k", "--phases", "read,absent,update,insert,scan,erase", "--json", path, *more)
         with open(path, encoding="utf-8") as f:
-            return {(r["index"], r["phase"]): r["per_operation"] for r in json.load(f)["results"]}
+            return {(r["index"], r["phase"]): r["per_operation"] | {"media_bytes": r["media_bytes"]}
+                    for r in json.load(f)["results"]}
 
     def assert_repeats(self, *arguments):
         first, second = self.counted(*arguments), self.counted(*arguments)
@@ -30,6 +31,7 @@ class Counted(ProgramTest):
             leaving_out = self.counted("counted:dram", INDEXES, "--persistence", domain)
             for key, figures in leaving_out.items():
                 self.assertEqual(figures["flushes"], 0, key)
+                self.assertIsNone(figures["media_bytes"], "lines leave the caches unseen")
                 for same in ("fences", "lines_copied", "publications", "pm_lines_read"):
                     self.assertEqual(figures[same], flushing[key][same], (key, same))
         self.assertEqual(self.counted("counted:dram", INDEXES, "--persistence", "gpf-may-fail"), flushing)

@@ -286,6 +286,22 @@ TEST(table, gives_no_domain_to_an_index_that_follows_none) {
   EXPECT_EQ(table.find("insert of pmdk_hash"), std::string::npos) << table;
 }
 
+TEST(table, shows_the_bytes_of_the_media_where_they_are_known) {
+  bench::bench_report report;
+  report.results = {measured("a", "insert", 1, 1, 1e6), measured("a", "insert", 1, 2, 1e6),
+                    measured("b", "insert", 1, 1, 1e6)};
+  for (const std::size_t repeat : {0U, 1U})
+    report.results[repeat].media_bytes =
+        bench::media_sums{.granule_bytes = 256, .bytes_read = 1000, .bytes_written = 51200};
+  bench::bench_options o = small_run({});
+  o.indexes = {"a", "b"};
+  const std::string table = bench::results_table(o, report);
+  EXPECT_NE(table.find("media B read   media B written"), std::string::npos) << table;
+  EXPECT_NE(table.find(" 512"), std::string::npos) << table;
+  report.results.erase(report.results.begin(), report.results.begin() + 2);
+  EXPECT_EQ(bench::results_table(o, report).find("media B"), std::string::npos);
+}
+
 TEST(table, does_not_count_lines_that_leave_the_caches_unseen) {
   bench::bench_report report;
   for (const auto domain : {persistence_domain::adr, persistence_domain::eadr}) {

@@ -71,13 +71,19 @@ class Outputs(ProgramTest):
                              (result["index"], result["phase"], str(result["repeat"])))
             self.assertEqual(float(row["throughput_ops_per_s"]), result["throughput_ops_per_s"])
             self.assertEqual(float(row["latency_p99_9_ns"]), result["latency_ns"]["p99_9"])
-            self.assertEqual((row["flushes"], row["invalid"]), ("", ""))
+            self.assertEqual((row["flushes"], row["media_bytes_read"], row["invalid"]), ("", "", ""))
         self.assertIn(" M/s ", done.stderr)
         with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
             documented = f.read()
         for column in rows[0]:
             self.assertIn(f"`{column}`", documented)
         self.assert_fails(2, ["--json -", "--csv -"], *SMALL, "--json", "-", "--csv", "-")
+
+    def test_the_table_with_commas_has_what_is_counted(self):
+        done = self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases",
+                                 "update", "--medium", "counted:dram", "--csv", "-")
+        update = next(row for row in csv.DictReader(done.stdout.splitlines()) if row["phase"] == "update")
+        self.assertEqual((update["flushes"], update["device_lines_written"], update["media_bytes_written"]), ("1", "1", "256"))
 
     def test_colours_on_a_terminal_only(self):
         wrong = ("bench", "--index", "ceh")

@@ -95,6 +95,12 @@ class Results(ProgramTest):
         self.assertEqual(per_operation["update"]["fences"], 1)
         self.assertGreater(per_operation["read"]["pm_lines_read"], 0.9)
         self.assertIn("device read", table)
+        # An update flushes one line: one granule.
+        media_bytes = {r["phase"]: r["media_bytes"] for r in document["results"]}
+        self.assertEqual(media_bytes["update"]["written"], 256)
+        self.assertEqual(media_bytes["read"], {"granule": 256, "written": 0,
+                                               "read": 256 * per_operation["read"]["device_lines_read"]})
+        self.assertRegex(table.splitlines()[2], "media B read +media B written")
 
     def test_where_the_bytes_are(self):
         document, _ = self.results_of("--index", "cceh,std_map", "--medium", "pmem:" + self.file("p"), "--phases", "read")

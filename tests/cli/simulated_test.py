@@ -43,6 +43,35 @@ class Simulated(ProgramTest):
                                                    "read")["results"] if r["phase"] == "read")
             self.assertAlmostEqual(read["latency_ns"]["mean"] * read["throughput_ops_per_s"] / 1e9, 1, delta=.05)
 
+    def test_the_bytes_of_the_media_are_those_of_the_devices_granules(self):
+        """50k records are 1.3 MB at least, beyond the caches that a core would have to itself, and caches keep lines."""
+        written = {}
+        for profile, granule in (("aep", 256), ("classic", 64)):
+            document = self.results_of("--index", "cceh,fp_tree,std_map", "--records", "50k", "--operations", "20k", "--phases",
+                                       "read,insert,erase,reopen", medium=f"simulated:{profile}")
+            of = {(r["index"], r["phase"]): r["media_bytes"] for r in document["results"]}
+            self.assertTrue(all(of["std_map", phase] is None for phase in ("load", "read", "insert")))
+            for index in ("cceh", "fp_tree"):
+                self.assertEqual({of[index, phase]["granule"] for phase in ("read", "insert", "erase", "reopen")}, {granule})
+                for phase in ("load", "insert", "erase"):
+                    self.assertGreaterEqual(of[index, phase]["written"], .95 * granule, (index, phase))
+                written[profile, index] = of[index, "insert"]["written"]
+                # What the insert phase or the load left in the device's buffer leaves it now.
+                self.assertLess(of[index, "read"]["written"], 5, "reads write nothing")
+                self.assertLess(of[index, "read"]["read"], 4 * granule)
+            # FP-tree reads its leaves at opening, CCEH some lines.
+            self.assertGreater(of["fp_tree", "reopen"]["read"], 100_000)
+            self.assertLess(of["cceh", "reopen"]["read"], of["fp_tree", "reopen"]["read"] / 10)
+        for index in ("cceh", "fp_tree"):
+            self.assertGreater(written["aep", index], written["classic", index], "larger granules, more bytes")
+
+    def test_of_a_hybrid_the_half_in_dram_costs_the_device_nothing(self):
+        def of(index):
+            document = self.results_of("--index", index, "--records", "20k", "--operations", "10k", "--phases", "insert")
+            return next(r["media_bytes"]["written"] for r in document["results"] if r["phase"] == "insert")
+        alone = of("cceh")
+        self.assertAlmostEqual(of("hybrid(hash=cceh@pmem,tree=fast_fair@dram,update=sync)") / alone, 1, delta=.15)
+
     def test_the_cost_of_flushes_is_the_difference_between_persistence_domains(self):
         same = ["--index", "cceh,fast_fair,fp_tree", "--records", "20k", "--operations", "5k", "--phases",
                 "read,insert,update", "--baseline", "cceh"]

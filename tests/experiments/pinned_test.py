@@ -18,13 +18,14 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pinned_figures
 # Between them each index, cache, hybrid, their restarts, and every simulated profile.
 EXPERIMENTS = ["ablation_cache", "ablation_place", "adaptive_cache", "adaptive_hybrid", "cache", "cache_parallel",
                "cache_size", "cache_threads", "counted", "hybrid", "hybrid_restart", "placement", "placement_cxl",
-               "recovery", "ycsb"]
+               "recovery", "which_index", "which_strings", "ycsb"]
+WITH_MEDIA_BYTES = ["which_index"]
 COUNTED = ["pm_lines_read", "device_lines_read", "device_lines_written", "flushes", "fences"]
 COLUMNS = ["cell", "index", "threads", "phase", "figure"]
 SKIPPED = 77
 
 
-def figures_of(result):
+def figures_of(result, experiment):
     if result["per_operation"] is not None:
         yield from ((name, result["per_operation"][name]) for name in COUNTED)
     elif result["restart"] is not None:
@@ -32,18 +33,20 @@ def figures_of(result):
         yield from ((name, value) for name, value in result["restart"].items() if value is not None)
     else:
         yield "throughput_ops_per_s", result["throughput_ops_per_s"]
+        if experiment in WITH_MEDIA_BYTES and result["phase"] != "load":
+            yield from ((f"media_bytes_{way}", result["media_bytes"][way]) for way in ("read", "written"))
 
 
-def measure(pmlab):
+def measure(pmlab, experiments):
     """The build, and {(cell, index, threads, phase, figure): value}; values are text, as the documents have them."""
     table, build = {}, None
     with tempfile.TemporaryDirectory(prefix="pmlab-pinned-") as folder:
         out = os.path.join(folder, "out")
-        done = subprocess.run([pmlab, "run", *EXPERIMENTS, "--scale", "smoke", "--out", out, "--pools", folder, "--quiet"],
+        done = subprocess.run([pmlab, "run", *experiments, "--scale", "smoke", "--out", out, "--pools", folder, "--quiet"],
                               capture_output=True, text=True, timeout=280, check=False)
         if done.returncode != 0:
             sys.exit(f"the smoke scale does not run:\n{done.stdout}\n{done.stderr}")
-        for experiment in EXPERIMENTS:
+        for experiment in experiments:
             raw = os.path.join(out, "raw", experiment)
             for name in sorted(os.listdir(raw)):
                 with open(os.path.join(raw, name), encoding="utf-8") as f:
@@ -55,7 +58,7 @@ def measure(pmlab):
                     build = "# " + document["machine"]["compiler"] + " " + document["machine"]["flags"]
                 for result in document["results"]:
                     key = (f"{experiment}/{name.removesuffix('.json')}", result["index"], result["threads"], result["phase"])
-                    for figure, value in figures_of(result):
+                    for figure, value in figures_of(result, experiment):
                         table[(*key, figure)] = value
     return build, table
 
@@ -89,7 +92,7 @@ def moved(old, new):
 
 def main():
     pmlab = os.path.abspath(sys.argv[1])
-    build, new = measure(pmlab)
+    build, new = measure(pmlab, EXPERIMENTS)
     if "--update" in sys.argv[2:]:
         write(build, new)
         print(f"{TABLE}: {len(new)} figures")

@@ -48,7 +48,8 @@ def documents():
         "ordered": document(plain([*ORDERED, "std_map", "pmdk_skiplist", "pmdk_radix"], ["scan"]) + reopened(ORDERED)),
         "batch": document([result(i, "read", factor=3.0) for i in ("cceh", "fast_fair")], batch=16),
         "trace": document([result("cceh", "trace")], verify=True),
-        "counted": document([result(i, p, medium="counted:dram", per_operation=counts)
+        "counted": document([result(i, p, medium="counted:dram", per_operation=counts,
+                                    media_bytes={"granule": 256, "read": 256.0, "written": 512.0})
                              for p in ("read", "insert", "update") for i in (*HASHES, *ORDERED)], medium="counted:dram"),
         "emulated-dram": document([result(i, p, medium="emulated:dram") for p in ("read", "insert")
                                    for i in ("cceh", "fast_fair")], medium="emulated:dram"),

@@ -257,6 +257,7 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
                       .samples = all.count()};
   result.accesses = c.index->accesses();
   result.persists = c.index->persists();
+  result.media_bytes = c.index->media_bytes();
   result.persistence = c.index->persistence();
   result.measured_under = options_.medium.persistence;
   if (c.expected) {
@@ -302,6 +303,7 @@ restart_times first_answers(contender& c, clock::time_point start) {
 
 phase_result phase_runner::reopen(contender& c, const phase& p, unsigned repeat) {
   const std::uint64_t before = c.index->space().entries;
+  c.index->reset_accesses();
   totals sums(team_.size());
   const clock::time_point start = clock::now();
   c.index->reopen();

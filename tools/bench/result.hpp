@@ -39,6 +39,7 @@ struct phase_result {
   latency_summary latency;
   std::optional<access_sums> accesses;                   // on a counting medium
   std::optional<persist_sums> persists;                  // on a counting or simulated medium
+  std::optional<media_sums> media_bytes;                 // where they are counted or modelled
   std::optional<media::persistence_domain> persistence;  // nothing: it lives in DRAM, or its own library decides
   std::optional<media::persistence_domain>
       measured_under;                    // that of --persistence, whether the index follows it or not

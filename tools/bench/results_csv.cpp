@@ -29,6 +29,10 @@ std::vector<named_field> fields_of(const phase_result& r) {
     if (!r.accesses || r.operations == 0) return std::string();
     return number(static_cast<double>((*r.accesses).*part) / static_cast<double>(r.operations));
   };
+  const auto media_bytes = [&](std::uint64_t media_sums::*part) {
+    if (!r.media_bytes || r.operations == 0) return std::string();
+    return number(static_cast<double>((*r.media_bytes).*part) / static_cast<double>(r.operations));
+  };
   const latency_summary& l = r.latency;
   return {{"index", quoted(r.index)},
           {"medium", quoted(r.medium)},
@@ -51,6 +55,8 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"device_lines_written", per_operation(&access_sums::device_lines_written)},
           {"flushes", per_operation(&access_sums::flushes)},
           {"fences", per_operation(&access_sums::fences)},
+          {"media_bytes_read", media_bytes(&media_sums::bytes_read)},
+          {"media_bytes_written", media_bytes(&media_sums::bytes_written)},
           {"persistence", r.persistence ? std::string(to_string(*r.persistence)) : ""},
           {"pm_bytes_per_key", r.space ? number(r.space->pm) : ""},
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},

@@ -131,6 +131,14 @@ json persists_to_json(const phase_result& r) {
           {"fences", static_cast<double>(r.persists->fences) / operations}};
 }
 
+json media_bytes_to_json(const phase_result& r) {
+  if (!r.media_bytes || r.operations == 0) return nullptr;
+  const auto operations = static_cast<double>(r.operations);
+  return {{"granule", r.media_bytes->granule_bytes},
+          {"read", static_cast<double>(r.media_bytes->bytes_read) / operations},
+          {"written", static_cast<double>(r.media_bytes->bytes_written) / operations}};
+}
+
 json cache_to_json(const phase_result& r) {
   if (!std::holds_alternative<cache::statistics>(r.layer)) return nullptr;
   const auto& c = std::get<cache::statistics>(r.layer);
@@ -183,6 +191,7 @@ json result_to_json(const phase_result& r) {
   j["per_operation"] = per_operation_to_json(r);
   j["persistence"] = r.persistence ? json(to_string(*r.persistence)) : json(nullptr);
   j["persists"] = persists_to_json(r);
+  j["media_bytes"] = media_bytes_to_json(r);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);
   j["hybrid"] = hybrid_to_json(r);

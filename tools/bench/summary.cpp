@@ -66,6 +66,7 @@ summary_row row_of(const group& repeats) {
     row.latency.samples += r->latency.samples;
     add(row.accesses, r->accesses);
     add(row.persists, r->persists);
+    add(row.media_bytes, r->media_bytes);
     add(row.wrong, r->wrong);
     if (row.invalid.empty()) row.invalid = r->invalid;
   }

@@ -20,13 +20,14 @@ struct summary_row {
   unsigned threads = 1;
   std::string phase;
   std::size_t repeats = 0;
-  std::uint64_t operations = 0;          // of all repeats together
-  double throughput = 0;                 // median over the repeats, operations a second
-  double spread = 0;                     // (highest - lowest) / median
-  std::optional<double> ratio;           // throughput / that of the baseline in the same phase with as many threads
-  latency_summary latency;               // medians over the repeats
-  std::optional<access_sums> accesses;   // of all repeats together
-  std::optional<persist_sums> persists;  // of all repeats together
+  std::uint64_t operations = 0;           // of all repeats together
+  double throughput = 0;                  // median over the repeats, operations a second
+  double spread = 0;                      // (highest - lowest) / median
+  std::optional<double> ratio;            // throughput / that of the baseline in the same phase with as many threads
+  latency_summary latency;                // medians over the repeats
+  std::optional<access_sums> accesses;    // of all repeats together
+  std::optional<persist_sums> persists;   // of all repeats together
+  std::optional<media_sums> media_bytes;  // of all repeats together
   std::optional<media::persistence_domain> persistence;     // what its medium saves; nothing: it does not follow any
   std::optional<media::persistence_domain> measured_under;  // what keeps the rows of one run together
   std::optional<bytes_per_key> space;  // after the first repeat: later ones run on the remains of erase phases

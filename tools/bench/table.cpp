@@ -77,9 +77,9 @@ std::string throughput(const summary_row& row) {
   return fmt::format("{:.3f} M/s", row.throughput / 1e6);
 }
 
-std::string per_operation(std::uint64_t sum, const summary_row& row) {
-  return row.operations > 0 ? fmt::format("{:.2f}", static_cast<double>(sum) / static_cast<double>(row.operations))
-                            : "-";
+std::string per_operation(std::uint64_t sum, const summary_row& row, int digits = 2) {
+  if (row.operations == 0) return "-";
+  return fmt::format("{:.{}f}", static_cast<double>(sum) / static_cast<double>(row.operations), digits);
 }
 
 // Flushes in all, of a counting medium or of a simulated one. Nothing: they were not counted.
@@ -125,6 +125,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
   const bool counted = any(rows, [](const summary_row& r) { return r.accesses.has_value(); });
   const bool persisting = !counted && !options.persistence.empty() &&
                           any(rows, [](const summary_row& r) { return r.persists.has_value(); });
+  const bool media_counted = any(rows, [](const summary_row& r) { return r.media_bytes.has_value(); });
   const bool checked = any(rows, [](const summary_row& r) { return r.wrong.has_value(); });
 
   std::vector<cells> lines;
@@ -139,6 +140,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
     for (const char* const name : {"lines read", "device read", "device written", "flushes", "fences"})
       head.emplace_back(name);
   if (persisting) head.insert(head.end(), {"flushes", "fences"});
+  if (media_counted) head.insert(head.end(), {"media B read", "media B written"});
   if (checked) head.emplace_back("wrong");
   const bool invalid = any(rows, [](const summary_row& r) { return !r.invalid.empty(); });
   if (invalid) head.emplace_back("");
@@ -167,6 +169,9 @@ std::string results_table(const bench_options& options, const bench_report& repo
     if (persisting)
       for (const std::uint64_t sum : {r.persists ? r.persists->flushes : 0, r.persists ? r.persists->fences : 0})
         line.push_back(r.persists ? per_operation(sum, r) : "-");
+    if (media_counted)
+      for (const std::uint64_t media_sums::*part : {&media_sums::bytes_read, &media_sums::bytes_written})
+        line.push_back(r.media_bytes ? per_operation((*r.media_bytes).*part, r, 0) : "-");
     if (checked) line.push_back(r.wrong ? fmt::format("{}", *r.wrong) : "-");
     if (invalid) line.emplace_back(r.invalid.empty() ? "" : invalid_mark);
     lines.push_back(line);

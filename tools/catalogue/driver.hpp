@@ -7,7 +7,7 @@
 #include "tools/catalogue/subject.hpp"
 #include <pmlab/erased/any_index.hpp>
 #if defined(PMLAB_SIMULATED)
-#include "checker/simulator/persist_counts.hpp"
+#include "checker/simulator/machine_counts.hpp"
 #endif
 
 #include <algorithm>
@@ -44,11 +44,17 @@ class driver final : public subject {
   void reset_accesses() override {
     if constexpr (traits::watched) medium_->reset_accesses();
     persists_before_ = persists_of_machine();
+    media_bytes_before_ = media_bytes_so_far().value_or(media_sums{});
   }
   std::optional<persist_sums> persists() override {
     if constexpr (!traits::simulated) return subject::persists();
     const persist_sums now = persists_of_machine();
     return persist_sums{now.flushes - persists_before_.flushes, now.fences - persists_before_.fences};
+  }
+  std::optional<media_sums> media_bytes() override {
+    std::optional<media_sums> sums = media_bytes_so_far();
+    if (sums) *sums -= media_bytes_before_;
+    return sums;
   }
   [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
 #if defined(PMLAB_SIMULATED)
@@ -107,8 +113,20 @@ class driver final : public subject {
 #endif
   }
 
+  // Of all indexes on a simulated machine; of an emulated medium since it was made.
+  [[nodiscard]] std::optional<media_sums> media_bytes_so_far() {
+#if defined(PMLAB_SIMULATED)
+    if constexpr (traits::simulated)
+      return media_sums{pmlab_machine_granule_bytes(), pmlab_machine_media_bytes_read(),
+                        pmlab_machine_media_bytes_written()};
+#endif
+    if constexpr (traits::watched) return medium_->media_bytes();
+    return std::nullopt;
+  }
+
   void open() {
     medium_ = traits::make(setup_);
+    media_bytes_before_ = {};
     const bool has_pool = setup_.medium.in_pool() && setup_.pool_bytes == 0;
     if constexpr (traits::has_roots)
       if (has_pool) refuse_pool_without(Index::layout_name, setup_.medium.path, medium_->roots());
@@ -122,6 +140,7 @@ class driver final : public subject {
   std::optional<opened> open_;
   std::uint64_t bytes_before_ = 0;
   persist_sums persists_before_;
+  media_sums media_bytes_before_;
 };
 
 }  // namespace pmlab::bench

@@ -48,8 +48,17 @@ class hybrid_subject final : public subject {
   }
   std::optional<access_sums> accesses() override { return std::nullopt; }
   // On a simulated medium the sums are the machine's, of both halves.
-  void reset_accesses() override { the_primary().reset_accesses(); }
+  void reset_accesses() override {
+    the_primary().reset_accesses();
+    the_replica().reset_accesses();
+  }
   std::optional<persist_sums> persists() override { return the_primary().persists(); }
+  std::optional<media_sums> media_bytes() override {
+    std::optional<media_sums> sums = the_primary().media_bytes();
+    // An emulated medium has a device of its own.
+    if (sums && the_replica().emulation()) *sums += the_replica().media_bytes().value_or(media_sums{});
+    return sums;
+  }
   [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
     return the_primary().persistence();
   }

@@ -89,6 +89,29 @@ struct persist_sums {
   }
 };
 
+// Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was used.
+// Of a device model, as its media did. Of a medium that counts, without a model: an upper bound, of a device that has no
+// buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and those that
+// it flushed or copied to, each once between two fences.
+struct media_sums {
+  std::uint64_t granule_bytes = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+
+  media_sums& operator+=(const media_sums& other) noexcept {
+    granule_bytes = other.granule_bytes;
+    bytes_read += other.bytes_read;
+    bytes_written += other.bytes_written;
+    return *this;
+  }
+  // The growth since `before`.
+  media_sums& operator-=(const media_sums& before) noexcept {
+    bytes_read -= before.bytes_read;
+    bytes_written -= before.bytes_written;
+    return *this;
+  }
+};
+
 // Counters of an emulated medium since it was opened, over all threads.
 struct emulation_sums {
   std::uint64_t waited_ns = 0;  // for the device
@@ -120,6 +143,9 @@ class subject {
     const std::optional<access_sums> sums = accesses();
     return sums ? std::optional(persist_sums{sums->flushes, sums->fences}) : std::nullopt;
   }
+  // Since the last reset of `accesses`, and since `reopen`, unless simulated. Nothing: the medium neither counts nor has
+  // a device model, or it counts and leaves flushes out: then lines leave the caches unseen.
+  [[nodiscard]] virtual std::optional<media_sums> media_bytes() { return std::nullopt; }
   // What the platform of its medium saves; nothing: it lives in DRAM, or its own library decides.
   [[nodiscard]] virtual std::optional<media::persistence_domain> persistence() const { return std::nullopt; }
   // Nothing, unless the medium is emulated.

@@ -66,6 +66,7 @@ class watching final : private holder<Medium>, public watched_medium {
 
   std::optional<access_sums> accesses() override { return accesses_of(medium); }
   void reset_accesses() override { reset(medium); }
+  std::optional<media_sums> media_bytes() override { return media_bytes_of(medium); }
   std::optional<emulation_sums> emulation() override { return emulation_of(medium); }
 
  private:
@@ -95,6 +96,24 @@ class watching final : private holder<Medium>, public watched_medium {
                        .fences = sums.fences,
                        .lines_copied = sums.lines_copied,
                        .publications = sums.publications};
+  }
+
+  template <class Inner>
+  static std::optional<media_sums> media_bytes_of(emulated<Inner>& device) {
+    const std::uint64_t granule = device.profile().granule_bytes;
+    const auto work = device.device_work();
+    return media_sums{granule, work.granules_read * granule, work.granules_written * granule};
+  }
+  template <class Inner>
+  static std::optional<media_sums> media_bytes_of(counted<emulated<Inner>>& around) {
+    return media_bytes_of(around.inner());
+  }
+  template <class Inner>
+  static std::optional<media_sums> media_bytes_of(counted<Inner>& counts) {
+    if (media::keeps_caches(counts.persistence())) return std::nullopt;
+    const auto sums = counts.total();
+    return media_sums{media::xpline_bytes, sums.device_lines_read * media::xpline_bytes,
+                      sums.device_lines_written * media::xpline_bytes};
   }
 
   template <class Other>

@@ -5,7 +5,7 @@
 // anything else happens on this machine. Atomic operations are done here, and carry their value.
 #include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/machine.hpp"
-#include "checker/simulator/persist_counts.hpp"
+#include "checker/simulator/machine_counts.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -14,6 +14,7 @@
 using pmlab::simulator::access_kind;
 using pmlab::simulator::machine;
 using pmlab::simulator::the_machine;
+using pmlab::simulator::timing;
 
 #define PMLAB_CALLER __builtin_return_address(0)
 
@@ -43,6 +44,11 @@ void atomic_store(volatile T* address, T value, int order, const void* caller) {
   if (exchange) m.locked_instruction();
   *address = value;
   m.stored_atomically(const_cast<T*>(address), sizeof(T), caller);
+}
+
+timing::media_traffic traffic() noexcept {
+  const machine& m = the_machine();
+  return m.running() && m.cost() != nullptr ? m.cost()->traffic() : timing::media_traffic{};
 }
 
 // change(old) is the new value. Returns the old one.
@@ -201,6 +207,9 @@ std::uint64_t pmlab_machine_now() noexcept {
 unsigned pmlab_machine_persistence() noexcept { return static_cast<unsigned>(the_machine().loses_power_as()); }
 std::uint64_t pmlab_machine_flushes() noexcept { return the_machine().persists().flushes; }
 std::uint64_t pmlab_machine_fences() noexcept { return the_machine().persists().fences; }
+std::uint64_t pmlab_machine_media_bytes_read() noexcept { return traffic().read; }
+std::uint64_t pmlab_machine_media_bytes_written() noexcept { return traffic().written; }
+std::uint64_t pmlab_machine_granule_bytes() noexcept { return traffic().granule; }
 void pmlab_machine_begin_timing() noexcept { the_machine().begin_timing(); }
 void pmlab_machine_end_timing() noexcept { the_machine().end_timing(); }
 }

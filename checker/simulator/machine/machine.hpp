@@ -64,6 +64,14 @@ class timing {
   // A publication that stores to these words and changes `blocks` blocks.
   virtual std::uint64_t publication(unsigned core, std::span<const std::uintptr_t> words, std::size_t blocks,
                                     std::uint64_t now) = 0;
+
+  // Bytes that the device's media have moved since the start: whole granules.
+  struct media_traffic {
+    std::uint64_t read = 0;
+    std::uint64_t written = 0;
+    std::uint64_t granule = 0;  // bytes of one; 0: there is no device
+  };
+  [[nodiscard]] virtual media_traffic traffic() const noexcept { return {}; }
 };
 
 // Informed of what a run does to make stores to the memory in use durable, in the order of the program. Called on the

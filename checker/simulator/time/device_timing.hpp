@@ -18,7 +18,7 @@ class device_timing final : public timing {
  public:
   // Throws pmlab::error: see memory_hierarchy.
   device_timing(const media::device_profile& device, const media::device_profile& dram, unsigned cores)
-      : memory_(device, dram, cores) {}
+      : memory_(device, dram, cores), granule_bytes_(device.granule_bytes) {}
 
   bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) override {
     return memory_.is_private(core % memory_.cores(), address, bytes,
@@ -61,6 +61,11 @@ class device_timing final : public timing {
     return publish(memory_, core % memory_.cores(), std::span(changes).first(count), now);
   }
 
+  [[nodiscard]] media_traffic traffic() const noexcept override {
+    const media::device_model::media_work work = memory_.device_work();
+    return {work.granules_read * granule_bytes_, work.granules_written * granule_bytes_, granule_bytes_};
+  }
+
   [[nodiscard]] const memory_hierarchy& memory() const noexcept { return memory_; }
 
  private:
@@ -68,6 +73,7 @@ class device_timing final : public timing {
   static constexpr std::uintptr_t block_bytes = 512;
 
   memory_hierarchy memory_;
+  std::uint64_t granule_bytes_;
   std::uintptr_t next_block_ = 0;
 };
 

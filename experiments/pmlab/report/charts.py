@@ -11,6 +11,7 @@ PERCENTILES = (("p50", "50 %"), ("p90", "90 %"), ("p99", "99 %"), ("p99_9", "99.
                ("max", "max"))
 COUNTS = (("pm_lines_read", "lines read"), ("device_lines_read", "device lines read"),
           ("device_lines_written", "device lines written"), ("flushes", "flushes"), ("fences", "fences"))
+MEDIA_BYTES = (("read", "media bytes read"), ("written", "media bytes written"))
 BAR_INCHES = 0.17
 CHART_INCHES = 0.95  # title, axis and footer
 INVALID = "INVALID"
@@ -182,7 +183,8 @@ def latency(run, phase, measurements):
 
 
 def counts(run, phase, measurements):
-    """Bars of lines, flushes and fences per operation: a group per quantity, a bar per index."""
+    """Bars of lines, flushes and fences per operation: a group per quantity, a bar per index. Its table has the bytes of the
+    media, too, which are too many for the same axis."""
     quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) for m in measurements)]
     labels = {m.index: _label(m) for m in measurements}
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
@@ -194,11 +196,13 @@ def counts(run, phase, measurements):
     axes.set_yticks(range(len(places)), places)
     axes.set_xlabel("per operation (mean)")
     style.key(axes, [Patch(facecolor=looks[s].colour, label=s) for s in series])
+    in_bytes = [Point(label, labels[m.index], m.media_bytes(way), n=m.n, unit="B per operation")
+                for m in measurements for way, label in MEDIA_BYTES if m.media_bytes(way) is not None]
     title = f"Counted: {names.phase_title(phase).lower()}"
     style.title(figure, title)
     return Chart(f"{run.name}-{phase}-counts", title, figure, sentences.counts(phase, measurements, quantities),
                  footer(run, measurements), points, exact=True,
-                 rows=[list(row) for row in zip(*figures(points, "index", lambda p: names.number(p.value, 4)))])
+                 rows=[list(row) for row in zip(*figures(points + in_bytes, "index", lambda p: names.number(p.value, 4)))])
 
 
 def media(columns):

@@ -55,6 +55,10 @@ class Measurement:
     def per_operation(self, what):
         return self._median(lambda r: (r.get("per_operation") or {}).get(what))
 
+    def media_bytes(self, way):
+        """Bytes that the device's media "read" or have "written" per operation."""
+        return self._median(lambda r: (r.get("media_bytes") or {}).get(way))
+
     def bytes_per_key(self, where):
         return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
 

@@ -27,6 +27,10 @@ def _counted(key):
     return lambda m: m.per_operation(key)
 
 
+def _media_bytes(way):
+    return lambda m: m.media_bytes(way)
+
+
 def _milliseconds(nanoseconds):
     return None if nanoseconds is None else nanoseconds / 1e6
 
@@ -85,6 +89,8 @@ QUANTITIES = {
     "lines_read": Quantity("lines read per operation", _counted("pm_lines_read"), names.number),
     "device_reads": Quantity("device lines read per operation", _counted("device_lines_read"), names.number),
     "device_writes": Quantity("device lines written per operation", _counted("device_lines_written"), names.number),
+    "media_bytes_read": Quantity("bytes of the media read per operation", _media_bytes("read"), names.number),
+    "media_bytes_written": Quantity("bytes of the media written per operation", _media_bytes("written"), names.number),
     "thousand": Quantity("thousand operations/s", lambda m: m.throughput / 1e3 if m.throughput else None, _thousand, True),
     "microseconds": Quantity("us per operation, mean", _microseconds("mean"), _us),
     "microseconds_p99": Quantity("us, 99 % of the operations", _microseconds("p99"), _us),

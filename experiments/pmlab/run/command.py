@@ -88,9 +88,9 @@ def _fed_claims(experiment):
     return f" ({', '.join(claims)})" if len(claims) <= 5 else f" ({claims[0]} to {claims[-1]})"
 
 
-def _show_list(experiments, scale):
+def _show_list(experiments, scale, indexes):
     for e in experiments:
-        cells = len(plan(e, scale))
+        cells = len(plan(e, scale, indexes))
         print(f"{e.name:<20} {e.shows:<30} {cells:>2} cell{'' if cells == 1 else 's':<1}  {e.title}{_fed_claims(e)}")
 
 
@@ -170,9 +170,9 @@ def main(words):
     experiments = [] if none else _chosen_experiments(given.experiment, told["options"])
     _check_claims(experiments)
     if given.list:
-        _show_list(experiments, given.scale)
+        _show_list(experiments, given.scale, told["indexes"])
         return errors.SUCCESS
-    cells = [cell for e in experiments for cell in plan(e, given.scale)]
+    cells = [cell for e in experiments for cell in plan(e, given.scale, told["indexes"])]
     _check_indexes(cells)
     if given.export:
         return _export(given, experiments, cells)

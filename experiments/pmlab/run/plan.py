@@ -45,6 +45,19 @@ class Cell:
         return not self.medium.startswith(("simulated:", "counted:"))
 
 
+# In a value of the matrix, a name in braces stands for each of these indexes of the program: it becomes as many values.
+_FAMILIES = {"{index}": lambda index: True, "{ordered}": lambda index: index["ordered"],
+             "{unordered}": lambda index: not index["ordered"]}
+
+
+def _each(value, indexes):
+    """The values that a value of the matrix stands for."""
+    for braces, has in _FAMILIES.items():
+        if braces in value:
+            return [one for index in indexes if has(index) for one in _each(value.replace(braces, index["name"]), indexes)]
+    return [value]
+
+
 def _words(argument):
     option = "--" + option_of(argument.key)
     words = [option] if argument.flag else []
@@ -68,8 +81,9 @@ def _naming(matrix, combination):
         yield "-".join(shown) if len(parts_of(keys)) > 1 else one
 
 
-def plan(experiment, scale):
-    """The cells, in the order of the matrix. Raises Failure: two of them would have the same name."""
+def plan(experiment, scale, indexes=()):
+    """The cells, in the order of the matrix. `indexes`: those of the program, as its facts have them. Raises Failure: two
+    cells would have the same name."""
     settings = experiment.at_scale(scale)
     arguments = settings.arguments
     # Every answer is checked, unless the file has a reason against it.
@@ -78,7 +92,8 @@ def plan(experiment, scale):
     command = COMMANDS.get(experiment.kind, [experiment.kind])
     fixed = [word for argument in arguments for word in _words(argument)]
     cells, names = [], set()
-    for combination in itertools.product(*settings.matrix.values()):
+    axes = [[one for value in axis for one in _each(value, indexes)] for axis in settings.matrix.values()]
+    for combination in itertools.product(*axes):
         values = _values(settings.matrix, combination)
         name = f"{experiment.name}/{'_'.join(map(file_form, _naming(settings.matrix, combination))) or 'all'}"
         if name in names:
