@@ -161,7 +161,7 @@ class dash {
     media::prefetch(medium_, detail::dash::home_line(*segment_of(directory_.current_entry(hash)), hash));
   }
 
-  // values[i] := find(keys[i]). The first cache miss of each search overlaps with the others'.
+  // values[i] := find(keys[i]). The cache misses of the searches overlap: those in home lines, then those in other ones.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     std::array<std::uint64_t, batch_width> hashes;
@@ -173,7 +173,15 @@ class dash {
         entries[i] = searchable_entry(hashes[i]);
         media::prefetch(medium_, detail::dash::home_line(*segment_of(entries[i]), hashes[i]));
       }
-      for (std::size_t i = 0; i < width; ++i) values[done + i] = find_hash(hashes[i], entries[i]);
+      std::array<std::size_t, batch_width> away;
+      std::size_t away_count = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        if (prefetch_away(*segment_of(entries[i]), hashes[i])) [[unlikely]]
+          away[away_count++] = i;
+        else
+          values[done + i] = find_hash(hashes[i], entries[i]);
+      }
+      for (const std::size_t i : std::span(away).first(away_count)) values[done + i] = find_hash(hashes[i], entries[i]);
     }
   }
 
@@ -283,6 +291,18 @@ class dash {
 
   [[nodiscard]] slot find_slot(segment& s, std::uint64_t hash) noexcept {
     return detail::dash::find_in_segment(s, hash, [this](const auto& line) { media::annotate_read(medium_, line); });
+  }
+
+  // True if the entry of `hash` may lie outside of its home line; prefetches the lines where. A writer may change them
+  // meanwhile: for the search it is no more than a hint.
+  [[nodiscard]] bool prefetch_away(segment& s, std::uint64_t hash) noexcept {
+    detail::entry_line& home = detail::dash::home_line(s, hash);
+    if (detail::dash::find_in_line(home, hash, 0) || !detail::dash::leads_away(home, hash)) return false;
+    detail::dash::for_each_line_away(s, hash, [this](const auto& line, auto) {
+      media::prefetch(medium_, line);
+      return false;
+    });
+    return true;
   }
 
   // `entry`: the result of `searchable_entry` for `hash` a moment ago.

@@ -44,10 +44,10 @@ inline constexpr std::size_t slots_per_segment =
 //   displaced  the entry belongs to the bucket before this one
 //   filter     live or not: 4 of the line's 16 filter bits. They describe the entries that belong to this line and lie
 //              elsewhere:
-//                word 0 to 2, bit c    entries whose filter class is (word, c): their overflow fingerprints
-//                word 3, bit 0         entries in another line of this bucket
-//                word 3, bit 1         entries in the next bucket
-//                word 3, bit 2 + h     entries in half h of the stash
+//                bits 0 to 9      their filter classes: overflow fingerprints
+//                bits 10, 11      entries in this half of the stash
+//                bit 12           entries in the next bucket
+//                bits 13 to 15    entries in this bucket, 1 to 3 lines behind this one
 //
 // It is in the place of detail/entry_line.hpp's key. So all 2^64 keys and values can be stored, 16 of them in 256
 // bytes, one 8-byte store adds or removes an entry, and an absent key is decided in its home line, unless an entry of
@@ -66,10 +66,11 @@ inline constexpr slot_word hash_mask = ~((slot_word{1} << bucket_bits) - 1);
 
 // The filter bits of a line: those of word i are the bits from 4 i on.
 using line_filter = std::uint16_t;
-inline constexpr unsigned first_place_bit = 3 * filter_bits_per_word;
-inline constexpr line_filter in_this_bucket = 1U << first_place_bit;
-inline constexpr line_filter in_next_bucket = 2U << first_place_bit;
-inline constexpr line_filter in_stash = 12U << first_place_bit;
+inline constexpr unsigned filter_classes = 10;
+inline constexpr unsigned first_stash_bit = 10;
+inline constexpr unsigned first_bucket_bit = 12;  // 0 lines behind: the next bucket
+inline constexpr line_filter in_stash = 3U << first_stash_bit;
+inline constexpr line_filter in_next_bucket = 1U << first_bucket_bit;
 inline constexpr std::size_t lines_per_stash_half = stash_lines / 2;
 
 [[nodiscard]] constexpr std::size_t bucket_of(std::uint64_t hash) noexcept { return hash % buckets_per_segment; }
@@ -79,13 +80,8 @@ inline constexpr std::size_t lines_per_stash_half = stash_lines / 2;
 [[nodiscard]] constexpr std::size_t group_of(std::uint64_t hash) noexcept {
   return bucket_of(hash) / buckets_per_group;
 }
-// Word and bit of the 12 filter classes.
-[[nodiscard]] constexpr std::size_t class_word_of(std::uint64_t hash) noexcept { return ((hash >> 8 & 0xff) * 3) >> 8; }
-[[nodiscard]] constexpr unsigned class_bit_of(std::uint64_t hash) noexcept {
-  return static_cast<unsigned>(hash >> 16) % filter_bits_per_word;
-}
-[[nodiscard]] constexpr line_filter class_of(std::uint64_t hash) noexcept {
-  return static_cast<line_filter>(1U << (class_word_of(hash) * filter_bits_per_word + class_bit_of(hash)));
+[[nodiscard]] constexpr unsigned class_of(std::uint64_t hash) noexcept {
+  return static_cast<unsigned>((hash >> 8 & 0xff) * filter_classes >> 8);
 }
 [[nodiscard]] constexpr std::size_t next_bucket(std::size_t bucket) noexcept {
   return (bucket & ~(buckets_per_group - 1)) | ((bucket + 1) % buckets_per_group);
@@ -160,71 +156,86 @@ struct slot {
 
 // True if an entry of the class of `hash` belongs to `home` and lies elsewhere.
 [[nodiscard]] inline bool leads_away(const entry_line& home, std::uint64_t hash) noexcept {
-  return (home.keys[class_word_of(hash)].load(std::memory_order_acquire) >> (filter_shift + class_bit_of(hash)) & 1) !=
-         0;
+  const unsigned bit = class_of(hash);
+  const slot_word word = home.keys[bit / filter_bits_per_word].load(std::memory_order_acquire);
+  return (word >> (filter_shift + bit % filter_bits_per_word) & 1) != 0;
 }
 
 // The filter bits that an entry of `hash` in (bucket, line) needs.
 [[nodiscard]] constexpr line_filter needed_at(std::uint64_t hash, std::size_t bucket, std::size_t line) noexcept {
-  if (bucket != bucket_of(hash)) return class_of(hash) | in_next_bucket;
-  return line != line_of(hash) ? class_of(hash) | in_this_bucket : line_filter{0};
+  const std::size_t behind =
+      bucket != bucket_of(hash) ? 0 : (line + lines_per_bucket - line_of(hash)) % lines_per_bucket;
+  if (behind == 0 && bucket == bucket_of(hash)) return 0;
+  return static_cast<line_filter>(1U << class_of(hash) | 1U << (first_bucket_bit + behind));
 }
 // The same for a line of the stash.
 [[nodiscard]] constexpr line_filter needed_in_stash(std::uint64_t hash, std::size_t line) noexcept {
-  return static_cast<line_filter>(class_of(hash) | 4U << first_place_bit << line / lines_per_stash_half);
+  return static_cast<line_filter>(1U << class_of(hash) | 1U << (first_stash_bit + line / lines_per_stash_half));
 }
 
-// The slot of bucket `number` with the entry of `hash`. All of its lines are read before the first branch, so that
-// their cache misses overlap. `visit(line)` is called before a line is read.
-template <class Visit>
-[[nodiscard]] slot find_in_bucket(segment& s, std::uint64_t hash, std::size_t number, Visit&& visit) noexcept {
-  const slot_word wanted = live_word(hash, number != bucket_of(hash));
-  unsigned found = 0;
-  for (std::size_t l = 0; l < lines_per_bucket; ++l) {
-    const entry_line& line = s.buckets[number].lines[l];
-    visit(line);
-    found |= matches(four_words(line.keys), wanted) << (l * entries_per_line);
-  }
-  if (found == 0) return {};
-  const auto at = static_cast<std::size_t>(std::countr_zero(found));
-  const std::size_t line = at / entries_per_line;
-  return slot_in(s.buckets[number].lines[line], at % entries_per_line, needed_at(hash, number, line));
+// The filter bits of a line. Of the first two words only classes are left out: they are not read.
+[[nodiscard]] inline unsigned places_away(const entry_line& home) noexcept {
+  const auto bits = [&home](std::size_t word) {
+    return static_cast<unsigned>((home.keys[word].load(std::memory_order_acquire) & filter_mask) >> filter_shift)
+           << (word * filter_bits_per_word);
+  };
+  return bits(2) | bits(3);
 }
 
-// The slot of the entry of `hash` outside of its home line.
+// Calls visit(line, needed) for the lines in which the entry of `hash` may lie, according to its home line's filter,
+// until it returns true. `needed`: the filter bits of an entry of `hash` there.
 template <class Visit>
-[[nodiscard]] slot find_away(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
+void for_each_line_away(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
+  const unsigned places = places_away(home_line(s, hash));
   const std::size_t home = bucket_of(hash);
-  const unsigned places =
-      static_cast<unsigned>(home_line(s, hash).keys[3].load(std::memory_order_acquire) >> filter_shift)
-      << first_place_bit;
-  if ((places & in_this_bucket) != 0)
-    if (const slot found = find_in_bucket(s, hash, home, visit)) return found;
+  const auto visit_line = [&](std::size_t number, std::size_t behind) {
+    const std::size_t line = (line_of(hash) + behind) % lines_per_bucket;
+    return visit(s.buckets[number].lines[line], needed_at(hash, number, line));
+  };
+  for (std::size_t behind = 1; behind < lines_per_bucket; ++behind)
+    if ((places >> (first_bucket_bit + behind) & 1) != 0 && visit_line(home, behind)) return;
   if ((places & in_next_bucket) != 0)
-    if (const slot found = find_in_bucket(s, hash, next_bucket(home), visit)) return found;
-  for (std::size_t i = 0; i < stash_lines; ++i) {
-    if ((places & needed_in_stash(hash, i) & in_stash) == 0) continue;
-    stash_line& line = s.stash[i];
-    visit(line);
-    const std::uint64_t live = line.live.load(std::memory_order_acquire);
-    for (std::size_t k = 0; k < entries_per_stash_line; ++k)
-      if ((live >> k & 1) != 0 && line.hashes[k].load(std::memory_order_acquire) == hash)
-        return slot_in(line, k, needed_in_stash(hash, i));
-  }
+    for (std::size_t behind = 0; behind < lines_per_bucket; ++behind)
+      if (visit_line(next_bucket(home), behind)) return;
+  for (std::size_t i = 0; i < stash_lines; ++i)
+    if (const line_filter needed = needed_in_stash(hash, i);
+        (places & needed & in_stash) != 0 && visit(s.stash[i], needed))
+      return;
+}
+
+// The slot of a line with the entry of `hash`, which needs these filter bits there.
+[[nodiscard]] inline slot find_in_line(entry_line& line, std::uint64_t hash, line_filter needed) noexcept {
+  const unsigned found = matches(four_words(line.keys), live_word(hash, (needed & in_next_bucket) != 0));
+  return found == 0 ? slot{} : slot_in(line, static_cast<std::size_t>(std::countr_zero(found)), needed);
+}
+[[nodiscard]] inline slot find_in_line(stash_line& line, std::uint64_t hash, line_filter needed) noexcept {
+  const std::uint64_t live = line.live.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < entries_per_stash_line; ++i)
+    if ((live >> i & 1) != 0 && line.hashes[i].load(std::memory_order_acquire) == hash) return slot_in(line, i, needed);
   return {};
 }
 
-// The slot of the entry of `hash`: in its home line, or elsewhere if the line's filter has its class.
+// The slot of the entry of `hash` outside of its home line. Not inline: the search in the home line stays short.
+template <class Visit>
+[[nodiscard, gnu::noinline]] slot find_away(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
+  slot found;
+  for_each_line_away(s, hash, [&](auto& line, line_filter needed) {
+    visit(line);
+    found = find_in_line(line, hash, needed);
+    return static_cast<bool>(found);
+  });
+  return found;
+}
+
+// The slot of the entry of `hash`: in its home line, or elsewhere if the line's filter has its class. `visit(line)` is
+// called before a line is read.
 template <class Visit>
 [[nodiscard]] slot find_in_segment(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
   entry_line& home = home_line(s, hash);
   visit(home);
-  const unsigned found = matches(four_words(home.keys), live_word(hash, false));
-  if (found != 0) [[likely]]
-    return slot_in(home, static_cast<std::size_t>(std::countr_zero(found)), 0);
-  if (!leads_away(home, hash)) [[likely]]
-    return {};
-  return find_away(s, hash, visit);
+  if (const slot found = find_in_line(home, hash, 0)) [[likely]]
+    return found;
+  return leads_away(home, hash) ? find_away(s, hash, visit) : slot{};
 }
 
 // `word` with another entry, or none, in it. Its filter bits are not the entry's: they stay.
@@ -238,9 +249,12 @@ template <class Visit>
   constexpr unsigned all = (1U << entries_per_line) - 1;
   return ~four_words(line.keys).equal_to((prefix & mask) | live_bit, mask) & all;
 }
-[[nodiscard]] inline int free_slots(const bucket& b, std::uint64_t prefix, unsigned local_depth) noexcept {
-  int count = 0;
-  for (const entry_line& line : b.lines) count += std::popcount(free_slots(line, prefix, local_depth));
+// How many slots of a bucket are free.
+[[nodiscard]] inline unsigned count_free(const bucket& b, std::uint64_t prefix, unsigned local_depth) noexcept {
+  constexpr std::uint64_t bits_set = 0x4332322132212110;  // in i: its hexadecimal digit i
+  unsigned count = 0;
+  for (const entry_line& line : b.lines)
+    count += static_cast<unsigned>(bits_set >> (4 * free_slots(line, prefix, local_depth)) & 15);
   return count;
 }
 
@@ -259,13 +273,13 @@ template <class Visit>
 // A free slot for `hash` in its home line, or in the emptier of its two buckets. As long as the home bucket has room
 // for more than its own next entries it is preferred: a search there reads no further device line.
 [[nodiscard]] inline slot free_in_buckets(segment& s, std::uint64_t hash, unsigned local_depth) noexcept {
-  constexpr int enough = 3;
+  constexpr unsigned enough = 3;
   const std::size_t home = bucket_of(hash);
   const std::size_t next = next_bucket(home);
   if (const unsigned free = free_slots(home_line(s, hash), hash, local_depth); free != 0) [[likely]]
     return slot_in(home_line(s, hash), static_cast<std::size_t>(std::countr_zero(free)), 0);
-  const int at_home = free_slots(s.buckets[home], hash, local_depth);
-  const bool stays = at_home >= enough || at_home >= free_slots(s.buckets[next], hash, local_depth);
+  const unsigned at_home = count_free(s.buckets[home], hash, local_depth);
+  const bool stays = at_home >= enough || at_home >= count_free(s.buckets[next], hash, local_depth);
   return free_in_bucket(s, stays ? home : next, hash, local_depth);
 }
 
