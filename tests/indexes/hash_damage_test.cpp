@@ -2,6 +2,7 @@
 // `salvage` returns the remaining entries and reports how many slots it could not read.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
+#include <pmlab/indexes/dash.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/media/dram.hpp>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -51,7 +53,6 @@ class known_blocks : public media::dram {
   std::vector<block> blocks;
 };
 
-using cceh = indexes::cceh<known_blocks>;
 using level_hashing = indexes::level_hashing<known_blocks>;
 
 constexpr std::uint64_t entries = 10'000;
@@ -64,18 +65,13 @@ void fill(known_blocks& medium) {
   ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
 }
 
-// The segments of CCEH; the levels of Level hashing.
+// The segments of extendible hash tables; the levels of Level hashing.
 std::vector<block> blocks_of_entries(const known_blocks& medium, std::size_t least, std::size_t most) {
   std::vector<block> chosen;
   for (const block& b : medium.blocks)
     if (b.bytes >= least && b.bytes <= most) chosen.push_back(b);
   return chosen;
 }
-constexpr std::size_t segment_bytes = 16384;
-std::vector<block> segments_of(const known_blocks& medium) {
-  return blocks_of_entries(medium, segment_bytes, segment_bytes);
-}
-
 void overwrite(const block& b, random& source) {
   for (std::size_t at = 0; at + 8 <= b.bytes; at += 8) {
     const std::uint64_t word = source.next();
@@ -117,59 +113,85 @@ std::uint64_t number_in(const std::string& text, const std::string& after) {
   return at == std::string::npos ? 0 : std::stoull(text.substr(at + after.size()));
 }
 
-TEST(hash_damage, cceh_check_counts_the_slots_that_were_overwritten_and_repair_leaves_them_out) {
+// Tables that share detail/extendible/: bytes and slots of their segments.
+using cceh = indexes::cceh<known_blocks>;
+using dash = indexes::dash<known_blocks>;
+template <class Index>
+constexpr std::size_t segment_bytes = std::is_same_v<Index, cceh> ? sizeof(indexes::detail::cceh::segment)
+                                                                  : sizeof(indexes::detail::dash::segment);
+template <class Index>
+constexpr std::size_t slots_per_segment =
+    std::is_same_v<Index, cceh> ? indexes::detail::cceh::slots_per_segment : indexes::detail::dash::slots_per_segment;
+
+template <class Index>
+std::vector<block> segments_of(const known_blocks& medium) {
+  return blocks_of_entries(medium, segment_bytes<Index>, segment_bytes<Index>);
+}
+
+using extendible_tables = testing::Types<cceh, dash>;
+template <class Index>
+class extendible_damage : public testing::Test {};
+struct index_name {
+  template <class Index>
+  static std::string GetName(int /*position*/) {
+    return std::string(Index::layout_name);
+  }
+};
+TYPED_TEST_SUITE(extendible_damage, extendible_tables, index_name);
+
+TYPED_TEST(extendible_damage, check_counts_the_slots_that_were_overwritten_and_repair_leaves_them_out) {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     known_blocks medium;
-    fill<cceh>(medium);
+    fill<TypeParam>(medium);
     random source(seed);
-    const std::vector<block> segments = segments_of(medium);
+    const std::vector<block> segments = segments_of<TypeParam>(medium);
     std::size_t overwritten = 0;
     for (std::size_t i = 0; i < segments.size(); i += 3, ++overwritten) overwrite(segments[i], source);
-    const std::uint64_t slots = overwritten * 1024;
+    const std::uint64_t slots = overwritten * slots_per_segment<TypeParam>;
 
-    auto index = cceh::open(medium);
+    auto index = TypeParam::open(medium);
     const indexes::check_report report = index.check();
     ASSERT_FALSE(report.ok()) << "seed " << seed;
     std::uint64_t counted = 0;
-    for (const std::string& violation : report.violations) counted += number_in(violation, "I4: ");
+    for (const std::string& violation : report.violations) counted += number_in(violation, "I3: ");
     EXPECT_GT(counted, slots * 3 / 4) << "seed " << seed;
     EXPECT_LE(counted, slots) << "seed " << seed;
 
-    const salvaged found = salvage<cceh>(medium);
+    const salvaged found = salvage<TypeParam>(medium);
     EXPECT_EQ(number_in(found.problem, "corrupt: "), counted) << found.problem;
     EXPECT_GT(found.right, entries / 2) << "seed " << seed;
     EXPECT_LT(found.wrong, slots / 4) << "seed " << seed;
   }
 }
 
-TEST(hash_damage, cceh_check_sees_one_random_line) {
+TYPED_TEST(extendible_damage, check_sees_one_random_line) {
   std::size_t seen = 0;
   constexpr std::size_t rounds = 40;
   for (std::size_t round = 0; round < rounds; ++round) {
     known_blocks medium;
-    fill<cceh>(medium);
+    fill<TypeParam>(medium);
     random source(round);
-    const std::vector<block> segments = segments_of(medium);
+    const std::vector<block> segments = segments_of<TypeParam>(medium);
     const block& s = segments[source.below(segments.size())];
-    overwrite({s.start + 64 * source.below(256), 64}, source);
-    auto index = cceh::open(medium);
+    overwrite({s.start + 64 * source.below(segment_bytes<TypeParam> / 64), 64}, source);
+    auto index = TypeParam::open(medium);
     seen += index.check().ok() ? 0 : 1;
   }
   // Four words, each of which passes with a chance of 1/4 at the most.
   EXPECT_GE(seen, rounds - 2);
 }
 
-TEST(hash_damage, cceh_does_not_open_with_a_directory_that_does_not_fit_together) {
+TYPED_TEST(extendible_damage, does_not_open_with_a_directory_that_does_not_fit_together) {
   known_blocks medium;
-  fill<cceh>(medium);
-  const auto directories = blocks_of_entries(medium, 0, segment_bytes - 1);
+  fill<TypeParam>(medium);
+  const auto directories = blocks_of_entries(medium, 0, segment_bytes<TypeParam> - 1);
   ASSERT_EQ(directories.size(), 1U);
   char* const depth = directories[0].start;
   char* const first = depth + 8;
   const std::size_t count = (directories[0].bytes - 8) / 8;
   const auto refused = [&] {
     try {
-      cceh::open(medium);
+      TypeParam::open(medium);
       return false;
     } catch (const error&) {
       return true;
@@ -185,7 +207,7 @@ TEST(hash_damage, cceh_does_not_open_with_a_directory_that_does_not_fit_together
       put_word(at, wrong);
       EXPECT_TRUE(refused()) << "entry " << i << " of " << count << ": " << right << " -> " << wrong;
       // The segment of one entry is lost at the most.
-      EXPECT_GT(salvage<cceh>(medium).right, entries / 2);
+      EXPECT_GT(salvage<TypeParam>(medium).right, entries / 2);
     }
     put_word(at, right);
   }
@@ -193,19 +215,19 @@ TEST(hash_damage, cceh_does_not_open_with_a_directory_that_does_not_fit_together
     const std::uint64_t right = word_at(depth);
     put_word(depth, wrong);
     EXPECT_TRUE(refused());
-    EXPECT_NE(salvage<cceh>(medium).problem, "");
+    EXPECT_NE(salvage<TypeParam>(medium).problem, "");
     put_word(depth, right);
   }
   ASSERT_FALSE(refused());
-  EXPECT_EQ(salvage<cceh>(medium).right, entries);
-  EXPECT_EQ(salvage<cceh>(medium).problem, "");
+  EXPECT_EQ(salvage<TypeParam>(medium).right, entries);
+  EXPECT_EQ(salvage<TypeParam>(medium).problem, "");
 }
 
 // Entries that a split has left behind are no damage.
-TEST(hash_damage, cceh_salvage_gives_each_entry_once) {
+TYPED_TEST(extendible_damage, salvage_gives_each_entry_once) {
   known_blocks medium;
-  fill<cceh>(medium);
-  const salvaged found = salvage<cceh>(medium);
+  fill<TypeParam>(medium);
+  const salvaged found = salvage<TypeParam>(medium);
   EXPECT_EQ(found.right, entries);
   EXPECT_EQ(found.wrong, 0U);
   EXPECT_EQ(found.problem, "");

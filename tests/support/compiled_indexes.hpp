@@ -10,6 +10,7 @@
 
 #define PMLAB_INDEXES_ON(TEMPLATE, Medium) \
   TEMPLATE class cceh<Medium>;             \
+  TEMPLATE class dash<Medium>;             \
   TEMPLATE class level_hashing<Medium>;    \
   TEMPLATE class fast_fair<Medium>;        \
   TEMPLATE class fp_tree<Medium>;          \

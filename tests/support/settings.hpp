@@ -50,6 +50,7 @@ using all_kinds = testing::Types<kind<strings_cceh>, kind<strings_cached>, kind<
 // The indexes that pmlab offers: a line here puts one to every test.
 using offered_kinds = testing::Types<  //
     kind<indexes::cceh>,               //
+    kind<indexes::dash>,               //
     kind<indexes::level_hashing>,      //
     kind<indexes::fast_fair>,          //
     kind<indexes::fp_tree>,            //

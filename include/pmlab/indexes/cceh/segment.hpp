@@ -3,6 +3,8 @@
 
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/entry_line.hpp>
+#include <pmlab/indexes/detail/extendible/directory.hpp>
+#include <pmlab/indexes/detail/extendible/slot_word.hpp>
 #include <pmlab/indexes/detail/four_words.hpp>
 #include <pmlab/media/lines.hpp>
 
@@ -37,9 +39,10 @@ inline constexpr std::size_t slots_per_segment = windows_per_segment * slots_per
 // An entry counts if its prefix is its segment's: the half that a split moved stays behind until it is overwritten.
 // Overflow bits only save searches, and no operation waits until they are durable: in a segment of an earlier run they
 // are computed again (`find_overflow`) before its first search.
-using slot_word = std::uint64_t;
+using extendible::live_bit;
+using extendible::occupied;
+using extendible::slot_word;
 
-inline constexpr slot_word live_bit = 1;
 inline constexpr unsigned overflow_shift = 3;
 inline constexpr std::size_t overflow_bits_per_word = 3;
 inline constexpr slot_word overflow_mask = slot_word{7} << overflow_shift;
@@ -62,29 +65,6 @@ inline constexpr std::size_t displacements = 4;  // 0 = at home, and three neigh
 [[nodiscard]] constexpr std::size_t displacement_of(slot_word word) noexcept { return (word >> 1) % displacements; }
 [[nodiscard]] constexpr std::uint64_t hash_of(slot_word word, std::size_t window) noexcept {
   return (word & hash_mask) | (window ^ displacement_of(word));
-}
-
-// True if the slot holds an entry whose hash begins with the same `local_depth` (never 0) bits as `hash`.
-[[nodiscard]] constexpr bool occupied(slot_word word, std::uint64_t hash, unsigned local_depth) noexcept {
-  return (word & live_bit) != 0 && ((word ^ hash) >> (64 - local_depth)) == 0;
-}
-
-// The local depth that a segment was made with. A split makes the half whose next hash bit is 1, and leaves the half of
-// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a
-// hash.
-[[nodiscard]] constexpr unsigned depth_when_made(std::uint64_t prefix, unsigned local_depth) noexcept {
-  const std::uint64_t bits = prefix >> (64 - local_depth);
-  return bits == 0 ? 1 : local_depth - static_cast<unsigned>(std::countr_zero(bits));
-}
-static_assert(depth_when_made(std::uint64_t{0b101} << 61, 3) == 3 &&
-              depth_when_made(std::uint64_t{0b100} << 61, 3) == 1);
-static_assert(depth_when_made(0, 4) == 1 && depth_when_made(std::uint64_t{0b0110} << 60, 4) == 3);
-
-// False: no operation leaves `word` in a segment that was made with depth `made` and this prefix. A slot without an
-// entry has nothing but overflow bits; an entry has the prefix that the segment was made with, whether it counts or a
-// split has left it behind.
-[[nodiscard]] constexpr bool can_hold(slot_word word, std::uint64_t prefix, unsigned made) noexcept {
-  return (word & live_bit) == 0 ? (word & ~overflow_mask) == 0 : (word ^ prefix) >> (64 - made) == 0;
 }
 
 // One device line.
@@ -229,13 +209,22 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
 
 // Slots with words that no operation stores there.
 [[nodiscard]] inline std::size_t damaged_slots(const segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
-  const unsigned made = depth_when_made(prefix, local_depth);
+  const unsigned made = extendible::depth_when_made(prefix, local_depth);
   std::size_t damaged = 0;
   for (const window& w : s.windows)
     for (const entry_line& line : w.lines)
       for (const auto& word : line.keys)
-        damaged += can_hold(word.load(std::memory_order_acquire), prefix, made) ? 0 : 1;
+        damaged += extendible::can_hold(word.load(std::memory_order_acquire), prefix, made, overflow_mask) ? 0 : 1;
   return damaged;
+}
+
+// Calls entry(hash, value) for every entry; returns the number of slots with impossible words.
+template <class Function>
+std::size_t salvage_segment(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& entry) {
+  for_each_entry(s, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
+    entry(hash, at.slot.value().load(std::memory_order_acquire));
+  });
+  return damaged_slots(s, prefix, local_depth);
 }
 
 // Sets the overflow bits that are missing in a segment of an earlier run. It delays the first results of a reopened

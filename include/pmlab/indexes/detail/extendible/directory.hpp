@@ -1,16 +1,17 @@
-// The directory of a CCEH table: in the medium, and its copy in DRAM that every operation reads.
+// The directory of an extendible hash table: in the medium, and its copy in DRAM that every operation reads.
 #pragma once
 
-#include <pmlab/indexes/cceh/segment.hpp>
-#include <pmlab/media/pointer.hpp>
-
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 
-namespace pmlab::indexes::detail::cceh {
+namespace pmlab::indexes::detail::extendible {
+
+inline constexpr unsigned initial_global_depth = 1;
+inline constexpr unsigned greatest_global_depth = 48;
 
 // A directory entry: a word that names a segment (a medium pointer in the medium, an address in DRAM; both multiples
 // of 256) with the segment's local depth. Name and depth change in one store.
@@ -47,6 +48,22 @@ struct entry_run {
     return {(hash >> (64 - global_depth)) & ~(count - 1), count};
   }
 };
+
+// The hash bit by which a segment of this local depth is split.
+[[nodiscard]] constexpr std::uint64_t next_bit(unsigned local_depth) noexcept {
+  return std::uint64_t{1} << (63 - local_depth);
+}
+
+// The local depth that a segment was made with. A split makes the half whose next hash bit is 1, and leaves the half of
+// the 0 to the segment that was there: since then, a segment's prefix has only got zeros. `prefix`: upper bits of a
+// hash.
+[[nodiscard]] constexpr unsigned depth_when_made(std::uint64_t prefix, unsigned local_depth) noexcept {
+  const std::uint64_t bits = prefix >> (64 - local_depth);
+  return bits == 0 ? 1 : local_depth - static_cast<unsigned>(std::countr_zero(bits));
+}
+static_assert(depth_when_made(std::uint64_t{0b101} << 61, 3) == 3 &&
+              depth_when_made(std::uint64_t{0b100} << 61, 3) == 1);
+static_assert(depth_when_made(0, 4) == 1 && depth_when_made(std::uint64_t{0b0110} << 60, 4) == 3);
 
 // In the medium: one block of 8 * (1 + 2^global_depth) bytes.
 //
@@ -92,4 +109,4 @@ class cached_directory {
   std::unique_ptr<std::atomic<entry_word>[]> entries_;
 };
 
-}  // namespace pmlab::indexes::detail::cceh
+}  // namespace pmlab::indexes::detail::extendible
