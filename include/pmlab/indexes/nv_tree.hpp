@@ -565,7 +565,7 @@ class nv_tree {
     if (second != nullptr) store_.fill(*second, done.added->low, after, upper);
     const leaf_place behind_first = second == nullptr ? after : medium_.locate(second);
     if (first != nullptr) store_.fill(*first, d.low, behind_first, lower);
-    medium_.fence();                                               // (R1)
+    if (first != nullptr) medium_.fence();                         // (R1)
     link(left, first == nullptr ? after : medium_.locate(first));  // (R2) commit
     // (R1) < (R2): the new leaves are whole before the list leads to them; one store, so that a crash leaves the old
     // leaves or the new ones.

@@ -152,8 +152,7 @@ class leaf_store {
       l[i].value.store(is_entry ? entries[i].value : 0, std::memory_order_relaxed);
       l[i].word.store(is_entry ? slot_word::of(entries[i].key, states::live) : slot_word{}, std::memory_order_relaxed);
     }
-    medium_.flush(&l,
-                  leaf_bytes<Medium>);  // (F1) before the caller's fence, and that before the list leads to the leaf
+    medium_.flush(&l, leaf_bytes<Medium>);  // (F1) before the caller's fence, and that before a link to the leaf
   }
 
  private:
@@ -225,7 +224,7 @@ class leaf_store {
     medium_.fence();                                                              // (C1)
     change.store(root_, medium_.locate(static_cast<leaf_group*>(block)).word());  // (C2)
     change.commit();
-    // (F1) < (C1) < (C2): the root leads to whole leaves.
+    // (F1), (H1), (H2) < (C1) < (C2): the root leads to whole leaves.
   }
 
   // Writes a header, and begins to write it back.
@@ -235,7 +234,9 @@ class leaf_store {
     g.check.store(check, std::memory_order_relaxed);
     g.next_again.store(next, std::memory_order_relaxed);
     g.check_again.store(check, std::memory_order_relaxed);
-    media::flush(medium_, g);  // (H1) before the caller's fence, and that before a link leads to the group
+    media::flush(medium_, g.next);        // (H1)
+    media::flush(medium_, g.next_again);  // (H2)
+    // (H1), (H2) < the caller's fence < a link to the group: the header is whole. Of its four lines two are used.
   }
 
   // Makes a group of free leaves. False: no space.
@@ -258,7 +259,7 @@ class leaf_store {
       change.store(root_, place.word());  // (A3)
       change.commit();
       // (A1) < (A2) < (A3): no salvage takes for leaves the bytes that were here before.
-      // (H1) < (A2) < (A3): the list of groups goes on behind the new one.
+      // (H1), (H2) < (A2) < (A3): the list of groups goes on behind the new one.
       group_at(newest).newer = place;
       insert({first_leaf_of(place), place, {}, false});
       return true;
