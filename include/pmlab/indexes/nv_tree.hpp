@@ -561,7 +561,7 @@ class nv_tree {
     }
 
     descriptor& end = also == nullptr ? d : *also;
-    const leaf_place after = detail::nv_tree::read_link(end.entries(), medium_.locate(&end.entries())).next;
+    const leaf_place after = detail::nv_tree::read_header(end.entries(), medium_.locate(&end.entries())).next;
     if (second != nullptr) store_.fill(*second, done.added->low, after, upper);
     const leaf_place behind_first = second == nullptr ? after : medium_.locate(second);
     if (first != nullptr) store_.fill(*first, d.low, behind_first, lower);
@@ -700,7 +700,7 @@ class nv_tree {
     if (made.count == 0) return made;
     made.entries = std::min(some.size(), made.count * loaded_entries);
 
-    leaf_place behind = detail::nv_tree::read_link(left.entries(), medium_.locate(&left.entries())).next;
+    leaf_place behind = detail::nv_tree::read_header(left.entries(), medium_.locate(&left.entries())).next;
     descriptor* next = next_of(left);
     key_type last = left.last.load(std::memory_order_relaxed);
     for (std::size_t i = made.count; i-- > 0;) {
@@ -821,7 +821,7 @@ check_report nv_tree<Medium>::check() const {
       report.add("D1: " + where() + " is not linked, or twice");
       return report;
     }
-    const detail::nv_tree::read_link link(before->entries(), medium_.locate(&before->entries()));
+    const detail::nv_tree::read_header link(before->entries(), medium_.locate(&before->entries()));
     if (!link.is_whole) report.add("L4: the link to " + where());
     if (link.next != medium_.locate(&l)) report.add("D1: the medium's list does not lead to " + where());
     if (d->low != before->last.load(std::memory_order_acquire) + 1 || last < d->low ||
@@ -848,7 +848,7 @@ check_report nv_tree<Medium>::check() const {
     }
     report.entries += all.size();
     const bool ends = next_of(*d) == nullptr;
-    if (ends != (last == greatest_key) || (ends && detail::nv_tree::read_link(l, medium_.locate(&l)).next))
+    if (ends != (last == greatest_key) || (ends && detail::nv_tree::read_header(l, medium_.locate(&l)).next))
       report.add("D2: " + where() + " contradicts its range about being the last one");
   }
   inner_.check(report, [&](key_type key, std::uint64_t word) {

@@ -71,8 +71,8 @@ void for_each_slot(slot_set set, Function&& function) {
   for (; set != 0; set &= set - 1) function(static_cast<std::size_t>(std::countr_zero(set)));
 }
 
-//   0      8     16         32       48       64                           1024
-//   | link | low | reserved | slot 0 | slot 1 | slots 2 .. 5 | ... 58 .. 61 |
+//   0      8     16          24         32       48       64                           1024
+//   | link | low | low again | reserved | slot 0 | slot 1 | slots 2 .. 5 | ... 58 .. 61 |
 //
 //   L1  The slots of a leaf that are not free are its first ones: entries are appended. No slot lies in two lines.
 //   L2  A key is live in one slot of the tree at most, in that of the leaf whose range it is in.
@@ -80,11 +80,13 @@ void for_each_slot(slot_set set, Function&& function) {
 //       the next one begins. The leaves are a list by their links, in ascending order of `low`, and each region has a
 //       leaf that begins with it.
 //   L4  A link has a check of the leaf's place, of its low and of the place that it leads to, in bits that a place does
-//       not need: an overwritten link or low is detected.
+//       not need: an overwritten link or low is detected. Of the two words of a low the other one
+//       is then used.
 struct leaf {
   std::atomic<std::uint64_t> link;
   std::atomic<key_type> low;
-  std::array<std::atomic<std::uint64_t>, 2> reserved;
+  std::atomic<key_type> low_again;
+  std::atomic<std::uint64_t> reserved;
 
   [[nodiscard]] slot& operator[](std::size_t i) noexcept { return reinterpret_cast<slot*>(this + 1)[i]; }
   [[nodiscard]] const slot& operator[](std::size_t i) const noexcept {
@@ -110,14 +112,20 @@ inline constexpr std::uint64_t place_mask = (std::uint64_t{1} << place_bits) - 1
   return (detail::check_of(from.word(), low, next.word()) & ~place_mask) | next.word();
 }
 
-// A link as it was read.
-struct read_link {
-  read_link(const leaf& l, leaf_place from) noexcept {
-    const std::uint64_t word = l.link.load(std::memory_order_acquire);
-    next = leaf_place(word & place_mask);
-    is_whole = word == link_to(next, from, l.low.load(std::memory_order_acquire));
+// The header of a leaf as it was read.
+struct read_header {
+  read_header(const leaf& l, leaf_place place) noexcept {
+    const std::uint64_t link = l.link.load(std::memory_order_acquire);
+    const key_type again = l.low_again.load(std::memory_order_acquire);
+    low = l.low.load(std::memory_order_acquire);
+    next = leaf_place(link & place_mask);
+    if (link != link_to(next, place, low)) low = again;
+    leads_on = link == link_to(next, place, low);
+    is_whole = leads_on && l.low.load(std::memory_order_acquire) == again;
   }
+  key_type low;     // the right one, if one of the two words is
   leaf_place next;  // null: this is the last leaf
+  bool leads_on;    // the link is that of this leaf and of `low`
   bool is_whole;    // L4 holds
 };
 

@@ -146,6 +146,7 @@ class leaf_store {
   // Gives a leaf that is not reachable all it has, and begins to write it back. `entries` ascend. The caller fences.
   void fill(leaf& l, key_type low, leaf_place next, std::span<const entry> entries) noexcept {
     l.low.store(low, std::memory_order_relaxed);
+    l.low_again.store(low, std::memory_order_relaxed);
     l.link.store(link_to(next, medium_.locate(&l), low), std::memory_order_relaxed);
     for (std::size_t i = 0; i < slots_of_leaf<Medium>; ++i) {
       const bool is_entry = i < entries.size();

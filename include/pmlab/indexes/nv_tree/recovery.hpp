@@ -52,24 +52,23 @@ class recovery {
   [[nodiscard]] std::string where(const leaf& l) const { return std::to_string(medium_.locate(&l).word()); }
 
   void follow_the_list() {
-    const leaf* from = &store_.head();
+    leaf* at = &store_.head();
     std::size_t regions_begun = 0;
     for (;;) {
-      media::annotate_read(medium_, *from);
-      const read_link link(*from, medium_.locate(from));
-      if (!link.is_whole) throw corruption{"the link of leaf " + where(*from) + " is overwritten"};
-      if (!link.next) break;
-      leaf* const l = store_.claim(link.next);
-      if (l == nullptr) throw corruption{"its list of leaves leads nowhere, or in a circle"};
-      const key_type low = l->low.load(std::memory_order_acquire);
-      if (!found_.empty() && low <= found_.back()->low)
-        throw corruption{"leaf " + where(*l) + " is not in the order of keys"};
-      if (regions_begun < regions && low == low_of_region(regions_begun))
-        ++regions_begun;
-      else if (regions_begun == 0 || region_of(low) != low_of_region(regions_begun - 1))
-        throw corruption{"leaf " + where(*l) + " is not in the order of keys"};
-      found_.push_back(std::make_unique<descriptor>(low, l));
-      from = l;
+      media::annotate_read(medium_, *at);
+      const read_header header(*at, medium_.locate(at));
+      if (!header.is_whole) throw corruption{"the header of leaf " + where(*at) + " is overwritten"};
+      if (at != &store_.head()) {
+        const bool begins = regions_begun < regions && header.low == low_of_region(regions_begun);
+        const bool follows = !found_.empty() && header.low > found_.back()->low &&
+                             region_of(header.low) == region_of(found_.back()->low);
+        if (!begins && !follows) throw corruption{"leaf " + where(*at) + " is not in the order of keys"};
+        regions_begun += begins ? 1 : 0;
+        found_.push_back(std::make_unique<descriptor>(header.low, at));
+      }
+      if (!header.next) break;
+      at = store_.claim(header.next);
+      if (at == nullptr) throw corruption{"its list of leaves leads nowhere, or in a circle"};
     }
     if (regions_begun != regions) throw corruption{"its list of leaves ends too soon"};
   }

@@ -77,25 +77,25 @@ class salvager {
     std::optional<key_type> above;
     seen_.insert(head.word());
     for (leaf_place p = head;;) {
-      const leaf& l = *medium_.resolve(p);
-      const read_link link(l, p);
-      if (!link.is_whole) return add("the link of leaf " + std::to_string(p.word()) + " is overwritten");
-      if (!link.next) return;
-      if (!is_leaf(link.next) || !seen_.insert(link.next.word()).second) return add("its list of leaves leads nowhere");
-      p = link.next;
-      const leaf& next = *medium_.resolve(p);
-      const key_type low = next.low.load(std::memory_order_acquire);
-      if (read_link(next, p).is_whole && above && low <= *above)
-        add("leaf " + std::to_string(p.word()) + " is not in the order of keys");
-      above = low;
-      give(p);
+      const read_header header(*medium_.resolve(p), p);
+      if (p != head) {
+        if (header.is_whole && above && header.low <= *above)
+          add("leaf " + std::to_string(p.word()) + " is not in the order of keys");
+        above = header.low;
+        give(p);
+      }
+      if (!header.is_whole) add("the header of leaf " + std::to_string(p.word()) + " is overwritten");
+      if (!header.leads_on || !header.next) return;
+      if (!is_leaf(header.next) || !seen_.insert(header.next.word()).second)
+        return add("its list of leaves leads nowhere");
+      p = header.next;
     }
   }
 
   // Gives the live entries of a leaf, as far as they can be its.
   void give(leaf_place p) {
     const leaf& l = *medium_.resolve(p);
-    const key_type low = l.low.load(std::memory_order_acquire);
+    const key_type low = read_header(l, p).low;
     for (std::size_t i = 0; i < slots_of_leaf<Medium>; ++i) {
       const slot_word word = l[i].word.load(std::memory_order_acquire);
       if (word.is(states::dead) || word.word == 0) continue;
@@ -111,9 +111,9 @@ class salvager {
     for (const auto& [first, count] : groups_)
       for (std::uint64_t i = 0; i < count; ++i) {
         const leaf_place p(first + i * leaf_bytes<Medium>);
-        if (!seen_.contains(p.word()) && read_link(*medium_.resolve(p), p).is_whole) outside.push_back(p);
+        if (!seen_.contains(p.word()) && read_header(*medium_.resolve(p), p).leads_on) outside.push_back(p);
       }
-    const auto low_of = [&](leaf_place p) { return medium_.resolve(p)->low.load(std::memory_order_acquire); };
+    const auto low_of = [&](leaf_place p) { return read_header(*medium_.resolve(p), p).low; };
     std::sort(outside.begin(), outside.end(), [&](leaf_place a, leaf_place b) { return low_of(a) < low_of(b); });
     for (const leaf_place p : outside) give(p);
     if (!outside.empty())
