@@ -191,7 +191,7 @@ TYPED_TEST(nv_tree, A4_leaves_are_used_again) {
 }
 
 // A leaf and a descriptor that a reader holds go while it reads, and its leaf is used for other keys.
-TYPED_TEST(nv_tree, P7_leaves_change_hands_under_readers) {
+TYPED_TEST(nv_tree, leaves_change_hands_under_readers) {
   if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
     constexpr std::uint64_t range = 100'000;

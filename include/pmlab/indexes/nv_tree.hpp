@@ -39,7 +39,7 @@
 //  * A full leaf is replaced as in the paper: by one or two new leaves that hold its live entries, linked by one store.
 //    The paper stops all threads to rebuild the inner nodes if a parent of leaves is full. Here such a block splits, is
 //    found through its left neighbour, and the array above is built beside the old one and published by one store.
-//  * Leaves that are empty are taken out of the list, sparse neighbours are replaced by one leaf, and groups of leaves
+//  * Empty leaves are unlinked, sparse neighbours are replaced by one leaf, and groups of leaves
 //    are returned to the medium: if more than a fifth of the leaves are free, those of the last group are replaced by
 //    leaves of others. The paper does not reclaim leaves.
 //  * No logs: a leaf is part of the tree if the list leads to it, and every change of the list is one store. The set of
