@@ -241,10 +241,9 @@ class nv_tree {
         gathered_entries here;
         here.add(visited(*at.d), from);
         const key_type last = at.d->last.load(std::memory_order_acquire);
-        if (next != nullptr && count + here.all().size() < out.size())
+        if (next != nullptr && count + here.size() < out.size())
           media::prefetch(medium_, &next->entries(), detail::nv_tree::leaf_bytes<Medium>);
-        here.sort();
-        const auto wanted = here.all().first(std::min(here.all().size(), out.size() - count));
+        const auto wanted = here.in_order().first(std::min(here.size(), out.size() - count));
         std::copy(wanted.begin(), wanted.end(), out.begin() + static_cast<std::ptrdiff_t>(count));
         const bool ends = count + wanted.size() == out.size() || next == nullptr;
         const place to = ends ? at : place(*next);
@@ -269,8 +268,7 @@ class nv_tree {
     for_each_leaf([&](const descriptor& d) {
       gathered_entries here;
       here.add(d, 0);
-      here.sort();
-      for (const entry& e : here.all()) function(e.key, e.value);
+      for (const entry& e : here.in_order()) function(e.key, e.value);
     });
   }
 
@@ -405,11 +403,7 @@ class nv_tree {
   void find_together(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     std::array<place, batch_width> at;
     std::array<slot_set, batch_width> among{};
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      at[i].d = leaf_at(keys[i]);
-      __builtin_prefetch(at[i].d);
-      __builtin_prefetch(&at[i].d->bytes);
-    }
+    for (std::size_t i = 0; i < keys.size(); ++i) at[i].d = leaf_at(keys[i]);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       at[i] = place(*at[i].d);
       if (!go_right(at[i], keys[i])) {
@@ -542,13 +536,13 @@ class nv_tree {
   // live entries: 0, 1 or 2. `left` is the neighbour of `d`. All are locked. `to`: the first new leaf; null: any. Durable
   // on return; without space nothing has changed.
   aftermath rewrite(descriptor& left, descriptor& d, descriptor* also, std::size_t pieces, leaf* to = nullptr) {
-    gathered_entries all;
-    all.add(visited(d), 0);
-    if (also != nullptr) all.add(visited(*also), 0);
-    all.sort();
-    const std::size_t stay = pieces == 2 ? (all.all().size() + 1) / 2 : all.all().size();
-    const auto lower = all.all().first(stay);
-    const auto upper = all.all().subspan(stay);
+    gathered_entries gathered;
+    gathered.add(visited(d), 0);
+    if (also != nullptr) gathered.add(visited(*also), 0);
+    const auto all = gathered.in_order();
+    const std::size_t stay = pieces == 2 ? (all.size() + 1) / 2 : all.size();
+    const auto lower = all.first(stay);
+    const auto upper = all.subspan(stay);
     aftermath done;
     leaf* const second = pieces == 2 ? store_.take(false) : nullptr;
     leaf* const first = pieces == 0 || to != nullptr ? to : store_.take(pieces == 1);
@@ -734,7 +728,7 @@ class nv_tree {
       if (detail::nv_tree::count_of(at->live()) < loaded_entries) return 0;
       gathered_entries behind;
       behind.add(visited(*at), first);
-      if (!behind.all().empty()) return 0;
+      if (behind.size() != 0) return 0;
       const key_type last = at->last.load(std::memory_order_relaxed);
       const auto end =
           std::partition_point(ascending.begin(), ascending.end(), [last](const entry& e) { return e.key <= last; });
@@ -830,8 +824,7 @@ check_report nv_tree<Medium>::check() const {
       report.add("D2, L3: " + where() + " does not begin where the one before it ends");
     gathered_entries here;
     here.add(*d, 0);
-    here.sort();
-    const auto all = here.all();
+    const auto all = here.in_order();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].key < d->low || all[i].key > last)
         report.add("D2: key " + std::to_string(all[i].key) + " is not in the range of " + where());

@@ -109,17 +109,18 @@ class inner_nodes {
   bool put(key_type key, std::uint64_t word) {
     std::size_t passed = 0;
     block& b = lock_in_charge(key, passed);
-    block* right = nullptr;
-    if (b.size() == block::capacity) {
-      right = split(b, key);
+    if (b.size() < block::capacity) {
+      b.insert_at(b.count_up_to(key), key, word);
+    } else {
+      block* const right = split(b, key);
       if (right == nullptr) {
         b.lock.unlock();
         return false;
       }
+      block& to = b.is_in_charge_of(key) ? b : *right;
+      to.insert_at(to.count_up_to(key), key, word);
+      right->lock.unlock();
     }
-    block& to = b.is_in_charge_of(key) ? b : *right;
-    to.insert_at(to.count_up_to(key), key, word);
-    if (right != nullptr) right->lock.unlock();
     b.lock.unlock();
     entries_.fetch_add(1, std::memory_order_relaxed);
     if (passed > most_passed) rebuild();
