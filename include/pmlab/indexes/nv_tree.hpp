@@ -234,6 +234,7 @@ class nv_tree {
     const auto guard = epochs_.pin();
     for (std::size_t count = 0;;) {
       place at = place_of(from);
+      prefetch_entries(*at.d);
       for (;;) {
         if (!at.d->is_linked()) break;
         descriptor* const next = next_of(*at.d);
@@ -241,8 +242,7 @@ class nv_tree {
         gathered_entries here;
         here.add(visited(*at.d), from);
         const key_type last = at.d->last.load(std::memory_order_acquire);
-        if (next != nullptr && count + here.size() < out.size())
-          media::prefetch(medium_, &next->entries(), detail::nv_tree::leaf_bytes<Medium>);
+        if (next != nullptr && count + here.size() < out.size()) prefetch_entries(*next);
         const auto wanted = here.in_order().first(std::min(here.size(), out.size() - count));
         std::copy(wanted.begin(), wanted.end(), out.begin() + static_cast<std::ptrdiff_t>(count));
         const bool ends = count + wanted.size() == out.size() || next == nullptr;
@@ -392,6 +392,10 @@ class nv_tree {
   void prefetch_candidates(const descriptor& d, key_type key) const noexcept {
     const leaf& l = d.entries();
     detail::nv_tree::for_each_slot(d.candidates(key), [&](std::size_t i) { media::prefetch(medium_, l[i]); });
+  }
+
+  void prefetch_entries(const descriptor& d) const noexcept {
+    media::prefetch(medium_, &d.entries(), detail::nv_tree::leaf_bytes<Medium>);
   }
 
   const descriptor& visited(const descriptor& d) const noexcept {

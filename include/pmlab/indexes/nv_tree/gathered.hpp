@@ -31,18 +31,54 @@ class gathered_entries {
 
   // All of them in ascending order. Once; the span is valid while this object lives.
   [[nodiscard]] std::span<const entry> in_order() noexcept {
-    const auto less = [](const entry& a, const entry& b) { return a.key < b.key; };
-    const auto end = read_.begin() + static_cast<std::ptrdiff_t>(count_);
-    const auto appended = std::is_sorted_until(read_.begin(), end, less);
-    if (appended == end) return std::span(read_).first(count_);
-    std::sort(appended, end, less);
-    std::merge(read_.begin(), appended, appended, end, merged_.begin(), less);
-    return std::span(merged_).first(count_);
+    const std::span<entry> all(read_.data(), count_);
+    const auto end = std::is_sorted_until(all.begin(), all.end(), is_less);
+    if (end == all.end()) return all;
+    const auto ordered = static_cast<std::size_t>(end - all.begin());
+    merge(all.first(ordered), sorted(all.subspan(ordered)));
+    return std::span<const entry>(merged_).first(count_);
   }
 
  private:
+  // So many are sorted by counting, for each, the smaller ones: without a branch on the keys, and none waits for another.
+  static constexpr std::size_t most_counted = 24;
+
+  static bool is_less(const entry& a, const entry& b) noexcept { return a.key < b.key; }
+
+  [[nodiscard]] std::span<const entry> sorted(std::span<entry> appended) noexcept {
+    if (appended.size() > most_counted) {
+      std::sort(appended.begin(), appended.end(), is_less);
+      return appended;
+    }
+    for (std::size_t i = 0; i < appended.size(); ++i) {
+      const key_type key = appended[i].key;
+      std::size_t rank = 0;
+      for (std::size_t k = 0; k < i; ++k) rank += static_cast<std::size_t>(appended[k].key <= key);
+      for (std::size_t k = i + 1; k < appended.size(); ++k) rank += static_cast<std::size_t>(appended[k].key < key);
+      counted_[rank] = appended[i];
+    }
+    return std::span<const entry>(counted_).first(appended.size());
+  }
+
+  // Without a branch on the keys, too.
+  void merge(std::span<const entry> a, std::span<const entry> b) noexcept {
+    std::size_t i = 0;
+    std::size_t k = 0;
+    while (i < a.size() && k < b.size()) {
+      const auto of_b = static_cast<std::size_t>(b[k].key < a[i].key);
+      const entry* const least[] = {&a[i], &b[k]};
+      merged_[i + k] = *least[of_b];
+      i += 1 - of_b;
+      k += of_b;
+    }
+    const auto rest = merged_.begin() + static_cast<std::ptrdiff_t>(i + k);
+    std::copy(b.begin() + static_cast<std::ptrdiff_t>(k), b.end(),
+              std::copy(a.begin() + static_cast<std::ptrdiff_t>(i), a.end(), rest));
+  }
+
   std::array<entry, 2 * most_slots + 1> read_;  // one more, which is written and not counted
   std::array<entry, 2 * most_slots> merged_;
+  std::array<entry, most_counted> counted_;
   std::size_t count_ = 0;
 };
 
