@@ -175,6 +175,39 @@ TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
   }
 }
 
+// A group that is free at once does not keep those in place that are nearly so.
+TYPED_TEST(nv_tree, a_free_group_does_not_keep_the_others) {
+  using medium = typename TypeParam::medium;
+  constexpr std::uint64_t group_of_keys = 63 * TypeParam::index::capacity;
+  constexpr std::uint64_t groups = 12;
+  contents model;
+  const auto erase_some = [&](auto& index, std::uint64_t first, std::uint64_t last, std::uint64_t one_in) {
+    for (std::uint64_t n = first; n <= last; ++n) {
+      if (n / this->capacity % one_in == 0) continue;
+      ASSERT_EQ(index.erase(10 * n), outcome::erased);
+      model.erase(10 * n);
+    }
+  };
+  const auto expect_small = [&](auto& index) {
+    const auto stats = index.stats();
+    EXPECT_LE(stats.medium_bytes,
+              stats.nodes * 5 / 4 * parts::leaf_bytes<medium> * 21 / 20 + 4 * parts::group_bytes<medium>(false));
+    EXPECT_TRUE(index.check().ok());
+    EXPECT_EQ(compare_all(index, model), "");
+  };
+  {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    this->fill(index, model, groups * 63);
+    constexpr std::uint64_t never = groups * group_of_keys;
+    erase_some(index, (groups - 1) * group_of_keys, groups * group_of_keys, never);
+    erase_some(index, 1, (groups / 2) * group_of_keys, 5);
+    expect_small(index);
+  }
+  auto index = TypeParam::index::open(*this->under_.medium);
+  erase_some(index, (groups / 2) * group_of_keys + 1, (groups - 1) * group_of_keys - 1, 5);
+  expect_small(index);
+}
+
 TYPED_TEST(nv_tree, A4_leaves_are_used_again) {
   auto index = TypeParam::index::open(*this->under_.medium);
   std::uint64_t bytes = 0;
@@ -278,11 +311,13 @@ TEST(nv_tree_inner_nodes, arrays_are_built_under_readers) {
     for (std::uint64_t n = 1; n < 5000; ++n) {
       const auto guard = epochs.pin();
       EXPECT_TRUE(nodes.put(base + n, ~n));
+      nodes.rebuild_if_due();
     }
     most_bytes = std::max(most_bytes, nodes.bytes());
     for (std::uint64_t n = 1; n < 5000; ++n) {
       const auto guard = epochs.pin();
       nodes.remove(base + n, ~n);
+      nodes.rebuild_if_due();
     }
   }
   stop = true;

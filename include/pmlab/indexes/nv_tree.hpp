@@ -39,9 +39,9 @@
 //  * A full leaf is replaced as in the paper: by one or two new leaves that hold its live entries, linked by one store.
 //    The paper stops all threads to rebuild the inner nodes if a parent of leaves is full. Here such a block splits, is
 //    found through its left neighbour, and the array above is built beside the old one and published by one store.
-//  * Empty leaves are unlinked, sparse neighbours are replaced by one leaf, and groups of leaves
-//    are returned to the medium: if more than a fifth of the leaves are free, those of the last group are replaced by
-//    leaves of others. The paper does not reclaim leaves.
+//  * Empty leaves are unlinked, sparse neighbours are replaced by one leaf, and groups of leaves are returned to the
+//    medium: if more than a fifth of the leaves are free, those of the emptiest group are replaced by leaves of others.
+//    The paper does not reclaim leaves.
 //  * No logs: a leaf is part of the tree if the list leads to it, and every change of the list is one store. The set of
 //    free leaves is not stored.
 //
@@ -486,7 +486,7 @@ class nv_tree {
   // insert and upsert: `on_existing(slot)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (bool reclaimed = false;; reclaimed = true) {
+    for (;;) {
       {
         const auto guard = epochs_.pin();
         for (;;) {
@@ -504,7 +504,7 @@ class nv_tree {
         }
       }
       // Leaves may wait for readers that have gone.
-      if (reclaimed || epochs_.reclaim() == 0) return outcome::full;
+      if (epochs_.reclaim() == 0) return outcome::full;
     }
   }
 
@@ -617,6 +617,7 @@ class nv_tree {
   // holds no lock but that of the added leaf, and has a guard. False: there was no space.
   bool finish(const aftermath& done) {
     if (done.added != nullptr) announce(*done.added);
+    inner_.rebuild_if_due();
     if (done.freed[0] == nullptr) return done.has_space;
     const auto reclaim = [this, freed = done.freed, gone = done.gone] {
       for (leaf* const l : freed)
@@ -662,12 +663,13 @@ class nv_tree {
     return finish(done);
   }
 
-  // True if ascending keys fill the last leaf of a region: it then stays full.
+  // True if ascending keys fill a leaf, all of whose slots are live, that is the last one of a region: it then stays full.
+  // Another thread may have added `made_for` itself since the caller looked.
   [[nodiscard]] bool is_appending(const descriptor& d, key_type made_for) const noexcept {
     if (!detail::nv_tree::ends_region(d.last.load(std::memory_order_relaxed))) return false;
     const leaf& l = visited(d).entries();
     for (std::size_t i = 0; i < capacity; ++i)
-      if (l[i].word.load(std::memory_order_relaxed).key(d.low) > made_for) return false;
+      if (l[i].word.load(std::memory_order_relaxed).key(d.low) >= made_for) return false;
     return true;
   }
 
@@ -681,6 +683,7 @@ class nv_tree {
   // Links new leaves with these entries, which are greater than those of `left`, behind it. It is locked, and in charge of
   // them and of `low`, the least key of the first new leaf. Fewer than given, or none, if there is no space.
   row link_row(descriptor& left, key_type low, std::span<const entry> ascending) {
+    assert(slot_of(left, low) == std::nullopt);
     row made;
     const auto some = ascending.first(std::min(ascending.size(), most_in_row * loaded_entries));
     do {
@@ -739,6 +742,7 @@ class nv_tree {
       made = link_row(*at, first, ascending.first(static_cast<std::size_t>(end - ascending.begin())));
     }
     for (std::size_t i = 0; i < made.count; ++i) announce(*made.leaves[i]);
+    inner_.rebuild_if_due();
     return made.entries;
   }
 
@@ -790,7 +794,7 @@ class nv_tree {
       {
         const locked_pair at(*this, candidate->low);
         if (at.left == nullptr || &at.d->entries() != candidate->at) continue;
-        leaf* const to = store_.take_below(*candidate->at);
+        leaf* const to = store_.take_outside_group_of(*candidate->at);
         if (to == nullptr) return;
         done = rewrite(*at.left, *at.d, nullptr, 1, to);
       }
@@ -802,6 +806,7 @@ class nv_tree {
   detail::nv_tree::leaf_store<Medium> store_;
   descriptor head_;  // has no entries; the leaf that begins at 0 is behind it, always
   std::atomic<descriptor*> kept_{nullptr};
+  // A leaf is replaced once in some forty inserts: each time it is looked whether readers have gone.
   sync::epochs epochs_{1};
   detail::nv_tree::inner_nodes inner_{epochs_};
 };

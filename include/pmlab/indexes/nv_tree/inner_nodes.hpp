@@ -2,8 +2,8 @@
 //
 // The blocks are a list in the order of their keys. They change in place, under their version locks, and split: a block
 // that the array does not know yet is found through its left neighbour. When a writer passes too many of these, or when
-// too many blocks are empty, it builds a new array beside the old one, from the list as it is, and publishes it by one
-// store. No operation waits for that: no reader, and no other writer.
+// too many blocks are empty, it builds a new array beside the old one when it has released its locks, from the list as it
+// is, and publishes it by one store. No operation waits for that: no reader, and no other writer.
 //
 // Thread safety: any operation from any number of threads, each with a guard of the epochs (`build`, `check`: no
 // concurrent call). Progress: readers write nothing; they wait while a writer changes a block that they read.
@@ -123,7 +123,7 @@ class inner_nodes {
     }
     b.lock.unlock();
     entries_.fetch_add(1, std::memory_order_relaxed);
-    if (passed > most_passed) rebuild();
+    if (passed > most_passed) is_due_.store(true, std::memory_order_relaxed);
     return true;
   }
 
@@ -138,7 +138,17 @@ class inner_nodes {
     if (!is_there) return;
     const std::uint64_t left = entries_.fetch_sub(1, std::memory_order_relaxed) - 1;
     const std::uint64_t blocks = blocks_.load(std::memory_order_relaxed);
-    if (blocks > 1 && left < blocks * sparse_entries) rebuild();
+    if (blocks > 1 && left < blocks * sparse_entries) is_due_.store(true, std::memory_order_relaxed);
+  }
+
+  // Builds the array again if `put` or `remove` found that it should be, unless another thread is at it, or there is no
+  // memory. For callers that hold no lock: it takes a time that grows with the blocks, and runs retired functions.
+  void rebuild_if_due() {
+    if (!is_due_.load(std::memory_order_relaxed)) return;
+    const std::unique_lock guard(rebuilding_, std::try_to_lock);
+    if (!guard.owns_lock()) return;
+    is_due_.store(false, std::memory_order_relaxed);
+    publish_array();
   }
 
   // Of the blocks and the array.
@@ -231,12 +241,6 @@ class inner_nodes {
 
   // ---- the array ----
 
-  // Builds the array again, unless another thread is at it, or there is no memory.
-  void rebuild() {
-    const std::unique_lock guard(rebuilding_, std::try_to_lock);
-    if (guard.owns_lock()) publish_array();
-  }
-
   // One thread at a time. Joins sparse neighbours on the way.
   bool publish_array() {
     inner_array* made = nullptr;
@@ -289,8 +293,9 @@ class inner_nodes {
   block* first_ = nullptr;
   std::atomic<std::uint64_t> entries_{0};
   std::atomic<std::uint64_t> blocks_{0};  // of the list
-  std::mutex rebuilding_;                 // guards the next one
-  block* dead_ = nullptr;                 // blocks that an array may know, linked by `next`
+  std::atomic<bool> is_due_{false};
+  std::mutex rebuilding_;  // guards the next one
+  block* dead_ = nullptr;  // blocks that an array may know, linked by `next`
 };
 
 }  // namespace pmlab::indexes::detail::nv_tree

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -56,13 +57,13 @@ template <class Medium>
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
 // medium. The groups themselves are a list that begins at the root (detail/leaf_group.hpp).
 //
-// Thread safety: `take`, `give_back` and `to_move` from any number of threads, under a mutex; everything else: no
+// Thread safety: `take`, `take_outside_group_of`, `give_back` and `to_move` from any number of threads, under a mutex; everything else: no
 // concurrent call.
 template <media::medium Medium>
 class leaf_store {
  public:
-  // Finds the groups below `root`, or makes the first one, with an empty leaf for each region. No leaf is free then.
-  // Throws pmlab::error, corruption, std::bad_alloc.
+  // Finds the groups below `root`, or makes the first one, with an empty leaf for each region. Every leaf is free then,
+  // until it is claimed. Throws pmlab::error, corruption, std::bad_alloc.
   leaf_store(Medium& medium, std::atomic<std::uint64_t>& root) : medium_(medium), root_(root) {
     if (root_.load(std::memory_order_acquire) == 0) create();
     find_groups();
@@ -83,19 +84,23 @@ class leaf_store {
     return medium_.resolve(p);
   }
 
-  // An unreachable leaf: the free one with the lowest address, so that groups at high addresses become free. nullptr: no
-  // space. `is_last`: it replaces others, so it may be the last free one: after erasing, a full medium has space again.
+  // An unreachable leaf: the free one with the lowest address. nullptr: no space. `is_last`: it replaces others, so it may
+  // be the last free one: after erasing, a full medium has space again.
   [[nodiscard]] leaf* take(bool is_last) noexcept {
     const std::scoped_lock guard(mutex_);
     const std::size_t stay = is_last ? 0 : 1;
     if (free_count_ <= stay && !add_group()) return nullptr;
-    return take_before(groups_.size());
+    while (free_[lowest_] == 0) ++lowest_;
+    return take_of(lowest_);
   }
-  // The same for a leaf that replaces `old`: one of another group, at a lower address. nullptr: there is none.
-  [[nodiscard]] leaf* take_below(const leaf& old) noexcept {
+  // The same for a leaf that replaces `old`: one of another group, and of none that would have to be made. nullptr: there
+  // is none.
+  [[nodiscard]] leaf* take_outside_group_of(const leaf& old) noexcept {
     const std::scoped_lock guard(mutex_);
     const std::optional<position> at = position_of(medium_.locate(&old));
-    return at ? take_before(at->group) : nullptr;
+    for (std::size_t g = lowest_; at && g < groups_.size(); ++g)
+      if (free_[g] != 0 && g != at->group) return take_of(g);
+    return nullptr;
   }
 
   // Frees a leaf that the medium durably does not lead to, and that no reader holds. A group that is free then, and that
@@ -109,12 +114,11 @@ class leaf_store {
     free_[at->group] |= bit(at->leaf);
     ++free_count_;
     lowest_ = std::min(lowest_, at->group);
-    if (free_[at->group] == all_of(at->group) && !groups_[at->group].oldest && free_count_ >= in_group + spare_leaves)
-      release(at->group);
+    release_if_free(at->group);
   }
 
   // While a fifth of the leaves and a group more are free: a leaf that should move, so that its group can be released,
-  // with its low. It may not be part of the tree any more.
+  // with its low. It may not be part of the tree any more. Groups that are free are released.
   struct candidate {
     const leaf* at;
     key_type low;
@@ -122,15 +126,13 @@ class leaf_store {
   [[nodiscard]] std::optional<candidate> to_move() noexcept {
     const std::scoped_lock guard(mutex_);
     if (free_count_ < (leaves() - free_count_) / 4 + in_group + spare_leaves) return std::nullopt;
-    std::size_t g = groups_.size() - 1;
-    if (groups_[g].oldest && g > 0) --g;
-    if (groups_[g].oldest) return std::nullopt;
-    const std::uint64_t used = all_of(g) & ~free_[g];
-    if (used == 0) return std::nullopt;
+    if (emptiest_ == no_group || used_in(emptiest_) == 0) find_emptiest();
+    if (emptiest_ == no_group) return std::nullopt;
+    const std::uint64_t used = used_in(emptiest_);
     // One after the other.
     const std::uint64_t further = used & ~((std::uint64_t{2} << cursor_) - 1);
     cursor_ = static_cast<std::size_t>(std::countr_zero(further != 0 ? further : used));
-    const leaf& found = *medium_.resolve(place_of({g, cursor_}));
+    const leaf& found = *medium_.resolve(place_of({emptiest_, cursor_}));
     return candidate{&found, found.low.load(std::memory_order_acquire)};
   }
 
@@ -171,6 +173,8 @@ class leaf_store {
     std::size_t leaf;
   };
 
+  static constexpr std::size_t no_group = std::numeric_limits<std::size_t>::max();
+
   [[nodiscard]] static constexpr std::uint64_t bit(std::size_t i) noexcept { return std::uint64_t{1} << i; }
   // The bits of all leaves of a group that a search may take: not the head.
   [[nodiscard]] std::uint64_t all_of(std::size_t g) const noexcept {
@@ -197,15 +201,32 @@ class leaf_store {
     --free_count_;
   }
 
-  // The lowest free leaf of the groups before `end`.
-  [[nodiscard]] leaf* take_before(std::size_t end) noexcept {
-    std::size_t g = lowest_;
-    while (g < end && free_[g] == 0) ++g;
-    lowest_ = g;
-    if (g == end) return nullptr;
+  // REQUIRES: the group has a free leaf.
+  [[nodiscard]] leaf* take_of(std::size_t g) noexcept {
     const position at{g, static_cast<std::size_t>(std::countr_zero(free_[g]))};
     take_at(at);
     return medium_.resolve(place_of(at));
+  }
+
+  [[nodiscard]] std::uint64_t used_in(std::size_t g) const noexcept { return all_of(g) & ~free_[g]; }
+
+  // False: it is in use, is in reserve, or stays for want of memory.
+  bool release_if_free(std::size_t g) noexcept {
+    return used_in(g) == 0 && !groups_[g].oldest && free_count_ >= in_group + spare_leaves && release(g);
+  }
+
+  // The group, but for the oldest one, that has the fewest leaves in use.
+  void find_emptiest() noexcept {
+    emptiest_ = no_group;
+    std::size_t least = in_group + 1;
+    for (std::size_t g = groups_.size(); g-- > 0;) {
+      if (groups_[g].oldest || release_if_free(g)) continue;
+      const std::size_t used = count_of(used_in(g));
+      if (used != 0 && used < least) {
+        least = used;
+        emptiest_ = g;
+      }
+    }
   }
 
   // ---- groups ----
@@ -243,8 +264,8 @@ class leaf_store {
   // Makes a group of free leaves. False: no space.
   bool add_group() noexcept {
     try {
-      groups_.reserve(groups_.size() + 1);
-      free_.reserve(groups_.size() + 1);
+      if (groups_.size() == groups_.capacity()) groups_.reserve(2 * groups_.size());
+      if (free_.size() == free_.capacity()) free_.reserve(2 * free_.size());
       typename Medium::publication change(medium_);
       auto* const made = static_cast<leaf_group*>(change.allocate(group_bytes<Medium>(false), media::xpline_bytes));
       if (made == nullptr) return false;
@@ -269,8 +290,8 @@ class leaf_store {
     }
   }
 
-  // Takes a free group out of the list in the medium, and frees it. If there is no memory for that, it stays.
-  void release(std::size_t g) noexcept {
+  // Takes a free group out of the list in the medium, and frees it. False: there is no memory for that, and it stays.
+  bool release(std::size_t g) noexcept {
     const group gone = groups_[g];
     leaf_group& home = *medium_.resolve(gone.place);
     const group_place older = home.next.load(std::memory_order_relaxed);
@@ -291,7 +312,7 @@ class leaf_store {
       // (D1), (D2), (D3), (D4), (D5), (D6) < return: one publication, so that no crash leaves a group in the list that
       // is not allocated, or one allocated that is not in the list.
     } catch (const std::exception&) {
-      return;
+      return false;
     }
     group_at(older).newer = gone.newer;
     groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(g));
@@ -299,6 +320,9 @@ class leaf_store {
     free_count_ -= in_group;
     leaf_count_ -= in_group;
     lowest_ = 0;
+    // Of the groups behind it the positions have changed.
+    if (emptiest_ >= g) emptiest_ = no_group;
+    return true;
   }
 
   [[nodiscard]] group& group_at(group_place place) noexcept {
@@ -317,6 +341,7 @@ class leaf_store {
     free_count_ += count_of(free_[index]);
     leaf_count_ += count_of(free_[index]);
     lowest_ = 0;
+    emptiest_ = no_group;
   }
 
   void find_groups() {
@@ -355,9 +380,10 @@ class leaf_store {
   std::vector<group> groups_;        // by address
   std::vector<std::uint64_t> free_;  // of each group, its free leaves
   std::size_t free_count_ = 0;
-  std::size_t leaf_count_ = 0;  // without the head
-  std::size_t lowest_ = 0;      // no group before it has a free leaf
-  std::size_t cursor_ = 0;      // the leaf that was to move last
+  std::size_t leaf_count_ = 0;       // without the head
+  std::size_t lowest_ = 0;           // no group before it has a free leaf
+  std::size_t emptiest_ = no_group;  // the group whose leaves move
+  std::size_t cursor_ = 0;           // the leaf of it that was to move last
 };
 
 }  // namespace pmlab::indexes::detail::nv_tree

@@ -111,7 +111,10 @@ class salvager {
     for (const auto& [first, count] : groups_)
       for (std::uint64_t i = 0; i < count; ++i) {
         const leaf_place p(first + i * leaf_bytes<Medium>);
-        if (!seen_.contains(p.word()) && read_header(*medium_.resolve(p), p).leads_on) outside.push_back(p);
+        const leaf& l = *medium_.resolve(p);
+        // A free leaf has no link; that of a last one has this word in one case of 65536.
+        if (l.link.load(std::memory_order_acquire) == 0 || seen_.contains(p.word())) continue;
+        if (read_header(l, p).leads_on) outside.push_back(p);
       }
     const auto low_of = [&](leaf_place p) { return read_header(*medium_.resolve(p), p).low; };
     std::sort(outside.begin(), outside.end(), [&](leaf_place a, leaf_place b) { return low_of(a) < low_of(b); });
