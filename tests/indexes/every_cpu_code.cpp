@@ -3,6 +3,7 @@
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
+#include <pmlab/indexes/nv_tree.hpp>
 #include <pmlab/media/dram.hpp>
 
 #include <array>
@@ -38,6 +39,6 @@ bool works() {
 
 int main() {
   using namespace pmlab::indexes;
-  if (!works<cceh<dram>>() || !works<fast_fair<dram>>() || !works<fp_tree<dram>>()) return 1;
+  if (!works<cceh<dram>>() || !works<fast_fair<dram>>() || !works<fp_tree<dram>>() || !works<nv_tree<dram>>()) return 1;
   std::cout << to_string(pmlab::simd_of_this_cpu()) << '\n';
 }

@@ -9,6 +9,7 @@
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
+#include <pmlab/indexes/nv_tree.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/pmem.hpp>
 
@@ -384,8 +385,9 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
 // many of these, in the child process.
 template <class Index>
 class DamagedPools : public Pools {};
-using damaged_kinds = testing::Types<table, indexes::level_hashing<media::pmem>, tree, indexes::fp_tree<media::pmem>,
-                                     indexes::skip_list<media::pmem>, indexes::skip_list_pm<media::pmem>>;
+using damaged_kinds =
+    testing::Types<table, indexes::level_hashing<media::pmem>, tree, indexes::fp_tree<media::pmem>,
+                   indexes::nv_tree<media::pmem>, indexes::skip_list<media::pmem>, indexes::skip_list_pm<media::pmem>>;
 TYPED_TEST_SUITE(DamagedPools, damaged_kinds);
 
 TYPED_TEST(DamagedPools, AreRefusedOrOpen) {

@@ -5,6 +5,7 @@ pmlab_index(dash "extendible hash table, full to 94 % before a split, absent key
 pmlab_index(fast_fair "B+tree with sorted nodes, lock-free reads, instant recovery (FAST'18)")
 pmlab_index(level_hashing "hash table of two levels, grows in thousands of small steps, instant recovery (OSDI'18)")
 pmlab_index(fp_tree "B+tree with leaves in PM, inner nodes and fingerprints in DRAM (SIGMOD'16)")
+pmlab_index(nv_tree "tree with append-only leaves in PM, an inner array in DRAM that is rebuilt beside its readers (FAST'15)")
 pmlab_index(skip_list "skip list: sorted list in PM, towers in DRAM, rebuilt at open")
 pmlab_index(skip_list_pm "skip list: towers in PM, too; instant recovery" HEADER skip_list)
 pmlab_index(null_index "keeps nothing: shows the cost of the benchmark itself" KEEPS_NOTHING)

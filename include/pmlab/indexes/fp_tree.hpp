@@ -49,7 +49,7 @@
 //    `fp_tree<Medium, sync::hardware_transactions>` requests it, since that path has never run on a processor that has
 //    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
-// Invariants (L1 to L4, G1, G2: detail/fp_tree_leaf.hpp):
+// Invariants (L1 to L4: fp_tree/leaf.hpp; G1, G2: detail/leaf_group.hpp):
 //   D1  The linked descriptors are those of the leaves in the medium's list, in the same order.
 //   D2  A linked leaf is in charge of the keys from its low to its `last`; the next one's low is last + 1. The leftmost
 //       leaf's low is 0, the last one's `last` 2^64 - 1. A leaf's low never changes while it is linked.

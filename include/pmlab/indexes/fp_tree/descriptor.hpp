@@ -1,9 +1,8 @@
 // The DRAM part of an FP-tree's leaf: its lock, its range of keys, and the fingerprints of its entries.
 #pragma once
 
-#include <pmlab/base/hash.hpp>
 #include <pmlab/base/linked.hpp>
-#include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/fingerprints.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -14,25 +13,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace pmlab::indexes::detail::fp_tree {
 
-using fingerprint = std::uint8_t;
-
-// A hash of the key as a fraction of 2^32 times the number of fingerprints: below the point are 32 bits more.
-[[nodiscard]] constexpr std::uint64_t hash_of(std::uint64_t key) noexcept {
-  constexpr std::uint64_t odd = golden_ratio;
-  constexpr std::uint64_t fingerprints = 255;
-  return ((key ^ (key >> 32)) * odd >> 32) * fingerprints;
-}
-
-// Never 0, which marks a free slot.
-[[nodiscard]] constexpr fingerprint fingerprint_of(std::uint64_t key) noexcept {
-  return static_cast<fingerprint>((hash_of(key) >> 32) + 1);
-}
+using detail::bytes_per_word;
+using detail::fingerprint;
+using detail::fingerprint_of;
+using detail::hash_of;
+using detail::mark;
+using detail::mark_array;
+using detail::mark_words;
+using detail::marks;
+static_assert(capacity == detail::marked_slots);
 
 // A slot whose line is the key's home line, by bits of the hash that are not in the fingerprint. All slots are equally
 // likely, so that a line is home to as many keys as it has room for.
@@ -46,55 +37,6 @@ using fingerprint = std::uint8_t;
   const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
   return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));
 }
-
-inline constexpr std::size_t mark_words = 4;
-inline constexpr std::size_t bytes_per_word = 8;
-
-// The bytes of a descriptor's marks: 31 fingerprints, and 1 in the last one if the leaf is part of the tree.
-using mark_array = std::array<std::atomic<std::uint64_t>, mark_words>;
-
-[[nodiscard]] constexpr std::uint64_t mark(std::size_t place, std::uint8_t byte) noexcept {
-  return std::uint64_t{byte} << (place % bytes_per_word * 8);
-}
-
-// A copy of a descriptor's marks: each word is read atomically, all of it only if the version was valid.
-class marks {
- public:
-  explicit marks(const mark_array& words) noexcept : words_(words) {}
-
-  // Slots with this fingerprint.
-  [[nodiscard]] slot_set equal_to(fingerprint wanted) const noexcept { return bytes_equal_to(wanted) & all_slots; }
-  [[nodiscard]] slot_set free() const noexcept { return equal_to(0); }
-  [[nodiscard]] slot_set used() const noexcept { return ~bytes_equal_to(0) & all_slots; }
-
- private:
-  using half = four_words::half;
-
-  [[nodiscard]] slot_set bytes_equal_to(std::uint8_t byte) const noexcept {
-    return half_equal_to(words_.low(), byte) | half_equal_to(words_.high(), byte) << sizeof(half);
-  }
-
-  // Bit i: byte i of the half is `byte`.
-  [[nodiscard]] static slot_set half_equal_to(const half& bytes, std::uint8_t byte) noexcept {
-#if defined(__SSE2__)
-    const __m128i wanted = _mm_set1_epi8(static_cast<char>(byte));
-    return static_cast<slot_set>(_mm_movemask_epi8(_mm_cmpeq_epi8(reinterpret_cast<__m128i>(bytes), wanted)));
-#else
-    constexpr std::uint64_t ones = 0x0101010101010101U;
-    constexpr std::uint64_t low_bits = 0x7f * ones;
-    slot_set result = 0;
-    for (std::size_t i = 0; i < sizeof(half) / bytes_per_word; ++i) {
-      const std::uint64_t differences = bytes[i] ^ (byte * ones);
-      // 0x80 in every byte that is 0, then these bits gathered into the upper byte.
-      const std::uint64_t zeroes = ~(((differences & low_bits) + low_bits) | differences | low_bits);
-      result |= static_cast<slot_set>(((zeroes >> 7) * 0x0102040810204080U) >> 56) << (bytes_per_word * i);
-    }
-    return result;
-#endif
-  }
-
-  four_words words_;
-};
 
 //   0      8      16     24     32                                     63       64
 //   | lock | home | last | next | fingerprints of slots 0 .. 30        | linked |

@@ -1,7 +1,7 @@
 // The medium part of an FP-tree: leaves, and the groups in which they are allocated.
 #pragma once
 
-#include <pmlab/base/hash.hpp>
+#include <pmlab/indexes/detail/leaf_group.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -60,16 +60,6 @@ static_assert(sizeof(leaf) == leaf_bytes);
 }
 inline constexpr std::uint64_t sealed_bit = std::uint64_t{1} << capacity;
 
-// 64 bits that differ if any of the words does, mostly.
-[[nodiscard]] constexpr std::uint64_t check_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
-  constexpr std::uint64_t odd_a = golden_ratio;
-  constexpr std::uint64_t odd_b = 0xc2b2ae3d27d4eb4fU;
-  constexpr std::uint64_t odd_c = 0x165667b19e3779f9U;
-  std::uint64_t mixed = a * odd_a + b * odd_b + c * odd_c;
-  mixed = (mixed ^ mixed >> 32) * odd_b;
-  return (mixed ^ mixed >> 29) * odd_a;
-}
-
 // The bitmap's word of the leaf at `place` with these slots and this link (L4).
 [[nodiscard]] constexpr std::uint64_t sealed(media::pointer<leaf> place, slot_set used,
                                              media::pointer<leaf> next) noexcept {
@@ -95,49 +85,10 @@ inline constexpr std::size_t lines_per_leaf = leaf_bytes / media::cache_line_byt
 }
 static_assert(slots_of_line(0) == 0x7 && slots_of_line(1) == 0x78 && slots_of_line(lines_per_leaf - 1) == 0x78000000);
 
-//   0      8       16         128         136           144        256      768
-//   | next | check | reserved | next again | check again | reserved | leaf 0 | leaf 1 | ...
-//
-//   G1  Every leaf of the tree lies in a group of the list that begins at the root. The last group of that list is the
-//       oldest and smallest; its leaf 0 is the leftmost leaf of the tree, always.
-//   G2  The link is stored in two lines, each time with a checksum of the group's place and of it: if one line is
-//       overwritten that is detected, and the other one is used. Groups of a tree without seals (L4) have no checksums.
-struct alignas(media::xpline_bytes) leaf_group {
-  std::atomic<media::pointer<leaf_group>> next;
-  std::atomic<std::uint64_t> check;
-  std::array<std::byte, 112> reserved;
-  std::atomic<media::pointer<leaf_group>> next_again;
-  std::atomic<std::uint64_t> check_again;
-  std::array<std::byte, 112> reserved_again;
-
-  [[nodiscard]] leaf* leaves() noexcept { return reinterpret_cast<leaf*>(this + 1); }
-};
-static_assert(sizeof(leaf_group) == media::xpline_bytes);
-static_assert(offsetof(leaf_group, next_again) == 2 * media::cache_line_bytes);
-
-[[nodiscard]] constexpr std::uint64_t check_of_link(media::pointer<leaf_group> place,
-                                                    media::pointer<leaf_group> next) noexcept {
-  constexpr std::uint64_t groups = 0x70756f7267666165U;  // a check of nothing else
-  return check_of(place.word(), next.word(), groups);
-}
-
-// A group's link, as far as its checksums are valid.
-struct group_link {
-  group_link(const leaf_group& g, media::pointer<leaf_group> place) noexcept
-      : next(g.next.load(std::memory_order_acquire)) {
-    const media::pointer<leaf_group> again = g.next_again.load(std::memory_order_acquire);
-    first_holds = g.check.load(std::memory_order_acquire) == check_of_link(place, next);
-    second_holds = g.check_again.load(std::memory_order_acquire) == check_of_link(place, again);
-    is_whole = first_holds && second_holds && next == again;
-    if (!first_holds && second_holds) next = again;
-  }
-  [[nodiscard]] bool has_check() const noexcept { return first_holds || second_holds; }
-
-  media::pointer<leaf_group> next;
-  bool first_holds;
-  bool second_holds;
-  bool is_whole;
-};
+// Leaf 0 of the oldest group is the leftmost leaf of the tree, always. Groups of a tree without seals (L4) have no
+// checksums.
+using leaf_group = detail::leaf_group<leaf>;
+using group_link = detail::group_link<leaf>;
 
 // As many as a page has descriptors (fp_tree_descriptor.hpp). The oldest group is small, for trees that stay small.
 inline constexpr std::size_t leaves_per_group = 56;

@@ -1,0 +1,483 @@
+// The NV-Tree's own behaviour: leaves that are replaced, joined and freed, an inner array that is built while others
+// read, and a list of leaves that is validated when it is opened.
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/search_block.hpp>
+#include <pmlab/indexes/detail/search_layer.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/nv_tree.hpp>
+#include <pmlab/indexes/nv_tree/inner_array.hpp>
+#include <pmlab/indexes/nv_tree/inner_nodes.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/media/pmem.hpp>
+#include <pmlab/sync/epoch.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/comparison.hpp"
+#include "support/crash_medium.hpp"
+#include "support/differential.hpp"
+#include "support/medium_under_test.hpp"
+#include "support/operations.hpp"
+#include "support/settings.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+namespace parts = indexes::detail::nv_tree;
+using indexes::outcome;
+
+template <class Setting>
+class nv_tree : public testing::Test {
+ protected:
+  using index_type = typename Setting::index;
+  static constexpr std::uint64_t capacity = index_type::capacity;
+
+  // Keys 10, 20, ...: enough for `leaves` full ones, which ascending inserts leave behind.
+  static void fill(index_type& index, contents& model, std::uint64_t leaves) {
+    for (std::uint64_t n = 1; n <= leaves * capacity; ++n) {
+      ASSERT_EQ(index.insert(10 * n, n), outcome::inserted);
+      model[10 * n] = n;
+    }
+  }
+  static void erase(index_type& index, contents& model, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t key = first; key <= last; key += 10) {
+      ASSERT_EQ(index.erase(key), model.erase(key) == 1 ? outcome::erased : outcome::absent);
+      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
+    }
+    ASSERT_EQ(compare_all(index, model), "");
+  }
+
+  medium_under_test<typename Setting::medium> under_;
+};
+
+using nv_tree_settings =
+    testing::Types<setting<kind<indexes::nv_tree>, media::dram>, setting<kind<indexes::nv_tree>, media::pmem>,
+                   setting<kind<indexes::nv_tree>, crash_medium>>;
+TYPED_TEST_SUITE(nv_tree, nv_tree_settings, setting_name);
+
+// L3: keys around the bounds of the regions, whose upper bits are not stored with them.
+TYPED_TEST(nv_tree, keys_of_every_region_keep_their_upper_bits) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  contents model;
+  for (std::size_t r = 0; r < parts::regions; ++r)
+    for (std::uint64_t n = 0; n < 500; ++n)
+      for (const std::uint64_t key : {parts::low_of_region(r) + n, parts::low_of_region(r) - 1 - n}) {
+        ASSERT_EQ(index.insert(key, ~key), outcome::inserted);
+        model[key] = ~key;
+      }
+  EXPECT_EQ(compare_all(index, model), "");
+  EXPECT_TRUE(index.check().ok());
+  for (std::uint64_t n = 0; n < 500; ++n) {
+    ASSERT_EQ(index.erase(parts::low_of_region(2) + n), outcome::erased);
+    model.erase(parts::low_of_region(2) + n);
+  }
+  EXPECT_EQ(compare_all(index, model), "");
+  EXPECT_TRUE(index.check().ok());
+}
+
+TYPED_TEST(nv_tree, ascending_keys_leave_full_leaves_and_random_ones_split_in_halves) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  contents model;
+  this->fill(index, model, 20);
+  EXPECT_EQ(index.stats().nodes, 20 + parts::regions - 1);
+  random source(1);
+  for (const std::uint64_t key : make_keys(key_set::anywhere, 20'000, source)) {
+    index.insert(key, key);
+    model.emplace(key, key);
+  }
+  EXPECT_EQ(compare_all(index, model), "");
+  EXPECT_GE(index.stats().load_factor, 0.65);
+}
+
+// The slots of erased entries are reclaimed when their leaf is replaced: a tree of few keys stays small.
+TYPED_TEST(nv_tree, erased_entries_are_compacted) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  for (std::uint64_t n = 0; n < 100'000; ++n) {
+    ASSERT_EQ(index.insert(n % 40, n), outcome::inserted);
+    ASSERT_EQ(index.erase(n % 40), outcome::erased);
+  }
+  EXPECT_EQ(index.stats().nodes, parts::regions);
+  EXPECT_EQ(index.stats().medium_bytes, parts::group_bytes<typename TypeParam::medium>(true));
+  EXPECT_TRUE(index.check().ok());
+}
+
+TYPED_TEST(nv_tree, leaves_emptied_from_left_right_and_middle_leave_the_tree) {
+  const std::uint64_t of_leaf = 10 * this->capacity;
+  for (const int order : {0, 1, 2}) {
+    auto index = TypeParam::index::open(*this->under_.medium, "tree" + std::to_string(order));
+    contents model;
+    this->fill(index, model, 6);
+    const auto nodes = index.stats().nodes;
+    if (order == 0)
+      for (std::uint64_t n = 1; n < 6; ++n) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
+    else if (order == 1)
+      for (std::uint64_t n = 6; n > 1; --n) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
+    else
+      for (const std::uint64_t n : {3U, 5U, 4U}) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
+    EXPECT_LE(index.stats().nodes, nodes - 3);
+    this->erase(index, model, 10, 6 * of_leaf);
+    EXPECT_EQ(index.stats().nodes, parts::regions);
+    this->fill(index, model, 6);
+    EXPECT_EQ(compare_all(index, model), "");
+  }
+}
+
+TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
+  random source(5);
+  for (const std::uint64_t one_in : {2U, 10U, 100U}) {
+    contents model;
+    const std::string name = "tree" + std::to_string(one_in);
+    const std::uint64_t allocated = this->under_.medium->used().allocated_bytes;
+    {
+      auto index = TypeParam::index::open(*this->under_.medium, name);
+      const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 20'000, source);
+      for (const std::uint64_t key : keys) {
+        ASSERT_EQ(index.insert(key, ~key), outcome::inserted);
+        model[key] = ~key;
+      }
+      const std::uint64_t before = index.stats().medium_bytes;
+      for (const std::uint64_t key : keys) {
+        if (source.one_in(one_in)) continue;
+        ASSERT_EQ(index.erase(key), outcome::erased);
+        model.erase(key);
+      }
+      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
+      ASSERT_EQ(compare_all(index, model), "");
+      const auto stats = index.stats();
+      EXPECT_GE(stats.load_factor, model.size() < 1000 ? 0.3 : 0.45);
+      // A quarter more leaves than are in use, and three groups.
+      using medium = typename TypeParam::medium;
+      EXPECT_LE(stats.medium_bytes,
+                stats.nodes * 5 / 4 * parts::leaf_bytes<medium> * 21 / 20 + 4 * parts::group_bytes<medium>(false));
+      EXPECT_LT(stats.medium_bytes, before);
+      EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+    }
+    auto index = TypeParam::index::open(*this->under_.medium, name);
+    if constexpr (std::is_same_v<typename TypeParam::medium, crash_medium>) {
+      EXPECT_EQ(this->under_.medium->used().allocated_bytes - allocated, index.stats().medium_bytes);
+    }
+    EXPECT_TRUE(index.check().ok());
+    EXPECT_EQ(compare_all(index, model), "");
+    EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+  }
+}
+
+// A group that is free at once does not keep those in place that are nearly so.
+TYPED_TEST(nv_tree, a_free_group_does_not_keep_the_others) {
+  using medium = typename TypeParam::medium;
+  constexpr std::uint64_t group_of_keys = 63 * TypeParam::index::capacity;
+  constexpr std::uint64_t groups = 12;
+  contents model;
+  const auto erase_some = [&](auto& index, std::uint64_t first, std::uint64_t last, std::uint64_t one_in) {
+    for (std::uint64_t n = first; n <= last; ++n) {
+      if (n / this->capacity % one_in == 0) continue;
+      ASSERT_EQ(index.erase(10 * n), outcome::erased);
+      model.erase(10 * n);
+    }
+  };
+  const auto expect_small = [&](auto& index) {
+    const auto stats = index.stats();
+    EXPECT_LE(stats.medium_bytes,
+              stats.nodes * 5 / 4 * parts::leaf_bytes<medium> * 21 / 20 + 4 * parts::group_bytes<medium>(false));
+    EXPECT_TRUE(index.check().ok());
+    EXPECT_EQ(compare_all(index, model), "");
+  };
+  {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    this->fill(index, model, groups * 63);
+    constexpr std::uint64_t never = groups * group_of_keys;
+    erase_some(index, (groups - 1) * group_of_keys, groups * group_of_keys, never);
+    erase_some(index, 1, (groups / 2) * group_of_keys, 5);
+    expect_small(index);
+  }
+  auto index = TypeParam::index::open(*this->under_.medium);
+  erase_some(index, (groups / 2) * group_of_keys + 1, (groups - 1) * group_of_keys - 1, 5);
+  expect_small(index);
+}
+
+TYPED_TEST(nv_tree, A4_leaves_are_used_again) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  std::uint64_t bytes = 0;
+  for (int cycle = 0; cycle < 50; ++cycle) {
+    constexpr std::uint64_t keys = 5000;
+    constexpr std::uint64_t step = 7919;  // has no factor in common with `keys`
+    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.insert(n * step % keys, n), outcome::inserted);
+    if (cycle == 0) bytes = index.stats().medium_bytes;
+    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.erase(n), outcome::erased);
+  }
+  EXPECT_EQ(index.stats().nodes, parts::regions);
+  EXPECT_LE(index.stats().medium_bytes, bytes);
+  EXPECT_TRUE(index.check().ok());
+}
+
+// A leaf and a descriptor that a reader holds go while it reads, and its leaf is used for other keys.
+TYPED_TEST(nv_tree, leaves_change_hands_under_readers) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    constexpr std::uint64_t range = 100'000;
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> wrong{0};
+    std::thread reader([&] {
+      std::array<indexes::entry, 50> out;
+      random source(2);
+      while (!stop.load()) {
+        const std::uint64_t key = source.below(3 * range);
+        if (const auto found = index.find(key); found && *found != ~key) ++wrong;
+        const std::size_t count = index.scan(key, out);
+        for (std::size_t i = 0; i < count; ++i)
+          if (out[i].value != ~out[i].key || (i > 0 && out[i].key <= out[i - 1].key)) ++wrong;
+      }
+    });
+    for (std::uint64_t cycle = 0; cycle < 60; ++cycle) {
+      const std::uint64_t base = cycle % 3 * range;
+      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.insert(base + n, ~(base + n));
+      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.erase(base + n);
+    }
+    stop = true;
+    reader.join();
+    EXPECT_EQ(wrong.load(), 0U);
+    EXPECT_TRUE(index.check().ok());
+  }
+}
+
+// ---- the inner nodes ----
+
+// The array's search finds the greatest low <= key, for any number of blocks, and at the bounds of keys.
+TEST(nv_tree_inner_array, finds_the_block_of_every_key) {
+  using block = indexes::detail::search_block;
+  constexpr std::uint64_t greatest = std::numeric_limits<std::uint64_t>::max();
+  for (const std::size_t count : {1U, 2U, 7U, 8U, 9U, 63U, 64U, 65U, 511U, 513U, 5000U}) {
+    std::vector<block> blocks(count);
+    std::vector<block*> known;
+    for (std::size_t i = 0; i < count; ++i) {
+      // The last one may begin with the greatest key, which free places have, too.
+      blocks[i].begin(0, i + 1 == count && count > 1 ? greatest : 10 * i, 0, nullptr);
+      known.push_back(&blocks[i]);
+    }
+    const std::unique_ptr<parts::inner_array> array(parts::inner_array::make(known));
+    ASSERT_NE(array, nullptr);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t low = blocks[i].low.load();
+      ASSERT_EQ(array->find(low), known[i]) << count;
+      if (low != greatest) {
+        ASSERT_EQ(array->find(low + 1), known[i + 1 == count || low + 1 < blocks[i + 1].low.load() ? i : i + 1]);
+      }
+      if (i > 0) {
+        ASSERT_EQ(array->find(low - 1), known[i - 1]) << count;
+      }
+    }
+    ASSERT_EQ(array->find(greatest), known.back());
+  }
+}
+
+// Readers find every entry that stays, while others are added and removed in one place, so that arrays follow each other.
+TEST(nv_tree_inner_nodes, arrays_are_built_under_readers) {
+  sync::epochs epochs(1);
+  parts::inner_nodes nodes(epochs);
+  constexpr std::uint64_t stay = 2000;
+  constexpr std::uint64_t distance = 1'000'000;
+  std::vector<indexes::detail::search_entry> entries;
+  for (std::uint64_t n = 0; n < stay; ++n) entries.push_back({n * distance, n + 1});
+  nodes.build(entries);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<std::thread> readers;
+  for (std::uint64_t r = 0; r < 2; ++r)
+    readers.emplace_back([&, r] {
+      random source(r);
+      while (!stop.load()) {
+        const auto guard = epochs.pin();
+        const std::uint64_t n = source.below(stay);
+        if (nodes.floor(n * distance) != n + 1) ++wrong;
+      }
+    });
+  const std::uint64_t bytes = nodes.bytes();
+  std::uint64_t most_bytes = 0;
+  for (std::uint64_t cycle = 0; cycle < 20; ++cycle) {
+    const std::uint64_t base = cycle * 97 % stay * distance;
+    for (std::uint64_t n = 1; n < 5000; ++n) {
+      const auto guard = epochs.pin();
+      EXPECT_TRUE(nodes.put(base + n, ~n));
+      nodes.rebuild_if_due();
+    }
+    most_bytes = std::max(most_bytes, nodes.bytes());
+    for (std::uint64_t n = 1; n < 5000; ++n) {
+      const auto guard = epochs.pin();
+      nodes.remove(base + n, ~n);
+      nodes.rebuild_if_due();
+    }
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0U);
+  // Blocks that were emptied have gone.
+  EXPECT_GT(most_bytes, 2 * bytes);
+  EXPECT_LT(nodes.bytes(), 3 * bytes);
+  indexes::check_report report;
+  std::uint64_t left = 0;
+  nodes.check(report, [&](std::uint64_t key, std::uint64_t word) {
+    if (word != key / distance + 1) report.add("a word");
+    ++left;
+  });
+  EXPECT_TRUE(report.ok()) << report.violations.front();
+  EXPECT_EQ(left, stay);
+  epochs.drain();
+}
+
+// ---- opening ----
+
+template <class Setting>
+class nv_tree_recovery : public nv_tree<Setting> {};
+using durable_nv_trees =
+    testing::Types<setting<kind<indexes::nv_tree>, media::pmem>, setting<kind<indexes::nv_tree>, crash_medium>>;
+TYPED_TEST_SUITE(nv_tree_recovery, durable_nv_trees, setting_name);
+
+TYPED_TEST(nv_tree_recovery, any_number_of_threads_finds_every_leaf) {
+  contents model;
+  {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    ASSERT_EQ(run_differential(index, model, {.operations = 60'000, .key_count = 40'000}), "");
+  }
+  for (const unsigned threads : {1U, 2U, 3U, 64U, 0U}) {
+    this->under_.reopen();
+    auto index = TypeParam::index::open(*this->under_.medium, "nv_tree", threads);
+    ASSERT_EQ(compare_all(index, model), "") << threads << " threads";
+    ASSERT_TRUE(index.check().ok());
+    ASSERT_EQ(run_differential(index, model, {.seed = threads + 7, .operations = 2000, .key_count = 40'000}), "");
+  }
+}
+
+// Words of the medium that are overwritten.
+class nv_tree_damage : public testing::Test {
+ protected:
+  using index_type = indexes::nv_tree<crash_medium>;
+
+  void SetUp() override {
+    auto index = index_type::open(*under_.medium);
+    for (std::uint64_t n = 1; n <= 10 * index_type::capacity; ++n) {
+      ASSERT_EQ(index.insert(2 * n, ~n), outcome::inserted);
+      model_[2 * n] = ~n;
+    }
+  }
+
+  parts::leaf_group& newest_group() {
+    const media::root root = under_.medium->named_root("nv_tree", "nv_tree", 1);
+    return *under_.medium->resolve(parts::group_place(root.word->load()));
+  }
+  // 0: the head.
+  parts::leaf& leaf_at(std::size_t position) {
+    parts::group_place group(under_.medium->named_root("nv_tree", "nv_tree", 1).word->load());
+    while (under_.medium->resolve(group)->next.load()) group = under_.medium->resolve(group)->next.load();
+    parts::leaf* at = under_.medium->resolve(group)->leaves();
+    for (; position > 0; --position)
+      at = under_.medium->resolve(parts::read_header(*at, under_.medium->locate(at)).next);
+    return *at;
+  }
+
+  // The error of opening; empty: it opens.
+  std::string refusal() {
+    try {
+      auto index = index_type::open(*under_.medium);
+      return {};
+    } catch (const error& e) {
+      return e.what();
+    }
+  }
+  // The entries of a salvage; the first of each key counts.
+  contents salvaged() {
+    contents found;
+    try {
+      index_type::salvage(*under_.medium, "nv_tree",
+                          [&](std::uint64_t key, std::uint64_t value) { found.emplace(key, value); });
+    } catch (const error& e) {
+      std::printf("  %s\n", e.what());
+    }
+    return found;
+  }
+  void expect_refused_and_all_salvaged(const std::string& why) {
+    EXPECT_NE(refusal().find(why), std::string::npos) << refusal();
+    EXPECT_EQ(salvaged(), model_);
+  }
+
+  medium_under_test<crash_medium> under_;
+  contents model_;
+};
+
+TEST_F(nv_tree_damage, a_sound_tree_is_salvaged_whole) { EXPECT_EQ(salvaged(), model_); }
+
+TEST_F(nv_tree_damage, links_that_were_overwritten) {
+  for (const std::size_t position : {0U, 1U, 5U}) {
+    parts::leaf& l = leaf_at(position);
+    const std::uint64_t link = l.link.load();
+    for (const std::uint64_t bad : {std::uint64_t{0}, link ^ 0x400, link ^ (std::uint64_t{1} << 60), ~link}) {
+      l.link.store(bad);
+      expect_refused_and_all_salvaged("the header of leaf");
+    }
+    l.link.store(link);
+    EXPECT_EQ(refusal(), "");
+  }
+}
+
+TEST_F(nv_tree_damage, a_list_in_a_circle_and_one_that_leads_out_of_the_leaves) {
+  parts::leaf& l = leaf_at(5);
+  const std::uint64_t link = l.link.load();
+  const auto lead_to = [&](parts::leaf_place place) {
+    l.link.store(parts::link_to(place, under_.medium->locate(&l), l.low.load()));
+  };
+  lead_to(under_.medium->locate(&leaf_at(2)));
+  expect_refused_and_all_salvaged("in a circle");
+  lead_to(parts::leaf_place(under_.medium->locate(&l).word() + 64));
+  expect_refused_and_all_salvaged("leads nowhere");
+  lead_to(parts::leaf_place(std::uint64_t{1} << 40));
+  expect_refused_and_all_salvaged("leads nowhere");
+  l.link.store(link);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(nv_tree_damage, a_low_and_slots_that_were_overwritten) {
+  parts::leaf& l = leaf_at(5);
+  const std::uint64_t low = l.low.load();
+  l.low.store(low + 2);
+  expect_refused_and_all_salvaged("the header of leaf");
+  l.low.store(~low);
+  expect_refused_and_all_salvaged("the header of leaf");
+  l.low.store(low);
+  l.low_again.store(~low);
+  expect_refused_and_all_salvaged("the header of leaf");
+  l.low_again.store(low);
+  const parts::slot_word word = l[7].word.load();
+  // A free slot among used ones, the state that there is not, a key out of the range, a free slot with a key.
+  for (const std::uint64_t bad :
+       {std::uint64_t{0}, word.word | 3, word.word ^ (std::uint64_t{1} << 50), std::uint64_t{8}}) {
+    l[7].word.store(parts::slot_word{bad});
+    EXPECT_NE(refusal().find("slots of leaf"), std::string::npos) << refusal();
+  }
+  l[7].word.store(word);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(nv_tree_damage, a_group_header_that_was_overwritten) {
+  parts::leaf_group& g = newest_group();
+  const auto next = g.next.load();
+  g.next.store(parts::group_place(next.word() ^ 0x1000));
+  // The second copy of the link is used.
+  expect_refused_and_all_salvaged("the header of leaf group");
+  g.next.store(next);
+  EXPECT_EQ(refusal(), "");
+}
+
+}  // namespace
+}  // namespace pmlab::tests
