@@ -13,6 +13,7 @@
   TEMPLATE class level_hashing<Medium>;    \
   TEMPLATE class fast_fair<Medium>;        \
   TEMPLATE class fp_tree<Medium>;          \
+  TEMPLATE class wb_tree<Medium>;          \
   TEMPLATE class skip_list<Medium>;        \
   TEMPLATE class skip_list<Medium, persistent_towers>;
 

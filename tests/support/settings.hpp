@@ -53,6 +53,7 @@ using offered_kinds = testing::Types<  //
     kind<indexes::level_hashing>,      //
     kind<indexes::fast_fair>,          //
     kind<indexes::fp_tree>,            //
+    kind<indexes::wb_tree>,            //
     kind<indexes::skip_list>,          //
     kind<indexes::skip_list_pm>>;
 
