@@ -498,11 +498,11 @@ class wb_tree {
     media::prefetch(medium_, *result.child);
     return result;
   }
-  // True if this locked parent still leads from `key` to the child, which then is not gone.
+  // True if this locked parent still leads from `key` to the child. Then neither is gone, and the key is in the range of
+  // both: one that lost it to a split leads elsewhere.
   [[nodiscard]] bool are_related(const parent_and_child& both, key_type key) const {
     const node& parent = *both.parent;
-    return !parent.is_gone() && !parent.is_beyond(key) &&
-           parent.child_of(parent.array(), key) == medium_.locate(both.child);
+    return !parent.is_gone() && parent.child_of(parent.array(), key) == medium_.locate(both.child);
   }
 
   // Splits the node of `key` on `level` if it is full, and before it each full one above. The caller begins again in
@@ -550,7 +550,7 @@ class wb_tree {
     node* const right = split_off(change, left, made_for, separator);
     if (right == nullptr) return false;
     const slot_array order = parent.array();
-    const std::size_t slot = order.free_slot();
+    const std::size_t slot = order.first_free();
     detail::wb_tree::fill_free_slot(parent, slot, separator, medium_.locate(right).word());  // (S5)
     media::flush(medium_, parent.entries[slot]);                                             // (S6)
     medium_.fence();                                                                         // (S7)
@@ -621,7 +621,7 @@ class wb_tree {
     row.last().high_key.store(bound, std::memory_order_relaxed);
     std::size_t rank = parent.count_up_to(order, row.low_keys[0]);
     for (std::size_t i = 0; i < row.count; ++i) {
-      const std::size_t slot = order.free_slot();
+      const std::size_t slot = order.first_free();
       detail::wb_tree::fill_free_slot(parent, slot, row.low_keys[i], medium_.locate(row.leaves[i]).word());  // (W1)
       order = order.with(rank++, slot);
       media::flush(medium_, *row.leaves[i]);        // (W2)

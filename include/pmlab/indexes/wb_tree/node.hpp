@@ -38,7 +38,7 @@ struct entry_slot {
 struct alignas(media::xpline_bytes) node {
   static constexpr std::string_view tree_name = "wB+-tree";
 
-  std::atomic<std::uint64_t> slots{0};
+  std::atomic<std::uint64_t> slots{slot_array::empty(0).word()};
   std::atomic<std::uint64_t> high_key{no_bound};     // keys at or above it are in the sibling, if there is one
   std::atomic<media::pointer<node>> sibling{};       // next node of the same level; null: this is the last one
   std::atomic<media::pointer<node>> next_retired{};  // of a retired node and of the leftmost leaf: see retired_nodes
@@ -132,7 +132,7 @@ inline void fill_free_slot(node& n, std::size_t slot, std::uint64_t key, std::ui
 // in a slot beside the slot array, else two.
 template <media::medium Medium>
 void insert_into(Medium& medium, node& n, slot_array order, std::uint64_t key, std::uint64_t value) noexcept {
-  const std::size_t slot = order.free_slot();
+  const std::size_t slot = order.first_free();
   fill_free_slot(n, slot, key, value);                                      // (P1)
   if (slot >= slots_beside_array) media::persist(medium, n.entries[slot]);  // (P2)
   const slot_array after = order.with(n.count_up_to(order, key), slot);
@@ -152,13 +152,14 @@ void erase_from(Medium& medium, node& n, slot_array order, std::size_t rank) noe
 }
 
 // Copies the entries of `right` into free slots of its left neighbour, where they do not count yet, and returns the
-// slot array under which they do. Both are locked. Durable on return.
+// slot array under which they do: slots beside the array stay free for the next inserts. Both are locked. Durable on
+// return.
 template <media::medium Medium>
 [[nodiscard]] slot_array copy_behind(Medium& medium, node& left, const node& right) noexcept {
   slot_array order = left.array();
   const slot_array from = right.array();
   for (std::size_t rank = 0; rank < from.count(); ++rank) {
-    const std::size_t slot = order.free_slot();
+    const std::size_t slot = order.last_free();
     fill_free_slot(left, slot, right.key_at(from[rank]), right.value_at(from[rank]));  // (G1)
     order = order.with(order.count(), slot);
   }

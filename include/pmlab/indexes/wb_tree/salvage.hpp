@@ -5,19 +5,21 @@
 #include <pmlab/indexes/wb_tree/node.hpp>
 #include <pmlab/media/medium.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <unordered_set>
 #include <vector>
 
 namespace pmlab::indexes::detail::wb_tree {
 
-// Two paths lead to a leaf: its parent's entry, and its left neighbour's link. Leaves that the inner nodes skip, because
+// Two paths lead to a leaf: its parent's entry, and its left neighbour's link. Leaves that the inner nodes miss, because
 // one of these is overwritten, are read through the links. Neither path reaches a leaf behind a lost link whose parent
-// is lost, too. Ascending keys, each once; every step moves right or down, so that it terminates.
+// is lost, too. Ascending keys, each once; each leaf once, so that it terminates.
 template <class Medium, class Function>
 class salvager {
  public:
@@ -27,19 +29,16 @@ class salvager {
   [[nodiscard]] std::string run(std::uint64_t root_word) {
     if (root_word == 0) return {};
     const place root(root_word);
-    const bool is_node = media::can_name(medium_, root) && medium_.resolve(root)->array().level() != gone_level;
-    if (is_node)
-      descend(root, medium_.resolve(root)->array().level(), 0, std::nullopt);
+    if (media::can_name(medium_, root))
+      descend(root, level_of_root(root), 0);
     else
       add("its root is overwritten");
-    follow_links(std::nullopt);
-    if (leaves_ == 0) add("no leaf was found");
+    follow_links(place());
     return problems();
   }
 
  private:
   using place = media::pointer<node>;
-  using bound = std::optional<key_type>;  // none: there is no greater key
 
   void add(const std::string& problem) {
     constexpr std::size_t most = 20;
@@ -57,84 +56,126 @@ class salvager {
     return "node " + std::to_string(p.word()) + " of level " + std::to_string(level);
   }
 
+  [[nodiscard]] slot_array array_of(place p) const { return medium_.resolve(p)->array(); }
+  [[nodiscard]] bool is_in_use(place p) const {
+    return media::can_name(medium_, p) && array_of(p).is_valid() && array_of(p).level() != gone_level;
+  }
   [[nodiscard]] bool is_node_of(place p, std::uint64_t level) const {
-    if (!media::can_name(medium_, p)) return false;
-    const slot_array order = medium_.resolve(p)->array();
-    return order.is_valid() && order.level() == level;
+    return is_in_use(p) && array_of(p).level() == level;
   }
 
-  // The node at `p`, for which its parent states its level and its keys: from `low` on and below `end`.
-  void descend(place p, std::uint64_t level, key_type low, bound end) {
-    if (!is_node_of(p, level)) {
+  // Without its slot array, the level above that of the child that it has for the lowest keys; a leaf has none.
+  [[nodiscard]] std::uint64_t level_of_root(place root) const {
+    if (is_in_use(root)) return array_of(root).level();
+    for (const entry_slot& slot : medium_.resolve(root)->entries)
+      if (const place child(slot.value.load(std::memory_order_acquire)); is_first_child(slot, 0) && is_in_use(child))
+        return array_of(child).level() + 1;
+    return 0;
+  }
+  [[nodiscard]] static bool is_first_child(const entry_slot& slot, key_type low) {
+    return slot.key.load(std::memory_order_acquire) == low;
+  }
+
+  // The node at `p`, which is on `level` and has keys from `low` on, as its parent states.
+  void descend(place p, std::uint64_t level, key_type low) {
+    if (!media::can_name(medium_, p)) {
       add("no way leads to " + text_of(p, level));
-      return;
-    }
-    const node& n = *medium_.resolve(p);
-    const slot_array order = n.array();
-    if (level == 0) {
-      if (next_ && *next_ != p) follow_links(low);
-      give(p, low, end);
-      return;
-    }
-    for (std::size_t rank = 0; rank < order.count(); ++rank) {
-      const key_type key = n.key_at(order[rank]);
-      const bool is_last = rank + 1 == order.count();
-      const bound child_end = is_last ? end : bound(n.key_at(order[rank + 1]));
-      if (key < low || (child_end && key >= *child_end))
-        add("separators of " + text_of(p, level) + " are overwritten");
-      else
-        descend(n.child_at(order[rank]), level - 1, key, child_end);
+    } else if (level == 0) {
+      if (next_) follow_links(p);
+      if (next_ && *next_ != p) add("the link before " + text_of(p, 0) + " is lost");
+      if (!seen_.contains(p.word())) read(p, low);
+    } else if (is_node_of(p, level)) {
+      descend_to_children(p, level, low);
+    } else {
+      add(text_of(p, level) + " is overwritten");
+      if (next_) return;  // links lead to its leaves
+      for (const entry_slot& slot : medium_.resolve(p)->entries) {
+        const place child(slot.value.load(std::memory_order_acquire));
+        if (is_first_child(slot, low) && is_node_of(child, level - 1)) return descend(child, level - 1, low);
+      }
     }
   }
 
-  // Reads the leaves from the last one's link on, as far as they have keys below `end`.
-  void follow_links(bound end) {
-    while (next_ && *next_) {
-      const key_type low = low_of_next_;
-      if (end && low >= *end) break;
-      if (!is_node_of(*next_, 0)) {
-        add("the link to " + text_of(*next_, 0) + " is lost");
-        break;
+  void descend_to_children(place p, std::uint64_t level, key_type low) {
+    const node& n = *medium_.resolve(p);
+    const slot_array order = n.array();
+    place before{};
+    for (std::size_t rank = 0; rank < order.count(); ++rank) {
+      const key_type key = n.key_at(order[rank]);
+      const place child = n.child_at(order[rank]);
+      const bool follows =
+          !is_node_of(before, level - 1) || medium_.resolve(before)->high_key.load(std::memory_order_acquire) == key;
+      if (rank == 0 ? key != low : !follows) {
+        add("a separator of " + text_of(p, level) + " or a high key below it is overwritten");
+        if (rank != 0) continue;  // links lead to its leaves
       }
-      if (end) add("no parent leads to " + text_of(*next_, 0));
+      descend(child, level - 1, rank == 0 ? low : key);
+      before = child;
+    }
+  }
+
+  // Reads the leaves from the last one's link on, until `end`. They have keys below those of `end`, which is in the
+  // tree; null: all of them.
+  void follow_links(place end) {
+    while (next_ && *next_ && *next_ != end) {
       const place p = *next_;
-      give(p, low, end);
-      if (low_of_next_ <= low && next_ && *next_) {
-        add("the high key of " + text_of(p, 0) + " is overwritten");
-        break;
+      const bool is_next = is_node_of(p, 0) && !seen_.contains(p.word()) && (!end || is_before(p, end));
+      if (!is_next) {
+        add("the link to " + text_of(p, 0) + " leads elsewhere");
+        if (!end) next_.reset();
+        return;
       }
+      add("no parent leads to " + text_of(p, 0));
+      read(p, least_next_);
     }
-    if (!end && !next_) add("the last leaves are lost");
+  }
+  [[nodiscard]] bool is_before(place p, place end) const {
+    const node& last = *medium_.resolve(end);
+    const slot_array order = last.array();
+    const key_type high = medium_.resolve(p)->high_key.load(std::memory_order_acquire);
+    return !order.is_valid() || order.count() == 0 || high <= last.key_at(order[0]);
   }
 
-  // Passes the leaf's entries from `low` on and below `end`.
-  void give(place p, key_type low, bound end) {
+  // Passes the leaf's entries, of keys from `low` on.
+  void read(place p, key_type low) {
+    seen_.insert(p.word());
     const node& n = *medium_.resolve(p);
-    const slot_array order = n.array();
-    ++leaves_;
+    const key_type high = n.high_key.load(std::memory_order_acquire);
+    const place next = n.sibling.load(std::memory_order_acquire);
+    std::vector<entry> entries;
+    if (is_node_of(p, 0)) {
+      const slot_array order = n.array();
+      for (std::size_t rank = 0; rank < order.count(); ++rank)
+        entries.push_back({n.key_at(order[rank]), n.value_at(order[rank])});
+      next_ = next;
+    } else {
+      add(text_of(p, 0) + " is overwritten: some of its entries may have been erased");
+      for (std::size_t slot = 0; slot < capacity; ++slot)
+        if (n.key_at(slot) != 0 || n.value_at(slot) != 0) entries.push_back({n.key_at(slot), n.value_at(slot)});
+      std::erase_if(entries, [&](const entry& e) { return high > low && next && e.key >= high; });
+      std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) { return a.key < b.key; });
+      next_.reset();
+      if (is_node_of(next, 0) && high > low) next_ = next;
+    }
     std::size_t wrong = 0;
-    for (std::size_t rank = 0; rank < order.count(); ++rank) {
-      const key_type key = n.key_at(order[rank]);
-      if (key < low || (end && key >= *end) || (given_ && key <= *given_)) {
+    for (const entry& e : entries) {
+      if (e.key < std::max(low, least_next_) || is_done_) {
         ++wrong;
         continue;
       }
-      function_(key, n.value_at(order[rank]));
-      given_ = key;
+      function_(e.key, e.value);
+      least_next_ = e.key + 1;
+      is_done_ = least_next_ == 0;
     }
-    if (wrong != 0) add(std::to_string(wrong) + " entries of " + text_of(p, 0) + " hold impossible keys");
-    next_ = n.sibling.load(std::memory_order_acquire);
-    low_of_next_ = n.high_key.load(std::memory_order_acquire);
-    if (end && (!*next_ || low_of_next_ != *end))
-      add("the link or the high key of " + text_of(p, 0) + " is overwritten");
+    if (wrong != 0) add(std::to_string(wrong) + " entries of " + text_of(p, 0) + " have impossible keys");
   }
 
   const Medium& medium_;
   Function& function_;
-  std::optional<place> next_;  // the link of the last leaf that was read; none: there is no such leaf
-  key_type low_of_next_ = 0;
-  std::optional<key_type> given_;  // the last key
-  std::size_t leaves_ = 0;
+  std::optional<place> next_;               // the link of the last leaf that was read; none: it is not known
+  key_type least_next_ = 0;                 // the key after the last one
+  bool is_done_ = false;                    // there is no key after the last one
+  std::unordered_set<std::uint64_t> seen_;  // leaves
   std::vector<std::string> problems_;
   std::size_t problem_count_ = 0;
 };

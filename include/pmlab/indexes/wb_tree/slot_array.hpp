@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,17 +12,16 @@ namespace pmlab::indexes::detail::wb_tree {
 // name beside count and level in one word.
 inline constexpr std::size_t capacity = 14;
 
-// A level that no node in a tree has.
-inline constexpr std::uint64_t gone_level = 15;
-// Levels of a tree. Every node but a root has two children or more neighbours, so it holds far more than 2^64 keys.
-inline constexpr std::uint64_t most_levels = 15;
+// Levels of a tree: a full one of that height would hold 2^53 entries. No node of a tree is on `gone_level`.
+inline constexpr std::uint64_t most_levels = 14;
+inline constexpr std::uint64_t gone_level = 14;
 
-//   bit 0       4       8        12       16           60       64
-//   |   count   | level | slot 0 | slot 1 | ...        | slot 13 |
+//   bit 0       4           8        12       16           60       64
+//   |   count   | level + 1 | slot 0 | slot 1 | ...        | slot 13 |
 //
 // The paper's slot array, in the variant of one word: the numbers of the slots that are entries, in ascending order of
-// their keys. The paper's bitmap is the set of these numbers. Positions from `count` on are zero. A value; one store
-// of it changes a node from one valid state to the next.
+// their keys. The paper's bitmap is the set of these numbers. Positions from `count` on are zero. Zero is no valid
+// word: overwritten nodes are noticed. A value; one store of it changes a node from one valid state to the next.
 class slot_array {
  public:
   constexpr slot_array() noexcept = default;
@@ -29,7 +29,7 @@ class slot_array {
 
   // No entries, on this level.
   [[nodiscard]] static constexpr slot_array empty(std::uint64_t level) noexcept {
-    return slot_array(level << level_shift);
+    return slot_array((level + 1) << level_shift);
   }
 
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
@@ -37,7 +37,7 @@ class slot_array {
   [[nodiscard]] constexpr std::size_t count() const noexcept {
     return std::min(static_cast<std::size_t>(word_ & nibble), capacity);
   }
-  [[nodiscard]] constexpr std::uint64_t level() const noexcept { return word_ >> level_shift & nibble; }
+  [[nodiscard]] constexpr std::uint64_t level() const noexcept { return (word_ >> level_shift & nibble) - 1; }
   [[nodiscard]] constexpr bool is_full() const noexcept { return count() == capacity; }
 
   // The slot of the entry with `rank` smaller ones; below `capacity`, whatever the word is.
@@ -46,13 +46,13 @@ class slot_array {
     return slot < capacity ? slot : 0;
   }
 
-  // The least slot that is no entry; capacity: there is none.
-  [[nodiscard]] constexpr std::size_t free_slot() const noexcept {
-    std::uint64_t used = 0;
-    for (std::size_t rank = 0; rank < count(); ++rank) used |= std::uint64_t{1} << (*this)[rank];
-    std::size_t slot = 0;
-    while ((used >> slot & 1) != 0) ++slot;
-    return slot;
+  // The first slot that is no entry. REQUIRES: not full.
+  [[nodiscard]] constexpr std::size_t first_free() const noexcept {
+    return static_cast<std::size_t>(std::countr_zero(free_slots()));
+  }
+  // The last one. REQUIRES: not full.
+  [[nodiscard]] constexpr std::size_t last_free() const noexcept {
+    return static_cast<std::size_t>(std::bit_width(free_slots())) - 1;
   }
 
   // The same and `slot`, which is free, at `rank`. REQUIRES: not full.
@@ -73,13 +73,13 @@ class slot_array {
   }
   // The same, on a level.
   [[nodiscard]] constexpr slot_array on_level(std::uint64_t level) const noexcept {
-    return slot_array((word_ & ~(nibble << level_shift)) | level << level_shift);
+    return slot_array((word_ & ~(nibble << level_shift)) | (level + 1) << level_shift);
   }
 
   // False: no operation makes such a word.
   [[nodiscard]] constexpr bool is_valid() const noexcept {
     const std::uint64_t entries = word_ & nibble;
-    if (entries > capacity || (word_ & ~below_rank(count())) != 0) return false;
+    if (level() > gone_level || entries > capacity || (word_ & ~below_rank(count())) != 0) return false;
     std::uint64_t used = 0;
     for (std::size_t rank = 0; rank < entries; ++rank) {
       const std::uint64_t bit = std::uint64_t{1} << (word_ >> (first_shift + width * rank) & nibble);
@@ -90,6 +90,13 @@ class slot_array {
   }
 
  private:
+  // A bit for each.
+  [[nodiscard]] constexpr std::uint64_t free_slots() const noexcept {
+    std::uint64_t free = (std::uint64_t{1} << capacity) - 1;
+    for (std::size_t rank = 0; rank < count(); ++rank) free &= ~(std::uint64_t{1} << (*this)[rank]);
+    return free;
+  }
+
   static constexpr std::uint64_t nibble = 15;
   static constexpr unsigned width = 4;
   static constexpr unsigned level_shift = 4;
