@@ -18,7 +18,7 @@
 // level. Retired nodes wait in a queue that begins in the leftmost leaf (detail/retired_nodes.hpp).
 //
 // Differences from the paper: of its two commit words this is the slot array of one word, with four bits for each slot,
-// so that a node of 14 entries needs no bitmap and no bit that says whether the slot array is valid: every state is
+// so that a node of 14 entries needs no bitmap beside it, and no bit for a slot array that is not valid: every state is
 // sorted, a change commits with one store, and no crash leaves anything to rebuild. Two of the slots share the commit
 // word's line. Splits are not logged: one publication allocates the right node, cuts the left one off, and adds the
 // right one to the parent, so that no crash and no reader finds half of a split. Inner nodes keep the least key of each
@@ -525,10 +525,12 @@ class wb_tree {
     if (right == nullptr) return nullptr;
     const slot_array order = left.array();
     const node_pointer next = left.sibling.load(std::memory_order_relaxed);
-    // Ascending keys fill the last node: the left one then stays full.
+    // Ascending keys fill the last node: the left one stays full, and the right one begins with the new key, or the last
+    // child.
     const bool appending = !next && made_for > left.key_at(order[capacity - 1]);
-    const std::size_t middle = appending ? capacity - 1 : capacity / 2;
-    separator = left.key_at(order[middle]);
+    const std::size_t most = order.level() == 0 ? capacity : capacity - 1;
+    const std::size_t middle = appending ? most : capacity / 2;
+    separator = middle == capacity ? made_for : left.key_at(order[middle]);
     // Filled here, and then copied around the caches: the lines of the new node need not be read from the medium first.
     node filled;
     filled.sibling.store(next, std::memory_order_relaxed);

@@ -75,7 +75,8 @@ struct alignas(media::cache_line_bytes) node {
   [[nodiscard]] bool is_gone() const noexcept { return gone.load(std::memory_order_acquire) != 0; }
   template <media::publication Publication>
   void publish_gone(Publication& change) {
-    media::publish_store(change, gone, std::uint64_t{1});
+    media::publish_store(change, gone, std::uint64_t{1});  // (D1)
+    // (D1) < return: the caller commits it with the unlinking (Q1).
   }
 
   // The key of the slot after `slot`; past the last one, the high key, which makes an equal slot free.

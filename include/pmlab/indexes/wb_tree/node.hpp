@@ -90,7 +90,8 @@ struct alignas(media::xpline_bytes) node {
   [[nodiscard]] bool is_gone() const noexcept { return array().level() == gone_level; }
   template <media::publication Publication>
   void publish_gone(Publication& change) {
-    media::publish_store(change, slots, array().on_level(gone_level).word());
+    media::publish_store(change, slots, array().on_level(gone_level).word());  // (D1)
+    // (D1) < return: the caller commits it with the unlinking (Q1).
   }
 };
 static_assert(sizeof(node) == media::xpline_bytes);
@@ -138,8 +139,8 @@ void insert_into(Medium& medium, node& n, slot_array order, std::uint64_t key, s
   const slot_array after = order.with(n.count_up_to(order, key), slot);
   n.slots.store(after.word(), std::memory_order_release);  // (P3) commit
   media::persist(medium, n.slots);                         // (P4)
-  // (P1) < (P2) < (P3), or one line: no crash image names a slot without its entry. (P4) < unlock: what a reader
-  // returns is durable.
+  // (P1) < (P2) < (P3), or one line: no crash image names a slot without its entry.
+  // (P3) < (P4) < unlock: the value that a reader returns is durable.
 }
 
 // Removes the entry at `rank` of a locked node. Durable on return; one flush and one fence.
