@@ -167,6 +167,10 @@ TYPED_TEST(mutation_of, C12_F1_the_last_line_not_flushed) {
   if (std::is_same_v<TypeParam, kind<indexes::skip_list>>)
     GTEST_SKIP() << "the only range that it flushes is a new slab's, whose last line matters only where a slab of an "
                     "earlier pool lay at the same place; no image of these runs has one";
+  if (std::is_same_v<TypeParam, kind<indexes::wb_tree>>)
+    GTEST_SKIP()
+        << "a change flushes single lines, and a split copies; these runs join no nodes, and the last line of a "
+           "new root has no entry";
   this->expect_found({mutation::flush_misses_last_line, 1});
 }
 TYPED_TEST(mutation_of, flush_after_the_fence) { this->expect_found({mutation::flush_after_fence, 1}); }

@@ -15,6 +15,7 @@
   TEMPLATE class fast_fair<Medium>;        \
   TEMPLATE class fp_tree<Medium>;          \
   TEMPLATE class nv_tree<Medium>;          \
+  TEMPLATE class wb_tree<Medium>;          \
   TEMPLATE class skip_list<Medium>;        \
   TEMPLATE class skip_list<Medium, persistent_towers>;
 

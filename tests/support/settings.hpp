@@ -55,6 +55,7 @@ using offered_kinds = testing::Types<  //
     kind<indexes::fast_fair>,          //
     kind<indexes::fp_tree>,            //
     kind<indexes::nv_tree>,            //
+    kind<indexes::wb_tree>,            //
     kind<indexes::skip_list>,          //
     kind<indexes::skip_list_pm>>;
 

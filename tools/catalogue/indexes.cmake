@@ -3,6 +3,7 @@
 pmlab_index(cceh "extendible hash table with 256-byte windows, instant recovery (FAST'19)")
 pmlab_index(dash "extendible hash table, full to 94 % before a split, absent keys in one line, instant recovery (VLDB'20)")
 pmlab_index(fast_fair "B+tree with sorted nodes, lock-free reads, instant recovery (FAST'18)")
+pmlab_index(wb_tree "B+tree with nodes of one device line, sorted by one word, instant recovery (VLDB'15)")
 pmlab_index(level_hashing "hash table of two levels, grows in thousands of small steps, instant recovery (OSDI'18)")
 pmlab_index(fp_tree "B+tree with leaves in PM, inner nodes and fingerprints in DRAM (SIGMOD'16)")
 pmlab_index(nv_tree "tree with append-only leaves in PM, an inner array in DRAM that is rebuilt beside its readers (FAST'15)")

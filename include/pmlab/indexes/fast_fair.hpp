@@ -13,7 +13,7 @@
 //
 // Layout (medium): named root -> root node. Nodes are 512 bytes (detail/fast_fair_node.hpp); every level is a list by
 // `sibling`, in ascending order of keys. DRAM holds only the version locks: opening reads one node for each level.
-// Retired nodes wait in a queue that begins in the leftmost leaf (detail/fast_fair_retired.hpp).
+// Retired nodes wait in a queue that begins in the leftmost leaf (detail/retired_nodes.hpp).
 //
 // Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper compares neighbouring
 // pointers; so every key and value is allowed, a node that a crash left in mid-shift is as valid as any other, erase is
@@ -31,7 +31,7 @@
 // operations throw pmlab::error at an invalid link; `check` validates the rest. `salvage` reads the remaining entries
 // (detail/fast_fair_salvage.hpp).
 //
-// Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/fast_fair_retired.hpp):
+// Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
 //   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
 //       under way) is found through its left neighbour; the next writer that follows the link adds it to the parent.
@@ -48,14 +48,15 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
+#include <pmlab/indexes/detail/retired_nodes.hpp>
 #include <pmlab/indexes/fast_fair/join.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
-#include <pmlab/indexes/fast_fair/retired.hpp>
 #include <pmlab/indexes/fast_fair/row.hpp>
 #include <pmlab/indexes/fast_fair/salvage.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/epoch.hpp>
+#include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
@@ -693,8 +694,8 @@ class fast_fair {
     if (!detail::fast_fair::should_join(left, right)) return false;  // the usual answer, without a lock
     bool left_goes = false;
     {
-      const detail::fast_fair::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right),
-                                                  before == nullptr ? nullptr : &lock_of(before)};
+      const sync::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right),
+                                     before == nullptr ? nullptr : &lock_of(before)};
       if (!are_neighbours(parent, left, right) || !detail::fast_fair::should_join(left, right)) return false;
       const std::size_t end = detail::fast_fair::end_of_entries(left);
       if (end + detail::fast_fair::slots_for(right) <= detail::fast_fair::capacity) {
@@ -779,7 +780,7 @@ class fast_fair {
     node& top = *root();
     if (top.is_leaf()) return false;
     {
-      const detail::fast_fair::several_locks held{&lock_of(&top)};
+      const sync::several_locks held{&lock_of(&top)};
       const node_pointer child = top.first_child.load(std::memory_order_relaxed);
       if (top.sibling.load(std::memory_order_relaxed) || detail::fast_fair::entries_in(top) != 0) return false;
       if (medium_.resolve(child)->sibling.load(std::memory_order_acquire)) return false;  // soon to be announced
@@ -822,7 +823,7 @@ class fast_fair {
   sync::version_lock_table locks_;
   std::atomic<std::uint64_t>* root_;
   std::mutex root_mutex_;  // only one thread at a time changes the root
-  detail::fast_fair::retired_nodes<Medium> retired_;
+  detail::retired_nodes<Medium, node> retired_;
   sync::epochs epochs_;  // its destructor releases retired nodes
 };
 

@@ -3,14 +3,10 @@
 
 #include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/media/medium.hpp>
-#include <pmlab/sync/version_lock.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <initializer_list>
 
 namespace pmlab::indexes::detail::fast_fair {
 
@@ -102,34 +98,6 @@ void copy_behind(Medium& medium, node& left, std::size_t end, node& right) noexc
   medium.fence();                            // (G4)
   // (G1), (G2) < (G3) < (G4) < every store that follows the return.
 }
-
-// Locks the stripes of some nodes, each once, in the order of their addresses. No other thread waits for a lock while
-// it holds one, except in this order: so there is no deadlock.
-class several_locks {
- public:
-  static constexpr std::size_t most = 4;
-
-  // `locks`: at most `most`; nullptr: none.
-  several_locks(std::initializer_list<sync::version_lock*> locks) noexcept {
-    for (sync::version_lock* const lock : locks) {
-      std::size_t at = count_;
-      while (at > 0 && std::less<>()(lock, held_[at - 1])) --at;
-      if (lock == nullptr || (at > 0 && held_[at - 1] == lock)) continue;
-      for (std::size_t i = count_++; i > at; --i) held_[i] = held_[i - 1];
-      held_[at] = lock;
-    }
-    for (std::size_t i = 0; i < count_; ++i) held_[i]->lock();
-  }
-  several_locks(const several_locks&) = delete;
-  several_locks& operator=(const several_locks&) = delete;
-  ~several_locks() {
-    for (std::size_t i = 0; i < count_; ++i) held_[i]->unlock();
-  }
-
- private:
-  std::array<sync::version_lock*, most> held_{};
-  std::size_t count_ = 0;
-};
 
 // The children of an inner node around one of them.
 struct family {

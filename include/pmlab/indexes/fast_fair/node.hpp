@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 namespace pmlab::indexes::detail::fast_fair {
 
@@ -40,6 +41,8 @@ inline constexpr std::size_t capacity = lines_per_node * entries_per_line;
 // In a leaf, an entry is a key and its value; in an inner node, a separator and the child whose keys are at or above
 // it. `first child` has the keys below the first separator.
 struct alignas(media::cache_line_bytes) node {
+  static constexpr std::string_view tree_name = "FAST-FAIR tree";
+
   std::atomic<std::uint64_t> high_key{greatest_key};  // keys at or above it are in the sibling
   std::atomic<media::pointer<node>> sibling{};        // next node of the same level; null: this is the last one
   std::atomic<std::uint64_t> level{0};                // 0: leaf; never changes
@@ -70,6 +73,11 @@ struct alignas(media::cache_line_bytes) node {
   }
   [[nodiscard]] bool is_leaf() const noexcept { return level.load(std::memory_order_acquire) == 0; }
   [[nodiscard]] bool is_gone() const noexcept { return gone.load(std::memory_order_acquire) != 0; }
+  template <media::publication Publication>
+  void publish_gone(Publication& change) {
+    media::publish_store(change, gone, std::uint64_t{1});  // (D1)
+    // (D1) < return: the caller commits it with the unlinking (Q1).
+  }
 
   // The key of the slot after `slot`; past the last one, the high key, which makes an equal slot free.
   [[nodiscard]] std::uint64_t key_after(std::size_t slot) noexcept {

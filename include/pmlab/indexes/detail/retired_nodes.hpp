@@ -1,4 +1,4 @@
-// The retired nodes of a FAST-FAIR tree, which readers may still be in.
+// The retired nodes of a tree whose nodes are all in the medium, which readers may still be in.
 //
 // A queue in the medium: the leftmost leaf, which is never retired, leads to the oldest one, `next_retired` to the
 // next. A node enters it in the publication that unlinks it, and leaves it in the one that releases its block.
@@ -11,8 +11,8 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
-#include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/media/pointer.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -21,15 +21,19 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
-namespace pmlab::indexes::detail::fast_fair {
+namespace pmlab::indexes::detail {
 
+// A Node has a word `next_retired`, which is null in a new one; `publish_gone(change)`, which marks it for ever;
+// `is_gone()`; and the name of its tree for messages, `tree_name`.
+//
 // Thread safety: every operation from any number of threads, but for `begin`.
-template <media::medium Medium>
+template <media::medium Medium, class Node>
 class retired_nodes {
-  using node_pointer = media::pointer<node>;
+  using node_pointer = media::pointer<Node>;
   using publication = typename Medium::publication;
 
  public:
@@ -37,27 +41,27 @@ class retired_nodes {
 
   // Releases all that the last run left. `leftmost`: the tree's leftmost leaf. Throws pmlab::error: the queue is
   // corrupt, and nothing was released.
-  void begin(node& leftmost) {
+  void begin(Node& leftmost) {
     leftmost_ = last_ = &leftmost;
     constexpr std::size_t at_once = media::publication_limit - 1;
-    const std::vector<node*> left = found();
+    const std::vector<Node*> left = found();
     for (std::size_t done = 0; done < left.size(); done += at_once) {
       const std::size_t end = std::min(done + at_once, left.size());
       publication change(medium_);
       publish_next(change, leftmost, left[end - 1]->next_retired.load(std::memory_order_acquire));  // (H1)
-      for (std::size_t i = done; i < end; ++i) change.release(left[i], sizeof(node));               // (H2)
+      for (std::size_t i = done; i < end; ++i) change.release(left[i], sizeof(Node));               // (H2)
       // (H1), (H2) < return: one publication, so a block is in the queue or free, never both.
       change.commit();
     }
   }
 
   // Commits `change`, which unlinks these nodes, together with their way into the queue. The caller holds their locks.
-  void commit(publication& change, std::span<node* const> unlinked) {
+  void commit(publication& change, std::span<Node* const> unlinked) {
     const std::scoped_lock guard(mutex_);
-    node* last = last_;
-    for (node* const n : unlinked) {
-      publish_next(change, *last, medium_.locate(n));                        // (H3)
-      media::publish_store<publication>(change, n->gone, std::uint64_t{1});  // (H4)
+    Node* last = last_;
+    for (Node* const n : unlinked) {
+      publish_next(change, *last, medium_.locate(n));  // (H3)
+      n->publish_gone(change);                         // (H4)
       last = n;
     }
     change.commit();
@@ -67,14 +71,14 @@ class retired_nodes {
   }
 
   // Releases the block of a node that no reader can be in.
-  void release(node& n) {
+  void release(Node& n) {
     const std::scoped_lock guard(mutex_);
     // Nodes are released about in the order in which they were retired: it is one of the first.
-    node* before = leftmost_;
+    Node* before = leftmost_;
     while (next_of(*before) != &n) before = next_of(*before);
     publication change(medium_);
     publish_next(change, *before, n.next_retired.load(std::memory_order_acquire));  // (H5)
-    change.release(&n, sizeof(node));                                               // (H6)
+    change.release(&n, sizeof(Node));                                               // (H6)
     // (H5), (H6) < return: as (H1), (H2).
     change.commit();
     if (last_ == &n) last_ = before;
@@ -85,24 +89,25 @@ class retired_nodes {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  static void publish_next(publication& change, node& n, node_pointer next) {
+  static void publish_next(publication& change, Node& n, node_pointer next) {
     media::publish_store(change, n.next_retired, next);  // (H7)
     // (H7) < return: (H1), (H3) and (H5) are it.
   }
 
-  [[nodiscard]] node* next_of(node& n) const noexcept {
+  [[nodiscard]] Node* next_of(Node& n) const noexcept {
     const node_pointer next = n.next_retired.load(std::memory_order_acquire);
     assert(next);
     return medium_.resolve(next);
   }
 
   // The nodes in the queue, the oldest first. Follows no pointer that cannot name a node, and terminates.
-  [[nodiscard]] std::vector<node*> found() const {
-    std::vector<node*> result;
+  [[nodiscard]] std::vector<Node*> found() const {
+    std::vector<Node*> result;
     std::unordered_set<std::uint64_t> met;
     for (node_pointer at = leftmost_->next_retired.load(std::memory_order_acquire); at;) {
       if (!media::can_name(medium_, at) || !medium_.resolve(at)->is_gone() || !met.insert(at.word()).second)
-        throw error("this FAST-FAIR tree is corrupt: its retired nodes", "restore the pool from a copy, or repair it");
+        throw error("this " + std::string(Node::tree_name) + " is corrupt: its retired nodes",
+                    "restore the pool from a copy, or repair it");
       result.push_back(medium_.resolve(at));
       at = result.back()->next_retired.load(std::memory_order_acquire);
     }
@@ -110,10 +115,10 @@ class retired_nodes {
   }
 
   Medium& medium_;
-  node* leftmost_ = nullptr;
-  node* last_ = nullptr;  // of the queue; `leftmost_` if it is empty
+  Node* leftmost_ = nullptr;
+  Node* last_ = nullptr;  // of the queue; `leftmost_` if it is empty
   std::mutex mutex_;
   std::atomic<std::uint64_t> count_{0};
 };
 
-}  // namespace pmlab::indexes::detail::fast_fair
+}  // namespace pmlab::indexes::detail

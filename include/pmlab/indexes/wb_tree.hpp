@@ -1,0 +1,822 @@
+// wB+-tree: a B+tree whose nodes change by one store of a word that sorts their entries, after Chen and Jin, VLDB'15
+// [WB-TREE].
+//
+// Use it for ordered data on a device with lines of 256 bytes, if the tree must be available as soon as the pool is
+// open: a node is one such line, which a search reads and a change writes once. In DRAM, and for long scans, FAST-FAIR's
+// larger nodes are faster.
+//
+// Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
+// Progress: readers write nothing shared; they wait only while a writer changes a node that they read (or one that
+// shares its version lock). Writers lock one node; a split two, a join three.
+//
+// Durability: the result of an operation survives a crash (strict durable linearizability). A writer makes its change
+// durable before it releases the node's version lock, and a reader uses data of a node only if that lock was free and
+// unchanged while it read: it cannot have read anything that a crash undoes.
+//
+// Layout (medium): named root -> root node. Nodes are 256 bytes (wb_tree/node.hpp), inner nodes, too. Every level is a
+// list by `sibling`, in ascending order of keys. DRAM holds only the version locks: opening reads one node for each
+// level. Retired nodes wait in a queue that begins in the leftmost leaf (detail/retired_nodes.hpp).
+//
+// Differences from the paper: of its two commit words this is the slot array of one word, with four bits for each slot,
+// so that a node of 14 entries needs no bitmap beside it, and no bit for a slot array that is not valid: every state is
+// sorted, a change commits with one store, and no crash leaves anything to rebuild. Two of the slots share the commit
+// word's line. Splits are not logged: one publication allocates the right node, cuts the left one off, and adds the
+// right one to the parent, so that no crash and no reader finds half of a split. Inner nodes keep the least key of each
+// child instead of separators between them. Readers and writers run concurrently; sparse neighbours are joined.
+//
+// Space: two neighbours under one parent with few entries are joined: the right node's entries are copied into free
+// slots of the left one, where they do not count, until one publication gives it the new slot array and the right one's
+// high key and sibling, and takes the right one out of the parent. A root with one child is removed.
+//
+// A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
+// operations throw pmlab::error at an invalid link; `check` validates the rest. `salvage` reads the remaining entries
+// (wb_tree/salvage.hpp).
+//
+// Invariants (N1, N2: wb_tree/node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
+//   T1  A node's entries are at or above its low key, which the parent has, and below its high key, which is the low key
+//       of the next node.
+//   T2  The children of a level are exactly the nodes of the list of the next one, in the same order. Whatever changes
+//       both is one publication, with the locks of the parent and of the children held.
+//   T3  A node's level and low key never change. The leftmost node of a level is retired only as a root.
+//   T4  A retired node is unlinked by the publication that marks it. A thread that finds one has read its way there
+//       before: it begins again at the root, and its guard keeps the block (epochs).
+//   T5  The root's word changes with `root_mutex_` held until the publication has returned, so that no two publications
+//       under way store it.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/load_into.hpp>
+#include <pmlab/indexes/detail/range_by_scan.hpp>
+#include <pmlab/indexes/detail/retired_nodes.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/wb_tree/node.hpp>
+#include <pmlab/indexes/wb_tree/row.hpp>
+#include <pmlab/indexes/wb_tree/salvage.hpp>
+#include <pmlab/indexes/wb_tree/slot_array.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/sync/epoch.hpp>
+#include <pmlab/sync/several_locks.hpp>
+#include <pmlab/sync/version_lock.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pmlab::indexes {
+
+// B+tree with nodes of one device line [WB-TREE]. See the file's prologue for its use, thread safety, durability and
+// layout. Operations: O(log n); a scan of m entries O(log n + m).
+template <media::medium Medium>
+class wb_tree {
+  using node = detail::wb_tree::node;
+  using slot_array = detail::wb_tree::slot_array;
+  using node_pointer = media::pointer<node>;
+  using publication = typename Medium::publication;
+
+ public:
+  static constexpr std::string_view layout_name = "wb_tree";
+  static constexpr std::uint64_t layout_version = 1;
+
+  // Opens the tree `name` in `medium`, or creates an empty one. Takes about the same time for a tree of any size.
+  // Throws pmlab::error: the name belongs to another layout, the root, the leftmost node of a level or the queue of
+  // retired nodes is corrupt, no space for the first node. `medium` must outlive the index.
+  static wb_tree open(Medium& medium, std::string_view name = layout_name) { return wb_tree(medium, name); }
+
+  // Calls function(key, value) for the readable entries of a damaged tree, ascending: through its inner nodes, and
+  // through the links of its leaves where these lead further. Changes nothing. Throws pmlab::error at the end if some
+  // entries may be missing, with the damaged places.
+  template <class Function>
+  static void salvage(Medium& medium, std::string_view name, Function&& function) {
+    const std::uint64_t root =
+        medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
+    const std::string problems = detail::wb_tree::salvage(medium, root, function);
+    if (!problems.empty())
+      throw error("this wB+-tree is corrupt: " + problems, "restore the pool from a copy, if there is one");
+  }
+
+  wb_tree(const wb_tree&) = delete;
+  wb_tree& operator=(const wb_tree&) = delete;
+  ~wb_tree() = default;
+
+  // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
+  // Durable on return. At most two flushes and two fences, unless a node is split.
+  outcome insert(key_type key, value_type value) {
+    return put(key, value, [](std::atomic<value_type>&) { return outcome::exists; });
+  }
+
+  // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
+  outcome upsert(key_type key, value_type value) {
+    return put(key, value, [&](std::atomic<value_type>& stored) { return replace(stored, value); });
+  }
+
+  // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
+  outcome update(key_type key, value_type value) {
+    const auto guard = epochs_.pin();
+    const locked_node leaf(*this, key, 0);
+    const auto slot = (*leaf).slot_of((*leaf).array(), key);
+    return slot ? replace((*leaf).entries[*slot].value, value) : outcome::absent;
+  }
+
+  // Removes `key`. erased or absent. Durable on return; one flush and one fence. Where neighbours became sparse, two of
+  // them are joined.
+  outcome erase(key_type key) {
+    const auto guard = epochs_.pin();
+    {
+      const locked_node leaf(*this, key, 0);
+      const slot_array order = (*leaf).array();
+      const std::size_t count = (*leaf).count_up_to(order, key);
+      if (count == 0 || (*leaf).key_at(order[count - 1]) != key) return outcome::absent;
+      detail::wb_tree::erase_from(medium_, *leaf, order, count - 1);
+      if (!looks_for_a_neighbour(order.count() - 1)) return outcome::erased;
+    }
+    join_around(key);
+    return outcome::erased;
+  }
+
+  // Many entries at once, see loadable_index: leaves that are filled beforehand, as many as their parent has room for
+  // linked by one publication.
+  std::size_t load(std::span<const entry> ascending) {
+    return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
+  }
+
+  // The value of `key`. Reads one device line per level.
+  std::optional<value_type> find(key_type key) {
+    const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
+    std::optional<value_type> found;
+    for (search at{root()}; !step_to_value(parts, key, at, found);) {
+    }
+    return found;
+  }
+
+  // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
+  void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
+    assert(keys.size() == values.size());
+    const auto guard = epochs_.pin();
+    const search_parts parts = parts_for_searches();
+    std::array<search, batch_width> at;
+    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
+      const std::size_t width = std::min(batch_width, keys.size() - done);
+      at.fill({nullptr});
+      std::fill_n(at.begin(), width, search{root()});
+      for (std::size_t searching = width; searching > 0;)
+        for (std::size_t i = 0; i < width; ++i) {
+          if (at[i].at == nullptr || !step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
+          at[i].at = nullptr;
+          --searching;
+        }
+    }
+  }
+
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
+  // entries that are present during the whole scan are never missed.
+  std::size_t scan(key_type from, std::span<entry> out) {
+    const auto guard = epochs_.pin();
+    std::size_t count = 0;
+    node* leaf = node_of(from, 0);
+    while (count < out.size()) {
+      const sync::version_lock& lock = lock_of(leaf);
+      const std::uint64_t version = lock.read_begin();
+      const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
+      if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
+      media::annotate_read(medium_, *leaf);
+      const key_type high = leaf->high_key.load(std::memory_order_acquire);
+      const slot_array order = leaf->array();
+      const std::size_t in_leaf = copy_entries(*leaf, order, from, out.subspan(count));
+      if (!lock.read_validate(version)) continue;
+      if (order.level() == detail::wb_tree::gone_level) {  // joined since: its entries are elsewhere
+        leaf = node_of(from, 0);
+        continue;
+      }
+      count += in_leaf;
+      if (!next) break;
+      leaf = sibling_at(medium_, next, high);
+      from = std::max(from, high);
+    }
+    return count;
+  }
+
+  // Calls function(key, value) for every entry of [first, last], ascending. Writers may run; see `scan`.
+  template <class Function>
+  void for_each_in(key_type first, key_type last, Function&& function) {
+    detail::for_each_in_by_scan(*this, first, last, function);
+  }
+
+  // Calls function(key, value) for every entry, ascending.
+  template <class Function>
+  void for_each(Function&& function) const {
+    for_each_node_of_level(0, [&](const node& leaf) {
+      const slot_array order = leaf.array();
+      for (std::size_t rank = 0; rank < order.count(); ++rank)
+        function(leaf.key_at(order[rank]), leaf.value_at(order[rank]));
+    });
+  }
+
+  // Entries in the tree; walks its leaves.
+  [[nodiscard]] std::uint64_t size() const {
+    std::uint64_t entries = 0;
+    for_each_node_of_level(0, [&](const node& leaf) { entries += leaf.array().count(); });
+    return entries;
+  }
+
+  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
+  // include retired nodes.
+  [[nodiscard]] index_stats stats() const {
+    index_stats result;
+    result.entries = size();
+    result.depth = root()->array().level() + 1;
+    std::uint64_t leaves = 0;
+    for (std::uint64_t level = 0; level < result.depth; ++level)
+      for_each_node_of_level(level, [&](const node&) { (level == 0 ? leaves : result.nodes) += 1; });
+    result.nodes += leaves;
+    result.load_factor = static_cast<double>(result.entries) / static_cast<double>(leaves * capacity);
+    result.medium_bytes = (result.nodes + retired_.count()) * sizeof(node);
+    result.dram_bytes = locks_.bytes();
+    return result;
+  }
+
+  // Checks every invariant above.
+  [[nodiscard]] check_report check() const;
+
+ private:
+  static constexpr std::size_t capacity = detail::wb_tree::capacity;
+  static constexpr std::size_t batch_width = 16;
+  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
+  static constexpr std::uint64_t any_level = detail::wb_tree::gone_level + 1;  // of a root: its own word says it
+
+  wb_tree(Medium& medium, std::string_view name)
+      : medium_(medium),
+        locks_(lock_stripes),
+        root_(medium.named_root(name, layout_name, layout_version).word),
+        retired_(medium),
+        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
+    if (root_->load(std::memory_order_acquire) == 0) create();
+    retired_.begin(leftmost_leaf());
+  }
+
+  // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
+  [[nodiscard]] node& leftmost_leaf() const {
+    node_pointer at(root_->load(std::memory_order_acquire));
+    for (std::uint64_t expected = any_level;;) {
+      const slot_array order = media::can_name(medium_, at) ? medium_.resolve(at)->array() : slot_array(no_array);
+      const std::uint64_t level = order.level();
+      if (!order.is_valid() || level == detail::wb_tree::gone_level || (expected != any_level && level != expected) ||
+          (level != 0 && order.count() == 0))
+        throw error("this wB+-tree is corrupt: " +
+                        (expected == any_level ? std::string("its root") : "level " + std::to_string(expected)),
+                    "restore the pool from a copy, or repair it");
+      if (level == 0) return *medium_.resolve(at);
+      expected = level - 1;
+      at = medium_.resolve(at)->child_at(order[0]);
+    }
+  }
+  static constexpr std::uint64_t no_array = ~std::uint64_t{0};
+
+  // Makes an empty tree: its leaf is durable before the root names it (A6).
+  void create() {
+    publication change(medium_);
+    auto* const leaf = media::create<node>(change);
+    if (leaf == nullptr) throw error("no space for an empty wB+-tree", "use a larger pool");
+    media::persist(medium_, *leaf);                     // (M1)
+    change.store(*root_, medium_.locate(leaf).word());  // (M2)
+    // (M1) < (M2): the root never names memory that is not durable.
+    change.commit();
+  }
+
+  // ---- reading ----
+
+  [[nodiscard]] node* root() const noexcept {
+    return medium_.resolve(node_pointer(root_->load(std::memory_order_acquire)));
+  }
+
+  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
+    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
+  }
+  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
+
+  // The members that a search reads, besides the nodes. Passed by value, since the compiler must reload members after
+  // each load with acquire order.
+  struct search_parts {
+    Medium* medium;
+    const sync::version_lock* locks;  // by stripe
+    const std::atomic<std::uint64_t>* root;
+
+    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
+  };
+  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0], root_}; }
+
+  // Where a descent has arrived.
+  struct search {
+    node* at;                         // nullptr: there is no such level
+    std::uint64_t level = any_level;  // that it must be on
+    const node* gone = nullptr;       // the retired node that it met last
+  };
+
+  // Links lead to nodes, children are one level lower, and high keys ascend along siblings, after any crash. If this
+  // does not hold, the medium was damaged: a search throws, and neither crashes nor loops for ever. (`check` detects
+  // more: a search may also miss entries that a damaged word hides.)
+  [[noreturn]] static void throw_damaged() {
+    throw error("this wB+-tree is corrupt: a link", "restore the pool from a copy, or repair it");
+  }
+  // `low`: the high key of the node that has the link.
+  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
+    if (!media::can_name(medium, link)) [[unlikely]]
+      throw_damaged();
+    node* const next = medium.resolve(link);
+    if (next->high_key.load(std::memory_order_acquire) <= low && next->sibling.load(std::memory_order_acquire))
+        [[unlikely]]
+      throw_damaged();
+    return next;
+  }
+
+  // One validated step of a descent to the node of `target` level that `key` belongs to. True: it has arrived, and
+  // visit(node, order) has read there, last of all in a state that was current and durable.
+  template <class Visit>
+  [[gnu::always_inline]] static bool step(const search_parts& parts, key_type key, std::uint64_t target, search& s,
+                                          Visit&& visit) {
+    for (;;) {
+      node* const n = s.at;
+      const sync::version_lock& lock = parts.lock_of(n);
+      const std::uint64_t version = lock.read_begin();
+      media::annotate_read(*parts.medium, *n);
+      const slot_array order = n->array();
+      const std::uint64_t level = order.level();
+      const bool is_beyond = n->is_beyond(key);
+      node_pointer next;
+      key_type high = 0;
+      if (is_beyond) {
+        high = n->high_key.load(std::memory_order_acquire);
+        next = n->sibling.load(std::memory_order_acquire);
+      } else if (level == target) {
+        visit(*n, order);
+      } else {
+        next = n->child_of(order, key);
+      }
+      if (!lock.read_validate(version)) [[unlikely]]
+        continue;
+      if (level != s.level) [[unlikely]] {
+        if (level == detail::wb_tree::gone_level) {
+          if (s.gone == n) throw_damaged();  // T4: it was unlinked before the second time
+          s = {parts.medium->resolve(node_pointer(parts.root->load(std::memory_order_acquire))), any_level, n};
+          return false;
+        }
+        if (s.level != any_level) throw_damaged();
+        s.level = level;
+        if (level < target) {
+          s.at = nullptr;
+          return true;
+        }
+      }
+      if (is_beyond) {
+        s.at = sibling_at(*parts.medium, next, high);
+      } else if (level == target) {
+        return true;
+      } else {
+        if (!media::can_name(*parts.medium, next)) [[unlikely]]
+          throw_damaged();
+        s.at = parts.medium->resolve(next);
+        --s.level;
+      }
+      media::prefetch(*parts.medium, *s.at);  // a binary search would wait for one line after the other
+      return false;
+    }
+  }
+
+  static bool step_to_value(const search_parts& parts, key_type key, search& s, std::optional<value_type>& found) {
+    return step(parts, key, 0, s, [&](const node& leaf, slot_array order) {
+      const auto slot = leaf.slot_of(order, key);
+      found = slot ? std::optional(leaf.value_at(*slot)) : std::nullopt;
+    });
+  }
+
+  // The node of `level` that `key` belongs to, read by `visit` as in `step`. No lock is held: meanwhile it may have
+  // been split, or be gone. nullptr: there is no such level.
+  template <class Visit>
+  node* visit_node_of(key_type key, std::uint64_t level, Visit&& visit) const {
+    search s{root()};
+    while (!step(parts_for_searches(), key, level, s, visit)) {
+    }
+    return s.at;
+  }
+  [[nodiscard]] node* node_of(key_type key, std::uint64_t level) const {
+    return visit_node_of(key, level, [](const node&, slot_array) {});
+  }
+
+  static std::size_t copy_entries(const node& leaf, slot_array order, key_type from, std::span<entry> out) noexcept {
+    std::size_t rank = from == 0 ? 0 : leaf.count_up_to(order, from - 1);
+    std::size_t count = 0;
+    for (; rank < order.count() && count < out.size(); ++rank)
+      out[count++] = {leaf.key_at(order[rank]), leaf.value_at(order[rank])};
+    return count;
+  }
+
+  // ---- writing ----
+
+  // The locked node of `level` that `key` belongs to. REQUIRES: there is such a level.
+  class locked_node {
+   public:
+    locked_node(const wb_tree& tree, key_type key, std::uint64_t level) {
+      for (;;) {
+        node_ = tree.node_of(key, level);
+        lock_ = &tree.lock_of(node_);
+        lock_->lock();
+        if (!node_->is_gone() && !node_->is_beyond(key)) return;
+        lock_->unlock();
+      }
+    }
+    locked_node(const locked_node&) = delete;
+    locked_node& operator=(const locked_node&) = delete;
+    ~locked_node() { lock_->unlock(); }
+
+    [[nodiscard]] node& operator*() const noexcept { return *node_; }
+
+   private:
+    node* node_ = nullptr;
+    sync::version_lock* lock_ = nullptr;
+  };
+
+  // insert and upsert: `on_existing(value word)` handles a key that is present.
+  template <class OnExisting>
+  outcome put(key_type key, value_type value, OnExisting&& on_existing) {
+    for (;;) {
+      const outcome answer = put_if_space(key, value, on_existing);
+      if (answer != outcome::full || epochs_.reclaim() == 0) return answer;
+    }
+  }
+
+  template <class OnExisting>
+  outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
+    const auto guard = epochs_.pin();
+    for (;;) {
+      {
+        const locked_node leaf(*this, key, 0);
+        const slot_array order = (*leaf).array();
+        if (const auto slot = (*leaf).slot_of(order, key)) return on_existing((*leaf).entries[*slot].value);
+        if (!order.is_full()) {
+          detail::wb_tree::insert_into(medium_, *leaf, order, key, value);
+          return outcome::inserted;
+        }
+      }
+      if (!make_room(key, 0)) return outcome::full;
+    }
+  }
+
+  outcome replace(std::atomic<value_type>& stored, value_type value) {
+    stored.store(value, std::memory_order_release);  // (U1) commit
+    media::persist(medium_, stored);                 // (U2)
+    // (U1) < (U2) < unlock: the value that a reader returns is durable.
+    return outcome::updated;
+  }
+
+  // ---- splits ----
+
+  // A node and the child under it that a key belongs to.
+  struct parent_and_child {
+    node* parent = nullptr;  // nullptr: the child is on the root's level
+    node* child = nullptr;
+  };
+
+  // As `step`: by the time that they are locked, `are_related` may be false.
+  [[nodiscard]] parent_and_child related(key_type key, std::uint64_t level) const {
+    node_pointer child;
+    parent_and_child result;
+    result.parent =
+        visit_node_of(key, level + 1, [&](const node& n, slot_array order) { child = n.child_of(order, key); });
+    if (result.parent == nullptr) return result;
+    if (!media::can_name(medium_, child)) throw_damaged();
+    result.child = medium_.resolve(child);
+    media::prefetch(medium_, *result.child);
+    return result;
+  }
+  // True if this locked parent still leads from `key` to the child. Then neither is gone, and the key is in the range of
+  // both: one that lost it to a split leads elsewhere.
+  [[nodiscard]] bool are_related(const parent_and_child& both, key_type key) const {
+    const node& parent = *both.parent;
+    return !parent.is_gone() && parent.child_of(parent.array(), key) == medium_.locate(both.child);
+  }
+
+  // Splits the node of `key` on `level` if it is full, and before it each full one above. The caller begins again in
+  // any case. False: no space, and the tree has the same entries.
+  bool make_room(key_type key, std::uint64_t level) {
+    const parent_and_child both = related(key, level);
+    if (both.parent == nullptr) return split_root(key, level);
+    {
+      const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
+      if (!are_related(both, key) || !both.child->array().is_full()) return true;
+      if (!both.parent->array().is_full()) return split(*both.parent, *both.child, key);
+    }
+    return make_room(key, level + 1);
+  }
+
+  // Makes the upper entries of the full, locked node `left` a new node, and prepares the words that cut them off in
+  // `change`. `made_for` is the key whose insertion requires it. nullptr: no space. The caller fences.
+  node* split_off(publication& change, node& left, key_type made_for, key_type& separator) {
+    auto* const right = static_cast<node*>(change.allocate(sizeof(node), alignof(node)));
+    if (right == nullptr) return nullptr;
+    const slot_array order = left.array();
+    const node_pointer next = left.sibling.load(std::memory_order_relaxed);
+    // Ascending keys fill the last node: the left one stays full, and the right one begins with the new key, or the last
+    // child.
+    const bool appending = !next && made_for > left.key_at(order[capacity - 1]);
+    const std::size_t most = order.level() == 0 ? capacity : capacity - 1;
+    const std::size_t middle = appending ? most : capacity / 2;
+    separator = middle == capacity ? made_for : left.key_at(order[middle]);
+    // Filled here, and then copied around the caches: the lines of the new node need not be read from the medium first.
+    node filled;
+    filled.sibling.store(next, std::memory_order_relaxed);
+    filled.high_key.store(left.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    detail::wb_tree::slot_filler filler(filled, order.level());
+    for (std::size_t rank = middle; rank < capacity; ++rank)
+      filler.put(left.key_at(order[rank]), left.value_at(order[rank]));
+    medium_.copy(right, &filled, sizeof(node));                            // (S1)
+    media::publish_store(change, left.sibling, medium_.locate(right));     // (S2)
+    media::publish_store(change, left.high_key, separator);                // (S3)
+    media::publish_store(change, left.slots, order.first(middle).word());  // (S4)
+    return right;
+  }
+
+  // Splits a locked node whose locked parent has room.
+  bool split(node& parent, node& left, key_type made_for) {
+    publication change(medium_);
+    key_type separator = 0;
+    node* const right = split_off(change, left, made_for, separator);
+    if (right == nullptr) return false;
+    const slot_array order = parent.array();
+    const std::size_t slot = order.first_free();
+    detail::wb_tree::fill_free_slot(parent, slot, separator, medium_.locate(right).word());  // (S5)
+    media::flush(medium_, parent.entries[slot]);                                             // (S6)
+    medium_.fence();                                                                         // (S7)
+    const slot_array after = order.with(parent.count_up_to(order, separator), slot);
+    media::publish_store(change, parent.slots, after.word());  // (S8)
+    change.commit();
+    // (S1), (S5) < (S6) < (S7) < (S2), (S3), (S4), (S8): the new node and the parent's entry are complete before
+    // anything leads to them; allocation, cut and link are one publication, so that no crash leaks the node, shows an
+    // entry in both or in none, or hides the node from the parent (F3, F4).
+    return true;
+  }
+
+  // Puts a root above the full node of `key`, which is the root, and splits that. True without a change: it is not.
+  bool split_root(key_type made_for, std::uint64_t level) {
+    const std::scoped_lock guard(root_mutex_);
+    node& left = *root();
+    const sync::several_locks held{&lock_of(&left)};
+    const slot_array order = left.array();
+    if (order.level() != level || !order.is_full()) return true;
+    if (level + 1 == detail::wb_tree::most_levels) return false;
+    publication change(medium_);
+    auto* const top = media::create<node>(change);
+    if (top == nullptr) return false;
+    key_type separator = 0;
+    node* const right = split_off(change, left, made_for, separator);
+    if (right == nullptr) return false;
+    detail::wb_tree::slot_filler filler(*top, level + 1);
+    filler.put(0, medium_.locate(&left).word());
+    filler.put(separator, medium_.locate(right).word());
+    media::persist(medium_, *top);                     // (R1)
+    change.store(*root_, medium_.locate(top).word());  // (R2)
+    // (S1) < (R1) < (R2): as (S7) < (S8).
+    change.commit();
+    return true;
+  }
+
+  // ---- loading ----
+
+  // Adds the first of these entries, as many as fit into a row behind a leaf; returns their number. 0: they must go
+  // into an existing leaf, or there is no space.
+  std::size_t load_row(std::span<const entry> ascending) {
+    const auto guard = epochs_.pin();
+    const key_type first = ascending.front().key;
+    for (;;) {
+      const parent_and_child both = related(first, 0);
+      if (both.parent == nullptr) return 0;
+      {
+        const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
+        if (!are_related(both, first)) continue;
+        node& leaf = *both.child;
+        const slot_array order = both.parent->array();
+        if (!detail::wb_tree::row_may_follow(leaf, first)) return 0;
+        if (!order.is_full()) return link_row(*both.parent, order, leaf, ascending);
+      }
+      if (!make_room(first, 1)) return 0;
+    }
+  }
+
+  // Makes a row of these entries, as many as fit, between the locked `leaf` and its sibling.
+  std::size_t link_row(node& parent, slot_array order, node& leaf, std::span<const entry> ascending) {
+    const node_pointer next = leaf.sibling.load(std::memory_order_relaxed);
+    const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
+    publication change(medium_);
+    const detail::wb_tree::leaf_row row = detail::wb_tree::make_row(
+        medium_, change, detail::wb_tree::fit_into_row(ascending, next, bound, capacity - order.count()));
+    if (row.count == 0) return 0;
+    row.last().sibling.store(next, std::memory_order_relaxed);
+    row.last().high_key.store(bound, std::memory_order_relaxed);
+    std::size_t rank = parent.count_up_to(order, row.low_keys[0]);
+    for (std::size_t i = 0; i < row.count; ++i) {
+      const std::size_t slot = order.first_free();
+      detail::wb_tree::fill_free_slot(parent, slot, row.low_keys[i], medium_.locate(row.leaves[i]).word());  // (W1)
+      order = order.with(rank++, slot);
+      media::flush(medium_, *row.leaves[i]);        // (W2)
+      media::flush(medium_, parent.entries[slot]);  // (W3)
+    }
+    medium_.fence();                                                            // (W4)
+    media::publish_store(change, leaf.sibling, medium_.locate(row.leaves[0]));  // (W5)
+    media::publish_store(change, leaf.high_key, row.low_keys[0]);               // (W6)
+    media::publish_store(change, parent.slots, order.word());                   // (W7)
+    change.commit();
+    // (W1) < (W2), (W3) < (W4) < (W5), (W6), (W7): as (S7) < (S8); so a crash leaves all of the row or none of it.
+    return row.entries;
+  }
+
+  // ---- joining ----
+
+  // Entries of two joined neighbours: four slots stay free, so that the next inserts do not split the node again.
+  static constexpr std::size_t most_joined = capacity - 4;
+
+  // True if a leaf in which an erase left so many entries is to be joined with a neighbour. At most every second erase
+  // searches for one, and two neighbours under one parent keep nine entries or more.
+  [[nodiscard]] static constexpr bool looks_for_a_neighbour(std::size_t entries) noexcept {
+    return entries <= most_joined && entries % 2 == 0;
+  }
+  [[nodiscard]] static bool should_join(const node& left, const node& right) noexcept {
+    const std::size_t in_left = left.array().count();
+    const std::size_t in_right = right.array().count();
+    return in_left + in_right <= (in_left == 0 || in_right == 0 ? capacity : most_joined);
+  }
+
+  // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
+  void join_around(key_type key) {
+    std::uint64_t level = 0;
+    while (join_with_a_neighbour(key, level)) ++level;
+    if (level > 0)
+      while (lower_root()) {
+      }
+  }
+
+  // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
+  bool join_with_a_neighbour(key_type key, std::uint64_t level) {
+    std::array<node_pointer, 3> family;
+    node* const parent = visit_node_of(key, level + 1, [&](const node& n, slot_array order) {
+      const std::size_t own = n.count_up_to(order, key);  // a rank higher by one
+      for (std::size_t i = 0; i < family.size(); ++i) {
+        const std::size_t rank = own + i - 2;
+        family[i] = rank < order.count() ? n.child_at(order[rank]) : node_pointer();
+      }
+    });
+    if (parent == nullptr) return false;
+    for (const node_pointer near : family)
+      if (near) media::prefetch(medium_, medium_.resolve(near), sizeof(node));
+    return join(*parent, family[0], family[1]) || join(*parent, family[1], family[2]);
+  }
+
+  // Makes one of two neighbours under `parent`, if they should be and still are such. Null: there is none.
+  bool join(node& parent, node_pointer left_at, node_pointer right_at) {
+    if (!media::can_name(medium_, left_at) || !media::can_name(medium_, right_at)) return false;
+    node& left = *medium_.resolve(left_at);
+    node& right = *medium_.resolve(right_at);
+    media::annotate_read(medium_, left);
+    media::annotate_read(medium_, right);
+    if (!should_join(left, right)) return false;  // the usual answer, without a lock
+    {
+      const sync::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right)};
+      if (parent.is_gone() || left.is_gone() || right.is_gone() || !should_join(left, right)) return false;
+      const slot_array order = parent.array();
+      const key_type low = left.high_key.load(std::memory_order_relaxed);  // of `right`
+      const std::size_t rank = parent.count_up_to(order, low) - 1;
+      const bool are_neighbours = left.sibling.load(std::memory_order_relaxed) == right_at && rank != 0 &&
+                                  rank < order.count() && parent.child_at(order[rank]) == right_at &&
+                                  parent.child_at(order[rank - 1]) == left_at;
+      if (!are_neighbours) return false;
+      const slot_array joined = detail::wb_tree::copy_behind(medium_, left, right);  // (J1)
+      publication change(medium_);
+      media::publish_store(change, left.slots, joined.word());                                      // (J2)
+      media::publish_store(change, left.sibling, right.sibling.load(std::memory_order_relaxed));    // (J3)
+      media::publish_store(change, left.high_key, right.high_key.load(std::memory_order_relaxed));  // (J4)
+      media::publish_store(change, parent.slots, order.without(rank).word());                       // (J5)
+      // (J1) < (J2), (J3), (J4), (J5): one publication, so that no crash shows an entry in both nodes or in none, or a
+      // parent that leads to a retired node (F4).
+      node* const gone[] = {&right};
+      retired_.commit(change, gone);
+    }
+    retire(right);
+    return true;
+  }
+
+  // Removes a root with one child. False: it has more, or it is a leaf.
+  bool lower_root() {
+    const std::scoped_lock guard(root_mutex_);
+    node& top = *root();
+    {
+      const sync::several_locks held{&lock_of(&top)};
+      const slot_array order = top.array();
+      if (order.level() == 0 || order.count() != 1) return false;
+      publication change(medium_);
+      change.store(*root_, top.value_at(order[0]));  // (K1)
+      // (K1) < return: in one publication with the root's way into the queue (Q1).
+      node* const gone[] = {&top};
+      retired_.commit(change, gone);
+    }
+    retire(top);
+    return true;
+  }
+
+  // Releases the block of a node that is gone when no reader can be in it. Without a lock. No memory for that: the next
+  // open does it.
+  void retire(node& gone) {
+    epochs_.retire([this, &gone] { retired_.release(gone); });
+  }
+
+  // ---- walking ----
+
+  // Calls function(node) for the nodes of a level, from left to right.
+  template <class Function>
+  void for_each_node_of_level(std::uint64_t level, Function&& function) const {
+    for (const node* n = node_of(0, level);;) {
+      function(*n);
+      const node_pointer next = n->sibling.load(std::memory_order_acquire);
+      if (!next) return;
+      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
+    }
+  }
+
+  // A child, and the key from which on it holds all of its level.
+  struct known_node {
+    key_type low;
+    node_pointer at;
+  };
+  // Checks the nodes of a level, which the one above knows as `known`. Returns those of the next one.
+  std::vector<known_node> check_level(const std::vector<known_node>& known, std::uint64_t level,
+                                      check_report& report) const;
+
+  Medium& medium_;
+  sync::version_lock_table locks_;
+  std::atomic<std::uint64_t>* root_;
+  std::mutex root_mutex_;  // T5
+  detail::retired_nodes<Medium, node> retired_;
+  sync::epochs epochs_;  // its destructor releases retired nodes
+};
+
+template <media::medium Medium>
+check_report wb_tree<Medium>::check() const {
+  check_report report;
+  std::vector<known_node> known{{0, node_pointer(root_->load(std::memory_order_acquire))}};
+  if (!media::can_name(medium_, known.front().at)) {
+    report.add("T2: the root leads nowhere");
+    return report;
+  }
+  for (std::uint64_t level = root()->array().level() + 1; level > 0; --level)
+    known = check_level(known, level - 1, report);
+  return report;
+}
+
+// Follows no pointer that cannot name a node: so it terminates, and does not crash, with any content of the medium.
+template <media::medium Medium>
+auto wb_tree<Medium>::check_level(const std::vector<known_node>& known, std::uint64_t level, check_report& report) const
+    -> std::vector<known_node> {
+  std::vector<known_node> children;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const auto where = [&] {
+      return "node at " + std::to_string(known[i].at.word()) + " of level " + std::to_string(level);
+    };
+    if (!media::can_name(medium_, known[i].at)) {
+      report.add("T2: there is no " + where());
+      continue;
+    }
+    const node& n = *medium_.resolve(known[i].at);
+    const slot_array order = n.array();
+    const key_type low = known[i].low;
+    const key_type high = n.high_key.load(std::memory_order_acquire);
+    const node_pointer next = n.sibling.load(std::memory_order_acquire);
+    const bool is_last = i + 1 == known.size();
+    if (order.level() != level) report.add("T3: " + where() + " is on another level, or retired");
+    if (!order.is_valid()) report.add("N1: " + where() + " has an impossible slot array");
+    if (next != (is_last ? node_pointer() : known[i + 1].at))
+      report.add("T2: " + where() + " links another node than the level above knows next");
+    if (high != (is_last ? detail::wb_tree::no_bound : known[i + 1].low))
+      report.add("T1: the high key of " + where() + " is not the low key of the next one");
+    if (level > 0 && order.count() == 0) report.add("N2: " + where() + " has no child");
+    for (std::size_t rank = 0; rank < order.count(); ++rank) {
+      const key_type key = n.key_at(order[rank]);
+      if (rank > 0 && key <= n.key_at(order[rank - 1])) report.add("N1: " + where() + " is not sorted");
+      if (key < low || (!is_last && key >= high)) report.add("T1: " + where() + " has a key outside of its range");
+      if (level > 0 && rank == 0 && key != low) report.add("N2: " + where() + " does not begin at its low key");
+      if (level > 0)
+        children.push_back({key, n.child_at(order[rank])});
+      else
+        ++report.entries;
+    }
+  }
+  return children;
+}
+
+}  // namespace pmlab::indexes

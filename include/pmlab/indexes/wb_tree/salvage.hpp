@@ -1,0 +1,190 @@
+// Reads a damaged wB+-tree: from left to right through its inner nodes, and through the links of its leaves.
+#pragma once
+
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/wb_tree/node.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
+
+namespace pmlab::indexes::detail::wb_tree {
+
+// Two paths lead to a leaf: its parent's entry, and its left neighbour's link. Leaves that the inner nodes miss, because
+// one of these is overwritten, are read through the links. Neither path reaches a leaf behind a lost link whose parent
+// is lost, too. Ascending keys, each once; each leaf once, so that it terminates.
+template <class Medium, class Function>
+class salvager {
+ public:
+  salvager(const Medium& medium, Function& function) : medium_(medium), function_(function) {}
+
+  // Returns all problems in words; empty: there was none.
+  [[nodiscard]] std::string run(std::uint64_t root_word) {
+    if (root_word == 0) return {};
+    const place root(root_word);
+    if (media::can_name(medium_, root))
+      descend(root, level_of_root(root), 0);
+    else
+      add("its root is overwritten");
+    follow_links(place());
+    return problems();
+  }
+
+ private:
+  using place = media::pointer<node>;
+
+  void add(const std::string& problem) {
+    constexpr std::size_t most = 20;
+    if (problems_.size() < most) problems_.push_back(problem);
+    ++problem_count_;
+  }
+  [[nodiscard]] std::string problems() const {
+    std::string text;
+    for (const std::string& p : problems_) text += (text.empty() ? "" : ", ") + p;
+    if (problem_count_ > problems_.size())
+      text += ", and " + std::to_string(problem_count_ - problems_.size()) + " more";
+    return text;
+  }
+  [[nodiscard]] static std::string text_of(place p, std::uint64_t level) {
+    return "node " + std::to_string(p.word()) + " of level " + std::to_string(level);
+  }
+
+  [[nodiscard]] slot_array array_of(place p) const { return medium_.resolve(p)->array(); }
+  [[nodiscard]] bool is_in_use(place p) const {
+    return media::can_name(medium_, p) && array_of(p).is_valid() && array_of(p).level() != gone_level;
+  }
+  [[nodiscard]] bool is_node_of(place p, std::uint64_t level) const {
+    return is_in_use(p) && array_of(p).level() == level;
+  }
+
+  // Without its slot array, the level above that of the child that it has for the lowest keys; a leaf has none.
+  [[nodiscard]] std::uint64_t level_of_root(place root) const {
+    if (is_in_use(root)) return array_of(root).level();
+    for (const entry_slot& slot : medium_.resolve(root)->entries)
+      if (const place child(slot.value.load(std::memory_order_acquire)); is_first_child(slot, 0) && is_in_use(child))
+        return array_of(child).level() + 1;
+    return 0;
+  }
+  [[nodiscard]] static bool is_first_child(const entry_slot& slot, key_type low) {
+    return slot.key.load(std::memory_order_acquire) == low;
+  }
+
+  // The node at `p`, which is on `level` and has keys from `low` on, as its parent states.
+  void descend(place p, std::uint64_t level, key_type low) {
+    if (!media::can_name(medium_, p)) {
+      add("no way leads to " + text_of(p, level));
+    } else if (level == 0) {
+      if (next_) follow_links(p);
+      if (next_ && *next_ != p) add("the link before " + text_of(p, 0) + " is lost");
+      if (!seen_.contains(p.word())) read(p, low);
+    } else if (is_node_of(p, level)) {
+      descend_to_children(p, level, low);
+    } else {
+      add(text_of(p, level) + " is overwritten");
+      if (next_) return;  // links lead to its leaves
+      for (const entry_slot& slot : medium_.resolve(p)->entries) {
+        const place child(slot.value.load(std::memory_order_acquire));
+        if (is_first_child(slot, low) && is_node_of(child, level - 1)) return descend(child, level - 1, low);
+      }
+    }
+  }
+
+  void descend_to_children(place p, std::uint64_t level, key_type low) {
+    const node& n = *medium_.resolve(p);
+    const slot_array order = n.array();
+    place before{};
+    for (std::size_t rank = 0; rank < order.count(); ++rank) {
+      const key_type key = n.key_at(order[rank]);
+      const place child = n.child_at(order[rank]);
+      const bool follows =
+          !is_node_of(before, level - 1) || medium_.resolve(before)->high_key.load(std::memory_order_acquire) == key;
+      if (rank == 0 ? key != low : !follows) {
+        add("a separator of " + text_of(p, level) + " or a high key below it is overwritten");
+        if (rank != 0) continue;  // links lead to its leaves
+      }
+      descend(child, level - 1, rank == 0 ? low : key);
+      before = child;
+    }
+  }
+
+  // Reads the leaves from the last one's link on, until `end`. They have keys below those of `end`, which is in the
+  // tree; null: all of them.
+  void follow_links(place end) {
+    while (next_ && *next_ && *next_ != end) {
+      const place p = *next_;
+      const bool is_next = is_node_of(p, 0) && !seen_.contains(p.word()) && (!end || is_before(p, end));
+      if (!is_next) {
+        add("the link to " + text_of(p, 0) + " leads elsewhere");
+        if (!end) next_.reset();
+        return;
+      }
+      add("no parent leads to " + text_of(p, 0));
+      read(p, least_next_);
+    }
+  }
+  [[nodiscard]] bool is_before(place p, place end) const {
+    const node& last = *medium_.resolve(end);
+    const slot_array order = last.array();
+    const key_type high = medium_.resolve(p)->high_key.load(std::memory_order_acquire);
+    return !order.is_valid() || order.count() == 0 || high <= last.key_at(order[0]);
+  }
+
+  // Passes the leaf's entries, of keys from `low` on.
+  void read(place p, key_type low) {
+    seen_.insert(p.word());
+    const node& n = *medium_.resolve(p);
+    const key_type high = n.high_key.load(std::memory_order_acquire);
+    const place next = n.sibling.load(std::memory_order_acquire);
+    std::vector<entry> entries;
+    if (is_node_of(p, 0)) {
+      const slot_array order = n.array();
+      for (std::size_t rank = 0; rank < order.count(); ++rank)
+        entries.push_back({n.key_at(order[rank]), n.value_at(order[rank])});
+      next_ = next;
+    } else {
+      add(text_of(p, 0) + " is overwritten: some of its entries may have been erased");
+      for (std::size_t slot = 0; slot < capacity; ++slot)
+        if (n.key_at(slot) != 0 || n.value_at(slot) != 0) entries.push_back({n.key_at(slot), n.value_at(slot)});
+      std::erase_if(entries, [&](const entry& e) { return high > low && next && e.key >= high; });
+      std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) { return a.key < b.key; });
+      next_.reset();
+      if (is_node_of(next, 0) && high > low) next_ = next;
+    }
+    std::size_t wrong = 0;
+    for (const entry& e : entries) {
+      if (e.key < std::max(low, least_next_) || is_done_) {
+        ++wrong;
+        continue;
+      }
+      function_(e.key, e.value);
+      least_next_ = e.key + 1;
+      is_done_ = least_next_ == 0;
+    }
+    if (wrong != 0) add(std::to_string(wrong) + " entries of " + text_of(p, 0) + " have impossible keys");
+  }
+
+  const Medium& medium_;
+  Function& function_;
+  std::optional<place> next_;               // the link of the last leaf that was read; none: it is not known
+  key_type least_next_ = 0;                 // the key after the last one
+  bool is_done_ = false;                    // there is no key after the last one
+  std::unordered_set<std::uint64_t> seen_;  // leaves
+  std::vector<std::string> problems_;
+  std::size_t problem_count_ = 0;
+};
+
+// Calls function(key, value) for each readable entry of the tree whose root is at `root_word`, ascending. Changes
+// nothing; follows no word that cannot be a node. Returns the damage as text; empty: none.
+template <class Medium, class Function>
+[[nodiscard]] std::string salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
+  return salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);
+}
+
+}  // namespace pmlab::indexes::detail::wb_tree
