@@ -54,7 +54,9 @@ using offered_kinds = testing::Types<  //
     kind<indexes::fast_fair>,          //
     kind<indexes::fp_tree>,            //
     kind<indexes::skip_list>,          //
-    kind<indexes::skip_list_pm>>;
+    kind<indexes::skip_list_pm>,       //
+    kind<indexes::wort>,               //
+    kind<indexes::woart>>;
 
 #endif
 
