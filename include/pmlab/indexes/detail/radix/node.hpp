@@ -182,11 +182,11 @@ struct kinds {
   [[nodiscard]] static constexpr std::size_t capacity(unsigned kind) noexcept {
     return std::array{Node::capacity...}[kind - smallest];
   }
-  // The kind below `kind` that a node with so many children should have. 0: there is none. A quarter of it stays free,
-  // so that the next inserts do not replace it again.
+  // The kind below `kind` that a node with so many children should have. 0: there is none. One slot stays free,
+  // so that the next insert does not replace it again.
   [[nodiscard]] static constexpr unsigned fitting(unsigned kind, std::size_t count) noexcept {
     for (unsigned k = smallest; k < kind; ++k)
-      if (count <= capacity(k) / 4 * 3) return k;
+      if (count < capacity(k)) return k;
     return 0;
   }
 

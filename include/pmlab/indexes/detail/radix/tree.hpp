@@ -135,22 +135,22 @@ class tree {
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
-    return change(key, [&](const trail&, slot& s) { return replace(s, value); });
+    return change(key, [&](const position&, slot& s) { return replace(s, value); });
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. A node with few children left is
   // replaced by a smaller one, or removed.
   outcome erase(key_type key) {
     const auto guard = epochs_.pin();
-    std::optional<trail> sparse;
-    const outcome answer = change(key, [&](const trail& way, slot& s) {
+    bool sparse = false;
+    const outcome answer = change(key, [&](const position& at, slot& s) {
       s.word.store(0, std::memory_order_release);  // (E1) commit
       media::persist(medium_, s);                  // (E2)
       // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
-      if (may_be_sparse(way.last(), s)) sparse = way;
+      sparse = may_be_sparse(at, s);
       return outcome::erased;
     });
-    if (sparse) tidy(*sparse);
+    if (sparse) tidy(key);
     return answer;
   }
 
@@ -359,7 +359,7 @@ class tree {
 
   // ---- writing ----
 
-  // update and erase: runs `operation(way, slot)` with the node of `key`'s entry locked, or returns `absent`.
+  // update and erase: runs `operation(node, slot)` with the node of `key`'s entry locked, or returns `absent`.
   template <class Operation>
   outcome change(key_type key, Operation&& operation) {
     const auto guard = epochs_.pin();
@@ -371,7 +371,7 @@ class tree {
         continue;
       }
       const std::scoped_lock held(lock_of(way.last().n));
-      if (!way.last().n->is_gone() && way.end->load() == way.word) return operation(way, *way.end);
+      if (!way.last().n->is_gone() && way.end->load() == way.word) return operation(way.last(), *way.end);
     }
   }
 
@@ -505,11 +505,11 @@ class tree {
     const slot_word moved = present.word.is_link() ? present.word.with_digit(present.digit) : present.word;
     add_privately(made, present.digit, moved, present.value);
     add_privately(made, digits::at(key, depth), slot_word::entry(key), value);
-    persist_new(made);                                  // (S1)
-    change.store(s.word, link_to(made, digit).word());  // (S2)
+    persist_new(made);
+    change.store(s.word, link_to(made, digit).word());  // (S1)
+    // (S1) < return: no other word changes. The header of a node below `made` has its path from the root, which is the
+    // same, in one word that never changes.
     change.commit();
-    // (S1) < (S2): the node is complete before the one word that links it, and it is allocated with that very store. No
-    // other word changes: a node below `made` has its path from the root, which is the same.
     return outcome::inserted;
   }
 
@@ -518,8 +518,10 @@ class tree {
   }
 
   void persist_new(const position& at) {
-    medium_.flush(at.n, kinds::bytes(at.kind));
-    medium_.fence();
+    medium_.flush(at.n, kinds::bytes(at.kind));  // (N1)
+    medium_.fence();                             // (N2)
+    // (N1) < (N2) < (S1), (G1): a node is complete before the one word that links it, and it is allocated with that
+    // very store.
   }
 
   // Replaces a full node by a larger one that has `key`, too.
@@ -557,9 +559,9 @@ class tree {
   // held. `key`: any key that leads there.
   void replace_node(publication& change, const visited& parent, const visited& at, const position& made, key_type key,
                     std::atomic<std::uint64_t>& waiting) {
-    persist_new(made);                                                                // (G1)
-    change.store(at.via->word, link_to(made, digits::at(key, parent.depth)).word());  // (G2)
-    // (G1) < (G2): as (S1) < (S2).
+    persist_new(made);
+    change.store(at.via->word, link_to(made, digits::at(key, parent.depth)).word());  // (G1)
+    // (G1) < return: with the node's way into the limbo.
     unlink(change, at, waiting);
   }
 
@@ -596,19 +598,23 @@ class tree {
 
   // ---- reclaiming ----
 
-  // True if a locked node, in which this slot was just emptied, should be looked at by `tidy`. In a large node only the
-  // neighbours of the slot are counted: with few children they are probably empty.
+  // True if a locked node, in which this slot was just emptied, should be counted by `tidy`. Of a large one only parts
+  // are counted here: the line of the slot, and if that is empty, an eighth of the node.
   [[nodiscard]] static bool may_be_sparse(const position& at, const slot& emptied) noexcept {
     if (at.depth == 0) return false;
     return kinds::as_kind(*at.n, at.kind, [&](const auto& n) {
-      constexpr std::size_t neighbours = 8;
-      const bool is_large = n.capacity > children::most;
       const auto number = static_cast<std::size_t>(&emptied - n.slots.data());
-      const std::size_t first = is_large ? number / neighbours * neighbours : 0;
-      const std::size_t end = is_large ? first + neighbours : n.capacity;
-      std::size_t count = 0;
-      for (std::size_t i = first; i < end; ++i) count += static_cast<std::size_t>(!n.slots[i].load().is_empty());
-      return is_large ? count == 0 : is_sparse(at.kind, count);
+      const auto count_around = [&](std::size_t slots) {
+        const std::size_t first = number / slots * slots;
+        std::size_t count = 0;
+        for (std::size_t i = first; i < first + slots; ++i)
+          count += static_cast<std::size_t>(!n.slots[i].load().is_empty());
+        return count;
+      };
+      constexpr std::size_t line = 4;
+      constexpr std::size_t part = 8;
+      if (n.capacity <= children::most) return is_sparse(at.kind, count_around(n.capacity));
+      return count_around(line) == 0 && is_sparse(at.kind, part * count_around(n.capacity / part));
     });
   }
 
@@ -616,9 +622,15 @@ class tree {
     return count <= 1 || kinds::fitting(kind, count) != 0;
   }
 
-  // Replaces or removes the last node of `way` if few children are left in it, and, while nodes become empty, those
-  // above it. REQUIRES: a guard. Without space, nothing happens.
-  void tidy(const trail& way) {
+  // Notes that the node where `key` was is sparse, and replaces or removes the one noted before: so a key that is
+  // inserted and erased in turns does not make its node change each time. While nodes become empty, those above are
+  // removed, too. REQUIRES: a guard. Without space, nothing happens.
+  void tidy(key_type key) {
+    const key_type same_node = key | 1;  // the ways of two keys that differ in the last bit end in one node
+    const key_type before = sparse_.exchange(same_node, std::memory_order_relaxed);
+    if (before == same_node || before == 0) return;
+    trail way;
+    descend(before, way);
     for (std::size_t i = way.count - 1; i > 0; --i) {
       std::atomic<std::uint64_t>* const waiting = limbo_.take();
       if (waiting == nullptr) return;
@@ -672,7 +684,8 @@ class tree {
   sync::version_lock_table locks_;
   header* root_ = nullptr;
   radix::limbo<Medium, kinds> limbo_;
-  sync::epochs epochs_;  // its destructor releases unlinked nodes
+  std::atomic<key_type> sparse_{0};  // a key whose way ends in a sparse node, or 0; see `tidy`
+  sync::epochs epochs_;              // its destructor releases unlinked nodes
 };
 
 template <media::medium Medium, class Layout>
