@@ -287,13 +287,13 @@ class tree {
   static bool step_towards(Medium& medium, const sync::version_lock_table& locks, key_type key, position& at,
                            std::optional<value_type>& found) {
     const slot* s = slot_in(medium, at, key);
-    slot_word word = s == nullptr ? slot_word() : s->load();
+    slot_word word = s == nullptr ? slot_word(0) : s->load();
     if (!word.is_link()) {
       // The search ends here, and its result must be durable: now the slot is read under the node's version.
       const sync::version_lock& lock = locks[reinterpret_cast<std::uintptr_t>(at.n) / media::cache_line_bytes];
       const std::uint64_t version = lock.read_begin();
       s = slot_in(medium, at, key);
-      word = s == nullptr ? slot_word() : s->load();
+      word = s == nullptr ? slot_word(0) : s->load();
       const value_type value = s == nullptr ? 0 : s->value.load(std::memory_order_acquire);
       if (!lock.read_validate(version)) [[unlikely]]
         return false;
@@ -316,11 +316,11 @@ class tree {
 
   void descend(key_type key, trail& way) const {
     way.count = 0;
-    visited at{{root_, kinds::largest, 0}, nullptr, slot_word()};
+    visited at{{root_, kinds::largest, 0}, nullptr, slot_word(0)};
     for (;;) {
       way.nodes[way.count++] = at;
       way.end = slot_in(medium_, at, key);
-      way.word = way.end == nullptr ? slot_word() : way.end->load();
+      way.word = way.end == nullptr ? slot_word(0) : way.end->load();
       if (!way.word.is_link()) return;
       at = {child_at(medium_, way.word, at.depth), way.end, way.word};
     }
@@ -342,6 +342,8 @@ class tree {
       });
       if (!lock.read_validate(version)) continue;
       next = end;
+      for (const child& c : found.all())
+        if (c.word.is_link()) prefetch(child_at(medium_, c.word, at.depth), 0);
       for (const child& c : found.all()) {
         if (c.word.is_link()) {
           if (!scan_below(child_at(medium_, c.word, at.depth), from, out, count)) return false;
@@ -649,7 +651,7 @@ class tree {
     const two_locks held(lock_of(parent.n), lock_of(at.n));
     if (!is_linked(parent, at)) return reduced::nothing;
     std::size_t count = 0;
-    child only;
+    child only{};
     for_each_child(at, [&](std::size_t digit, slot_word word, value_type value) {
       ++count;
       only = {digit, word, value};

@@ -40,7 +40,8 @@ struct digits {
 // no header. The digit is the one that the link stands for in its own node: small nodes are searched for it.
 class slot_word {
  public:
-  constexpr slot_word() noexcept = default;
+  // Not initialised.
+  slot_word() noexcept = default;
   // `word`: of a slot.
   constexpr explicit slot_word(std::uint64_t word) noexcept : word_(word) {}
 
@@ -101,7 +102,7 @@ class slot_word {
   static constexpr std::uint64_t kind_mask = 15;
   static constexpr std::uint64_t pointer_mask = ((std::uint64_t{1} << digit_shift) - 1) & ~kind_mask;
 
-  std::uint64_t word_ = 0;
+  std::uint64_t word_;
 };
 
 }  // namespace pmlab::indexes::detail::radix
