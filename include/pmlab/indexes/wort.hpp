@@ -5,13 +5,13 @@
 //
 // Thread safety, progress, durability, layout and invariants: detail/radix/tree.hpp, which has the code.
 //
-// Nodes have 16 slots, for four bits of a key each: 272 bytes. Header: 15 digits and the depth, in 8 bytes.
+// Nodes have 16 slots, for four bits of a key each: 288 bytes. Header: 15 digits and the depth, in 8 bytes.
 //
 // Differences from the paper:
-//  * The header has the path from the root, where the paper's has the digits below the parent and the depth. There,
-//    a key that leaves the path inside of a node's prefix changes two words, the link to the new parent and the prefix
-//    of the old node; a crash between the two leaves a prefix that the next reader has to compute anew. Here the
-//    old node is not written.
+//  * The header has the path from the root, where the paper's has the digits below the parent, and the depth. There,
+//    a key that leaves the path above a node changes two words: the link to the new parent, and the prefix of the old
+//    node. A crash between the two leaves a prefix of which a reader must skip a part, and the next writer must repair
+//    it. Here the old node is not written.
 //  * Entries are in the slots, where the paper has a leaf for each: an insert flushes one line, not two, and allocates
 //    nothing.
 //  * A link has the depth of its child: a search compares only the key at its end, and reads one line for each node.

@@ -37,7 +37,6 @@ struct alignas(block_alignment) limbo_block {
 // Named by the root of the medium.
 struct alignas(block_alignment) tree_head {
   std::atomic<std::uint64_t> root{0};  // the root node; never changes
-  std::atomic<std::uint64_t> unused{0};
   limbo_block limbo;
 };
 
@@ -134,7 +133,7 @@ class limbo {
     // (B4), (B5) < return: as (B1), (B2).
   }
 
-  // REQUIRES: `free_` has room for all words there are, so that none is lost when it is given back.
+  // REQUIRES: `free_` has room for all words there are, so that `give_back` never fails.
   void add(limbo_block& b) {
     for (auto& word : b.waiting) free_.push_back(&word);
     words_ += words_per_limbo_block;

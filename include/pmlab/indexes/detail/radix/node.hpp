@@ -2,7 +2,7 @@
 //
 //   node: | path, depth | gone | slot | slot | ...          slot: | word | value |
 //
-// A slot is 16 bytes at a multiple of 16: both of its words are in one line. So are blocks.
+// A slot is 16 bytes at a multiple of 16: both of its words are in one line.
 //
 // Invariants:
 //   X1  All keys below a node begin with its path, and its depth is greater than its parent's.
@@ -22,10 +22,11 @@
 
 namespace pmlab::indexes::detail::radix {
 
-inline constexpr std::size_t block_alignment = 16;
+// Of all blocks: the medium then keeps blocks of each size by themselves, without headers.
+inline constexpr std::size_t block_alignment = 32;
 
 // An entry or a link; see slot_word.
-struct alignas(block_alignment) slot {
+struct alignas(2 * sizeof(std::uint64_t)) slot {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> value{0};  // of an entry
 

@@ -30,7 +30,7 @@ struct digits {
 
 // The first word of a slot. One store of it commits each change of the slot:
 //
-//   bits 63..60   59..56   55..48   47..4                  3..0
+//   bits 63..60   59..56   55..48   47..4                      3..0
 //        0        0                                                nothing
 //        1        the lower 60 bits of the key                     an entry, whose value is the slot's second word
 //        2        depth    digit    pointer to the child / 16   kind of the child
