@@ -5,7 +5,7 @@
 //
 // Thread safety, progress, durability, layout and invariants: detail/radix/tree.hpp, which has the code.
 //
-// Nodes have 16 slots, for four bits of a key each: 288 bytes. Header: 15 digits and the depth, in 8 bytes.
+// Nodes have 16 slots, for four bits of a key each: 320 bytes. Header: 15 digits and the depth, in 8 bytes.
 //
 // Differences from the paper:
 //  * The header has the path from the root, where the paper's has the digits below the parent, and the depth. There,

@@ -1,4 +1,4 @@
-// The node of 48 children of a WOART: slots in any order, and a byte for each digit that leads to its slot.
+// The node of 47 children of a WOART: slots in any order, and a byte for each digit that leads to its slot.
 #pragma once
 
 #include <pmlab/indexes/detail/radix/node.hpp>
@@ -15,8 +15,8 @@ namespace pmlab::indexes::detail::woart {
 // its digit has none. A slot that no byte leads to is invisible: a crash leaves one if it keeps the slot of an insert
 // that has not returned, but not its index. It is made empty before it is used again.
 template <class Digits>
-struct indexed_node : radix::header {
-  static constexpr std::size_t capacity = 48;
+struct alignas(radix::node_alignment(47)) indexed_node : radix::header {
+  static constexpr std::size_t capacity = 47;
   static constexpr bool has_slot_for_each_digit = false;
   static constexpr unsigned bits_per_byte = 8;
   std::array<std::atomic<std::uint64_t>, Digits::values / sizeof(std::uint64_t)> index{};

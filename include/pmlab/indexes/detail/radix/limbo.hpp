@@ -29,13 +29,13 @@ namespace pmlab::indexes::detail::radix {
 
 inline constexpr std::size_t words_per_limbo_block = 63;
 
-struct alignas(block_alignment) limbo_block {
+struct limbo_block {
   std::atomic<media::pointer<limbo_block>> next{};
   std::array<std::atomic<std::uint64_t>, words_per_limbo_block> waiting{};
 };
 
 // Named by the root of the medium.
-struct alignas(block_alignment) tree_head {
+struct tree_head {
   std::atomic<std::uint64_t> root{0};  // the root node; never changes
   limbo_block limbo;
 };

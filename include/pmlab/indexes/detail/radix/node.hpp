@@ -22,8 +22,9 @@
 
 namespace pmlab::indexes::detail::radix {
 
-// Of all blocks: the medium then keeps blocks of each size by themselves, without headers.
-inline constexpr std::size_t block_alignment = 32;
+// Of a node. Small ones fill whole lines, as the media expect of small aligned blocks; a large one would waste most of a
+// line for its header.
+[[nodiscard]] constexpr std::size_t node_alignment(std::size_t slots) noexcept { return slots <= 64 ? 64 : 16; }
 
 // An entry or a link; see slot_word.
 struct alignas(2 * sizeof(std::uint64_t)) slot {
@@ -37,7 +38,7 @@ struct alignas(2 * sizeof(std::uint64_t)) slot {
 //
 // Path: the digits on the way from the root; their number is the node's depth. The paper's header has the digits below
 // the parent alone. A path from the root does not change when a parent is inserted above, or is removed.
-struct alignas(block_alignment) header {
+struct alignas(slot) header {
   std::atomic<std::uint64_t> path_and_depth{0};
   // 1: unlinked, and the node does not change any more. For writers of this run; after a crash the node is in the limbo.
   std::atomic<std::uint64_t> gone{0};
@@ -110,7 +111,7 @@ class children {
 
 // A slot for each digit.
 template <class Digits>
-struct direct_node : header {
+struct alignas(node_alignment(Digits::values)) direct_node : header {
   static constexpr std::size_t capacity = Digits::values;
   static constexpr bool has_slot_for_each_digit = true;
   std::array<slot, capacity> slots;
@@ -139,7 +140,7 @@ struct direct_node : header {
 
 // A few slots in any order.
 template <class Digits, std::size_t Count>
-struct searched_node : header {
+struct alignas(node_alignment(Count)) searched_node : header {
   static constexpr std::size_t capacity = Count;
   static constexpr bool has_slot_for_each_digit = false;
   std::array<slot, capacity> slots;
@@ -189,6 +190,9 @@ struct kinds {
   }
   [[nodiscard]] static constexpr std::size_t capacity(unsigned kind) noexcept {
     return std::array{Node::capacity...}[kind - smallest];
+  }
+  [[nodiscard]] static constexpr std::size_t alignment(unsigned kind) noexcept {
+    return std::array{alignof(Node)...}[kind - smallest];
   }
   // The kind below `kind` that a node with so many children should have. 0: there is none. One slot stays free,
   // so that the next insert does not replace it again.

@@ -245,7 +245,7 @@ class structure {
 
   // A node that is not linked yet, or nullptr: no space.
   [[nodiscard]] header* make_node(publication& change, unsigned kind, key_type path, unsigned depth) {
-    void* const block = change.allocate(kinds::bytes(kind), block_alignment);
+    void* const block = change.allocate(kinds::bytes(kind), kinds::alignment(kind));
     if (block == nullptr) return nullptr;
     header& made = kinds::make(block, kind);
     made.set_path(path & digits::mask_before(depth), depth);
