@@ -57,7 +57,9 @@ using offered_kinds = testing::Types<  //
     kind<indexes::nv_tree>,            //
     kind<indexes::wb_tree>,            //
     kind<indexes::skip_list>,          //
-    kind<indexes::skip_list_pm>>;
+    kind<indexes::skip_list_pm>,       //
+    kind<indexes::wort>,               //
+    kind<indexes::woart>>;
 
 #endif
 

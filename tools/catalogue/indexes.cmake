@@ -9,4 +9,6 @@ pmlab_index(fp_tree "B+tree with leaves in PM, inner nodes and fingerprints in D
 pmlab_index(nv_tree "tree with append-only leaves in PM, an inner array in DRAM that is rebuilt beside its readers (FAST'15)")
 pmlab_index(skip_list "skip list: sorted list in PM, towers in DRAM, rebuilt at open")
 pmlab_index(skip_list_pm "skip list: towers in PM, too; instant recovery" HEADER skip_list)
+pmlab_index(wort "radix tree with nodes of 16 children, commits by one word, instant recovery (FAST'17)")
+pmlab_index(woart "adaptive radix tree with nodes of 3 to 256 children, commits by one word, instant recovery (FAST'17)")
 pmlab_index(null_index "keeps nothing: shows the cost of the benchmark itself" KEEPS_NOTHING)
