@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -244,10 +246,10 @@ TEST(dash, C10_filters_are_computed_again_after_a_restart) {
       ASSERT_EQ(t.insert(keys.back(), keys.size()), outcome::inserted);
     }
   }
-  for (const std::uint16_t bits : {0x0000, 0xffff, 0x1234}) {
+  for (const unsigned bits : {0x0000U, 0xffffU, 0x1234U}) {
     for (segment* s : memory.segments)
       for (parts::bucket& b : s->buckets)
-        for (auto& line : b.lines) parts::set_filter(line, bits);
+        for (auto& line : b.lines) parts::set_filter(line, static_cast<parts::line_filter>(bits));
     auto t = dash<known_segments>::open(memory);
     for (std::size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(t.find(keys[i]), i + 1);
     expect_sound(t, keys.size());
@@ -255,7 +257,7 @@ TEST(dash, C10_filters_are_computed_again_after_a_restart) {
 }
 
 // All keys belong to one group of buckets: few of them fill it, so that entries are displaced, fill the stash, and the
-// segment splits. Keys below 2^20.
+// segment splits.
 template <class Medium>
 class in_one_group : public forwarding_index<dash<Medium>> {
   using base = forwarding_index<dash<Medium>>;
@@ -284,15 +286,19 @@ class in_one_group : public forwarding_index<dash<Medium>> {
   in_one_group(Medium& medium, std::string_view name) : base([&] { return dash<Medium>::open(medium, name); }) {}
 
   static std::uint64_t inside(std::uint64_t key) {
-    return indexes::detail::key_of_hash(indexes::detail::hash_of_key(key) & ~group_bits);
+    const std::uint64_t chosen = indexes::detail::key_of_hash(indexes::detail::hash_of_key(key) & ~group_bits);
+    const std::scoped_lock guard(names_mutex);
+    names.emplace(chosen, key);
+    return chosen;
   }
-  static std::uint64_t outside(std::uint64_t key) {
-    const std::uint64_t hash = indexes::detail::hash_of_key(key);
-    for (std::uint64_t group = 0; group <= group_bits; group += 8)
-      if (const std::uint64_t candidate = indexes::detail::key_of_hash(hash | group); candidate < 1U << 20)
-        return candidate;
-    return ~std::uint64_t{0};
+  static std::uint64_t outside(std::uint64_t chosen) {
+    const std::scoped_lock guard(names_mutex);
+    return names.at(chosen);
   }
+
+  // Of the keys inside: their names outside.
+  static inline std::mutex names_mutex;
+  static inline std::unordered_map<std::uint64_t, std::uint64_t> names;
 };
 
 // Crashes at every flush, fence and publication of displacements, of inserts into the stash, and of splits.

@@ -74,6 +74,7 @@ class cceh {
   using slot_word = detail::cceh::slot_word;
   using entry_line = detail::entry_line;
   using entry_word = detail::extendible::entry_word;
+  using step = detail::extendible::step;
   using segment_directory = detail::extendible::segment_directory<Medium, segment>;
 
  public:
@@ -203,15 +204,6 @@ class cceh {
     std::uint64_t hash;
     entry_word entry;
     segment* s;
-  };
-
-  // Result of a locked step of an operation: an outcome, or "split the segment and retry".
-  struct step {
-    bool must_split = false;
-    outcome answer = outcome::full;
-
-    static constexpr step done(outcome o) noexcept { return {false, o}; }
-    static constexpr step split_first() noexcept { return {true, outcome::full}; }
   };
 
   cceh(Medium& medium, std::string_view name)

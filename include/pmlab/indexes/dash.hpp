@@ -91,6 +91,7 @@ class dash {
   using slot_word = detail::dash::slot_word;
   using stash_place = detail::dash::stash_place;
   using entry_word = detail::extendible::entry_word;
+  using step = detail::extendible::step;
   using segment_directory = detail::extendible::segment_directory<Medium, segment>;
 
  public:
@@ -226,15 +227,6 @@ class dash {
     std::uint64_t hash;
     entry_word entry;
     segment* s;
-  };
-
-  // Result of a locked step of an operation: an outcome, or "split the segment and retry".
-  struct step {
-    bool must_split = false;
-    outcome answer = outcome::full;
-
-    static constexpr step done(outcome o) noexcept { return {false, o}; }
-    static constexpr step split_first() noexcept { return {true, outcome::full}; }
   };
 
   // All groups of a segment, locked: in ascending order, each stripe once.
@@ -437,9 +429,13 @@ class dash {
     if (directory_.current_entry(hash) != entry) return;
     media::annotate_read(medium_, s);
     detail::dash::for_each_slot(s, hash, entry.local_depth(), [&](std::uint64_t other, const slot& at) {
-      if (!detail::dash::is_second_copy(s, other, at)) return;
+      const detail::entry_line* const home_copy = detail::dash::other_copy(s, other, at);
+      if (home_copy == nullptr) return;
+      media::persist(medium_, *home_copy);                                               // (R0)
       at.word->store(detail::dash::with_entry(*at.word, 0), std::memory_order_release);  // (R1)
       media::persist(medium_, *at.word);                                                 // (R2)
+      // (R0) < (R1): of a process that was killed before (V3), the copy in the home bucket may be in the cache alone.
+      // Redundant when the power failed: then the copy has been read from the medium.
       // (R1) < (R2) < unlock: a copy that stayed would have an old value after the next update.
     });
     detail::dash::find_filters(s, hash, entry.local_depth());
@@ -497,7 +493,7 @@ check_report dash<Medium>::check() const {
     const bool searched = !entry.is_unsearched();
     std::vector<std::uint64_t> hashes;
     detail::dash::for_each_slot(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {
-      if (!searched && detail::dash::is_second_copy(s, hash, at)) return;
+      if (!searched && detail::dash::other_copy(s, hash, at) != nullptr) return;
       hashes.push_back(hash);
       const auto filter = detail::dash::filter_of(detail::dash::home_line(s, hash));
       if (searched && (filter & at.needed) != at.needed)

@@ -352,20 +352,20 @@ void for_each_slot(segment& s, std::uint64_t prefix, unsigned local_depth, Funct
   for_each_slot_of_stash(s, prefix, local_depth, function);
 }
 
-// True if a displacement that a crash cut off has left this entry, of which there is another one in its home bucket.
-// Both have the same value: the group stayed locked until one of them was gone.
-[[nodiscard]] inline bool is_second_copy(const segment& s, std::uint64_t hash, const slot& at) noexcept {
-  if ((at.needed & in_next_bucket) == 0) return false;
+// The line of the other copy, in its home bucket, of an entry of the next bucket whose displacement a crash interrupted;
+// nullptr: there is none. Both copies have the same value: the group stayed locked until one of them was gone.
+[[nodiscard]] inline const entry_line* other_copy(const segment& s, std::uint64_t hash, const slot& at) noexcept {
+  if ((at.needed & in_next_bucket) == 0) return nullptr;
   for (const entry_line& line : s.buckets[bucket_of(hash)].lines)
-    if (matches(four_words(line.keys), live_word(hash, false)) != 0) return true;
-  return false;
+    if (matches(four_words(line.keys), live_word(hash, false)) != 0) return &line;
+  return nullptr;
 }
 
 // Calls function(hash, slot) for every entry of the segment whose keys have `prefix`, once also if there are two copies.
 template <class Function>
 void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& function) {
   for_each_slot(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {
-    if (!is_second_copy(s, hash, at)) function(hash, at);
+    if (other_copy(s, hash, at) == nullptr) function(hash, at);
   });
 }
 

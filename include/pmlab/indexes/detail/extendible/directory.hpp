@@ -19,7 +19,8 @@ inline constexpr unsigned greatest_global_depth = 48;
 //   63            8  7            6  5           0
 //   | segment, upper | unsearched | 0 | local depth |
 //
-//   unsearched   in DRAM only: an earlier run wrote the segment, and its overflow bits have not been computed yet
+//   unsearched   in DRAM only: an earlier run wrote the segment, and the marks that
+//                its searches need (overflow bits, filters) have not been computed yet
 struct entry_word {
   std::uint64_t word = 0;
 

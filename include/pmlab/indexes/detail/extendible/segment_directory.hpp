@@ -32,6 +32,15 @@
 
 namespace pmlab::indexes::detail::extendible {
 
+// Result of a locked step of an operation: an outcome, or "split the segment and retry".
+struct step {
+  bool must_split = false;
+  outcome answer = outcome::full;
+
+  static constexpr step done(outcome o) noexcept { return {false, o}; }
+  static constexpr step split_first() noexcept { return {true, outcome::full}; }
+};
+
 // Thread safety: any operation from any number of threads, except `check`, `for_each_segment` and the sizes (no
 // concurrent writer). The index excludes other writers and readers of a segment while it calls `mark_searched` or
 // `split` for it, and a reader compares `current_entry` again after it has read a segment.
