@@ -272,16 +272,14 @@ class leaf_store {
       const group_place place = medium_.locate(made);
       const group_place newest(root_.load(std::memory_order_relaxed));
       write_header(*made, newest);
-      for (std::size_t i = 0; i < in_group; ++i) {
-        leaf& l = *medium_.resolve(leaf_place(first_leaf_of(place).word() + i * leaf_bytes<Medium>));
-        l.link.store(0, std::memory_order_relaxed);
-        media::flush(medium_, l.link);  // (A1)
-      }
-      medium_.fence();                    // (A2)
-      change.store(root_, place.word());  // (A3)
+      // Not flushed: see give_back.
+      for (std::size_t i = 0; i < in_group; ++i)
+        medium_.resolve(leaf_place(first_leaf_of(place).word() + i * leaf_bytes<Medium>))
+            ->link.store(0, std::memory_order_relaxed);
+      medium_.fence();                    // (A1)
+      change.store(root_, place.word());  // (A2)
       change.commit();
-      // (A1) < (A2) < (A3): no salvage takes for leaves the bytes that were here before.
-      // (H1), (H2) < (A2) < (A3): the list of groups goes on behind the new one.
+      // (H1), (H2) < (A1) < (A2): the list of groups goes on behind the new one.
       group_at(newest).newer = place;
       insert({first_leaf_of(place), place, {}, false});
       return true;
