@@ -57,7 +57,7 @@ template <class Medium>
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
 // medium. The groups themselves are a list that begins at the root (detail/leaf_group.hpp).
 //
-// Thread safety: `take`, `take_outside_group_of`, `give_back` and `to_move` from any number of threads, under a mutex; everything else: no
+// Thread safety: `take`, `take_outside_group_of`, `give_back`, `to_move` and `steps_to_shrink` from any number of threads, under a mutex; everything else: no
 // concurrent call.
 template <media::medium Medium>
 class leaf_store {
@@ -134,6 +134,13 @@ class leaf_store {
     cursor_ = static_cast<std::size_t>(std::countr_zero(further != 0 ? further : used));
     const leaf& found = *medium_.resolve(place_of({emptiest_, cursor_}));
     return candidate{&found, found.low.load(std::memory_order_acquire)};
+  }
+
+  // Calls of `to_move` for a leaf that was freed: two; more after many leaves have waited for a reader, and half of all
+  // are free.
+  [[nodiscard]] int steps_to_shrink() const noexcept {
+    const std::scoped_lock guard(mutex_);
+    return free_count_ > leaf_count_ / 2 ? 8 : 2;
   }
 
   [[nodiscard]] std::size_t leaves() const noexcept { return leaf_count_; }
