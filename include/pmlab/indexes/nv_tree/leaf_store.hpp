@@ -217,7 +217,7 @@ class leaf_store {
 
   [[nodiscard]] std::uint64_t used_in(std::size_t g) const noexcept { return all_of(g) & ~free_[g]; }
 
-  // False: it is in use, is in reserve, or stays for want of memory.
+  // False: it is in use, is in reserve, or stays because there is no memory.
   bool release_if_free(std::size_t g) noexcept {
     return used_in(g) == 0 && !groups_[g].oldest && free_count_ >= in_group + spare_leaves && release(g);
   }
