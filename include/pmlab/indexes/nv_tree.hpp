@@ -783,10 +783,10 @@ class nv_tree {
     return true;
   }
 
-  // Moves leaves out of a group, so that it can be released, in steps of bounded length, two of them for a leaf that was
-  // freed: with a fifth of the leaves free, at most four of five leaves of a group move.
+  // Moves leaves out of groups, so that they can be released, in steps of bounded length for each leaf that was freed: with
+  // a fifth of the leaves free, at most four of five leaves of a group move.
   void shrink() {
-    constexpr int steps = 2;
+    const int steps = store_.steps_to_shrink();
     for (int i = 0; i < steps; ++i) {
       const auto candidate = store_.to_move();
       if (!candidate) return;

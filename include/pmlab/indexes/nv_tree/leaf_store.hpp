@@ -57,7 +57,7 @@ template <class Medium>
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
 // medium. The groups themselves are a list that begins at the root (detail/leaf_group.hpp).
 //
-// Thread safety: `take`, `take_outside_group_of`, `give_back` and `to_move` from any number of threads, under a mutex; everything else: no
+// Thread safety: `take`, `take_outside_group_of`, `give_back`, `to_move` and `steps_to_shrink` from any number of threads, under a mutex; everything else: no
 // concurrent call.
 template <media::medium Medium>
 class leaf_store {
@@ -136,6 +136,13 @@ class leaf_store {
     return candidate{&found, found.low.load(std::memory_order_acquire)};
   }
 
+  // Calls of `to_move` for a leaf that was freed: two; more after many leaves have waited for a reader, and half of all
+  // are free.
+  [[nodiscard]] int steps_to_shrink() const noexcept {
+    const std::scoped_lock guard(mutex_);
+    return free_count_ > leaf_count_ / 2 ? 8 : 2;
+  }
+
   [[nodiscard]] std::size_t leaves() const noexcept { return leaf_count_; }
   [[nodiscard]] std::size_t free_leaves() const noexcept { return free_count_; }
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
@@ -210,7 +217,7 @@ class leaf_store {
 
   [[nodiscard]] std::uint64_t used_in(std::size_t g) const noexcept { return all_of(g) & ~free_[g]; }
 
-  // False: it is in use, is in reserve, or stays for want of memory.
+  // False: it is in use, is in reserve, or stays because there is no memory.
   bool release_if_free(std::size_t g) noexcept {
     return used_in(g) == 0 && !groups_[g].oldest && free_count_ >= in_group + spare_leaves && release(g);
   }
@@ -272,16 +279,14 @@ class leaf_store {
       const group_place place = medium_.locate(made);
       const group_place newest(root_.load(std::memory_order_relaxed));
       write_header(*made, newest);
-      for (std::size_t i = 0; i < in_group; ++i) {
-        leaf& l = *medium_.resolve(leaf_place(first_leaf_of(place).word() + i * leaf_bytes<Medium>));
-        l.link.store(0, std::memory_order_relaxed);
-        media::flush(medium_, l.link);  // (A1)
-      }
-      medium_.fence();                    // (A2)
-      change.store(root_, place.word());  // (A3)
+      // Not flushed: see give_back.
+      for (std::size_t i = 0; i < in_group; ++i)
+        medium_.resolve(leaf_place(first_leaf_of(place).word() + i * leaf_bytes<Medium>))
+            ->link.store(0, std::memory_order_relaxed);
+      medium_.fence();                    // (A1)
+      change.store(root_, place.word());  // (A2)
       change.commit();
-      // (A1) < (A2) < (A3): no salvage takes for leaves the bytes that were here before.
-      // (H1), (H2) < (A2) < (A3): the list of groups goes on behind the new one.
+      // (H1), (H2) < (A1) < (A2): the list of groups goes on behind the new one.
       group_at(newest).newer = place;
       insert({first_leaf_of(place), place, {}, false});
       return true;
