@@ -3,7 +3,7 @@ import json
 
 from program import ProgramTest, main
 
-INDEXES = "cceh,level_hashing,fast_fair,fp_tree,skip_list,skip_list_pm"
+INDEXES = "cceh,level_hashing,fast_fair,fp_tree,skip_list,skip_list_pm,wb_tree"
 
 
 class Counted(ProgramTest):

@@ -78,7 +78,7 @@ class DoctorAndList(ProgramTest):
 
     def test_list(self):
         said = self.assert_works("list").stdout
-        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
+        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "wb_tree", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
                      "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
                      "behind a std::shared_mutex"):
             self.assertIn(name, said)

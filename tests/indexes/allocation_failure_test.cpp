@@ -315,7 +315,7 @@ class allocation_failure : public testing::Test {
 using all_under =
     testing::Types<plain<indexes::cceh<dram>>, plain<indexes::level_hashing<dram>>, plain<indexes::fast_fair<dram>>,
                    plain<indexes::fp_tree<dram>>, plain<indexes::nv_tree<dram>>, plain<indexes::skip_list<dram>>,
-                   plain<indexes::skip_list_pm<dram>>, cached<indexes::cceh<dram>>,
+                   plain<indexes::skip_list_pm<dram>>, plain<indexes::wb_tree<dram>>, cached<indexes::cceh<dram>>,
                    two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
                    two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
                    two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
@@ -333,6 +333,7 @@ struct setup_name {
                                                 "nv_tree",
                                                 "skip_list",
                                                 "skip_list_pm",
+                                                "wb_tree",
                                                 "cached_cceh",
                                                 "hybrid_index",
                                                 "hybrid_index_asynchronous",

@@ -8,7 +8,7 @@ import time
 
 from program import PMLAB, ProgramTest, main, pmlab
 
-INDEXES = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list", "skip_list_pm")
+INDEXES = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list", "skip_list_pm", "wb_tree")
 
 
 class Pool(ProgramTest):

@@ -6,7 +6,7 @@ import unittest
 from verifier import Verifier
 
 PROGRAM, EXTRA_FLUSH = sys.argv[1:]
-OURS = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,chunk_store,kv_ssd"
+OURS = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,wb_tree,chunk_store,kv_ssd"
 LINES = {"flush of a line without new stores": "nothing new in the line",
          "flush of memory that is not persistent": "not persistent",
          "fence without a flush before it": "nothing to wait for"}

@@ -6,7 +6,7 @@ from verifier import Verifier
 
 PROGRAM, MISSING_FLUSH, LOCK_IN_PM = sys.argv[1:]
 # Every index; a hybrid, a cache and string keys over some.
-INDEXES = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,hybrid_index,cache(cceh),strings_fp_tree"
+INDEXES = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,wb_tree,hybrid_index,cache(cceh),strings_fp_tree"
 
 
 class Persistence(unittest.TestCase):

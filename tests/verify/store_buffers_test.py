@@ -5,7 +5,7 @@ import unittest
 from verifier import Verifier
 
 PROGRAM, MISSING_FENCE = sys.argv[1:]
-INDEXES = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm"
+INDEXES = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,wb_tree"
 
 
 class StoreBuffers(unittest.TestCase):

@@ -11,6 +11,7 @@ PEERS = {
     "pmdk_radix": "libpmemobj-cpp's radix_tree, in a pool; behind a shared_mutex when more than one thread writes",
 }
 TITLES = {"cceh": "CCEH", "dash": "Dash", "level_hashing": "Level hashing", "fast_fair": "FAST-FAIR", "fp_tree": "FP-tree",
+          "wb_tree": "wB+-tree", "nv_tree": "NV-Tree", "wort": "WORT", "woart": "WOART",
           "skip_list": "Skip list", "skip_list_pm": "Skip list, towers in PM", "hybrid_index": "HybridIndex",
           "hybrid_index_plus": "HybridIndex+"}
 

@@ -16,9 +16,10 @@ INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#fff
 # blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK).
 INDEX_COLOURS = {
     "cceh": "#0072b2", "dash": "#332288", "level_hashing": "#e69f00", "fast_fair": "#d55e00", "fp_tree": "#009e73",
-    "skip_list": "#cc79a7", "skip_list_pm": "#56b4e9", "hybrid_index": "#999933", "hybrid_index_plus": "#882255",
-    "tbb_hash": "#5f6b76", "std_map": "#95a0ab", "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a",
-    "pmdk_radix": "#6b5a45", "null_index": "#c4c4c4"}
+    "skip_list": "#cc79a7", "skip_list_pm": "#56b4e9", "wb_tree": "#7a5195", "nv_tree": "#117733", "wort": "#ddcc77",
+    "woart": "#aa4499", "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76",
+    "std_map": "#95a0ab", "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45",
+    "null_index": "#c4c4c4"}
 # Series that are no indexes: sizes, numbers of threads, distributions.
 SERIES_COLOURS = ("#2f4b7c", "#c8553d", "#3b8f8a", "#a05195", "#7a7a3a", "#4f4f4f", "#8fa8d6")
 BETTER, WORSE, BAD = "#1b6ca8", "#c2410c", "#b00020"

@@ -461,9 +461,11 @@ class wb_tree {
       {
         const locked_node leaf(*this, key, 0);
         const slot_array order = (*leaf).array();
-        if (const auto slot = (*leaf).slot_of(order, key)) return on_existing((*leaf).entries[*slot].value);
+        const std::size_t count = (*leaf).count_up_to(order, key);
+        if (count != 0 && (*leaf).key_at(order[count - 1]) == key)
+          return on_existing((*leaf).entries[order[count - 1]].value);
         if (!order.is_full()) {
-          detail::wb_tree::insert_into(medium_, *leaf, order, key, value);
+          detail::wb_tree::insert_into(medium_, *leaf, order, count, key, value);
           return outcome::inserted;
         }
       }

@@ -40,9 +40,10 @@ class slot_array {
   [[nodiscard]] constexpr std::uint64_t level() const noexcept { return (word_ >> level_shift & nibble) - 1; }
   [[nodiscard]] constexpr bool is_full() const noexcept { return count() == capacity; }
 
-  // The slot of the entry with `rank` smaller ones; below `capacity`, whatever the word is.
+  // The slot of the entry with `rank` smaller ones, for a rank of at most `capacity`; below `capacity`, whatever the
+  // word is.
   [[nodiscard]] constexpr std::size_t operator[](std::size_t rank) const noexcept {
-    const auto slot = static_cast<std::size_t>(word_ >> (first_shift + width * rank) & nibble);
+    const auto slot = static_cast<std::size_t>(word_ >> first_shift >> (width * rank) & nibble);
     return slot < capacity ? slot : 0;
   }
 
