@@ -450,7 +450,9 @@ class pmem {
   // their own for each size: without headers, several to a run of chunks. All other blocks use libpmemobj's own classes
   // (0), whose blocks are aligned to 16. None: libpmemobj has no more classes.
   std::optional<std::uint64_t> size_class_of(std::size_t bytes, std::size_t alignment) {
-    constexpr std::size_t run_bytes = std::size_t{1} << 20;
+    // In a small pool the runs are small, too, so that there is room for one of each class.
+    constexpr std::size_t usual_run_bytes = std::size_t{1} << 20;
+    const std::size_t run_bytes = std::min(usual_run_bytes, pointer_bound() / 32);
     constexpr std::size_t least_units = 2;  // a run of one unit can be described, and never allocated
     constexpr std::size_t default_alignment = 16;
     if (alignment <= default_alignment) return 0;
