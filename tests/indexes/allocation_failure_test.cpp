@@ -313,9 +313,10 @@ class allocation_failure : public testing::Test {
 };
 
 using all_under =
-    testing::Types<plain<indexes::cceh<dram>>, plain<indexes::level_hashing<dram>>, plain<indexes::fast_fair<dram>>,
-                   plain<indexes::fp_tree<dram>>, plain<indexes::skip_list<dram>>, plain<indexes::skip_list_pm<dram>>,
-                   cached<indexes::cceh<dram>>, two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
+    testing::Types<plain<indexes::cceh<dram>>, plain<indexes::dash<dram>>, plain<indexes::level_hashing<dram>>,
+                   plain<indexes::fast_fair<dram>>, plain<indexes::fp_tree<dram>>, plain<indexes::skip_list<dram>>,
+                   plain<indexes::skip_list_pm<dram>>, cached<indexes::cceh<dram>>,
+                   two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
                    two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
                    two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
                    two_halves<hybrid::primary::tree, hybrid::update::asynchronous>,
@@ -325,7 +326,8 @@ using all_under =
 struct setup_name {
   template <class Under>
   static std::string GetName(int position) {
-    constexpr std::array<const char*, 13> names{"cceh",
+    constexpr std::array<const char*, 14> names{"cceh",
+                                                "dash",
                                                 "level_hashing",
                                                 "fast_fair",
                                                 "fp_tree",
