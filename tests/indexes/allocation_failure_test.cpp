@@ -313,9 +313,10 @@ class allocation_failure : public testing::Test {
 };
 
 using all_under =
-    testing::Types<plain<indexes::cceh<dram>>, plain<indexes::level_hashing<dram>>, plain<indexes::fast_fair<dram>>,
-                   plain<indexes::fp_tree<dram>>, plain<indexes::nv_tree<dram>>, plain<indexes::skip_list<dram>>,
-                   plain<indexes::skip_list_pm<dram>>, plain<indexes::wb_tree<dram>>, cached<indexes::cceh<dram>>,
+    testing::Types<plain<indexes::cceh<dram>>, plain<indexes::dash<dram>>, plain<indexes::level_hashing<dram>>,
+                   plain<indexes::fast_fair<dram>>, plain<indexes::fp_tree<dram>>, plain<indexes::nv_tree<dram>>,
+                   plain<indexes::skip_list<dram>>, plain<indexes::skip_list_pm<dram>>, plain<indexes::wb_tree<dram>>,
+                   plain<indexes::wort<dram>>, plain<indexes::woart<dram>>, cached<indexes::cceh<dram>>,
                    two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
                    two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
                    two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
@@ -326,21 +327,24 @@ using all_under =
 struct setup_name {
   template <class Under>
   static std::string GetName(int position) {
-    constexpr std::array<const char*, 14> names{"cceh",
-                                                "level_hashing",
-                                                "fast_fair",
-                                                "fp_tree",
-                                                "nv_tree",
-                                                "skip_list",
-                                                "skip_list_pm",
-                                                "wb_tree",
-                                                "cached_cceh",
-                                                "hybrid_index",
-                                                "hybrid_index_asynchronous",
-                                                "hybrid_index_plus",
-                                                "hybrid_index_plus_asynchronous",
-                                                "strings_cceh",
-                                                "strings_fast_fair"};
+    constexpr std::array names{"cceh",
+                               "dash",
+                               "level_hashing",
+                               "fast_fair",
+                               "fp_tree",
+                               "nv_tree",
+                               "skip_list",
+                               "skip_list_pm",
+                               "wb_tree",
+                               "wort",
+                               "woart",
+                               "cached_cceh",
+                               "hybrid_index",
+                               "hybrid_index_asynchronous",
+                               "hybrid_index_plus",
+                               "hybrid_index_plus_asynchronous",
+                               "strings_cceh",
+                               "strings_fast_fair"};
     return names[static_cast<std::size_t>(position)];
   }
 };
