@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(all, mutated_pools,
                          testing::Values(subject{"cceh", 8, 8, 0}, subject{"fp_tree", 0, 0, 3},
                                          subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0},
                                          subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 8, 0},
-                                         subject{"wb_tree", 0, 0, 3}),
+                                         subject{"wb_tree", 0, 14, 14}),
                          name_of);
 
 // FAST-FAIR by its own words: links and nodes that are lost one at a time. Its nodes (detail/fast_fair_node.hpp) hold
