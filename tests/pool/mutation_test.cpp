@@ -240,7 +240,7 @@ constexpr auto name_of = [](const auto& one) { return one.param.index; };
 // A line here puts an index to the test.
 INSTANTIATE_TEST_SUITE_P(all, mutated_pools,
                          testing::Values(subject{"cceh", 8, 8, 0}, subject{"fp_tree", 0, 0, 3},
-                                         subject{"nv_tree", 0, 0, 1}, subject{"wb_tree", 0, 0, 3},
+                                         subject{"nv_tree", 0, 0, 1}, subject{"wb_tree", 0, 14, 14},
                                          subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0},
                                          subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 8, 0}),
                          name_of);

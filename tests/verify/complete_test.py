@@ -23,7 +23,7 @@ MUTATIONS = 6
 PINNED = {  # crash points, states, openings, outcomes
     "fast_fair": ("173", "541", "71", "71"),
     "cceh": ("97", "148", "41", "41"),
-    "wb_tree": ("117", "180", "36", "36"),
+    "wb_tree": ("117", "180", "37", "37"),
     "fp_tree": ("118", "183", "36", "36"),
     "level_hashing": ("118", "212", "43", "43"),
     "skip_list": ("173", "1733", "427", "427"),

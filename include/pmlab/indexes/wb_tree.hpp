@@ -2,8 +2,8 @@
 // [WB-TREE].
 //
 // Use it for ordered data on a device with lines of 256 bytes, if the tree must be available as soon as the pool is
-// open: a node is one such line, which a search reads and a change writes once. In DRAM, and for long scans, FAST-FAIR's
-// larger nodes are faster.
+// open: a node is one such line. A search reads one for each level, an insert flushes two lines of one at most, and
+// scans are faster than FAST-FAIR's there. In DRAM, FAST-FAIR's larger nodes are faster.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing shared; they wait only while a writer changes a node that they read (or one that

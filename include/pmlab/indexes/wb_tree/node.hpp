@@ -3,11 +3,13 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/wb_tree/slot_array.hpp>
+#include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pointer.hpp>
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -99,6 +101,12 @@ static_assert(sizeof(node) == media::xpline_bytes);
 // Slots in the line of the slot array: an insert there makes one line durable.
 inline constexpr std::size_t slots_beside_array =
     (media::cache_line_bytes - offsetof(node, entries)) / sizeof(entry_slot);
+inline constexpr std::size_t entries_per_line = media::cache_line_bytes / sizeof(entry_slot);
+
+// Of a line of a node, which are numbered from 0.
+[[nodiscard]] constexpr std::size_t first_slot_of(std::size_t line) noexcept {
+  return line == 0 ? 0 : entries_per_line * line - slots_beside_array;
+}
 
 // Fills the slots of a new node from the third one on, so that those beside the slot array serve its first inserts.
 class slot_filler {
@@ -160,13 +168,17 @@ template <media::medium Medium>
 [[nodiscard]] slot_array copy_behind(Medium& medium, node& left, const node& right) noexcept {
   slot_array order = left.array();
   const slot_array from = right.array();
+  unsigned lines = 0;  // a bit for each line with a copy
   for (std::size_t rank = 0; rank < from.count(); ++rank) {
     const std::size_t slot = order.last_free();
     fill_free_slot(left, slot, right.key_at(from[rank]), right.value_at(from[rank]));  // (G1)
     order = order.with(order.count(), slot);
+    lines |= 1U << (slot + slots_beside_array) / entries_per_line;
   }
-  media::persist(medium, left.entries);  // (G2)
-  // (G1) < (G2) < every store that follows the return.
+  for (; lines != 0; lines &= lines - 1)
+    media::flush(medium, left.entries[first_slot_of(static_cast<std::size_t>(std::countr_zero(lines)))]);  // (G2)
+  if (from.count() != 0) medium.fence();                                                                   // (G3)
+  // (G1) < (G2) < (G3) < every store that follows the return.
   return order;
 }
 

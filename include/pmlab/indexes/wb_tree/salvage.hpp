@@ -30,7 +30,7 @@ class salvager {
     if (root_word == 0) return {};
     const place root(root_word);
     if (media::can_name(medium_, root))
-      descend(root, level_of_root(root), 0);
+      descend(root, level_of_root(root), 0, std::nullopt);
     else
       add("its root is overwritten");
     follow_links(place());
@@ -39,6 +39,7 @@ class salvager {
 
  private:
   using place = media::pointer<node>;
+  using bound = std::optional<key_type>;  // none: there is no greater key, or it is not known
 
   void add(const std::string& problem) {
     constexpr std::size_t most = 20;
@@ -76,27 +77,28 @@ class salvager {
     return slot.key.load(std::memory_order_acquire) == low;
   }
 
-  // The node at `p`, which is on `level` and has keys from `low` on, as its parent states.
-  void descend(place p, std::uint64_t level, key_type low) {
+  // The node at `p`, which is on `level` and has keys from `low` on and below `end`, as its parent states.
+  void descend(place p, std::uint64_t level, key_type low, bound end) {
     if (!media::can_name(medium_, p)) {
       add("no way leads to " + text_of(p, level));
     } else if (level == 0) {
       if (next_) follow_links(p);
       if (next_ && *next_ != p) add("the link before " + text_of(p, 0) + " is lost");
-      if (!seen_.contains(p.word())) read(p, low);
+      if (!seen_.contains(p.word())) read(p, low, end);
     } else if (is_node_of(p, level)) {
-      descend_to_children(p, level, low);
+      descend_to_children(p, level, low, end);
     } else {
       add(text_of(p, level) + " is overwritten");
       if (next_) return;  // links lead to its leaves
       for (const entry_slot& slot : medium_.resolve(p)->entries) {
         const place child(slot.value.load(std::memory_order_acquire));
-        if (is_first_child(slot, low) && is_node_of(child, level - 1)) return descend(child, level - 1, low);
+        if (is_first_child(slot, low) && is_node_of(child, level - 1))
+          return descend(child, level - 1, low, std::nullopt);
       }
     }
   }
 
-  void descend_to_children(place p, std::uint64_t level, key_type low) {
+  void descend_to_children(place p, std::uint64_t level, key_type low, bound end) {
     const node& n = *medium_.resolve(p);
     const slot_array order = n.array();
     place before{};
@@ -109,7 +111,7 @@ class salvager {
         add("a separator of " + text_of(p, level) + " or a high key below it is overwritten");
         if (rank != 0) continue;  // links lead to its leaves
       }
-      descend(child, level - 1, rank == 0 ? low : key);
+      descend(child, level - 1, rank == 0 ? low : key, rank + 1 < order.count() ? n.key_at(order[rank + 1]) : end);
       before = child;
     }
   }
@@ -126,7 +128,7 @@ class salvager {
         return;
       }
       add("no parent leads to " + text_of(p, 0));
-      read(p, least_next_);
+      read(p, least_next_, std::nullopt);
     }
   }
   [[nodiscard]] bool is_before(place p, place end) const {
@@ -136,11 +138,10 @@ class salvager {
     return !order.is_valid() || order.count() == 0 || high <= last.key_at(order[0]);
   }
 
-  // Passes the leaf's entries, of keys from `low` on.
-  void read(place p, key_type low) {
+  // Passes the leaf's entries, of keys from `low` on and below `end`.
+  void read(place p, key_type low, bound end) {
     seen_.insert(p.word());
     const node& n = *medium_.resolve(p);
-    const key_type high = n.high_key.load(std::memory_order_acquire);
     const place next = n.sibling.load(std::memory_order_acquire);
     std::vector<entry> entries;
     if (is_node_of(p, 0)) {
@@ -152,22 +153,53 @@ class salvager {
       add(text_of(p, 0) + " is overwritten: some of its entries may have been erased");
       for (std::size_t slot = 0; slot < capacity; ++slot)
         if (n.key_at(slot) != 0 || n.value_at(slot) != 0) entries.push_back({n.key_at(slot), n.value_at(slot)});
-      std::erase_if(entries, [&](const entry& e) { return high > low && next && e.key >= high; });
       std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) { return a.key < b.key; });
       next_.reset();
-      if (is_node_of(next, 0) && high > low) next_ = next;
+      if (is_node_of(next, 0) && (!end || n.high_key.load(std::memory_order_acquire) == *end)) next_ = next;
     }
-    std::size_t wrong = 0;
-    for (const entry& e : entries) {
-      if (e.key < std::max(low, least_next_) || is_done_) {
-        ++wrong;
-        continue;
-      }
-      function_(e.key, e.value);
-      least_next_ = e.key + 1;
-      is_done_ = least_next_ == 0;
+    const std::size_t all = entries.size();
+    const bound below = bound_of(n, entries, end);
+    std::erase_if(entries, [&](const entry& e) {
+      return e.key < std::max(low, least_next_) || (below && e.key >= *below) || is_done_;
+    });
+    keep_ascending(entries);
+    if (entries.size() != all) add("entries of " + text_of(p, 0) + " have impossible keys");
+    for (const entry& e : entries) function_(e.key, e.value);
+    if (entries.empty()) return;
+    least_next_ = entries.back().key + 1;
+    is_done_ = least_next_ == 0;
+  }
+
+  // The parent's bound of a leaf or its own one, if they differ: the own one if many entries would be beyond the other.
+  // A few may have been overwritten together with it.
+  [[nodiscard]] static bound bound_of(const node& n, const std::vector<entry>& entries, bound end) {
+    constexpr std::ptrdiff_t few = slots_beside_array + 1;
+    if (!n.sibling.load(std::memory_order_acquire)) return end;
+    const key_type high = n.high_key.load(std::memory_order_acquire);
+    if (!end || high == *end) return high;
+    const auto beyond =
+        std::count_if(entries.begin(), entries.end(), [&](const entry& e) { return e.key >= *end && e.key < high; });
+    return beyond > few ? high : *end;
+  }
+
+  // Removes as few entries as leave an ascending row: those whose keys were overwritten.
+  static void keep_ascending(std::vector<entry>& entries) {
+    std::vector<std::size_t> length(entries.size(), 1);  // of the longest row that ends with the entry
+    std::vector<std::size_t> before(entries.size());
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      before[i] = i;
+      for (std::size_t j = 0; j < i; ++j)
+        if (entries[j].key < entries[i].key && length[j] + 1 > length[i]) {
+          length[i] = length[j] + 1;
+          before[i] = j;
+        }
+      if (length[i] > length[last]) last = i;
     }
-    if (wrong != 0) add(std::to_string(wrong) + " entries of " + text_of(p, 0) + " have impossible keys");
+    if (entries.empty()) return;
+    std::vector<entry> row{entries[last]};
+    for (; before[last] != last; last = before[last]) row.push_back(entries[before[last]]);
+    entries.assign(row.rbegin(), row.rend());
   }
 
   const Medium& medium_;
