@@ -122,7 +122,7 @@ TYPED_TEST(radix, a_node_grows_through_all_kinds_and_shrinks_again) {
   this->expect_sound();
 }
 
-// For each depth: a key leaves a path there that skips all digits, and comes back to it.
+// For each depth: a key leaves a path there that skips all digits, and is erased again.
 TYPED_TEST(radix, a_path_is_split_and_merged_at_every_depth) {
   using key_digits = typename TestFixture::digits;
   constexpr std::uint64_t path = 0x0123456789abcdefU;

@@ -28,6 +28,8 @@ PINNED = {  # crash points, states, openings, outcomes
     "level_hashing": ("118", "212", "43", "43"),
     "skip_list": ("173", "1733", "427", "427"),
     "skip_list_pm": ("189", "2974", "861", "861"),
+    "wort": ("92", "133", "49", "49"),
+    "woart": ("92", "134", "40", "40"),
 }
 FIGURES = re.compile(r"(\d+) operations, (\d+) crash points, (\S+) states; (\d+) openings, (\d+) outcomes "
                      r"\(fingerprint (\w+)\), (\S+) states merged, in [\d.]+ s: (.*)")

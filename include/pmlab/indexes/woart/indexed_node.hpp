@@ -33,13 +33,14 @@ struct alignas(radix::node_alignment(47)) indexed_node : radix::header {
     visit(word_of(digit));
   }
   template <class Visit>
-  [[nodiscard]] radix::slot* of_digit(std::size_t digit, unsigned depth, Visit&& visit) noexcept {
+  [[nodiscard]] radix::found_slot of_digit(std::size_t digit, unsigned depth, Visit&& visit) noexcept {
     visit(word_of(digit));
     const std::size_t i = number_of(digit);
-    if (i == capacity) return nullptr;
+    if (i == capacity) return {};
     visit(slots[i]);
     const radix::slot_word word = slots[i].load();
-    return !word.is_empty() && word.template digit<Digits>(depth) == digit ? &slots[i] : nullptr;
+    if (word.is_empty() || word.template digit<Digits>(depth) != digit) return {};
+    return {&slots[i], word};
   }
   template <class Clear>
   [[nodiscard]] radix::place free_place(std::size_t digit, unsigned depth, Clear&& clear) noexcept {
@@ -56,10 +57,13 @@ struct alignas(radix::node_alignment(47)) indexed_node : radix::header {
     const radix::slot_word word = slots[i].load();
     return !word.is_empty() && number_of(word.template digit<Digits>(depth)) == i;
   }
-  std::size_t collect(std::size_t first, unsigned depth, radix::children& found) const noexcept {
+  template <class Visit>
+  std::size_t collect(std::size_t first, unsigned depth, radix::children& found, Visit&& visit) const noexcept {
+    visit(index);
     for (; first < Digits::values && !found.is_full(); ++first) {
       const std::size_t i = number_of(first);
       if (i == capacity) continue;
+      visit(slots[i]);
       const radix::slot_word word = slots[i].load();
       if (!word.is_empty() && word.template digit<Digits>(depth) == first)
         found.insert({first, word, slots[i].value.load(std::memory_order_acquire)});

@@ -57,8 +57,11 @@ class limbo {
     for (limbo_block* const b : blocks)
       for (auto& word : b->waiting)
         if (word.load(std::memory_order_acquire) != 0) left.push_back(&word);
-    for (const auto* const word : left)
-      if (!names_a_node(slot_word(word->load(std::memory_order_relaxed)))) throw damaged();
+    std::unordered_set<std::uint64_t> met;
+    for (const auto* const word : left) {
+      const slot_word link(word->load(std::memory_order_relaxed));
+      if (!names_an_unlinked_node(link) || !met.insert(link.child()).second) throw damaged();
+    }
     for (std::size_t done = 0; done < left.size(); done += at_once) {
       publication change(medium_);
       for (std::size_t i = done; i < std::min(done + at_once, left.size()); ++i) release(change, *left[i]);
@@ -89,9 +92,10 @@ class limbo {
   }
 
   // Adds to `change`, which unlinks the node of this link: the node is in the limbo.
-  static void publish(publication& change, std::atomic<std::uint64_t>& word, slot_word link) {
-    change.store(word, link.word());  // (B3)
-    // (B3) < return: one publication with the unlinking, so a crash leaves the node linked or in the limbo (B1).
+  static void publish(publication& change, std::atomic<std::uint64_t>& word, slot_word link, header& n) {
+    change.store(word, link.word());                                      // (B3)
+    media::publish_store<publication>(change, n.gone, std::uint64_t{1});  // (B8)
+    // (B3), (B8) < return: one publication with the unlinking, so a crash leaves the node linked or in the limbo (B1).
   }
 
   // Releases the block of the node in `word`, when no reader can be in it.
@@ -121,9 +125,11 @@ class limbo {
   }
 
  private:
-  [[nodiscard]] bool names_a_node(slot_word link) const noexcept {
-    return link.is_link() && Kinds::is_kind(link.kind()) &&
-           media::can_name(medium_, media::pointer<header>(link.child()), Kinds::bytes(link.kind()));
+  [[nodiscard]] bool names_an_unlinked_node(slot_word link) const noexcept {
+    if (!link.is_link() || !Kinds::is_kind(link.kind())) return false;
+    const media::pointer<header> at(link.child());
+    return media::can_name(medium_, at, Kinds::bytes(link.kind())) && medium_.resolve(at)->is_gone() &&
+           medium_.resolve(at)->depth() == link.depth();
   }
 
   void release(publication& change, std::atomic<std::uint64_t>& word) const {

@@ -12,6 +12,7 @@
 #include <pmlab/indexes/detail/radix/word.hpp>
 #include <pmlab/indexes/index.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -40,7 +41,7 @@ struct alignas(2 * sizeof(std::uint64_t)) slot {
 // the parent alone. A path from the root does not change when a parent is inserted above, or is removed.
 struct alignas(slot) header {
   std::atomic<std::uint64_t> path_and_depth{0};
-  // 1: unlinked, and the node does not change any more. For writers of this run; after a crash the node is in the limbo.
+  // 1: unlinked, in the limbo, and not changed any more.
   std::atomic<std::uint64_t> gone{0};
 
   // `path`: a key with these digits first; the others are zero.
@@ -55,6 +56,13 @@ struct alignas(slot) header {
 
  private:
   static constexpr std::uint64_t depths = 15;
+};
+
+// A slot, and its word when it was found: a small node uses a slot for any digit, so it may stand for another one by the
+// time it is read again.
+struct found_slot {
+  slot* at = nullptr;  // nullptr: no slot has the digit, and `word` is empty
+  slot_word word{0};
 };
 
 // A place for a new entry in a node.
@@ -77,8 +85,12 @@ class children {
   static constexpr std::size_t most = 48;
 
   children() noexcept {}  // without clearing the list
-  void clear() noexcept { count_ = 0; }
-  [[nodiscard]] bool is_full() const noexcept { return count_ == most; }
+  // Empties it. `wanted`: more are not needed.
+  void clear(std::size_t wanted = most) noexcept {
+    count_ = 0;
+    wanted_ = std::min(wanted, most);
+  }
+  [[nodiscard]] bool is_full() const noexcept { return count_ >= wanted_; }
   [[nodiscard]] std::span<const child> all() const noexcept { return {list_.data(), count_}; }
 
   // REQUIRES: not full; its digit is above the others, or its word is empty, and then it is not added. Without a branch,
@@ -97,17 +109,18 @@ class children {
  private:
   std::array<child, most> list_;
   std::size_t count_ = 0;
+  std::size_t wanted_ = most;
 };
 
 // Each kind of node has these operations, for writers with its lock held and for readers that validate their results:
 //
-//   of_digit(digit, depth, visit)   the slot with the child of the digit, or an empty one, or nullptr. `visit(object)` is
+//   of_digit(digit, depth, visit)   the slot with the child of the digit, or an empty one, or none. `visit(object)` is
 //                                   called before something is read.
 //   first_read(digit, visit)        calls visit(object) for what `of_digit` reads at first: for a prefetch.
 //   free_place(digit, depth, clear) for a digit without a child. `clear(slot)` makes an invisible slot empty, durably.
 //   has_child(slot number, depth)   false: the slot is empty, or invisible.
-//   collect(first, depth, found)    adds the children with digits from `first` on, in ascending order, until `found` is
-//                                   full. Returns the digit at which to continue.
+//   collect(first, depth, found, visit)   adds the children with digits from `first` on, in ascending order, until `found`
+//                                   is full. Returns the digit at which to continue.
 
 // A slot for each digit.
 template <class Digits>
@@ -122,18 +135,21 @@ struct alignas(node_alignment(Digits::values)) direct_node : header {
   }
 
   template <class Visit>
-  [[nodiscard]] slot* of_digit(std::size_t digit, unsigned /*depth*/, Visit&& visit) noexcept {
+  [[nodiscard]] found_slot of_digit(std::size_t digit, unsigned /*depth*/, Visit&& visit) noexcept {
     visit(slots[digit]);
-    return &slots[digit];
+    return {&slots[digit], slots[digit].load()};
   }
   template <class Clear>
   [[nodiscard]] place free_place(std::size_t digit, unsigned /*depth*/, Clear&& /*clear*/) noexcept {
     return {&slots[digit]};
   }
   [[nodiscard]] bool has_child(std::size_t i, unsigned /*depth*/) const noexcept { return !slots[i].load().is_empty(); }
-  std::size_t collect(std::size_t first, unsigned /*depth*/, children& found) const noexcept {
-    for (; first < capacity && !found.is_full(); ++first)
+  template <class Visit>
+  std::size_t collect(std::size_t first, unsigned /*depth*/, children& found, Visit&& visit) const noexcept {
+    for (; first < capacity && !found.is_full(); ++first) {
+      visit(slots[first]);
       found.append_unless_empty({first, slots[first].load(), slots[first].value.load(std::memory_order_acquire)});
+    }
     return first;
   }
 };
@@ -151,13 +167,13 @@ struct alignas(node_alignment(Count)) searched_node : header {
   }
 
   template <class Visit>
-  [[nodiscard]] slot* of_digit(std::size_t digit, unsigned depth, Visit&& visit) noexcept {
+  [[nodiscard]] found_slot of_digit(std::size_t digit, unsigned depth, Visit&& visit) noexcept {
     for (slot& s : slots) {
       visit(s);
       const slot_word word = s.load();
-      if (!word.is_empty() && word.template digit<Digits>(depth) == digit) return &s;
+      if (!word.is_empty() && word.template digit<Digits>(depth) == digit) return {&s, word};
     }
-    return nullptr;
+    return {};
   }
   template <class Clear>
   [[nodiscard]] place free_place(std::size_t /*digit*/, unsigned /*depth*/, Clear&& /*clear*/) noexcept {
@@ -166,7 +182,9 @@ struct alignas(node_alignment(Count)) searched_node : header {
     return {};
   }
   [[nodiscard]] bool has_child(std::size_t i, unsigned /*depth*/) const noexcept { return !slots[i].load().is_empty(); }
-  std::size_t collect(std::size_t first, unsigned depth, children& found) const noexcept {
+  template <class Visit>
+  std::size_t collect(std::size_t first, unsigned depth, children& found, Visit&& visit) const noexcept {
+    visit(slots);
     static_assert(capacity <= children::most);
     for (const slot& s : slots) {
       const slot_word word = s.load();

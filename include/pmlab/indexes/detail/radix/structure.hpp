@@ -140,8 +140,8 @@ class structure {
     return {medium_.resolve(media::pointer<header>(link.child())), link.kind(), link.depth()};
   }
 
-  // The slot in which the way of `key` continues or ends, or nullptr.
-  [[nodiscard]] slot* slot_in(const position& at, key_type key) const noexcept {
+  // The slot in which the way of `key` continues or ends, if there is one.
+  [[nodiscard]] found_slot slot_in(const position& at, key_type key) const noexcept {
     return kinds::as_kind(*at.n, at.kind, [&](auto& n) {
       return n.of_digit(digits::at(key, at.depth), at.depth,
                         [&](const auto& object) { media::annotate_read(medium_, object); });
@@ -154,8 +154,7 @@ class structure {
     {
       const std::scoped_lock held(lock_of(at.n));
       if (at.n->is_gone()) return std::nullopt;
-      const slot* const there = slot_in(at, key);
-      if (there != nullptr && !there->load().is_empty()) return std::nullopt;
+      if (!slot_in(at, key).word.is_empty()) return std::nullopt;
       const place free = place_in(at, digits::at(key, at.depth));
       if (free.to != nullptr) {
         free.to->value.store(value, std::memory_order_release);  // (P1)
@@ -173,6 +172,16 @@ class structure {
       }
     }
     return grow(way.nodes[way.count - 2], at, key, value);
+  }
+
+  // A node of `way` that is unlinked, or nullptr: for a writer whose way another one changed. If its next way has the same
+  // node, the medium was damaged.
+  [[nodiscard]] const header* unlinked_in(const way_of_key& way) const {
+    for (std::size_t i = 0; i < way.count; ++i) {
+      const std::scoped_lock held(lock_of(way.nodes[i].n));  // the publication that unlinks it is complete
+      if (way.nodes[i].n->is_gone()) return way.nodes[i].n;
+    }
+    return nullptr;
   }
 
   // A linked node has a new parent, which has `key`, too. `other`: a key below the node; the two differ at `depth`.
@@ -213,7 +222,8 @@ class structure {
   }
 
   // Replaces or removes the last node of `way` if few children are left in it, and, while nodes become empty, those
-  // above it. Without space, nothing happens.
+  // above it. Nothing happens without space, or if another writer changes one of these nodes at the moment: the node
+  // stays as it is until the next erase in it.
   void reduce_end_of(const way_of_key& way) {
     for (std::size_t i = way.count - 1; i > 0; --i) {
       std::atomic<std::uint64_t>* const waiting = limbo_.take();
@@ -297,8 +307,8 @@ class structure {
     const std::optional<outcome> answer = [&]() -> std::optional<outcome> {
       const two_locks held(lock_of(parent.n), lock_of(at.n));
       if (!is_linked(parent, at)) return std::nullopt;
-      const slot* const there = slot_in(at, key);
-      if (there != nullptr || place_in(at, digits::at(key, at.depth)).to != nullptr) return std::nullopt;
+      if (!slot_in(at, key).word.is_empty() || place_in(at, digits::at(key, at.depth)).to != nullptr)
+        return std::nullopt;
       publication change(medium_);
       const position made{make_node(change, at.kind + 1, key, at.depth), at.kind + 1, at.depth};
       if (made.n == nullptr) return outcome::full;
@@ -332,9 +342,8 @@ class structure {
 
   // Commits `change`, which overwrites the link to `at`.
   void unlink(publication& change, const visited& at, std::atomic<std::uint64_t>& waiting) {
-    limbo_.publish(change, waiting, at.link);
+    limbo_.publish(change, waiting, at.link, *at.n);
     change.commit();
-    at.n->gone.store(1, std::memory_order_release);
   }
 
   // Releases the block of an unlinked node when no reader can be in it. Without a lock. No memory for that: the next
@@ -386,10 +395,13 @@ class structure {
     }
     if (count == 1) {
       const std::size_t digit = digits::at(path, parent.depth);
-      at.via->value.store(only.value, std::memory_order_release);                                          // (D2)
-      media::persist(medium_, *at.via);                                                                    // (D3)
+      if (only.word.is_entry()) {
+        // Until (D4) the slot has a link, whose value has no meaning (R3).
+        at.via->value.store(only.value, std::memory_order_release);  // (D2)
+        media::persist(medium_, *at.via);                            // (D3)
+      }
       change.store(at.via->word, (only.word.is_link() ? only.word.with_digit(digit) : only.word).word());  // (D4)
-      // (D2) < (D3) < (D4): until then the slot has a link, whose value does not count (R3).
+      // (D2) < (D3) < (D4): no crash image holds the key without its value.
       unlink(change, at, waiting);
       return reduced::replaced;
     }

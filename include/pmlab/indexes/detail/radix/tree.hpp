@@ -182,15 +182,14 @@ class tree {
 
   // One step of a search: `at` moves to the next node, or (true) `found` is the value of `key`.
   bool step_towards(key_type key, position& at, std::optional<value_type>& found) {
-    const slot* s = nodes_.slot_in(at, key);
-    slot_word word = s == nullptr ? slot_word(0) : s->load();
+    slot_word word = nodes_.slot_in(at, key).word;
     if (!word.is_link()) {
       // The search ends here, and its result must be durable: now the slot is read under the node's version.
       const sync::version_lock& lock = nodes_.lock_of(at.n);
       const std::uint64_t version = lock.read_begin();
-      s = nodes_.slot_in(at, key);
-      word = s == nullptr ? slot_word(0) : s->load();
-      const value_type value = s == nullptr ? 0 : s->value.load(std::memory_order_acquire);
+      const found_slot found_here = nodes_.slot_in(at, key);
+      word = found_here.word;
+      const value_type value = found_here.at == nullptr ? 0 : found_here.at->value.load(std::memory_order_acquire);
       if (!lock.read_validate(version)) [[unlikely]]
         return false;
       if (!word.is_link()) {
@@ -215,8 +214,9 @@ class tree {
     visited at{{root_, kinds::largest, 0}, nullptr, slot_word(0)};
     for (;;) {
       way.nodes[way.count++] = at;
-      way.end = nodes_.slot_in(at, key);
-      way.word = way.end == nullptr ? slot_word(0) : way.end->load();
+      const found_slot found = nodes_.slot_in(at, key);
+      way.end = found.at;
+      way.word = found.word;
       if (!way.word.is_link()) return;
       at = {nodes_.child_at(way.word, at.depth), way.end, way.word};
     }
@@ -231,15 +231,17 @@ class tree {
     children found;
     while (next < digits::values) {
       const std::uint64_t version = lock.read_begin();
-      found.clear();
+      found.clear(out.size() - count);
       const std::size_t end = kinds::as_kind(*at.n, at.kind, [&](const auto& n) {
-        media::annotate_read(medium_, n);
-        return n.collect(next, at.depth, found);
+        return n.collect(next, at.depth, found, [this](const auto& object) { media::annotate_read(medium_, object); });
       });
       if (!lock.read_validate(version)) continue;
       next = end;
-      for (const child& c : found.all())
+      std::size_t needed = out.size() - count;
+      for (const child& c : found.all()) {
+        if (needed-- == 0) break;
         if (c.word.is_link()) prefetch(nodes_.child_at(c.word, at.depth), 0);
+      }
       for (const child& c : found.all()) {
         if (c.word.is_link()) {
           if (!scan_below(nodes_.child_at(c.word, at.depth), from, out, count)) return false;
@@ -262,7 +264,7 @@ class tree {
   outcome change(key_type key, Operation&& operation) {
     const auto guard = nodes_.epochs().pin();
     way_of_key way;
-    for (;;) {
+    for (const header* unlinked = nullptr;; expect_progress(way, unlinked)) {
       descend(key, way);
       if (way.word != slot_word::entry(key)) {
         if (!search(key)) return outcome::absent;
@@ -271,6 +273,13 @@ class tree {
       const std::scoped_lock held(nodes_.lock_of(way.last().n));
       if (!way.last().n->is_gone() && way.end->load() == way.word) return operation(way.last(), *way.end);
     }
+  }
+
+  // After an attempt that another writer made fail. Throws pmlab::error if the way has the same unlinked node as before:
+  // the medium was damaged. REQUIRES: the guard of both attempts.
+  void expect_progress(const way_of_key& way, const header*& unlinked) const {
+    const header* const before = std::exchange(unlinked, nodes_.unlinked_in(way));
+    if (unlinked != nullptr && unlinked == before) throw corrupt("a node is linked and unlinked");
   }
 
   // insert and upsert: `on_existing(slot)` handles a key that is present.
@@ -286,7 +295,7 @@ class tree {
   outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
     const auto guard = nodes_.epochs().pin();
     way_of_key way;
-    for (;;) {
+    for (const header* unlinked = nullptr;; expect_progress(way, unlinked)) {
       descend(key, way);
       if (const std::optional<outcome> answer = try_put(way, key, value, on_existing)) return *answer;
     }
@@ -310,6 +319,7 @@ class tree {
     if (end < last.depth) {
       std::size_t i = 1;
       while (way.nodes[i].depth <= end) ++i;
+      if (way.nodes[i - 1].depth == end) throw corrupt("a slot");
       return nodes_.add_parent(way.nodes[i - 1], way.nodes[i], other, end, key, value);
     }
     return way.word.is_entry() ? nodes_.part(last, *way.end, way.word, end, key, value) : nodes_.add(way, key, value);

@@ -77,7 +77,8 @@ void walk_below(const Medium& medium, walked_node at, Visitor& visitor) {
   children found;
   for (std::size_t next = 0; next < digits::values;) {
     found.clear();
-    next = Kinds::as_kind(*at.n, at.kind, [&](const auto& n) { return n.collect(next, at.depth, found); });
+    next = Kinds::as_kind(*at.n, at.kind,
+                          [&](const auto& n) { return n.collect(next, at.depth, found, [](const auto&) {}); });
     for (const child& c : found.all()) {
       walked_node below = at;
       if (at.known == at.depth) {
@@ -107,12 +108,14 @@ void walk_from(const Medium& medium, header& root, Visitor&& visitor) {
 }
 
 // Calls on_node(walked_node) and on_entry(key, value). Throws pmlab::error: the tree is damaged.
-template <class OnNode, class OnEntry>
+template <class Kinds, class OnNode, class OnEntry>
 struct trusting_visitor {
   OnNode& on_node;
   OnEntry& on_entry;
 
+  // A node that two links lead to does not fit one of the ways: so the walk is no longer than the tree is large.
   bool node(const walked_node& at) {
+    if (!at.template has_its_header<typename Kinds::digits>()) throw corrupt("a header");
     on_node(at);
     return true;
   }
@@ -122,7 +125,7 @@ struct trusting_visitor {
 
 template <class Kinds, class Medium, class OnNode, class OnEntry>
 void walk(const Medium& medium, header& root, OnNode&& on_node, OnEntry&& on_entry) {
-  walk_from<Kinds>(medium, root, trusting_visitor<OnNode, OnEntry>{on_node, on_entry});
+  walk_from<Kinds>(medium, root, trusting_visitor<Kinds, OnNode, OnEntry>{on_node, on_entry});
 }
 
 // Reports what violates an invariant.
