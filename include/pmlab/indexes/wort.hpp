@@ -17,7 +17,7 @@
 //  * A link has the depth of its child: a search compares only the key at its end, and reads one line for each node.
 //  * Threads, scans, and deletes that release nodes: the paper has none.
 //
-// Space: 17 bytes for each key where all keys of a range are present, 60 to 130 for random ones.
+// Space: 21 bytes for each key where all keys of a range are present, 90 to 130 for random ones.
 #pragma once
 
 #include <pmlab/indexes/detail/radix/node.hpp>
