@@ -306,6 +306,14 @@ TEST_F(damaged_wb_tree, a_sound_one_is_read_whole_without_a_complaint) {
   EXPECT_EQ(refused_ + reported_, 0U);
 }
 
+TEST_F(damaged_wb_tree, entries_come_back_from_below_a_root_without_children) {
+  parts::node& root = *nodes().front();
+  root.slots = slot_array::empty(root.array().level()).word();
+  EXPECT_EQ(salvaged(), model_.size());
+  EXPECT_EQ(reported_, 1U);
+  EXPECT_GE(refused_, 1U);
+}
+
 // Any word of a header becomes zero, or all ones, or one of another node: no entry is lost.
 TEST_F(damaged_wb_tree, entries_come_back_around_any_overwritten_header_word) {
   std::size_t tried = 0;

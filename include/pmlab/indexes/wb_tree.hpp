@@ -514,7 +514,9 @@ class wb_tree {
     if (both.parent == nullptr) return split_root(key, level);
     {
       const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
-      if (!are_related(both, key) || !both.child->array().is_full()) return true;
+      if (!are_related(both, key)) return true;
+      if (both.child->is_beyond(key)) throw_damaged();  // T1, T2: or the caller would begin again for ever
+      if (!both.child->array().is_full()) return true;
       if (!both.parent->array().is_full()) return split(*both.parent, *both.child, key);
     }
     return make_room(key, level + 1);
@@ -574,6 +576,7 @@ class wb_tree {
     const sync::several_locks held{&lock_of(&left)};
     const slot_array order = left.array();
     if (order.level() != level || !order.is_full()) return true;
+    if (left.sibling.load(std::memory_order_relaxed)) throw_damaged();  // a root has none
     if (level + 1 == detail::wb_tree::most_levels) return false;
     publication change(medium_);
     auto* const top = media::create<node>(change);
@@ -604,6 +607,7 @@ class wb_tree {
       {
         const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
         if (!are_related(both, first)) continue;
+        if (both.child->is_beyond(first)) throw_damaged();  // as in make_room
         node& leaf = *both.child;
         const slot_array order = both.parent->array();
         if (!detail::wb_tree::row_may_follow(leaf, first)) return 0;
@@ -774,6 +778,10 @@ check_report wb_tree<Medium>::check() const {
   std::vector<known_node> known{{0, node_pointer(root_->load(std::memory_order_acquire))}};
   if (!media::can_name(medium_, known.front().at)) {
     report.add("T2: the root leads nowhere");
+    return report;
+  }
+  if (const slot_array order = root()->array(); !order.is_valid() || order.level() == detail::wb_tree::gone_level) {
+    report.add("N1: the root has an impossible slot array");
     return report;
   }
   for (std::uint64_t level = root()->array().level() + 1; level > 0; --level)

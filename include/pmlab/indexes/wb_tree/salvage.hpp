@@ -85,7 +85,7 @@ class salvager {
       if (next_) follow_links(p);
       if (next_ && *next_ != p) add("the link before " + text_of(p, 0) + " is lost");
       if (!seen_.contains(p.word())) read(p, low, end);
-    } else if (is_node_of(p, level)) {
+    } else if (is_node_of(p, level) && array_of(p).count() != 0) {
       descend_to_children(p, level, low, end);
     } else {
       add(text_of(p, level) + " is overwritten");
@@ -109,7 +109,10 @@ class salvager {
           !is_node_of(before, level - 1) || medium_.resolve(before)->high_key.load(std::memory_order_acquire) == key;
       if (rank == 0 ? key != low : !follows) {
         add("a separator of " + text_of(p, level) + " or a high key below it is overwritten");
-        if (rank != 0) continue;  // links lead to its leaves
+        if (rank != 0) {  // links lead to its leaves
+          if (is_node_of(child, level - 1)) before = child;
+          continue;
+        }
       }
       descend(child, level - 1, rank == 0 ? low : key, rank + 1 < order.count() ? n.key_at(order[rank + 1]) : end);
       before = child;
