@@ -8,17 +8,17 @@
 #include "offered_indexes.hpp"
 #include "support/crash_medium.hpp"
 
-#define PMLAB_INDEXES_ON(TEMPLATE, Medium)                  \
-  TEMPLATE class cceh<Medium>;                              \
-  TEMPLATE class dash<Medium>;                              \
-  TEMPLATE class level_hashing<Medium>;                     \
-  TEMPLATE class fast_fair<Medium>;                         \
-  TEMPLATE class fp_tree<Medium>;                           \
-  TEMPLATE class nv_tree<Medium>;                           \
-  TEMPLATE class wb_tree<Medium>;                           \
-  TEMPLATE class skip_list<Medium>;                         \
-  TEMPLATE class skip_list<Medium, persistent_towers>;      \
-  TEMPLATE class detail::radix::tree<Medium, wort_layout>;  \
+#define PMLAB_INDEXES_ON(TEMPLATE, Medium)                 \
+  TEMPLATE class cceh<Medium>;                             \
+  TEMPLATE class dash<Medium>;                             \
+  TEMPLATE class level_hashing<Medium>;                    \
+  TEMPLATE class fast_fair<Medium>;                        \
+  TEMPLATE class fp_tree<Medium>;                          \
+  TEMPLATE class nv_tree<Medium>;                          \
+  TEMPLATE class wb_tree<Medium>;                          \
+  TEMPLATE class skip_list<Medium>;                        \
+  TEMPLATE class skip_list<Medium, persistent_towers>;     \
+  TEMPLATE class detail::radix::tree<Medium, wort_layout>; \
   TEMPLATE class detail::radix::tree<Medium, woart_layout>;
 
 #define PMLAB_INDEXES_ON_TESTED_MEDIA(TEMPLATE) \

@@ -29,7 +29,8 @@ json own_indexes() {
   json all = json::array();
   // A hybrid has no root of its own.
   for (const bench::index_description* d : bench::all_indexes())
-    if (!d->peer && d->kept == bench::keeps::entries && d->layout_version != 0) all.push_back({{"name", d->name}, {"ordered", d->ordered}});
+    if (!d->peer && d->kept == bench::keeps::entries && d->layout_version != 0)
+      all.push_back({{"name", d->name}, {"ordered", d->ordered}});
   return all;
 }
 
