@@ -23,6 +23,8 @@ MUTATIONS = 6
 PINNED = {  # crash points, states, openings, outcomes
     "fast_fair": ("173", "541", "71", "71"),
     "cceh": ("97", "148", "41", "41"),
+    "dash": ("97", "148", "41", "41"),
+    "nv_tree": ("176", "32769", "40", "40"),
     "wb_tree": ("117", "180", "37", "37"),
     "fp_tree": ("118", "183", "36", "36"),
     "level_hashing": ("118", "212", "43", "43"),

@@ -16,7 +16,7 @@ INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#fff
 # blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK).
 INDEX_COLOURS = {
     "cceh": "#0072b2", "dash": "#332288", "level_hashing": "#e69f00", "fast_fair": "#d55e00", "fp_tree": "#009e73",
-    "skip_list": "#cc79a7", "skip_list_pm": "#56b4e9", "wb_tree": "#7a5195", "nv_tree": "#117733", "wort": "#ddcc77",
+    "skip_list": "#cc79a7", "skip_list_pm": "#56b4e9", "wb_tree": "#7a5195", "nv_tree": "#117733", "wort": "#a6761d",
     "woart": "#aa4499", "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76",
     "std_map": "#95a0ab", "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45",
     "null_index": "#c4c4c4"}
@@ -29,6 +29,7 @@ DARK = {
     INK: "#e8e8e8", SOFT: "#b4b4b4", LINE: "#8c8c8c", GRID: "#3a3a3a", PAPER: "#161618",
     "#0072b2": "#4aa8e0", "#e69f00": "#f0b030", "#d55e00": "#f07b2e", "#009e73": "#2cc596", "#cc79a7": "#de9abf",
     "#56b4e9": "#8accf2", "#999933": "#c4c455", "#882255": "#d6609a", "#5f6b76": "#8b98a5", "#95a0ab": "#b9c3cd",
+    "#332288": "#9a8ae0", "#7a5195": "#b58ad0", "#117733": "#4fbf73", "#a6761d": "#d6a850", "#aa4499": "#dd88cc",
     "#8a6d3b": "#b8935a", "#b59a6a": "#d6c096", "#6b5a45": "#9a8468", "#c4c4c4": "#6a6a6a",
     "#2f4b7c": "#86a6e0", "#c8553d": "#e8836d", "#3b8f8a": "#63c2bc", "#a05195": "#cf86c5", "#7a7a3a": "#b5b568",
     "#4f4f4f": "#c0c0c0", "#8fa8d6": "#5f7fb8", BETTER: "#5aa9e0", WORSE: "#f0824a", BAD: "#ff6b7f"}
