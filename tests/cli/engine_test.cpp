@@ -296,7 +296,7 @@ TEST(table, shows_the_bytes_of_the_media_where_they_are_known) {
   bench::bench_options o = small_run({});
   o.indexes = {"a", "b"};
   const std::string table = bench::results_table(o, report);
-  EXPECT_NE(table.find("media B read   media B written"), std::string::npos) << table;
+  EXPECT_NE(table.find("media B read  media B written"), std::string::npos) << table;
   EXPECT_NE(table.find(" 512"), std::string::npos) << table;
   report.results.erase(report.results.begin(), report.results.begin() + 2);
   EXPECT_EQ(bench::results_table(o, report).find("media B"), std::string::npos);

@@ -26,7 +26,7 @@ namespace pmlab::tests {
 }
 
 [[nodiscard]] inline bool has_order(const std::string& name) {
-  return !name.ends_with("cceh") && !name.ends_with("level_hashing");
+  return !name.ends_with("cceh") && !name.ends_with("dash") && !name.ends_with("level_hashing");
 }
 
 [[nodiscard]] inline pibench::library load(const std::string& name) {

@@ -237,10 +237,11 @@ TEST_P(mutated_pools, are_whole_or_refused_and_a_repair_brings_back_the_rest) {
 
 constexpr auto name_of = [](const auto& one) { return one.param.index; };
 
-// A line here puts an index to the test.
+// A line here puts an index to the test. An NV-Tree does not see that an entry became an erased one, and loses a leaf of
+// which both words with the upper bits of the keys are overwritten.
 INSTANTIATE_TEST_SUITE_P(all, mutated_pools,
                          testing::Values(subject{"cceh", 8, 8, 0}, subject{"fp_tree", 0, 0, 3},
-                                         subject{"nv_tree", 0, 0, 1}, subject{"wb_tree", 0, 14, 14},
+                                         subject{"nv_tree", 1, 62, 62}, subject{"wb_tree", 0, 14, 14},
                                          subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0},
                                          subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 8, 0}),
                          name_of);

@@ -17,6 +17,17 @@
 
 namespace pmlab::bench {
 
+#if defined(PMLAB_SIMULATED)
+// Persistent memory of the simulated machine, on which an index has the sizes that it has on a device: `simulated` itself
+// is for histories of a few operations. As many locks as there, and a recovery by one thread, whatever machine this is.
+class simulated_device : public simulator::simulated {
+ public:
+  static constexpr media::index_sizes sizes{.lock_stripes = simulator::simulated::sizes.lock_stripes,
+                                            .recovers_in_parallel = false};
+  using simulator::simulated::simulated;
+};
+#endif
+
 template <class Medium>
 struct medium_tag {};
 
@@ -25,7 +36,7 @@ template <class Visit>
 void for_each_medium(Visit&& visit) {
   visit(medium_tag<media::dram>{});
 #if defined(PMLAB_SIMULATED)
-  visit(medium_tag<simulator::simulated>{});
+  visit(medium_tag<simulated_device>{});
 #else
   visit(medium_tag<media::pmem>{});
   visit(medium_tag<watched_medium>{});
@@ -34,7 +45,7 @@ void for_each_medium(Visit&& visit) {
 
 // Any of them, for static facts of an index.
 #if defined(PMLAB_SIMULATED)
-using some_medium = simulator::simulated;
+using some_medium = simulated_device;
 #else
 using some_medium = media::dram;
 #endif
@@ -50,13 +61,13 @@ struct medium_traits;
 #if defined(PMLAB_SIMULATED)
 
 template <>
-struct medium_traits<simulator::simulated> {
+struct medium_traits<simulated_device> {
   static constexpr bool simulated = true;
   static constexpr bool watched = false;
   static constexpr bool has_roots = false;
   static bool is_meant_by(const medium_spec& spec) { return spec.simulated && !spec.counted && !spec.in_pool(); }
-  static std::unique_ptr<simulator::simulated> make(const subject_setup& setup) {
-    return std::make_unique<simulator::simulated>(setup.medium.profile, setup.pool_bytes);
+  static std::unique_ptr<simulated_device> make(const subject_setup& setup) {
+    return std::make_unique<simulated_device>(setup.medium.profile, setup.pool_bytes);
   }
 };
 

@@ -161,7 +161,9 @@ class salvager {
       if (is_node_of(next, 0) && (!end || n.high_key.load(std::memory_order_acquire) == *end)) next_ = next;
     }
     const std::size_t all = entries.size();
-    const bound below = bound_of(n, entries, end);
+    // Without its slot array, a leaf shows also the entries that a split has moved out, and the high key beside the array
+    // is likely to be overwritten, too: the parent's bound is the right one.
+    const bound below = end && !is_node_of(p, 0) ? end : bound_of(n, entries, end);
     std::erase_if(entries, [&](const entry& e) {
       return e.key < std::max(low, least_next_) || (below && e.key >= *below) || is_done_;
     });
