@@ -40,7 +40,7 @@ namespace pmlab::indexes {
 struct woart_layout {
   static constexpr std::string_view layout_name = "woart";
   static constexpr std::uint64_t layout_version = 1;
-  using digits = detail::radix::digits<8>;
+  using digits = detail::radix::digits<8>;  // of a key: bytes
   // Of nodes: four.
   using kinds =
       detail::radix::kinds<digits, detail::radix::searched_node<digits, 3>, detail::radix::searched_node<digits, 15>,

@@ -14,7 +14,7 @@ namespace pmlab::sync {
 // holds one, except in this order, there is no deadlock.
 class several_locks {
  public:
-  static constexpr std::size_t most = 4;
+  static constexpr std::size_t most = 4;  // locks of one object of this class
 
   // Waits for each of them. `locks`: at most `most`; nullptr: none.
   several_locks(std::initializer_list<version_lock*> locks) noexcept {
