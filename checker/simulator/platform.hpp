@@ -16,8 +16,12 @@ inline constexpr bool binds_threads = false;
 inline constexpr bool has_huge_pages = false;
 // It reports accesses to freed blocks.
 inline constexpr bool watches_heap = true;
-// It observes atomic loads, and no vectors.
+// It observes atomic loads, and vectors only where they are asked for: platform_with_vectors.hpp.
+#if defined(PMLAB_SIMULATED_VECTORS)
+inline constexpr bool watches_words = false;
+#else
 inline constexpr bool watches_words = true;
+#endif
 // Not as many as the host has cores: figures repeat on any host.
 inline constexpr unsigned recovery_threads = 2;
 inline constexpr bool has_virtual_time = true;

@@ -1,6 +1,7 @@
 // Reads a damaged FAST-FAIR tree: level by level, through the links and through the nodes of the level above.
 #pragma once
 
+#include <pmlab/indexes/detail/problem_list.hpp>
 #include <pmlab/indexes/fast_fair/lost_leaves.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/indexes/fast_fair/suspect.hpp>
@@ -46,7 +47,7 @@ class salvager {
       for (const stretch& s : walk(0, std::move(known))) give(s);
       read_what_is_lost();
     }
-    return problems();
+    return problems_.text();
   }
 
  private:
@@ -58,18 +59,7 @@ class salvager {
     bool is_last;  // of its level, as far as it is known
   };
 
-  void add(const std::string& problem) {
-    constexpr std::size_t most = 20;
-    if (problems_.size() < most) problems_.push_back(problem);
-    ++problem_count_;
-  }
-  [[nodiscard]] std::string problems() const {
-    std::string text;
-    for (const std::string& p : problems_) text += (text.empty() ? "" : ", ") + p;
-    if (problem_count_ > problems_.size())
-      text += ", and " + std::to_string(problem_count_ - problems_.size()) + " more";
-    return text;
-  }
+  void add(const std::string& problem) { problems_.add(problem); }
   [[nodiscard]] static std::string text_of(place p, std::uint64_t level) {
     return "node " + std::to_string(p.word()) + " of level " + std::to_string(level);
   }
@@ -237,8 +227,7 @@ class salvager {
   Function& function_;
   std::unordered_set<std::uint64_t> seen_;  // of the level that is walked
   std::vector<gap> gaps_;
-  std::vector<std::string> problems_;
-  std::size_t problem_count_ = 0;
+  problem_list problems_;
 };
 
 // Calls function(key, value) for each readable entry of the tree whose root is at `root_word`. A key that occurs twice,

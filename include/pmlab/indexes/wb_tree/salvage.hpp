@@ -1,6 +1,7 @@
 // Reads a damaged wB+-tree: from left to right through its inner nodes, and through the links of its leaves.
 #pragma once
 
+#include <pmlab/indexes/detail/problem_list.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/wb_tree/node.hpp>
 #include <pmlab/media/medium.hpp>
@@ -34,25 +35,14 @@ class salvager {
     else
       add("its root is overwritten");
     follow_links(place());
-    return problems();
+    return problems_.text();
   }
 
  private:
   using place = media::pointer<node>;
   using bound = std::optional<key_type>;  // none: there is no greater key, or it is not known
 
-  void add(const std::string& problem) {
-    constexpr std::size_t most = 20;
-    if (problems_.size() < most) problems_.push_back(problem);
-    ++problem_count_;
-  }
-  [[nodiscard]] std::string problems() const {
-    std::string text;
-    for (const std::string& p : problems_) text += (text.empty() ? "" : ", ") + p;
-    if (problem_count_ > problems_.size())
-      text += ", and " + std::to_string(problem_count_ - problems_.size()) + " more";
-    return text;
-  }
+  void add(const std::string& problem) { problems_.add(problem); }
   [[nodiscard]] static std::string text_of(place p, std::uint64_t level) {
     return "node " + std::to_string(p.word()) + " of level " + std::to_string(level);
   }
@@ -213,8 +203,7 @@ class salvager {
   key_type least_next_ = 0;                 // the key after the last one
   bool is_done_ = false;                    // there is no key after the last one
   std::unordered_set<std::uint64_t> seen_;  // leaves
-  std::vector<std::string> problems_;
-  std::size_t problem_count_ = 0;
+  problem_list problems_;
 };
 
 // Calls function(key, value) for each readable entry of the tree whose root is at `root_word`, ascending. Changes
