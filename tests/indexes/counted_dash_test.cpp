@@ -30,12 +30,7 @@ TEST(counted_dash, works_on_it) {
 TEST(counted_dash, changes_flush_one_line_and_fence_once) {
   counted_index<table> counted;
   const std::vector<std::uint64_t> keys = random_keys(100'000);
-  const shares inserts = measure(counted, keys, [](table& t, std::uint64_t key) { t.insert(key, key); });
-  const shares updates = measure(counted, keys, [](table& t, std::uint64_t key) { t.update(key, ~key); });
-  const shares upserts = measure(counted, keys, [](table& t, std::uint64_t key) { t.upsert(key, key); });
-  const shares rejected = measure(counted, keys, [](table& t, std::uint64_t key) { t.insert(key, key); });
-  const shares erases = measure(counted, keys, [](table& t, std::uint64_t key) { t.erase(key); });
-  const shares absent = measure(counted, keys, [](table& t, std::uint64_t key) { t.erase(key); });
+  const auto [inserts, updates, upserts, rejected, erases, absent] = measure_changes(counted, keys);
   std::printf("  flushed lines/fences of Dash inserts:%s\n", to_string(inserts).c_str());
   // The remaining ones split a segment.
   EXPECT_EQ(inserts.size(), 2U) << to_string(inserts);

@@ -23,37 +23,7 @@ namespace {
 using indexes::outcome;
 using fp_tree = indexes::fp_tree<counted_medium>;
 
-class counted_fp_tree : public testing::Test {
- protected:
-  template <class Operation>
-  media::counts cost_of(Operation&& operation) {
-    return counted_.cost_of(operation);
-  }
-
-  // (flushed lines, fences)
-  template <class Operation>
-  flushes_and_fences writes_of(Operation&& operation) {
-    const media::counts c = cost_of(operation);
-    return {c.lines_flushed, c.fences};
-  }
-
-  void load(std::size_t count) {
-    keys_ = random_keys(2 * count);
-    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), outcome::inserted);
-    absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
-    keys_.resize(count);
-  }
-
-  counted_index<fp_tree> counted_;
-  counted_medium& medium_ = counted_.medium();
-  fp_tree& index_ = counted_.index();
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::uint64_t> absent_;
-};
-
-const flushes_and_fences none{0, 0};
-const flushes_and_fences one{1, 1};
-const flushes_and_fences two{2, 2};
+class counted_fp_tree : public counted_test<fp_tree> {};
 
 TEST_F(counted_fp_tree, the_index_works_on_it) {
   contents model;

@@ -25,36 +25,8 @@ namespace parts = indexes::detail::nv_tree;
 using indexes::outcome;
 using nv_tree = indexes::nv_tree<counted_medium>;
 
-class counted_nv_tree : public testing::Test {
- protected:
-  template <class Operation>
-  media::counts cost_of(Operation&& operation) {
-    return counted_.cost_of(operation);
-  }
+class counted_nv_tree : public counted_test<nv_tree> {};
 
-  // (flushed lines, fences)
-  template <class Operation>
-  flushes_and_fences writes_of(Operation&& operation) {
-    const media::counts c = cost_of(operation);
-    return {c.lines_flushed, c.fences};
-  }
-
-  void load(std::size_t count) {
-    keys_ = random_keys(2 * count);
-    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), outcome::inserted);
-    absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
-    keys_.resize(count);
-  }
-
-  counted_index<nv_tree> counted_;
-  counted_medium& medium_ = counted_.medium();
-  nv_tree& index_ = counted_.index();
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::uint64_t> absent_;
-};
-
-const flushes_and_fences none{0, 0};
-const flushes_and_fences one{1, 1};
 constexpr std::uint64_t lines_of_leaf = parts::leaf_bytes<counted_medium> / media::cache_line_bytes;
 
 TEST_F(counted_nv_tree, the_index_works_on_it) {

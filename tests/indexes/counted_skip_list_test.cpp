@@ -31,12 +31,7 @@ TYPED_TEST_SUITE(counted_skip_list, lists);
 TYPED_TEST(counted_skip_list, changes_flush_and_fence_at_the_floor) {
   constexpr bool in_dram = std::is_same_v<TypeParam, in_dram_towers>;
   const std::vector<std::uint64_t> keys = random_keys(100'000);
-  const auto inserts = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.insert(key, key); });
-  const auto updates = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.update(key, ~key); });
-  const auto upserts = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.upsert(key, key); });
-  const auto rejected = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.insert(key, key); });
-  const auto erases = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
-  const auto absent = measure(this->counted_, keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
+  const auto [inserts, updates, upserts, rejected, erases, absent] = measure_changes(this->counted_, keys);
   std::printf("  inserts:%s\n  erases:%s\n", to_string(inserts).c_str(), to_string(erases).c_str());
   // A tower in the medium costs two more of each for each of its tower nodes: for three entries in four there is none.
   EXPECT_GE(inserts.at({2, 2}), in_dram ? 0.999 : 0.74) << to_string(inserts);

@@ -38,12 +38,7 @@ TEST(counted, indexes_work_on_it) {
 TEST(counted, cceh_changes_flush_one_line_and_fence_once) {
   counted_index<cceh> counted;
   const std::vector<std::uint64_t> keys = random_keys(100'000);
-  const shares inserts = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.insert(key, key); });
-  const shares updates = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.update(key, ~key); });
-  const shares upserts = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.upsert(key, key); });
-  const shares rejected = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.insert(key, key); });
-  const shares erases = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
-  const shares absent = measure(counted, keys, [](cceh& i, std::uint64_t key) { i.erase(key); });
+  const auto [inserts, updates, upserts, rejected, erases, absent] = measure_changes(counted, keys);
   std::printf("  flushed lines/fences of CCEH inserts:%s\n", to_string(inserts).c_str());
   // The remaining ones split a segment.
   EXPECT_EQ(inserts.size(), 1U) << to_string(inserts);

@@ -32,37 +32,7 @@ using fast_fair = indexes::fast_fair<counted_medium>;
 
 constexpr std::uint64_t lines_per_node = sizeof(parts::node) / media::cache_line_bytes;
 
-class counted_wb_tree : public testing::Test {
- protected:
-  template <class Operation>
-  media::counts cost_of(Operation&& operation) {
-    return counted_.cost_of(operation);
-  }
-
-  // (flushed lines, fences)
-  template <class Operation>
-  flushes_and_fences writes_of(Operation&& operation) {
-    const media::counts c = cost_of(operation);
-    return {c.lines_flushed, c.fences};
-  }
-
-  void load(std::size_t count) {
-    keys_ = random_keys(2 * count);
-    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), outcome::inserted);
-    absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
-    keys_.resize(count);
-  }
-
-  counted_index<wb_tree> counted_;
-  counted_medium& medium_ = counted_.medium();
-  wb_tree& index_ = counted_.index();
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::uint64_t> absent_;
-};
-
-const flushes_and_fences none{0, 0};
-const flushes_and_fences one{1, 1};
-const flushes_and_fences two{2, 2};
+class counted_wb_tree : public counted_test<wb_tree> {};
 
 TEST_F(counted_wb_tree, the_index_works_on_it) {
   contents model;
@@ -152,7 +122,9 @@ TEST_F(counted_wb_tree, update_and_erase_flush_one_line_and_fence_once) {
   std::uint64_t fences = 0;
   for (const std::uint64_t key : keys_) {
     const media::counts c = cost_of([&](wb_tree& i) { ASSERT_EQ(i.erase(key), outcome::erased); });
-    if (c.publications == 0) ASSERT_EQ(flushes_and_fences(c.lines_flushed, c.fences), one);
+    if (c.publications == 0) {
+      ASSERT_EQ(flushes_and_fences(c.lines_flushed, c.fences), one);
+    }
     joins += c.publications != 0 ? 1 : 0;
     flushed += c.lines_flushed;
     fences += c.fences;

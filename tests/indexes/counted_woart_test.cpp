@@ -31,12 +31,6 @@ class counted_radix : public testing::Test {
  protected:
   static constexpr bool is_adaptive = std::is_same_v<Index, woart>;
 
-  // (flushed lines, fences) -> share, of the operations that publish nothing.
-  template <class Operation>
-  shares measure_all(const std::vector<std::uint64_t>& keys, Operation&& operation) {
-    return measure(counted_, keys, operation);
-  }
-
   counted_index<Index> counted_;
 };
 
@@ -57,12 +51,7 @@ TYPED_TEST(counted_radix, the_index_works_on_it) {
 // An entry is in its slot: one line. In a WOART's node of 47 the index is another one, under the same fence.
 TYPED_TEST(counted_radix, changes_flush_one_line_and_fence_once) {
   const std::vector<std::uint64_t> keys = random_keys(100'000);
-  const shares inserts = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.insert(key, key); });
-  const shares updates = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.update(key, ~key); });
-  const shares upserts = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.upsert(key, key); });
-  const shares rejected = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.insert(key, key); });
-  const shares erases = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
-  const shares absent = this->measure_all(keys, [](TypeParam& i, std::uint64_t key) { i.erase(key); });
+  const auto [inserts, updates, upserts, rejected, erases, absent] = measure_changes(this->counted_, keys);
   std::printf("  flushed lines/fences of inserts:%s\n  of erases:%s\n", to_string(inserts).c_str(),
               to_string(erases).c_str());
   for (const auto& [cost, share] : inserts) {

@@ -31,6 +31,7 @@
 #include "support/differential.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
+#include "support/reuse_under_reader.hpp"
 #include "support/settings.hpp"
 
 namespace pmlab::tests {
@@ -227,28 +228,7 @@ TYPED_TEST(nv_tree, A4_leaves_are_used_again) {
 TYPED_TEST(nv_tree, leaves_change_hands_under_readers) {
   if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
-    constexpr std::uint64_t range = 100'000;
-    std::atomic<bool> stop{false};
-    std::atomic<std::uint64_t> wrong{0};
-    std::thread reader([&] {
-      std::array<indexes::entry, 50> out;
-      random source(2);
-      while (!stop.load()) {
-        const std::uint64_t key = source.below(3 * range);
-        if (const auto found = index.find(key); found && *found != ~key) ++wrong;
-        const std::size_t count = index.scan(key, out);
-        for (std::size_t i = 0; i < count; ++i)
-          if (out[i].value != ~out[i].key || (i > 0 && out[i].key <= out[i - 1].key)) ++wrong;
-      }
-    });
-    for (std::uint64_t cycle = 0; cycle < 60; ++cycle) {
-      const std::uint64_t base = cycle % 3 * range;
-      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.insert(base + n, ~(base + n));
-      for (std::uint64_t n = 0; n < 2000; ++n) (void)index.erase(base + n);
-    }
-    stop = true;
-    reader.join();
-    EXPECT_EQ(wrong.load(), 0U);
+    EXPECT_EQ(wrong_reads_while_nodes_change_hands(index), 0U);
     EXPECT_TRUE(index.check().ok());
   }
 }

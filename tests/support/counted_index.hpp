@@ -1,6 +1,7 @@
 // An index on a counted medium, and the cost of its operations there.
 #pragma once
 
+#include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 
@@ -10,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "support/operations.hpp"
 
@@ -66,5 +69,57 @@ shares measure(counted_index<Index>& counted, const std::vector<std::uint64_t>& 
   }
   return result;
 }
+
+// The costs of all changes of each of the keys, in a row: of new keys, of known ones, of an insert of a known one, and of
+// erases of known and absent ones.
+struct costs_of_changes {
+  shares inserts, updates, upserts, rejected, erases, absent;
+};
+
+template <class Index>
+costs_of_changes measure_changes(counted_index<Index>& counted, const std::vector<std::uint64_t>& keys) {
+  costs_of_changes result;
+  result.inserts = measure(counted, keys, [](Index& i, std::uint64_t key) { i.insert(key, key); });
+  result.updates = measure(counted, keys, [](Index& i, std::uint64_t key) { i.update(key, ~key); });
+  result.upserts = measure(counted, keys, [](Index& i, std::uint64_t key) { i.upsert(key, key); });
+  result.rejected = measure(counted, keys, [](Index& i, std::uint64_t key) { i.insert(key, key); });
+  result.erases = measure(counted, keys, [](Index& i, std::uint64_t key) { i.erase(key); });
+  result.absent = measure(counted, keys, [](Index& i, std::uint64_t key) { i.erase(key); });
+  return result;
+}
+
+// Fixture of tests that count the operations of one index.
+template <class Index>
+class counted_test : public testing::Test {
+ protected:
+  template <class Operation>
+  media::counts cost_of(Operation&& operation) {
+    return counted_.cost_of(operation);
+  }
+
+  template <class Operation>
+  flushes_and_fences writes_of(Operation&& operation) {
+    const media::counts c = cost_of(operation);
+    return {c.lines_flushed, c.fences};
+  }
+
+  // Inserts `count` random keys. As many others are absent.
+  void load(std::size_t count) {
+    keys_ = random_keys(2 * count);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), indexes::outcome::inserted);
+    absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
+    keys_.resize(count);
+  }
+
+  static constexpr flushes_and_fences none{0, 0};
+  static constexpr flushes_and_fences one{1, 1};
+  static constexpr flushes_and_fences two{2, 2};
+
+  counted_index<Index> counted_;
+  counted_medium& medium_ = counted_.medium();
+  Index& index_ = counted_.index();
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint64_t> absent_;
+};
 
 }  // namespace pmlab::tests
