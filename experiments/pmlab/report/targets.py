@@ -180,12 +180,14 @@ TARGETS = [
     ratio("fp_tree", "std_map", "scan", 8),
     ratio("skip_list", "pmdk_skiplist", "read", 3), ratio("skip_list", "pmdk_skiplist", "insert", 4),
     ratio("skip_list", "std_map", "scan", 1.5),
+    ratio("dash", "cceh", "read", 1), ratio("dash", "cceh", "insert", 1), ratio("dash", "cceh", "absent", 1.15),
+    ratio("woart", "fast_fair", "read", 1.5),
     *(scaling(index, "read", 1.9) for index in OURS), *(scaling(index, "insert", limit) for index, limit in
       {"cceh": 1.8, "level_hashing": 1.7, "fast_fair": 1.8, "fp_tree": 1.7, "skip_list": 1.7}.items()),
     *(scaling(index, "scan", 1.8) for index in ("fp_tree", "skip_list")),
     batching("cceh", 2.5), batching("fast_fair", 1.8),
     *(space(index, limit) for index, limit in
-      {"cceh": 27, "level_hashing": 30, "fast_fair": 30, "fp_tree": 32, "skip_list": 64}.items()),
+      {"cceh": 27, "dash": 27, "level_hashing": 30, "fast_fair": 30, "fp_tree": 32, "skip_list": 64}.items()),
     *(reopening(index, limit) for index, limit in
       {"cceh": 50, "level_hashing": 50, "fast_fair": 50, "skip_list_pm": 50, "fp_tree": 1000, "skip_list": 1000}.items()),
     counting("cceh", "insert", "flushes", "flushes", 1), counting("cceh", "insert", "fences", "fences", 1),
