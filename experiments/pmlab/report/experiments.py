@@ -215,9 +215,10 @@ def _chart(experiment, wanted, quantity, panels):
     looks = _looks(series, lines, labels)
     is_lines = wanted["kind"] == "lines"
     rows = -(-len(panels) // 3)
-    key_rows = -(-len(lines) // style.key_columns(list(labels.values()), style.width_of(len(panels))))
+    inches = style.width_of(len(panels), [] if is_lines else [_axis_label(x, p, places) for p in places])
+    key_rows = -(-len(lines) // style.key_columns(list(labels.values()), inches))
     height = (2.7 if is_lines else charts.bar_height(len(places), len(lines))) * rows + 0.16 * (key_rows if len(lines) > 1 else 0)
-    figure, axes = style.panels(height, len(panels))
+    figure, axes = style.panels(height, len(panels), inches)
     drawn = []
     for number, ((panel, found), one) in enumerate(zip(panels.items(), axes)):
         points = _points_of(found, wanted, quantity, places, labels, _panel_title(panel) if len(panels) > 1 else "")

@@ -43,6 +43,7 @@ PANEL_INCHES = 4.0  # one chart fills a phone's width without being scaled down
 WIDE_INCHES = 8.4   # one chart beside the other: as wide as the text; a phone scrolls it
 TITLE_INCHES = 0.22
 LEAST_INCHES = 1.6  # room for title, key, axis and footer around one bar
+LONG_NAME = 28      # letters of a row that leave too little of a panel for its bars
 
 matplotlib.rcParams.update({
     "svg.hashsalt": "pmlab",
@@ -122,15 +123,17 @@ def panel(height):
     return panels(height, 1)
 
 
-def width_of(count):
-    """Of a figure of `count` panels, in inches."""
-    return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(min(count, 3), WIDE_INCHES)
+def width_of(count, rows=()):
+    """Of a figure of `count` panels, in inches. Long names of `rows` take the room of a panel."""
+    panels_wide = min(count + (max(map(len, rows), default=0) > LONG_NAME), 3)
+    return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(panels_wide, WIDE_INCHES)
 
 
-def panels(height, count):
-    """As `panel`, for `count` charts of the same rows: three beside each other at most, the rest below."""
+def panels(height, count, inches=None):
+    """As `panel`, for `count` charts of the same rows: three beside each other at most, the rest below. `inches`: the width,
+    if it is not the usual one."""
     columns = min(count, 3)
-    figure = Figure(figsize=(width_of(count), max(height, LEAST_INCHES)), layout="constrained")
+    figure = Figure(figsize=(inches or width_of(count), max(height, LEAST_INCHES)), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.07)
     axes = [a for row in figure.subplots(-(-count // columns), columns, squeeze=False) for a in row]
     for spare in axes[count:]:
