@@ -230,17 +230,12 @@ int measure_pair_stores(const stores_options& given, const arguments& command_li
   machine.reset();
   remark_shared_cpus(report, options.threads, in_virtual_time);
   if (!given.json.empty()) {
-    const store_bench::pair_run_record record{shell_form(command_line),
-                                              device.text(),
-                                              staging ? staging->text() : "",
-                                              setup.medium.text(),
-                                              bytes.main,
-                                              bytes.staging,
-                                              devices,
-                                              names,
-                                              scale,
-                                              way,
-                                              setup};
+    const store_bench::pair_run_record record{
+        {shell_form(command_line), device.text(), setup.medium.text(), bytes.main, names, scale, way},
+        staging ? staging->text() : "",
+        bytes.staging,
+        devices,
+        setup};
     bench::write_json(given.json,
                       store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report));
   }

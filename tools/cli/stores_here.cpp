@@ -162,15 +162,10 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   machine.reset();
   remark_shared_cpus(report, options.threads, in_virtual_time);
   if (!given.json.empty()) {
-    const store_bench::run_record record{shell_form(command_line),
-                                         device.text(),
-                                         setup.medium.text(),
-                                         device_bytes,
-                                         volume_bytes,
-                                         setup.chunk_bytes,
-                                         names,
-                                         scale,
-                                         way};
+    const store_bench::run_record record{
+        {shell_form(command_line), device.text(), setup.medium.text(), device_bytes, names, scale, way},
+        volume_bytes,
+        setup.chunk_bytes};
     bench::write_json(given.json,
                       store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report));
   }
