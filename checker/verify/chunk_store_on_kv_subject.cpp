@@ -1,6 +1,8 @@
 // A chunk store whose records are values of a key-value device, as a subject: a volume of four chunks on one small drive,
 // the device's flash on another, and its memory, so that a crash state is of all three.
+#include "checker/verify/chunk_volume.hpp"
 #include "checker/verify/register_volume.hpp"
+#include "checker/verify/small_kv_device.hpp"
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 
@@ -9,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace pmlab::verify {
 namespace {
@@ -35,35 +36,18 @@ class chunk_store_on_kv {
       .blocks = 49, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
 
   chunk_store_on_kv(Medium& medium, Drive& data, Drive& flash)
-      : pairs_(pairs::open(medium, flash,
-                           {.unit_bytes = 64,
-                            .superblock_bytes = 1024,
-                            .over_provisioning = 0.5,
-                            .buffer_bytes = 2560,
-                            .largest_value = 192,
-                            .bucket_bytes = 320,
-                            .identity = {1, 2}})),
+      : pairs_(pairs::open(medium, flash, small_kv_device)),
         // The records of half of the chunks' parts are cached.
         store_(store::open(pairs_, data, {.chunk_bytes = 4096, .ring = 3, .identity = {3, 4}},
                            {.cache_bytes = std::uint64_t{48} << 10})),
         disk_(store_.volume("disk", {.bytes = shape.blocks * shape.block_bytes})) {}
 
-  bool write(std::uint64_t first, std::span<const std::byte> data) {
-    return unless_full([&] { disk_.write(first * shape.block_bytes, data); });
-  }
-  void read(std::uint64_t first, std::span<std::byte> data) { disk_.read(first * shape.block_bytes, data); }
+  bool write(std::uint64_t first, std::span<const std::byte> data) { return disk_.write(first, data); }
+  void read(std::uint64_t first, std::span<std::byte> data) { disk_.read(first, data); }
   bool write_group(std::span<const block_range> ranges, std::span<const std::byte> data) {
-    std::vector<typename store::volume_handle::part> parts;
-    for (const block_range& r : ranges) {
-      const std::size_t bytes = std::size_t{r.count} * shape.block_bytes;
-      parts.push_back({r.first * shape.block_bytes, data.first(bytes)});
-      data = data.subspan(bytes);
-    }
-    return unless_full([&] { disk_.write_group(parts); });
+    return disk_.write_group(ranges, data);
   }
-  bool discard(block_range r) {
-    return unless_full([&] { disk_.discard(r.first * shape.block_bytes, std::uint64_t{r.count} * shape.block_bytes); });
-  }
+  bool discard(block_range r) { return disk_.discard(r); }
   std::string check() {
     const indexes::check_report of_pairs = pairs_.check();
     if (!of_pairs.ok()) return of_pairs.violations.front();
@@ -73,19 +57,9 @@ class chunk_store_on_kv {
   std::optional<std::uint64_t> held_bytes() { return pairs_.stats().medium_bytes; }
 
  private:
-  template <class Action>
-  static bool unless_full(Action&& action) {
-    try {
-      action();
-      return true;
-    } catch (const stores::chunk_store_full&) {
-      return false;
-    }
-  }
-
   pairs pairs_;
   store store_;
-  typename store::volume_handle disk_;
+  chunk_volume<typename store::volume_handle, shape.block_bytes> disk_;
 };
 
 #if defined(PMLAB_MUTANT)

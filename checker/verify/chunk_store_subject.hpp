@@ -1,6 +1,7 @@
 // A chunk store as a subject: one volume of three chunks, on a small drive.
 #pragma once
 
+#include "checker/verify/chunk_volume.hpp"
 #include "checker/verify/register_volume.hpp"
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/sync/relax.hpp>
@@ -12,7 +13,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace pmlab::verify {
 
@@ -50,28 +50,25 @@ class chunk_store_subject {
         disk_(store_.volume("disk", {.bytes = shape.blocks * block_bytes})) {}
 
   bool write(std::uint64_t first, std::span<const std::byte> data) {
-    return unless_full([&] { disk_.write(first * shape.block_bytes, data); });
+    const writing here(*this);
+    return disk_.write(first, data);
   }
   // A write in place can be read before it is durable, which the history model does not allow: a read waits until no
   // write runs.
   void read(std::uint64_t first, std::span<std::byte> data) {
-    if constexpr (AtomicBytes == 0) return disk_.read(first * shape.block_bytes, data);
+    if constexpr (AtomicBytes == 0) return disk_.read(first, data);
     for (sync::backoff wait;; wait.pause()) {
       const std::scoped_lock lock(mutex_);
-      if (writing_ == 0) return disk_.read(first * shape.block_bytes, data);
+      if (writing_ == 0) return disk_.read(first, data);
     }
   }
   bool write_group(std::span<const block_range> ranges, std::span<const std::byte> data) {
-    std::vector<typename store::volume_handle::part> parts;
-    for (const block_range& r : ranges) {
-      const std::size_t bytes = std::size_t{r.count} * shape.block_bytes;
-      parts.push_back({r.first * shape.block_bytes, data.first(bytes)});
-      data = data.subspan(bytes);
-    }
-    return unless_full([&] { disk_.write_group(parts); });
+    const writing here(*this);
+    return disk_.write_group(ranges, data);
   }
   bool discard(block_range r) {
-    return unless_full([&] { disk_.discard(r.first * shape.block_bytes, std::uint64_t{r.count} * shape.block_bytes); });
+    const writing here(*this);
+    return disk_.discard(r);
   }
   std::string check() {
     const indexes::check_report report = store_.check();
@@ -103,19 +100,8 @@ class chunk_store_subject {
     chunk_store_subject& of_;
   };
 
-  template <class Action>
-  bool unless_full(Action&& action) {
-    const writing here(*this);
-    try {
-      action();
-      return true;
-    } catch (const stores::chunk_store_full&) {
-      return false;
-    }
-  }
-
   store store_;
-  typename store::volume_handle disk_;
+  chunk_volume<typename store::volume_handle, block_bytes> disk_;
   std::mutex mutex_;
   int writing_ = 0;
 };

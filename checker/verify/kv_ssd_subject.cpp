@@ -1,6 +1,7 @@
 // A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so that
 // superblocks are collected and used again within a round. Half of the keys are reached through queues.
 #include "checker/verify/register_store.hpp"
+#include "checker/verify/small_kv_device.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
@@ -38,15 +39,7 @@ class kv_ssd {
   // 512 bytes are kept whole: a crash tears a record of more than one block. 20 superblocks of two blocks, and a header.
   static constexpr blocks::geometry drive{.blocks = 41, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
 
-  kv_ssd(Medium& medium, Drive& flash)
-      : device_(device::open(medium, flash,
-                             {.unit_bytes = 64,
-                              .superblock_bytes = 1024,
-                              .over_provisioning = 0.5,
-                              .buffer_bytes = 2560,
-                              .largest_value = 192,
-                              .bucket_bytes = 320,
-                              .identity = {1, 2}})) {}
+  kv_ssd(Medium& medium, Drive& flash) : device_(device::open(medium, flash, small_kv_device)) {}
 
   indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
     return put(key, value, stores::kv_mode::no_overwrite);

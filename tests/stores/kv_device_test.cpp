@@ -679,12 +679,7 @@ TEST(KvRebuild, goes_on_when_keys_are_deleted_though_all_of_the_flash_is_live) {
     }
   }
   EXPECT_GT(d.stats().utilisation(), 0.1);
-  for (int round = 0; round < 3; ++round)
-    for (auto& [key, value] : right) {
-      value = random_value(random, 200);
-      ASSERT_EQ(d.put(key, bytes_of(value)), kv_outcome::replaced) << key << " in round " << round;
-    }
-  for (const auto& [key, value] : right) ASSERT_TRUE(get(d, key) == value) << key;
+  expect_writable(d, right, random);
 }
 
 // A crash while the index is led to the records that were moved into the last free superblock.

@@ -1,25 +1,21 @@
 // A tiered store whose memtable is in persistent memory, against a std::map: crashes take nothing. And its read cache.
 #include <pmlab/base/random.hpp>
-#include <pmlab/blocks/counted.hpp>
-#include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/tiered.hpp>
 #include <pmlab/stores/tiered/memory.hpp>
 
-#include "stores/crashing_drive.hpp"
+#include "stores/tiered_store.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,17 +26,11 @@ namespace pmlab::tests {
 namespace {
 
 using namespace std::chrono_literals;
-using drive = blocks::faulty<blocks::counted<crashing_drive>>;
 using pool = media::dram;  // stands for persistent memory: it outlives the store
-using content = std::map<std::string, std::string>;
 template <class Index>
 using store_on = stores::tiered<drive, blocks::virtual_clock, stores::memtable_on<pool, Index>>;
 using store = store_on<indexes::skip_list<pool>>;
 using logged = stores::tiered<drive, blocks::virtual_clock>;
-
-constexpr blocks::geometry shape_of(std::uint64_t blocks) {
-  return {.blocks = blocks, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
-}
 
 stores::tiered_options small_options() {
   stores::tiered_options o;
@@ -56,10 +46,10 @@ stores::tiered_options small_options() {
   return o;
 }
 
-// Memory, two drives and a clock, on which a store is opened again and again.
-struct machine {
+// With memory, which a crash leaves as it is.
+struct machine : two_drives {
   explicit machine(std::uint64_t blocks = 1024, media::dram_options memory_options = {})
-      : memory(memory_options), staging(1, shape_of(blocks)), capacity(2, shape_of(blocks)) {}
+      : two_drives(blocks, blocks), memory(memory_options) {}
 
   template <class Store = store>
   std::unique_ptr<Store> open(const stores::tiered_options& options = small_options()) {
@@ -69,45 +59,9 @@ struct machine {
       return Store::open({.staging = staging, .capacity = capacity, .memory = &memory}, options,
                          blocks::virtual_clock(time));
   }
-  crashing_drive& of(drive& d) { return d.inner().inner(); }
-
-  // Power fails while `db` is open, and is there again. Closing it writes nothing: what is in the caches of the drives
-  // may be lost, and memory stays.
-  template <class Store>
-  void crash(std::unique_ptr<Store>& db, splitmix64& random) {
-    const auto a = of(staging).after_crash(random);
-    const auto b = of(capacity).after_crash(random);
-    db.reset();
-    of(staging).restore(a);
-    of(capacity).restore(b);
-  }
 
   pool memory;
-  drive staging;
-  drive capacity;
-  blocks::virtual_time time;
 };
-
-template <class Table, class Snapshot = store::snapshot_handle>
-content all_of(Table table, const Snapshot* at = nullptr, stores::direction way = stores::direction::forward) {
-  content found;
-  std::vector<std::string> keys;
-  auto c = table.cursor({.at = at, .way = way});
-  while (c.next()) {
-    found[c.key()] = c.value();
-    keys.push_back(c.key());
-  }
-  if (way == stores::direction::backward) std::reverse(keys.begin(), keys.end());
-  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
-  EXPECT_EQ(keys.size(), found.size());
-  return found;
-}
-
-template <class Store>
-void expect_sound(Store& db) {
-  const auto report = db.check();
-  ASSERT_TRUE(report.ok()) << report.violations.front();
-}
 
 std::string key_of(splitmix64& random, std::uint64_t keys) {
   const std::uint64_t n = random.below(keys);
@@ -115,11 +69,6 @@ std::string key_of(splitmix64& random, std::uint64_t keys) {
   std::string key = "key" + std::to_string(n * 7919 % keys);
   if (n % 5 == 0) key.append(n % 90, 'x');
   return key;
-}
-std::string value_of(splitmix64& random, std::uint64_t number) {
-  std::string value = "value" + std::to_string(number);
-  value.append(random.one_in(8) ? random.below(1500) : random.below(60), static_cast<char>('a' + number % 26));
-  return random.one_in(20) ? std::string() : value;
 }
 
 // Changes, batches and reads; crashes without a sync.
@@ -139,7 +88,7 @@ void operate(std::uint64_t seed) {
     auto db = m.template open<Store>(options);
     auto t = db->table("t");
     ASSERT_EQ(db->stats().sequence, sequence);
-    ASSERT_EQ(all_of(t, static_cast<typename Store::snapshot_handle*>(nullptr)), right);
+    ASSERT_EQ(all_of(t), right);
     std::optional<std::pair<typename Store::snapshot_handle, content>> held;
     for (int step = 0; step < 250; ++step) {
       const std::string key = key_of(random, 60);
@@ -149,26 +98,8 @@ void operate(std::uint64_t seed) {
           right.erase(key);
           ++sequence;
           break;
-        case 1: {
-          typename Store::batch b;
-          for (std::uint64_t i = random.below(6); i > 0; --i, ++sequence) {
-            const std::string k = key_of(random, 60);
-            if (random.one_in(3)) {
-              b.erase(t, k);
-              right.erase(k);
-            } else {
-              right[k] = value_of(random, ++number);
-              b.put(t, k, right[k]);
-            }
-          }
-          db->write(b);
-          break;
-        }
-        case 2: {
-          const auto it = right.find(key);
-          ASSERT_EQ(t.get(key), it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
-          break;
-        }
+        case 1: sequence += write_batch(*db, t, right, random, number, [&] { return key_of(random, 60); }); break;
+        case 2: ASSERT_EQ(t.get(key), value_in(right, key)); break;
         case 3:
           if (random.one_in(3)) {
             held.reset();
@@ -196,7 +127,7 @@ void operate(std::uint64_t seed) {
       ASSERT_LE(db->stats().memory_bytes, options.memory_limit);
     }
     ASSERT_EQ(db->stats().durable, sequence);
-    ASSERT_EQ(all_of(t, static_cast<typename Store::snapshot_handle*>(nullptr), stores::direction::backward), right);
+    ASSERT_EQ(all_of(t, stores::direction::backward), right);
     ingests += db->stats().ingests;
     held.reset();
     expect_sound(*db);
@@ -219,13 +150,7 @@ TEST(TieredMemory, WritesNoLog) {
   auto db = m.open(options);
   auto t = db->table("t");
   m.staging.inner().reset();
-  std::uint64_t user = 0;
-  for (int i = 0; i < 1500; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    t.put(key, std::string(1000, 'v'));
-    user += key.size() + 1000;
-  }
-  db->compact();
+  const std::uint64_t user = load(*db, t, 1500);
   EXPECT_EQ(m.staging.inner().of(blocks::stream::log).bytes_written, 0U);
   const auto values = m.staging.inner().of(blocks::stream::values).bytes_written;
   EXPECT_LT(static_cast<double>(values), 1.1 * static_cast<double>(user));
@@ -257,14 +182,7 @@ TEST(TieredMemory, FullMemoryAndFullDrivesLoseNothing) {
   auto db = m.open(options);
   auto t = db->table("t");
   content right;
-  std::string what;
-  for (int i = 0; what.empty() && i < 3000; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    const std::string value(700, static_cast<char>('a' + i % 26));
-    what = message_of([&] { t.put(key, value); });
-    if (what.empty()) right[key] = value;
-  }
-  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  fill(t, right, 3000, [](int) { return 700; });
   EXPECT_GT(right.size(), 50U);
   EXPECT_TRUE(all_of(t) == right);
   splitmix64 random(2);
@@ -272,12 +190,7 @@ TEST(TieredMemory, FullMemoryAndFullDrivesLoseNothing) {
   db = m.open(options);
   t = db->table("t");
   EXPECT_TRUE(all_of(t) == right);
-  for (const auto& [key, value] : right) t.erase(key);
-  db->compact();
-  EXPECT_EQ(all_of(t), content{});
-  for (int i = 0; i < 20; ++i) t.put("again" + std::to_string(i), std::string(700, 'n'));
-  EXPECT_EQ(t.get("again19"), std::string(700, 'n'));
-  expect_sound(*db);
+  empty_and_use_again(*db, t, right);
 }
 
 // A cursor holds the memtable that it reads; memory is short until it ends.
@@ -315,26 +228,7 @@ TEST(TieredMemory, FailedIngestsChangeNothing) {
     content right;
     auto db = m.open();
     auto t = db->table("t");
-    for (int i = 0; i < 600; ++i) {
-      if (i % 100 == 50) {
-        m.staging.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
-        m.capacity.inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
-      }
-      if (i % 100 == 0) {
-        m.staging.stop();
-        m.capacity.stop();
-      }
-      const std::string key = key_of(random, 40);
-      const std::string value = value_of(random, static_cast<std::uint64_t>(i));
-      const std::uint64_t before = db->stats().sequence;
-      try {
-        t.put(key, value);
-      } catch (const error&) {
-      }
-      if (db->stats().sequence != before) right[key] = value;
-    }
-    m.staging.stop();
-    m.capacity.stop();
+    put_while_drives_fail(m, *db, t, right, random, [&] { return key_of(random, 40); });
     ASSERT_EQ(all_of(t), right);
     db->compact();
     expect_sound(*db);
@@ -403,14 +297,7 @@ TEST(TieredMemory, MakingMayBeInterrupted) {
       auto options = small_options();
       options.format = format;
       options.identity = {7, 8};
-      m.staging.inject({.kind = blocks::fault::io_error, .skip = passed, .times = 1000});
-      m.capacity.inject({.kind = blocks::fault::io_error, .skip = passed / 2, .times = 1000});
-      try {
-        static_cast<void>(m.open(options)->table("t"));
-      } catch (const error&) {
-      }
-      m.staging.stop();
-      m.capacity.stop();
+      m.cut_off(passed, [&] { static_cast<void>(m.open(options)->table("t")); });
       // An interrupted format is repeated.
       auto db = m.open(options);
       if (!format) {
@@ -493,12 +380,11 @@ TEST(TieredCache, NeverAnswersWithWhatWasReplaced) {
         right[key] = "value" + std::to_string(i) + std::string(random.below(300), 'v');
         t.put(key, right[key]);
       } else {
-        const auto it = right.find(key);
-        ASSERT_EQ(t.get(key), it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
+        ASSERT_EQ(t.get(key), value_in(right, key));
       }
       if (i % 500 == 499) db->compact();
     }
-    EXPECT_TRUE(all_of(t, static_cast<logged::snapshot_handle*>(nullptr)) == right);
+    EXPECT_TRUE(all_of(t) == right);
     EXPECT_GT(db->stats().value_hits, 100U);
     expect_sound(*db);
   }
@@ -578,31 +464,15 @@ TEST(TieredMemory, ThreadsOfItsOwn) {
   {
     auto db = open();
     auto t = db->table("t");
-    std::vector<std::thread> all;
-    for (int n = 0; n < threads; ++n)
-      all.emplace_back([&, n] {
-        for (int i = 0; i < each; ++i) {
-          const std::string key = std::to_string(n) + "/" + std::to_string(i);
-          t.put(key, std::string(100, static_cast<char>('a' + n)));
-          if (i % 3 == 0) {
-            EXPECT_TRUE(t.get(key).has_value());
-          }
-          if (i % 100 == 0) {
-            auto c = t.cursor({.way = i % 200 == 0 ? stores::direction::forward : stores::direction::backward});
-            int found = 0;
-            while (c.next()) ++found;
-            EXPECT_GT(found, i);
-          }
-        }
-      });
-    for (std::thread& one : all) one.join();
+    put_by_threads(t, threads, each, [&](int, int i) {
+      if (i % 100 != 0) return;
+      const auto way = i % 200 == 0 ? stores::direction::forward : stores::direction::backward;
+      EXPECT_GT(count_of(t.cursor({.way = way})), i);
+    });
     EXPECT_EQ(db->stats().sequence, static_cast<std::uint64_t>(threads * each));
   }
   auto db = open();
-  auto c = db->table("t").cursor();
-  int found = 0;
-  while (c.next()) ++found;
-  EXPECT_EQ(found, threads * each);
+  EXPECT_EQ(count_of(db->table("t").cursor()), threads * each);
   EXPECT_GT(db->stats().sets + db->stats().leaf_sets, 0U);
 }
 

@@ -1,11 +1,9 @@
 // A tiered store against a std::map: batches, snapshots, cursors, reopened and crashed, full, on drives that fail; and the
 // bound of the loss on a virtual clock.
 #include <pmlab/base/random.hpp>
-#include <pmlab/blocks/counted.hpp>
-#include <pmlab/blocks/faulty.hpp>
 #include <pmlab/stores/tiered.hpp>
 
-#include "stores/crashing_drive.hpp"
+#include "stores/tiered_store.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,13 +22,7 @@ namespace pmlab::tests {
 namespace {
 
 using namespace std::chrono_literals;
-using drive = blocks::faulty<blocks::counted<crashing_drive>>;
 using store = stores::tiered<drive, blocks::virtual_clock>;
-using content = std::map<std::string, std::string>;
-
-constexpr blocks::geometry shape_of(std::uint64_t blocks, std::uint32_t block_bytes = 512) {
-  return {.blocks = blocks, .block_bytes = block_bytes, .atomic_bytes = 0, .volatile_cache = true};
-}
 
 stores::tiered_options small_options() {
   stores::tiered_options o;
@@ -48,63 +39,20 @@ stores::tiered_options small_options() {
   return o;
 }
 
-// Two drives and a clock, on which a store is opened again and again.
-struct machine {
+struct machine : two_drives {
   explicit machine(std::uint64_t blocks = 1024, std::uint64_t capacity_blocks = 1024)
-      : staging(1, shape_of(blocks)), capacity(2, shape_of(capacity_blocks)) {}
+      : two_drives(blocks, capacity_blocks) {}
 
   std::unique_ptr<store> open(const stores::tiered_options& options = small_options()) {
     return store::open({.staging = staging, .capacity = capacity}, options, blocks::virtual_clock(time));
   }
-  crashing_drive& of(drive& d) { return d.inner().inner(); }
-
-  // Power fails while `db` is open, and is there again.
-  void crash(std::unique_ptr<store>& db, splitmix64& random) {
-    const auto a = of(staging).after_crash(random);
-    const auto b = of(capacity).after_crash(random);
-    db.reset();
-    of(staging).restore(a);
-    of(capacity).restore(b);
-  }
-  void pass(std::chrono::nanoseconds t) { time.advance(static_cast<std::uint64_t>(t.count()) * 1000); }
-
-  drive staging;
-  drive capacity;
-  blocks::virtual_time time;
 };
-
-content all_of(store::table_handle table, const store::snapshot_handle* at = nullptr,
-               stores::direction way = stores::direction::forward) {
-  content found;
-  std::vector<std::string> keys;
-  auto c = table.cursor({.at = at, .way = way});
-  while (c.next()) {
-    found[c.key()] = c.value();
-    keys.push_back(c.key());
-  }
-  if (way == stores::direction::backward) std::reverse(keys.begin(), keys.end());
-  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
-  EXPECT_EQ(keys.size(), found.size());
-  return found;
-}
-
-template <class Store>
-void expect_sound(Store& db) {
-  const auto report = db.check();
-  ASSERT_TRUE(report.ok()) << report.violations.front();
-}
 
 std::string key_of(splitmix64& random, std::uint64_t keys) {
   const std::uint64_t n = random.below(keys);
   std::string key = "key" + std::to_string(n * 7919 % keys);
   if (n % 5 == 0) key.append(n % 90, 'x');
   return n == 1 ? std::string() : n == 2 ? std::string("\0\xff", 2) : key;
-}
-
-std::string value_of(splitmix64& random, std::uint64_t number) {
-  std::string value = "value" + std::to_string(number);
-  value.append(random.one_in(8) ? random.below(1500) : random.below(60), static_cast<char>('a' + number % 26));
-  return random.one_in(20) ? std::string() : value;
 }
 
 TEST(Tiered, PutsGetsErases) {
@@ -178,22 +126,7 @@ void operate(std::uint64_t seed, int rounds, bool crashes) {
           right[t].erase(key);
           break;
         }
-        case 2: {
-          store::batch b;
-          for (std::uint64_t i = random.below(6); i > 0; --i) {
-            const std::string k = key_of(random, 60);
-            if (random.one_in(3)) {
-              b.erase(tables[t], k);
-              right[t].erase(k);
-            } else {
-              const std::string v = value_of(random, ++number);
-              b.put(tables[t], k, v);
-              right[t][k] = v;
-            }
-          }
-          db->write(b);
-          break;
-        }
+        case 2: write_batch(*db, tables[t], right[t], random, number, [&] { return key_of(random, 60); }); break;
         case 3:
           if (snapshots.size() < 3) snapshots.emplace_back(db->snapshot(), right);
           break;
@@ -201,9 +134,7 @@ void operate(std::uint64_t seed, int rounds, bool crashes) {
           if (!snapshots.empty()) {
             const std::size_t i = random.below(snapshots.size());
             const auto& [at, then] = snapshots[i];
-            const auto found = tables[t].get(key, &at);
-            const auto it = then[t].find(key);
-            ASSERT_EQ(found, it == then[t].end() ? std::nullopt : std::optional<std::string>(it->second));
+            ASSERT_EQ(tables[t].get(key, &at), value_in(then[t], key));
             ASSERT_EQ(
                 all_of(tables[t], &at, random.one_in(2) ? stores::direction::forward : stores::direction::backward),
                 then[t]);
@@ -232,11 +163,7 @@ void operate(std::uint64_t seed, int rounds, bool crashes) {
           if (random.one_in(10)) db->compact();
           if (random.one_in(5)) db->sync();
           break;
-        case 7: {
-          const auto it = right[t].find(key);
-          ASSERT_EQ(tables[t].get(key), it == right[t].end() ? std::nullopt : std::optional<std::string>(it->second));
-          break;
-        }
+        case 7: ASSERT_EQ(tables[t].get(key), value_in(right[t], key)); break;
         default: {
           const std::string v = value_of(random, ++number);
           tables[t].put(key, v);
@@ -246,7 +173,7 @@ void operate(std::uint64_t seed, int rounds, bool crashes) {
       ASSERT_LE(db->stats().memory_bytes, small_options().memory_limit);
     }
     ASSERT_EQ(all_of(tables[0]), right[0]);
-    ASSERT_EQ(all_of(tables[1], nullptr, stores::direction::backward), right[1]);
+    ASSERT_EQ(all_of(tables[1], stores::direction::backward), right[1]);
     expect_sound(*db);
     if (crashes) {
       db->sync();
@@ -357,14 +284,7 @@ TEST(Tiered, WhatWasSyncedSurvives) {
 TEST(Tiered, MakingMayBeInterrupted) {
   for (std::uint64_t passed = 0; passed < 14; ++passed) {
     machine m;
-    m.staging.inject({.kind = blocks::fault::io_error, .skip = passed, .times = 1000});
-    m.capacity.inject({.kind = blocks::fault::io_error, .skip = passed / 2, .times = 1000});
-    try {
-      static_cast<void>(m.open()->table("t"));
-    } catch (const error&) {
-    }
-    m.staging.stop();
-    m.capacity.stop();
+    m.cut_off(passed, [&] { static_cast<void>(m.open()->table("t")); });
     auto db = m.open();
     db->table("t").put_synced("a", "1");
     db.reset();
@@ -379,14 +299,7 @@ TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
   auto db = m.open(options);
   auto t = db->table("t");
   content right;
-  std::string what;
-  for (int i = 0; what.empty() && i < 1000; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    const std::string value(700, static_cast<char>('a' + i % 26));
-    what = message_of([&] { t.put(key, value); });
-    if (what.empty()) right[key] = value;
-  }
-  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  fill(t, right, 1000, [](int) { return 700; });
   EXPECT_GT(right.size(), 40U);
   EXPECT_EQ(all_of(t), right);
   db.reset();
@@ -394,13 +307,8 @@ TEST(Tiered, AFullStoreLosesNothingAndGoesOn) {
   t = db->table("t");
   EXPECT_EQ(all_of(t), right);
   EXPECT_THROW(for (int i = 0; i < 200; ++i) t.put("more", std::string(700, 'm')), stores::tiered_full);
-  for (const auto& [key, value] : right) t.erase(key);
   t.erase("more");
-  db->compact();
-  EXPECT_EQ(all_of(t), content{});
-  for (int i = 0; i < 30; ++i) t.put("again" + std::to_string(i), std::string(700, 'n'));
-  EXPECT_EQ(t.get("again29"), std::string(700, 'n'));
-  expect_sound(*db);
+  empty_and_use_again(*db, t, right);
 }
 
 TEST(Tiered, ValuesAreWrittenOnce) {
@@ -413,13 +321,7 @@ TEST(Tiered, ValuesAreWrittenOnce) {
   auto db = m.open(options);
   auto t = db->table("t");
   m.staging.inner().reset();
-  std::uint64_t user = 0;
-  for (int i = 0; i < 2000; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    t.put(key, std::string(1000, 'v'));
-    user += key.size() + 1000;
-  }
-  db->compact();
+  const std::uint64_t user = load(*db, t, 2000);
   const auto log = m.staging.inner().of(blocks::stream::log).bytes_written;
   const auto keys = m.staging.inner().of(blocks::stream::keys).bytes_written;
   EXPECT_LT(static_cast<double>(log), 1.1 * static_cast<double>(user));
@@ -474,16 +376,13 @@ TEST(Tiered, DamageIsAnErrorNeverAnAnswer) {
   for (int i = 0; i < 400; ++i) {
     const std::string key = "key" + std::to_string(random.below(50));
     try {
-      const auto found = t.get(key);
-      const auto it = right.find(key);
-      ASSERT_EQ(found, it == right.end() ? std::nullopt : std::optional<std::string>(it->second));
+      ASSERT_EQ(t.get(key), value_in(right, key));
     } catch (const error&) {
       ++errors;
     }
   }
   EXPECT_GT(errors, 10);
-  m.staging.stop();
-  m.capacity.stop();
+  m.stop();
   EXPECT_EQ(all_of(t), right);
 }
 
@@ -505,10 +404,7 @@ TEST(Tiered, ALeafThatCannotBeReadStopsNoSpill) {
   m.capacity.inject({.times = 1'000'000, .what = blocks::operation::read});
   for (std::uint64_t i = 0; i < 600; ++i) {
     const std::string key = key_of(random, 40);
-    const std::string value = value_of(random, i);
-    const std::uint64_t before = db->stats().sequence;
-    static_cast<void>(message_of([&] { t.put(key, value); }));
-    if (db->stats().sequence != before) right[key] = value;
+    try_to_put(*db, t, right, key, value_of(random, i));
   }
   EXPECT_GT(db->stats().spills, spills + 5);
   m.capacity.stop();
@@ -525,22 +421,7 @@ TEST(Tiered, FailedIngestsSpillsAndCompactionsChangeNothing) {
     content right;
     auto db = m.open();
     auto t = db->table("t");
-    for (int i = 0; i < 600; ++i) {
-      for (drive* d : {&m.staging, &m.capacity}) {
-        if (i % 100 == 50) d->inject_at_random({blocks::fault::io_error, blocks::fault::short_transfer}, 6);
-        if (i % 100 == 0) d->stop();
-      }
-      const std::string key = key_of(random, 40);
-      const std::string value = value_of(random, static_cast<std::uint64_t>(i));
-      const std::uint64_t before = db->stats().sequence;
-      try {
-        t.put(key, value);
-      } catch (const error&) {
-      }
-      if (db->stats().sequence != before) right[key] = value;
-    }
-    m.capacity.stop();
-    m.staging.stop();
+    put_while_drives_fail(m, *db, t, right, random, [&] { return key_of(random, 40); });
     ASSERT_EQ(all_of(t), right);
     db->compact();
     expect_sound(*db);
@@ -710,7 +591,7 @@ TEST(Tiered, LeavesSplitAndAnswerInBothDirections) {
     EXPECT_GT(db->stats().spills, 10U);
     EXPECT_GT(db->stats().compactions, 10U);
     EXPECT_EQ(all_of(t), right);
-    EXPECT_EQ(all_of(t, nullptr, stores::direction::backward), right);
+    EXPECT_EQ(all_of(t, stores::direction::backward), right);
     for (const auto& [key, value] : right) ASSERT_EQ(t.get(key), value);
     expect_sound(*db);
   }
@@ -778,14 +659,7 @@ void fill_in_the_middle_of_a_spill(const std::function<std::size_t(int)>& bytes_
   auto db = m.open(options);
   auto t = db->table("t");
   content right;
-  std::string what;
-  for (int i = 0; what.empty() && i < 4000; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    const std::string value(bytes_of(i), static_cast<char>('a' + i % 26));
-    what = message_of([&] { t.put(key, value); });
-    if (what.empty()) right[key] = value;
-  }
-  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  fill(t, right, 4000, bytes_of);
   static_cast<void>(message_of([&] { db->compact(); }));
   EXPECT_EQ(all_of(t), right);
   expect_sound(*db);
@@ -994,23 +868,12 @@ TEST(Tiered, ThreadsOfItsOwn) {
   {
     auto db = open();
     auto t = db->table("t");
-    std::vector<std::thread> all;
-    for (int n = 0; n < threads; ++n)
-      all.emplace_back([&, n] {
-        for (int i = 0; i < each; ++i) {
-          const std::string key = std::to_string(n) + "/" + std::to_string(i);
-          t.put(key, std::string(100, static_cast<char>('a' + n)));
-          if (i % 3 == 0) {
-            EXPECT_TRUE(t.get(key).has_value());
-          }
-          if (i % 300 == 0) {
-            const auto then = db->snapshot();
-            auto c = t.cursor({.at = &then, .from = std::to_string(n)});
-            EXPECT_TRUE(c.next());
-          }
-        }
-      });
-    for (std::thread& one : all) one.join();
+    put_by_threads(t, threads, each, [&](int n, int i) {
+      if (i % 300 != 0) return;
+      const auto then = db->snapshot();
+      auto c = t.cursor({.at = &then, .from = std::to_string(n)});
+      EXPECT_TRUE(c.next());
+    });
     for (int i = 0; i < 5; ++i) expect_sound(*db);  // while threads of the store ingest and age
     const std::uint64_t last = db->stats().sequence;
     EXPECT_EQ(last, threads * each);
@@ -1019,10 +882,7 @@ TEST(Tiered, ThreadsOfItsOwn) {
     EXPECT_GT(db->stats().spills, 0U) << db->stats().background_failure;
   }
   auto db = open();
-  auto c = db->table("t").cursor();
-  int found = 0;
-  while (c.next()) ++found;
-  EXPECT_EQ(found, threads * each);
+  EXPECT_EQ(count_of(db->table("t").cursor()), threads * each);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "tools/stores/pair_engine.hpp"
 #include "tools/stores/pair_results_json.hpp"
 #include "tools/stores/pair_stores.hpp"
-#include "tools/stores/table.hpp"
 #include "tools/support/machine.hpp"
 #include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
@@ -229,24 +228,15 @@ int measure_pair_stores(const stores_options& given, const arguments& command_li
   stores.clear();
   machine.reset();
   remark_shared_cpus(report, options.threads, in_virtual_time);
-  if (!given.json.empty()) {
-    const store_bench::pair_run_record record{shell_form(command_line),
-                                              device.text(),
-                                              staging ? staging->text() : "",
-                                              setup.medium.text(),
-                                              bytes.main,
-                                              bytes.staging,
-                                              devices,
-                                              names,
-                                              scale,
-                                              way,
-                                              setup};
-    bench::write_json(given.json,
-                      store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report));
-  }
-  if (!report.results.empty())
-    fmt::print(bench::table_beside(given.json), "{}", store_bench::results_table(report, names.back()));
-  return tell_end(report);
+  return show_results(given, report, names.back(), [&] {
+    const store_bench::pair_run_record record{
+        {shell_form(command_line), device.text(), setup.medium.text(), bytes.main, names, scale, way},
+        staging ? staging->text() : "",
+        bytes.staging,
+        devices,
+        setup};
+    return store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report);
+  });
 }
 
 }  // namespace pmlab::cli

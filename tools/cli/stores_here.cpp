@@ -5,7 +5,6 @@
 #include "tools/stores/engine.hpp"
 #include "tools/stores/results_json.hpp"
 #include "tools/stores/subjects.hpp"
-#include "tools/stores/table.hpp"
 #include "tools/support/machine.hpp"
 #include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
@@ -161,22 +160,13 @@ int measure_stores(const stores_options& given, const arguments& command_line) {
   stores.clear();
   machine.reset();
   remark_shared_cpus(report, options.threads, in_virtual_time);
-  if (!given.json.empty()) {
-    const store_bench::run_record record{shell_form(command_line),
-                                         device.text(),
-                                         setup.medium.text(),
-                                         device_bytes,
-                                         volume_bytes,
-                                         setup.chunk_bytes,
-                                         names,
-                                         scale,
-                                         way};
-    bench::write_json(given.json,
-                      store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report));
-  }
-  if (!report.results.empty())
-    fmt::print(bench::table_beside(given.json), "{}", store_bench::results_table(report, names.back()));
-  return tell_end(report);
+  return show_results(given, report, names.back(), [&] {
+    const store_bench::run_record record{
+        {shell_form(command_line), device.text(), setup.medium.text(), device_bytes, names, scale, way},
+        volume_bytes,
+        setup.chunk_bytes};
+    return store_bench::results_to_json(options, record, bench::facts_of_this_machine(), clock, report);
+  });
 }
 
 }  // namespace pmlab::cli

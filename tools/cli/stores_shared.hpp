@@ -11,6 +11,7 @@
 #include "tools/devices/profile_file.hpp"
 #include "tools/stores/lists.hpp"
 #include "tools/stores/measured.hpp"
+#include "tools/stores/table.hpp"
 #include "tools/support/progress.hpp"
 #include "tools/support/quantity.hpp"
 #include "tools/support/thread_team.hpp"
@@ -48,8 +49,7 @@ inline constexpr std::uint64_t most_data_bytes = std::uint64_t{512} << 20;
 }
 
 // Reads what runs of each kind have.
-template <class Options>
-void read_run(const stores_options& given, Options& o) {
+inline void read_run(const stores_options& given, store_bench::run_lengths& o) {
   o.threads = count_up_to(given.threads, "--threads", most_threads);
   if (!given.operations.empty()) o.operations = bench::parse_count(given.operations, "--operations");
   if (!given.seconds.empty()) o.seconds = bench::parse_seconds(given.seconds, "--seconds");
@@ -93,21 +93,26 @@ void read_run(const stores_options& given, Options& o) {
   return own;
 }
 
-// After the table. Returns the exit status.
 template <class Result>
-int tell_end(const store_bench::report_of<Result>& report) {
+void remark_shared_cpus(store_bench::report_of<Result>& report, unsigned threads, bool in_virtual_time) {
+  if (const std::size_t cpus = bench::usable_cpus().size(); threads > cpus && !in_virtual_time)
+    report.remarks.push_back(fmt::format("{} threads shared {} CPUs", threads, cpus));
+}
+
+// The end of a run: results as JSON, if they are wanted, the table, and failures. to_json(): the document. `baseline`:
+// the store that others are compared with. Returns the exit status.
+template <class Result, class ToJson>
+[[nodiscard]] int show_results(const stores_options& given, const store_bench::report_of<Result>& report,
+                               const std::string& baseline, ToJson&& to_json) {
+  if (!given.json.empty()) bench::write_json(given.json, to_json());
+  if (!report.results.empty())
+    fmt::print(bench::table_beside(given.json), "{}", store_bench::results_table(report, baseline));
   std::fflush(stdout);
   for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
   if (report.wrong_answers() > 0)
     fmt::print(stderr, "pmlab: error: {} wrong answers; do not trust these figures\n", report.wrong_answers());
   if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
   return report.failure || report.wrong_answers() > 0 ? failure : success;
-}
-
-template <class Result>
-void remark_shared_cpus(store_bench::report_of<Result>& report, unsigned threads, bool in_virtual_time) {
-  if (const std::size_t cpus = bench::usable_cpus().size(); threads > cpus && !in_virtual_time)
-    report.remarks.push_back(fmt::format("{} threads shared {} CPUs", threads, cpus));
 }
 
 }  // namespace pmlab::cli

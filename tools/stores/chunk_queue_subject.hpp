@@ -1,4 +1,4 @@
-// The queue of a chunk store as a subject's, and its figures: the same for each container of the store.
+// A chunk store as a subject, its queue and its figures: the same for each container of the store.
 #pragma once
 
 #include "tools/stores/subject_medium.hpp"
@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace pmlab::store_bench {
@@ -73,5 +76,42 @@ class chunk_queue_subject final : public volume_queue {
       {"in_place", s.in_place},         {"first", s.first},   {"redirected", s.redirected},      {"merges", s.merges},
       {"copied_bytes", s.copied_bytes}, {"remaps", s.remaps}, {"replaced_maps", s.replaced_maps}};
 }
+
+// `Opened`: an open store, as its member `store`, and as `volume` the volume that is measured. What it is on outlives
+// this base.
+template <class Opened, class Medium = void>
+class chunk_volume_subject : public volume_subject {
+ public:
+  [[nodiscard]] std::uint64_t bytes() const override { return open_->volume.bytes(); }
+  [[nodiscard]] std::uint32_t block_bytes() const override { return open_->store.block_bytes(); }
+  [[nodiscard]] volume_promises promises() const override { return {open_->store.promises().atomic_bytes, true}; }
+  [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
+    using queue = chunk_queue_subject<decltype(open_->store), Medium>;
+    return std::make_unique<queue>(open_->store, open_->volume, depth, medium_);
+  }
+
+  [[nodiscard]] bool can_reopen() const override { return true; }
+  void close() override { open_.reset(); }
+  void open() override { open_with(false); }
+  void wait_until_complete() override { open_->store.wait_until_complete(); }
+
+  [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
+  [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }
+
+ protected:
+  // Opens nothing yet. `medium`: of the records.
+  explicit chunk_volume_subject(const store_setup& setup, blocks::any_device& device, Medium* medium = nullptr)
+      : setup_(setup), device_(device), medium_(medium) {}
+
+  // `format`: an empty store, for a file that is overwritten may have another one.
+  virtual void open_with(bool format) = 0;
+
+  store_setup setup_;
+  blocks::any_device& device_;
+  std::optional<Opened> open_;
+
+ private:
+  Medium* medium_;
+};
 
 }  // namespace pmlab::store_bench

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,38 +27,55 @@ namespace pmlab::store_bench {
 }
 
 template <class Medium>
-class chunk_store_on_kv final : public volume_subject {
+struct opened_on_kv {
   using pairs_type = stores::kv_device<Medium, stores::device_region>;
-  using store = stores::chunk_store<stores::records_on_kv<pairs_type>, stores::device_region>;
+  using store_type = stores::chunk_store<stores::records_on_kv<pairs_type>, stores::device_region>;
+
+  opened_on_kv(const store_setup& setup, Medium& medium, stores::device_region& data, stores::device_region& flash,
+               bool format)
+      : pairs(pairs_type::open(medium, flash,
+                               {.unit_bytes = 256,
+                                .superblock_bytes = std::size_t{256} << 10,
+                                .buffer_bytes = std::size_t{256} << 10,
+                                .largest_value = 4096,
+                                .format = format})),
+        store(store_type::open(pairs, data, options_of(setup, format), {.cache_bytes = setup.cache_bytes})),
+        volume(store.volume("bench", {.bytes = setup.volume_bytes})) {}
+  pairs_type pairs;
+  store_type store;
+  typename store_type::volume_handle volume;
+};
+
+// The device's memory, and the parts of the drive. They outlive the store.
+template <class Medium>
+struct parts_of_drive {
+  parts_of_drive(const store_setup& setup, std::unique_ptr<Medium> memory, blocks::any_device& device)
+      : medium(std::move(memory)) {
+    const std::uint64_t of_flash = flash_of_records(setup) / device.shape().block_bytes;
+    const std::uint64_t of_data = device.shape().blocks - of_flash;
+    data = std::make_unique<stores::device_region>(device, 0, of_data);
+    flash = std::make_unique<stores::device_region>(device, of_data, of_flash);
+  }
+  std::unique_ptr<Medium> medium;
+  std::unique_ptr<stores::device_region> data, flash;
+};
+
+// Of its space, the device's part counts as used.
+template <class Medium>
+class chunk_store_on_kv final : private parts_of_drive<Medium>,
+                                public chunk_volume_subject<opened_on_kv<Medium>, Medium> {
+  using parts = parts_of_drive<Medium>;
+  using base = chunk_volume_subject<opened_on_kv<Medium>, Medium>;
 
  public:
-  // `medium` holds no device yet.
-  chunk_store_on_kv(const store_setup& setup, std::unique_ptr<Medium> medium, blocks::any_device& device)
-      : setup_(setup), medium_(std::move(medium)), device_(device) {
-    const std::uint64_t flash = flash_of_records(setup) / device.shape().block_bytes;
-    const std::uint64_t data = device.shape().blocks - flash;
-    data_ = std::make_unique<stores::device_region>(device, 0, data);
-    flash_ = std::make_unique<stores::device_region>(device, data, flash);
-    // A file that is overwritten may have another store.
-    open_with(true);
+  // `memory` holds no device yet.
+  chunk_store_on_kv(const store_setup& setup, std::unique_ptr<Medium> memory, blocks::any_device& device)
+      : parts(setup, std::move(memory), device), base(setup, device, parts::medium.get()) {
+    chunk_store_on_kv::open_with(true);
   }
 
-  [[nodiscard]] std::uint64_t bytes() const override { return open_->volume.bytes(); }
-  [[nodiscard]] std::uint32_t block_bytes() const override { return open_->store.block_bytes(); }
-  [[nodiscard]] volume_promises promises() const override { return {open_->store.promises().atomic_bytes, true}; }
-  [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
-    return std::make_unique<chunk_queue_subject<store, Medium>>(open_->store, open_->volume, depth, medium_.get());
-  }
-
-  [[nodiscard]] bool can_reopen() const override { return true; }
-  void close() override { open_.reset(); }
-  void open() override { open_with(false); }
-  void wait_until_complete() override { open_->store.wait_until_complete(); }
-
-  // The part of the device counts as used.
-  [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override {
-    const stores::chunk_store_stats s = open_->store.stats();
+    const stores::chunk_store_stats s = this->open_->store.stats();
     std::vector<store_statistic> all = statistics_of(s);
     all.push_back({"record_hits", s.record_hits});
     all.push_back({"record_misses", s.record_misses});
@@ -67,30 +83,9 @@ class chunk_store_on_kv final : public volume_subject {
   }
 
  private:
-  struct opened {
-    opened(const store_setup& setup, Medium& medium, stores::device_region& data, stores::device_region& flash,
-           bool format)
-        : pairs(pairs_type::open(medium, flash,
-                                 {.unit_bytes = 256,
-                                  .superblock_bytes = std::size_t{256} << 10,
-                                  .buffer_bytes = std::size_t{256} << 10,
-                                  .largest_value = 4096,
-                                  .format = format})),
-          store(store_type::open(pairs, data, options_of(setup, format), {.cache_bytes = setup.cache_bytes})),
-          volume(store.volume("bench", {.bytes = setup.volume_bytes})) {}
-    using store_type = chunk_store_on_kv::store;
-    pairs_type pairs;
-    store_type store;
-    typename store_type::volume_handle volume;
-  };
-
-  void open_with(bool format) { open_.emplace(setup_, *medium_, *data_, *flash_, format); }
-
-  store_setup setup_;
-  std::unique_ptr<Medium> medium_;
-  blocks::any_device& device_;
-  std::unique_ptr<stores::device_region> data_, flash_;
-  std::optional<opened> open_;
+  void open_with(bool format) override {
+    this->open_.emplace(this->setup_, *parts::medium, *parts::data, *parts::flash, format);
+  }
 };
 
 // Defined in a source of its own, which is long to compile. `pool_bytes`: of a pool.

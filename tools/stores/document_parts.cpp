@@ -1,5 +1,6 @@
 #include "tools/stores/document_parts.hpp"
 #include "tools/bench/results_json.hpp"
+#include "tools/support/json_values.hpp"
 #include <pmlab/blocks/stream.hpp>
 
 #include <utility>
@@ -10,6 +11,11 @@ namespace pmlab::store_bench {
 namespace {
 
 constexpr int schema = 1;
+
+json opening_to_json(const std::optional<opening_times>& o) {
+  if (!o) return nullptr;
+  return {{"first_read_ns", o->first_read_ns}, {"complete_ns", o->complete_ns}};
+}
 
 }  // namespace
 
@@ -25,11 +31,6 @@ json counts_to_json(const std::optional<medium_counts>& m) {
           {"fences", m->fences},
           {"device_lines", m->device_lines},
           {"lines_read", m->lines_read}};
-}
-
-json opening_to_json(const std::optional<opening_times>& o) {
-  if (!o) return nullptr;
-  return {{"first_read_ns", o->first_read_ns}, {"complete_ns", o->complete_ns}};
 }
 
 json device_to_json(const device_counts& of) {
@@ -59,6 +60,47 @@ json statistics_to_json(const std::vector<store_statistic>& of) {
   json j = json::object();
   for (const auto& [name, value] : of) j[name] = value;
   return j;
+}
+
+void add_amounts(json& j, const measured& of) {
+  j["repetition"] = of.repetition;
+  j["operations"] = of.operations;
+  j["reads"] = of.reads;
+  j["bytes"] = of.bytes;
+}
+
+void add_times(json& j, const measured& of, const run_clock& clock) {
+  j["time_ns"] = of.time_ns;
+  j["clock"] = clock.kind();
+  j["throughput"] = of.opening ? json(nullptr) : json(of.operations_per_s());
+  j["latency_ns"] = latency_to_json(of.latency);
+  j["read_latency_ns"] = latency_to_json(of.read_latency);
+  j["write_latency_ns"] = latency_to_json(of.write_latency);
+}
+
+void add_answers(json& j, const measured& of) {
+  j["opening"] = opening_to_json(of.opening);
+  j["verified"] = of.verified;
+  j["wrong"] = of.wrong;
+}
+
+json begin_options(const run_origin& origin, const char* kind) {
+  return {{"command", origin.command},
+          {"kind", kind},
+          {"stores", origin.stores},
+          {"device", origin.device},
+          {"device_bytes", origin.device_bytes},
+          {"device_scale", text_or_null(origin.scale)},
+          {"device_way", text_or_null(origin.way)}};
+}
+
+void add_lengths(json& options, const run_lengths& of) {
+  const bool by_time = of.operations == 0;
+  options["threads"] = of.threads;
+  options["operations"] = by_time ? json(nullptr) : json(of.operations);
+  options["seconds"] = by_time ? json(of.seconds) : json(nullptr);
+  options["repetitions"] = of.repetitions;
+  options["seed"] = of.seed;
 }
 
 json begin_document(const bench::machine_facts& machine) {

@@ -7,6 +7,7 @@
 #include "tools/stores/volume_subject.hpp"
 #include "tools/support/machine.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +21,29 @@ using json = nlohmann::ordered_json;
 // Null for nothing, for each of these.
 [[nodiscard]] json latency_to_json(const std::optional<latency_figures>& l);
 [[nodiscard]] json counts_to_json(const std::optional<medium_counts>& m);
-[[nodiscard]] json opening_to_json(const std::optional<opening_times>& o);
 
 [[nodiscard]] json device_to_json(const device_counts& of);
 [[nodiscard]] json statistics_to_json(const std::vector<store_statistic>& of);
+
+// Members of a case: the repetition and the amounts; then the times, with their clock; at last the opening and the
+// answers.
+void add_amounts(json& j, const measured& of);
+void add_times(json& j, const measured& of, const run_clock& clock);
+void add_answers(json& j, const measured& of);
+
+// As the user gave it, to a run of any kind.
+struct run_origin {
+  std::string command;
+  std::string device;  // "emulated:p4610"
+  std::string medium;
+  std::uint64_t device_bytes = 0;
+  std::vector<std::string> stores;
+  std::string scale;  // of a modelled drive; empty: none
+  std::string way;    // of a file; empty: none
+};
+// `options` of a document: its first members; and its last ones. `kind`: "block" or "kv".
+[[nodiscard]] json begin_options(const run_origin& origin, const char* kind);
+void add_lengths(json& options, const run_lengths& of);
 
 // The document without `options` and `cases`, which follow, and the end.
 [[nodiscard]] json begin_document(const bench::machine_facts& machine);

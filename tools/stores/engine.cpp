@@ -30,7 +30,7 @@ constexpr std::uint64_t blocks_of_a_check = 8;
 class run : run_frame<case_result> {
  public:
   run(const run_options& options, std::vector<contestant>& stores, const run_clock& clock, bench::progress& shown)
-      : run_frame(clock, shown, options.threads), options_(options), stores_(stores) {}
+      : run_frame(clock, shown, options), options_(options), stores_(stores) {}
 
   run_report all() {
     for (contestant& s : stores_)
@@ -56,10 +56,9 @@ class run : run_frame<case_result> {
   // ---- steps and their weights, for the time that is left
 
   [[nodiscard]] double weight_of(const bench_case& c) const {
-    if (options_.operations == 0) return options_.seconds;
+    if (by_time()) return options_.seconds;
     return static_cast<double>(options_.operations) * static_cast<double>(c.size) / 4096;
   }
-  [[nodiscard]] bool by_time() const noexcept { return options_.operations == 0; }
   // Of so many blocks of unmeasured work.
   [[nodiscard]] double weight_of_blocks(std::uint64_t blocks) const {
     return static_cast<double>(blocks) / (by_time() ? supposed_blocks_per_s : 1);
@@ -133,13 +132,8 @@ class run : run_frame<case_result> {
 
   [[nodiscard]] worker_sums run_threads(contestant& s, const bench_case& c, std::uint64_t operations,
                                         std::uint64_t time) {
-    const std::uint64_t seed = options_.seed + ++runs_;
-    return on_all_threads([&](unsigned thread) {
-      worker_task task{.what = c, .thread = thread, .threads = options_.threads, .seed = seed};
-      task.operations = operations_of(operations, thread, options_.threads);
-      task.time = time;
-      return operations == 0 || task.operations != 0 ? run_worker(s, task, clock_, shown_) : worker_sums();
-    });
+    return share_case(c, operations, time,
+                      [&](const worker_task& task) { return run_worker(s, task, clock_, shown_); });
   }
 
   void measure(contestant& s, const bench_case& c, unsigned repetition) {
@@ -168,15 +162,6 @@ class run : run_frame<case_result> {
     s.set_steady_for(0);
   }
 
-  [[nodiscard]] case_result begin_result(const contestant& s, const bench_case& c, unsigned repetition) const {
-    case_result r;
-    r.of = s.labels();
-    r.what = c;
-    r.threads = options_.threads;
-    r.repetition = repetition;
-    return r;
-  }
-
   void measure_operations(contestant& s, const bench_case& c, unsigned repetition) {
     const auto time = static_cast<std::uint64_t>(options_.seconds * picoseconds_per_second);
     const std::uint64_t most = most_operations(c, s.subject().bytes());
@@ -185,7 +170,7 @@ class run : run_frame<case_result> {
     if (most == 0)
       static_cast<void>(operations == 0 ? run_threads(s, c, 0, time / warm_up_share)
                                         : run_threads(s, c, operations / warm_up_share + 1, 0));
-    case_result r = begin_result(s, c, repetition);
+    case_result r = begin_result(s.labels(), c, false, repetition);
     const std::vector<store_statistic> before = s.subject().statistics();
     s.device().reset_counts();
     s.subject().reset_counts();
@@ -194,26 +179,16 @@ class run : run_frame<case_result> {
     const worker_sums sum = run_threads(s, c, operations, operations == 0 ? time : 0);
     const std::uint64_t cpu_used = clock_.cpu_ns() - cpu;
     const std::uint64_t not_the_store = s.device().waiting_cpu_ns() - waited + sum.own_ns;
-    r.operations = sum.operations;
-    r.reads = sum.reads;
-    r.bytes = sum.bytes;
-    r.user_bytes = sum.user_bytes;
-    r.time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
-    workload::latency_histogram both = sum.read_latency;
-    both.merge(sum.write_latency);
-    r.latency = figures_of(both);
-    if (c.what.kind == phase_kind::mix || c.what.kind == phase_kind::pages) {
-      r.read_latency = figures_of(sum.read_latency);
-      r.write_latency = figures_of(sum.write_latency);
-    }
+    r.take_amounts(sum);
+    r.take_times(sum);
+    if (c.what.kind != phase_kind::mix && c.what.kind != phase_kind::pages)
+      r.read_latency = r.write_latency = std::nullopt;  // that of all operations says it
     r.cpu_ns = cpu_per_operation(cpu_used, not_the_store, sum.operations);
     r.device = s.device().counts();
     r.device_amplification = s.device().amplification();
     r.medium = s.subject().counts();
     r.space = s.subject().space();
     r.statistics = grown(before, s.subject().statistics());
-    r.verified = sum.verified;
-    r.wrong = sum.wrong;
     report_.results.push_back(std::move(r));
   }
 
@@ -224,25 +199,20 @@ class run : run_frame<case_result> {
     }
     s.subject().settle();
     s.subject().close();
-    case_result r = begin_result(s, c, repetition);
+    case_result r = begin_result(s.labels(), c, true, repetition);
     s.device().reset_counts();
     const std::uint64_t began = clock_.now();
     s.subject().open();
-    const worker_sums read =
-        run_worker(s, {.what = c, .operations = 1, .seed = options_.seed + ++runs_}, clock_, shown_);
+    const worker_sums read = run_worker(s, {.what = c, .operations = 1, .seed = next_seed()}, clock_, shown_);
     const std::uint64_t answered = read.ended;
     s.subject().wait_until_complete();
     const std::uint64_t complete = clock_.now();
     r.opening =
         opening_times{static_cast<double>(answered - began) / 1000, static_cast<double>(complete - began) / 1000};
-    r.operations = 1;
-    r.reads = 1;
-    r.bytes = c.size;
+    r.take_amounts(read);
     r.time_ns = r.opening->complete_ns;
     r.device = s.device().counts();
     r.space = s.subject().space();
-    r.verified = read.verified;
-    r.wrong = read.wrong;
     tell_wrong(read);
     report_.results.push_back(std::move(r));
   }

@@ -1,6 +1,7 @@
-// What a run of `pmlab stores bench` measures, of stores of any kind: times of operations, and the sums of threads.
+// What a run of `pmlab stores bench` measures, of stores of any kind: times of operations, sums of threads, results.
 #pragma once
 
+#include "tools/stores/volume_subject.hpp"
 #include "tools/workload/latency_histogram.hpp"
 
 #include <algorithm>
@@ -29,6 +30,15 @@ struct latency_figures {
 struct opening_times {
   double first_read_ns = 0;  // the first read was answered
   double complete_ns = 0;    // and all that opening left for later was done
+};
+
+// How long a run is.
+struct run_lengths {
+  unsigned threads = 1;
+  std::uint64_t operations = 0;  // of a case, over all threads; 0: `seconds` decide
+  double seconds = 1;            // of a case
+  unsigned repetitions = 1;
+  std::uint64_t seed = 1;
 };
 
 // Wrong answers that a report has in words.
@@ -93,6 +103,48 @@ struct worker_sums {
   }
 };
 
+// Of one store in one case, once.
+struct measured {
+  unsigned threads = 1;
+  unsigned repetition = 1;
+  std::uint64_t operations = 0;
+  std::uint64_t reads = 0;       // of these; of a read-modify-write, too
+  std::uint64_t bytes = 0;       // of all operations
+  std::uint64_t user_bytes = 0;  // written by the user
+  double time_ns = 0;
+  std::optional<latency_figures> latency;  // of all operations
+  std::optional<latency_figures> read_latency;
+  std::optional<latency_figures> write_latency;
+  std::optional<double> cpu_ns;             // of an operation, on the host
+  std::optional<medium_counts> medium;      // of all operations
+  std::vector<store_statistic> statistics;  // grown in this case
+  std::optional<opening_times> opening;     // of phase `open` alone
+  std::uint64_t verified = 0;               // answers that were checked
+  std::uint64_t wrong = 0;                  // of these
+
+  [[nodiscard]] double operations_per_s() const {
+    return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;
+  }
+
+  void take_amounts(const worker_sums& sum) {
+    operations = sum.operations;
+    reads = sum.reads;
+    bytes = sum.bytes;
+    user_bytes = sum.user_bytes;
+    verified = sum.verified;
+    wrong = sum.wrong;
+  }
+  void take_times(const worker_sums& sum) {
+    time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
+    workload::latency_histogram all = sum.read_latency;
+    all.merge(sum.write_latency);
+    all.merge(sum.scan_latency);
+    latency = figures_of(all);
+    read_latency = figures_of(sum.read_latency);
+    write_latency = figures_of(sum.write_latency);
+  }
+};
+
 // Of one store, at the end of the run: all of it was read once more.
 struct final_check {
   std::string store;
@@ -100,7 +152,7 @@ struct final_check {
   std::uint64_t wrong = 0;
 };
 
-// `Result`: of one store in one case, once; it has a member `wrong`.
+// `Result`: a `measured`.
 template <class Result>
 struct report_of {
   std::vector<Result> results;  // in the order in which they were measured

@@ -60,7 +60,7 @@ class pair_run : run_frame<pair_result> {
  public:
   pair_run(const pair_run_options& options, std::vector<pair_contestant>& stores, const run_clock& clock,
            bench::progress& shown)
-      : run_frame(clock, shown, options.threads), options_(options), stores_(stores) {}
+      : run_frame(clock, shown, options), options_(options), stores_(stores) {}
 
   pair_report all() {
     announce();
@@ -83,7 +83,6 @@ class pair_run : run_frame<pair_result> {
  private:
   // ---- steps and their weights, for the time that is left
 
-  [[nodiscard]] bool by_time() const noexcept { return options_.operations == 0; }
   [[nodiscard]] double weight_of_records() const {
     return static_cast<double>(options_.records) / (by_time() ? supposed_operations_per_s : 1);
   }
@@ -137,13 +136,8 @@ class pair_run : run_frame<pair_result> {
 
   [[nodiscard]] worker_sums run_threads(pair_contestant& s, const pair_case& c, std::uint64_t operations,
                                         std::uint64_t time) {
-    const std::uint64_t seed = options_.seed + ++runs_;
-    return on_all_threads([&](unsigned thread) {
-      pair_task task{.what = c, .thread = thread, .threads = options_.threads, .seed = seed};
-      task.operations = operations_of(operations, thread, options_.threads);
-      task.time = time;
-      return operations == 0 || task.operations != 0 ? run_pair_worker(s, task, clock_, shown_) : worker_sums();
-    });
+    return share_case(c, operations, time,
+                      [&](const pair_task& task) { return run_pair_worker(s, task, clock_, shown_); });
   }
 
   void measure(pair_contestant& s, const pair_case& c, unsigned repetition) {
@@ -166,14 +160,6 @@ class pair_run : run_frame<pair_result> {
     if (c.what.kind == pair_phase_kind::erase) load_missing(s, c.value_bytes);
   }
 
-  [[nodiscard]] pair_result begin_result(const pair_contestant& s, const pair_case& c, unsigned repetition) const {
-    pair_result r;
-    r.of = s.labels();
-    r.what = c;
-    r.threads = c.what.kind == pair_phase_kind::open ? 1 : options_.threads;
-    r.repetition = repetition;
-    return r;
-  }
   static void reset_counts(pair_contestant& s) {
     s.for_each_device([](store_device& d) { d.reset_counts(); });
     s.subject().reset_counts();
@@ -204,7 +190,7 @@ class pair_run : run_frame<pair_result> {
     // Without duplicates a load ends with the last record.
     if (c.loads_duplicates()) operations = options_.records;
     const bool ends_by_time = operations == 0 && c.what.kind != pair_phase_kind::load;
-    pair_result r = begin_result(s, c, repetition);
+    pair_result r = begin_result(s.labels(), c, false, repetition);
     const std::vector<store_statistic> before = s.subject().statistics();
     const std::optional<std::uint64_t> sent = s.subject().host_bytes();
     reset_counts(s);
@@ -213,24 +199,13 @@ class pair_run : run_frame<pair_result> {
     const worker_sums sum = run_threads(s, c, operations, ends_by_time ? time : 0);
     const std::uint64_t cpu_used = clock_.cpu_ns() - cpu;
     r.cpu_ns = cpu_per_operation(cpu_used, cpu_of_others(s) - others + sum.own_ns, sum.operations);
-    r.operations = sum.operations;
-    r.reads = sum.reads;
-    r.bytes = sum.bytes;
-    r.user_bytes = sum.user_bytes;
-    r.time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
-    r.read_latency = figures_of(sum.read_latency);
-    r.write_latency = figures_of(sum.write_latency);
+    r.take_amounts(sum);
+    r.take_times(sum);
     r.scan_latency = figures_of(sum.scan_latency);
-    workload::latency_histogram all = sum.read_latency;
-    all.merge(sum.write_latency);
-    all.merge(sum.scan_latency);
-    r.latency = figures_of(all);
     if (sent) r.host_bytes = s.subject().host_bytes().value_or(*sent) - *sent;
     take_counts(r, s);
     r.statistics = grown(before, s.subject().statistics());
     if (c.what.changes()) r.after = settle(s);
-    r.verified = sum.verified;
-    r.wrong = sum.wrong;
     report_.results.push_back(std::move(r));
   }
 
@@ -257,22 +232,17 @@ class pair_run : run_frame<pair_result> {
       return;
     }
     s.subject().close();
-    pair_result r = begin_result(s, c, repetition);
+    pair_result r = begin_result(s.labels(), c, true, repetition);
     reset_counts(s);
     const std::uint64_t began = clock_.now();
     s.subject().open();
-    const worker_sums read =
-        run_pair_worker(s, {.what = c, .operations = 1, .seed = options_.seed + ++runs_}, clock_, shown_);
+    const worker_sums read = run_pair_worker(s, {.what = c, .operations = 1, .seed = next_seed()}, clock_, shown_);
     const double answered = static_cast<double>(read.ended - began) / 1000;
     // A store leaves nothing of its opening for later.
     r.opening = opening_times{answered, answered};
-    r.operations = 1;
-    r.reads = 1;
-    r.bytes = read.bytes;
+    r.take_amounts(read);
     r.time_ns = r.opening->first_read_ns;
     take_counts(r, s);
-    r.verified = read.verified;
-    r.wrong = read.wrong;
     tell_wrong(read);
     report_.results.push_back(std::move(r));
   }

@@ -14,15 +14,11 @@
 
 namespace pmlab::store_bench {
 
-struct pair_run_options {
+// `operations`: of a load they are all records.
+struct pair_run_options : run_lengths {
   std::vector<pair_case> cases;
-  unsigned threads = 1;
   std::uint64_t records = 0;
   std::size_t key_bytes = 16;
-  std::uint64_t operations = 0;  // of a case, over all threads; 0: `seconds` decide. Loads are of all records
-  double seconds = 1;            // of a case
-  unsigned repetitions = 1;
-  std::uint64_t seed = 1;
 };
 
 // Work that a case left for later.
@@ -33,37 +29,18 @@ struct settling {
 };
 
 // One store in one case, once.
-struct pair_result {
+struct pair_result : measured {
   pair_labels of;
   pair_case what;
-  unsigned threads = 1;
-  unsigned repetition = 1;
-  std::uint64_t operations = 0;
-  std::uint64_t reads = 0;       // of these, of a read-modify-write too
-  std::uint64_t bytes = 0;       // of all keys and values that went either way
-  std::uint64_t user_bytes = 0;  // of keys and values put
-  double time_ns = 0;
-  std::optional<latency_figures> read_latency;
-  std::optional<latency_figures> write_latency;
   std::optional<latency_figures> scan_latency;
-  std::optional<latency_figures> latency;  // of all of these
-  std::optional<double> cpu_ns;            // of an operation, on the host
   std::optional<std::uint64_t> host_bytes;
   bool writes_to_drives = true;             // false: their counts are not those of the store
   device_counts main{};                     // sums over the main drives
   std::optional<device_counts> staging;     // nothing: there is none
   std::optional<double> flash_per_written;  // of modelled drives: bytes that flash programmed for each byte written
-  std::optional<medium_counts> medium;      // of all operations
   std::optional<settling> after;            // nothing: the case changes nothing
   pair_space space;
-  std::vector<store_statistic> statistics;  // grown in this case
-  std::optional<opening_times> opening;
-  std::uint64_t verified = 0;  // answers that were checked
-  std::uint64_t wrong = 0;     // of these
 
-  [[nodiscard]] double operations_per_s() const {
-    return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;
-  }
   // Bytes that left the host for each byte that its user wrote; nothing: the user wrote nothing, or they are not known.
   [[nodiscard]] std::optional<double> host_amplification() const;
   // Bytes that flash programmed for each byte that left the host; nothing: there is no such figure.

@@ -1,5 +1,4 @@
 #include "tools/stores/pair_results_json.hpp"
-#include "tools/stores/document_parts.hpp"
 #include "tools/support/json_values.hpp"
 
 #include <utility>
@@ -11,7 +10,6 @@ namespace {
 
 json case_to_json(const pair_run_options& options, const pair_run_record& record, const run_clock& clock,
                   const pair_result& r) {
-  const bool opens = r.what.what.kind == pair_phase_kind::open;
   json j;
   j["store"] = r.of.store;
   j["medium"] = text_or_null(r.of.medium);
@@ -21,22 +19,14 @@ json case_to_json(const pair_run_options& options, const pair_run_record& record
   j["place"] = text_or_null(r.of.place);
   j["memtable"] = text_or_null(r.of.memtable);
   j["phase"] = r.what.what.name;
-  j["pattern"] = opens ? json(nullptr) : json(to_string(r.what.pattern));
+  j["pattern"] = r.opening ? json(nullptr) : json(to_string(r.what.pattern));
   j["key_bytes"] = options.key_bytes;
   j["value_bytes"] = r.what.value_bytes;
   j["depth"] = r.what.depth;
   j["threads"] = r.threads;
-  j["repetition"] = r.repetition;
-  j["operations"] = r.operations;
-  j["reads"] = r.reads;
-  j["bytes"] = r.bytes;
+  add_amounts(j, r);
   j["user_bytes"] = r.user_bytes;
-  j["time_ns"] = r.time_ns;
-  j["clock"] = clock.kind();
-  j["throughput"] = opens ? json(nullptr) : json(r.operations_per_s());
-  j["latency_ns"] = latency_to_json(r.latency);
-  j["read_latency_ns"] = latency_to_json(r.read_latency);
-  j["write_latency_ns"] = latency_to_json(r.write_latency);
+  add_times(j, r, clock);
   j["scan_latency_ns"] = latency_to_json(r.scan_latency);
   j["cpu_ns_per_operation"] = or_null(r.cpu_ns);
   j["host_bytes"] = or_null(r.host_bytes);
@@ -54,9 +44,7 @@ json case_to_json(const pair_run_options& options, const pair_run_record& record
                 {"medium_bytes", or_null(r.space.medium_bytes)}};
   j["store_stats"] = statistics_to_json(r.statistics);
   j["hit_ratio"] = or_null(r.hit_ratio());
-  j["opening"] = opening_to_json(r.opening);
-  j["verified"] = r.verified;
-  j["wrong"] = r.wrong;
+  add_answers(j, r);
   return j;
 }
 
@@ -73,31 +61,21 @@ bench::json_document results_to_json(const pair_run_options& options, const pair
                                      const bench::machine_facts& machine, const run_clock& clock,
                                      const pair_report& report) {
   json document = begin_document(machine);
-  document["options"] = {{"command", record.command},
-                         {"kind", "kv"},
-                         {"stores", record.stores},
-                         {"device", record.device},
-                         {"device_bytes", record.device_bytes},
-                         {"device_scale", text_or_null(record.scale)},
-                         {"device_way", text_or_null(record.way)},
-                         {"devices", record.devices},
-                         {"staging", text_or_null(record.staging)},
-                         {"staging_bytes", record.staging.empty() ? json(nullptr) : json(record.staging_bytes)},
-                         {"medium", record.medium},
-                         {"records", options.records},
-                         {"key_bytes", options.key_bytes},
-                         {"value_bytes", values_of(options)},
-                         {"cache_bytes", record.setup.cache_bytes},
-                         {"memory_bytes", record.setup.memory_bytes},
-                         {"loss_ms", record.setup.loss_ms},
-                         {"log", record.setup.log},
-                         {"place", text_or_null(record.setup.place)},
-                         {"memtable", record.setup.memtable},
-                         {"threads", options.threads},
-                         {"operations", options.operations == 0 ? json(nullptr) : json(options.operations)},
-                         {"seconds", options.operations == 0 ? json(options.seconds) : json(nullptr)},
-                         {"repetitions", options.repetitions},
-                         {"seed", options.seed}};
+  json& given = document["options"] = begin_options(record, "kv");
+  given["devices"] = record.devices;
+  given["staging"] = text_or_null(record.staging);
+  given["staging_bytes"] = record.staging.empty() ? json(nullptr) : json(record.staging_bytes);
+  given["medium"] = record.medium;
+  given["records"] = options.records;
+  given["key_bytes"] = options.key_bytes;
+  given["value_bytes"] = values_of(options);
+  given["cache_bytes"] = record.setup.cache_bytes;
+  given["memory_bytes"] = record.setup.memory_bytes;
+  given["loss_ms"] = record.setup.loss_ms;
+  given["log"] = record.setup.log;
+  given["place"] = text_or_null(record.setup.place);
+  given["memtable"] = record.setup.memtable;
+  add_lengths(given, options);
   document["cases"] = json::array();
   for (const pair_result& r : report.results) document["cases"].push_back(case_to_json(options, record, clock, r));
   end_document(document, report);

@@ -2,10 +2,10 @@
 #include "tools/stores/cached_pair_subject.hpp"
 #include "tools/stores/simulated_kv_ssd.hpp"
 #if !defined(PMLAB_SIMULATED)
-#include "tools/catalogue/media_list.hpp"
 #include "tools/catalogue/pool_files.hpp"
 #include "tools/stores/kv_ssd_subject.hpp"
 #include "tools/stores/pair_peers.hpp"
+#include "tools/stores/setup_medium.hpp"
 #include "tools/stores/tiered_subject.hpp"
 #endif
 #include <pmlab/base/error.hpp>
@@ -41,34 +41,22 @@ std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_dr
 
 // make(medium, its file) for the medium of a setup. The file goes when the subject has gone.
 template <class Make>
-std::unique_ptr<pair_subject> make_on_medium(const pair_setup& setup, Make&& make) {
+std::unique_ptr<pair_subject> make_with_file(const pair_setup& setup, Make&& make) {
   std::shared_ptr<bench::pool_file> file;
-  bench::subject_setup of_medium;
-  of_medium.medium = setup.medium;
-  of_medium.emulation = setup.emulation;
-  if (setup.medium.in_pool()) {
+  if (setup.medium.in_pool())
     file = std::make_shared<bench::pool_file>(
         setup.medium.path, setup.medium_bytes,
         setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false);
-    of_medium.pool_bytes = file->bytes_to_make();
-  }
-  if (setup.medium.counted || setup.medium.emulated())
-    return make(bench::medium_traits<bench::watched_medium>::make(of_medium), file);
-  if (setup.medium.in_pool()) return make(bench::medium_traits<media::pmem>::make(of_medium), file);
-  return make(bench::medium_traits<media::dram>::make(of_medium), file);
+  return make_on_medium(setup, file == nullptr ? 0 : file->bytes_to_make(),
+                        [&](auto medium) { return make(std::move(medium), file); });
 }
 
 std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_drives& drives) {
-  return make_on_medium(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
+  return make_with_file(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
     using medium_type = typename decltype(medium)::element_type;
     std::function<std::unique_ptr<medium_type>()> another;  // nothing: a pool is one file
     if (!setup.medium.in_pool())
-      another = [&] {
-        bench::subject_setup more;
-        more.medium = setup.medium;
-        more.emulation = setup.emulation;
-        return bench::medium_traits<medium_type>::make(more);
-      };
+      another = [&] { return bench::medium_traits<medium_type>::make(medium_setup_of(setup, 0)); };
     return std::make_unique<kv_ssd_subject<medium_type> >(std::move(medium), drives, file,
                                                           kv_options_of(setup, drives.main.size()), another);
   });
@@ -76,7 +64,7 @@ std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_dr
 
 std::unique_ptr<pair_subject> make_tiered(const pair_setup& setup, const pair_drives& drives) {
   if (setup.memtable != "pmem") return std::make_unique<tiered_subject<stores::no_memory> >(setup, drives);
-  return make_on_medium(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
+  return make_with_file(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
     using medium_type = typename decltype(medium)::element_type;
     if constexpr (std::is_same_v<medium_type, media::dram>)
       throw error("a memtable in persistent memory, and --medium dram", "give --medium pmem:PATH or emulated:aep");

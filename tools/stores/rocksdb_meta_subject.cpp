@@ -1,8 +1,8 @@
 #include "tools/stores/rocksdb_meta_subject.hpp"
-#include "tools/catalogue/media_list.hpp"
 #include "tools/stores/peers/device_region.hpp"
 #include "tools/stores/peers/medium_device.hpp"
 #include "tools/stores/peers/rocksdb_meta.hpp"
+#include "tools/stores/setup_medium.hpp"
 
 #include <algorithm>
 #include <array>
@@ -106,19 +106,6 @@ std::unique_ptr<blocks::any_device> region_of(blocks::any_device& device, std::u
   return std::make_unique<blocks::any_device>(std::in_place_type<stores::device_region>, device, first, count);
 }
 
-template <class Medium>
-std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t pool_bytes,
-                                        blocks::any_device& device) {
-  bench::subject_setup of_medium;
-  of_medium.medium = setup.medium;
-  of_medium.pool_bytes = pool_bytes;
-  of_medium.emulation = setup.emulation;
-  std::unique_ptr<Medium> medium = bench::medium_traits<Medium>::make(of_medium);
-  auto meta = std::make_unique<blocks::any_device>(std::in_place_type<stores::medium_device<Medium>>, *medium,
-                                                   rocksdb_meta_bytes(setup));
-  return make(setup, std::move(medium), region_of(device, 0, device.shape().blocks), std::move(meta));
-}
-
 }  // namespace
 
 std::uint64_t rocksdb_meta_bytes(const store_setup& setup) {
@@ -134,9 +121,12 @@ std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, std:
     return make(setup, std::monostate(), region_of(device, 0, blocks - of_meta),
                 region_of(device, blocks - of_meta, of_meta));
   }
-  if (setup.medium.counted || setup.medium.emulated()) return make_on<bench::watched_medium>(setup, pool_bytes, device);
-  if (setup.medium.in_pool()) return make_on<media::pmem>(setup, pool_bytes, device);
-  return make_on<media::dram>(setup, pool_bytes, device);
+  return make_on_medium(setup, pool_bytes, [&](auto medium) {
+    using medium_type = typename decltype(medium)::element_type;
+    auto meta = std::make_unique<blocks::any_device>(std::in_place_type<stores::medium_device<medium_type>>, *medium,
+                                                     rocksdb_meta_bytes(setup));
+    return make(setup, std::move(medium), region_of(device, 0, device.shape().blocks), std::move(meta));
+  });
 }
 
 }  // namespace pmlab::store_bench

@@ -38,8 +38,9 @@ inline constexpr std::uint64_t warm_up_share = 10;
 template <class Result>
 class run_frame {
  protected:
-  run_frame(const run_clock& clock, bench::progress& shown, unsigned threads)
-      : clock_(clock), shown_(shown), team_(threads) {}
+  // All of these outlive it.
+  run_frame(const run_clock& clock, bench::progress& shown, const run_lengths& lengths)
+      : clock_(clock), shown_(shown), lengths_(lengths), team_(lengths.threads) {}
 
   // The whole run: an error in it is the end of the measurements. `last`: in any case.
   template <class Body, class Last>
@@ -67,6 +68,37 @@ class run_frame {
       throw;
     }
     shown_.end();
+  }
+
+  [[nodiscard]] bool by_time() const noexcept { return lengths_.operations == 0; }
+  // Of each use of the threads there is another one.
+  [[nodiscard]] std::uint64_t next_seed() noexcept { return lengths_.seed + ++runs_; }
+
+  // Without figures yet. A phase `open` has one thread.
+  template <class Labels, class Case>
+  [[nodiscard]] Result begin_result(const Labels& of, const Case& what, bool opens, unsigned repetition) const {
+    Result r;
+    r.of = of;
+    r.what = what;
+    r.threads = opens ? 1 : lengths_.threads;
+    r.repetition = repetition;
+    return r;
+  }
+
+  // A case on all threads: each does its share of `operations`; of 0, as many as `time` (picoseconds) has room for.
+  // work(task): the sums of one thread.
+  template <class Case, class Work>
+  [[nodiscard]] worker_sums share_case(const Case& what, std::uint64_t operations, std::uint64_t time, Work&& work) {
+    const std::uint64_t seed = next_seed();
+    return on_all_threads([&](unsigned thread) {
+      const worker_task_of<Case> task{.what = what,
+                                      .thread = thread,
+                                      .threads = lengths_.threads,
+                                      .operations = operations_of(operations, thread, lengths_.threads),
+                                      .time = time,
+                                      .seed = seed};
+      return operations == 0 || task.operations != 0 ? work(task) : worker_sums();
+    });
   }
 
   // work(thread): the sums of one thread. Wrong answers are in the report then.
@@ -102,6 +134,7 @@ class run_frame {
 
   const run_clock& clock_;
   bench::progress& shown_;
+  const run_lengths& lengths_;
   bench::thread_team team_;  // all threads of a run are made here
   std::uint64_t runs_ = 0;
   report_of<Result> report_;

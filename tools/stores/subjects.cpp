@@ -2,10 +2,10 @@
 #if defined(PMLAB_SIMULATED)
 #include "tools/stores/simulated_chunk_store.hpp"
 #else
-#include "tools/catalogue/media_list.hpp"
 #include "tools/catalogue/pool_files.hpp"
 #include "tools/stores/chunk_store_on_blocks.hpp"
 #include "tools/stores/chunk_store_subject.hpp"
+#include "tools/stores/setup_medium.hpp"
 #endif
 #include "tools/stores/chunk_store_on_kv.hpp"
 #include "tools/stores/peers/page_stores.hpp"
@@ -74,24 +74,14 @@ class with_pool_file final : public volume_subject {
   std::unique_ptr<volume_subject> inner_;
 };
 
-template <class Medium>
-std::unique_ptr<volume_subject> make_on(const store_setup& setup, std::uint64_t pool_bytes,
-                                        blocks::any_device& device) {
-  bench::subject_setup of_medium;
-  of_medium.medium = setup.medium;
-  of_medium.pool_bytes = pool_bytes;
-  of_medium.emulation = setup.emulation;
-  return std::make_unique<chunk_store_subject<Medium> >(setup, bench::medium_traits<Medium>::make(of_medium), device);
-}
-
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
   if (setup.container == "blocks") return make_chunk_store_on_blocks(setup, device);
   const auto make = [&](std::uint64_t pool_bytes) -> std::unique_ptr<volume_subject> {
     if (setup.container == "kv") return make_chunk_store_on_kv(setup, pool_bytes, device);
-    if (setup.medium.counted || setup.medium.emulated())
-      return make_on<bench::watched_medium>(setup, pool_bytes, device);
-    if (setup.medium.in_pool()) return make_on<media::pmem>(setup, pool_bytes, device);
-    return make_on<media::dram>(setup, pool_bytes, device);
+    return make_on_medium(setup, pool_bytes, [&](auto medium) -> std::unique_ptr<volume_subject> {
+      using medium_type = typename decltype(medium)::element_type;
+      return std::make_unique<chunk_store_subject<medium_type> >(setup, std::move(medium), device);
+    });
   };
   if (!setup.medium.in_pool()) return make(0);
   return std::make_unique<with_pool_file>(setup.medium.path, setup.medium_bytes, setup.overwrite, make);
