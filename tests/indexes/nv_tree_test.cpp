@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -68,6 +69,24 @@ using nv_tree_settings =
     testing::Types<setting<kind<indexes::nv_tree>, media::dram>, setting<kind<indexes::nv_tree>, media::pmem>,
                    setting<kind<indexes::nv_tree>, crash_medium>>;
 TYPED_TEST_SUITE(nv_tree, nv_tree_settings, setting_name);
+
+// L2: a full leaf is extended for a key only if it does not have that key. Another thread may have added it since the
+// first look, so that the decision is made with the leaf's lock.
+TEST(nv_tree_leaf, is_not_extended_for_a_key_that_it_has) {
+  constexpr std::size_t count = 5;
+  alignas(parts::leaf) std::array<std::byte, sizeof(parts::leaf) + count * sizeof(parts::slot)> place{};
+  auto& leaf = *new (place.data()) parts::leaf;
+  const std::uint64_t low = parts::low_of_region(2);
+  const std::array<std::uint64_t, count> keys{low + 30, low + 10, low + 50, low + 20, low + 40};
+  for (std::size_t i = 0; i < count; ++i) {
+    new (&leaf[i]) parts::slot;
+    leaf[i].word = parts::slot_word::of(keys[i], parts::states::live);
+  }
+  EXPECT_TRUE(parts::has_only_keys_below(leaf, count, low, low + 51));
+  EXPECT_FALSE(parts::has_only_keys_below(leaf, count, low, low + 50));
+  EXPECT_FALSE(parts::has_only_keys_below(leaf, count, low, low + 49));
+  EXPECT_FALSE(parts::has_only_keys_below(leaf, count, low, low));
+}
 
 // L3: keys around the bounds of the regions, whose upper bits are not stored with them.
 TYPED_TEST(nv_tree, keys_of_every_region_keep_their_upper_bits) {

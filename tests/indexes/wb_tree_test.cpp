@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +27,7 @@
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
 #include "support/settings.hpp"
+#include "support/watchdog.hpp"
 
 namespace pmlab::tests {
 namespace {
@@ -249,19 +251,26 @@ class damaged_wb_tree : public testing::Test {
     }
   }
 
+  parts::node& root() {
+    return *memory_.resolve(media::pointer<parts::node>(memory_.named_root("wb_tree", "wb_tree", 1).word->load()));
+  }
+  // From left to right.
+  std::vector<parts::node*> nodes_of_level(std::uint64_t number) {
+    parts::node* first = &root();
+    while (first->array().level() != number) first = memory_.resolve(first->child_at(first->array()[0]));
+    std::vector<parts::node*> level{first};
+    while (const auto next = level.back()->sibling.load()) level.push_back(memory_.resolve(next));
+    return level;
+  }
   // The first node of each level, one in the middle, and the last one.
   std::vector<parts::node*> nodes() {
     std::vector<parts::node*> some;
-    const auto root = memory_.named_root("wb_tree", "wb_tree", 1).word->load();
-    parts::node* first = memory_.resolve(media::pointer<parts::node>(root));
-    for (;;) {
-      std::vector<parts::node*> level{first};
-      while (const auto next = level.back()->sibling.load()) level.push_back(memory_.resolve(next));
+    for (std::uint64_t number = root().array().level() + 1; number-- > 0;) {
+      const std::vector<parts::node*> level = nodes_of_level(number);
       for (parts::node* n : {level.front(), level[level.size() / 2], level.back()})
         if (std::count(some.begin(), some.end(), n) == 0) some.push_back(n);
-      if (first->array().level() == 0) return some;
-      first = memory_.resolve(first->child_at(first->array()[0]));
     }
+    return some;
   }
 
   // Opens, checks, reads and writes; counts the entries that a repair brings back.
@@ -287,7 +296,8 @@ class damaged_wb_tree : public testing::Test {
         EXPECT_TRUE(last == 0 || key > last);
         last = key;
         const auto known = model_.find(key);
-        back += known != model_.end() && known->second == value ? 1 : 0;
+        const bool is_right = known != model_.end() && known->second == value;
+        (is_right ? back : wrong_) += 1;
       });
     } catch (const error&) {
       ++reported_;
@@ -295,10 +305,12 @@ class damaged_wb_tree : public testing::Test {
     return back;
   }
 
+  const watchdog limit_{std::chrono::seconds(60), "a loop in a damaged tree"};
   media::dram memory_;
   contents model_;
   std::size_t refused_ = 0;
   std::size_t reported_ = 0;
+  std::size_t wrong_ = 0;  // entries that a repair made up
 };
 
 TEST_F(damaged_wb_tree, a_sound_one_is_read_whole_without_a_complaint) {
@@ -333,6 +345,183 @@ TEST_F(damaged_wb_tree, entries_come_back_around_any_overwritten_header_word) {
       }
   EXPECT_EQ(salvaged(), model_.size());
   EXPECT_GE(reported_, tried / 3);
+}
+
+// ---- damage that would be a loop ----
+
+// Links that lead back: each test is about one that an operation would follow for ever. A repair returns the entries.
+class circle_in_wb_tree : public damaged_wb_tree {
+ protected:
+  static constexpr std::uint64_t no_key = 0;  // not in the tree
+
+  static std::uint64_t first_key(const parts::node& n) { return n.key_at(n.array()[0]); }
+  static std::uint64_t last_key(const parts::node& n) { return n.key_at(n.array()[n.array().count() - 1]); }
+
+  template <class Operation>
+  void expect_error(Operation&& operation) {
+    auto index = dram_tree::open(memory_);
+    EXPECT_THROW(operation(index), error);
+  }
+  // A repair returns all entries but for `lost`, no others, and reports the damage.
+  void expect_back(std::size_t lost = 0) {
+    EXPECT_GE(salvaged() + lost, model_.size());
+    EXPECT_EQ(reported_, 1U);
+    EXPECT_EQ(wrong_, 0U);
+  }
+
+  // Adds entries to a leaf.
+  void fill(const parts::node& leaf) {
+    auto index = dram_tree::open(memory_);
+    for (std::uint64_t key = first_key(leaf) + 1; !leaf.array().is_full(); ++key)
+      if (index.insert(key, ~key) == outcome::inserted) model_[key] = ~key;
+  }
+
+  // A leaf that its parent does not lead to any more, but its left neighbour, which is not full: all of them are under
+  // one parent.
+  parts::node& leaf_without_a_parent() {
+    for (parts::node* const parent : nodes_of_level(1)) {
+      const slot_array order = parent->array();
+      for (std::size_t rank = 1; rank + 1 < order.count(); ++rank) {
+        if (memory_.resolve(parent->child_at(order[rank - 1]))->array().is_full()) continue;
+        parent->slots = order.without(rank).word();
+        return *memory_.resolve(parent->child_at(order[rank]));
+      }
+    }
+    throw error("no leaf has a neighbour that is not full", "");
+  }
+  // Not in the tree, and in the range of the leaf.
+  static std::uint64_t absent_key_of(const parts::node& leaf) { return last_key(leaf) + 1; }
+};
+
+TEST_F(circle_in_wb_tree, of_leaves) {
+  const auto leaves = nodes_of_level(0);
+  leaves[40]->sibling = memory_.locate(leaves[20]);
+  expect_error([](auto& index) {
+    std::vector<entry> out(100'000);
+    static_cast<void>(index.scan(0, out));
+  });
+  expect_error([](auto& index) { static_cast<void>(index.size()); });
+  expect_error([](auto& index) { index.for_each([](std::uint64_t, std::uint64_t) {}); });
+  expect_back();
+}
+
+TEST_F(circle_in_wb_tree, of_leaves_on_the_way_of_a_search) {
+  const auto leaves = nodes_of_level(0);
+  parts::node& leaf = *leaves[40];
+  const std::uint64_t key = last_key(leaf);
+  leaf.high_key = key;
+  for (parts::node* const to : {leaves[40], leaves[20]}) {
+    leaf.sibling = memory_.locate(to);
+    expect_error([&](auto& index) { static_cast<void>(index.find(key)); });
+    expect_error([&](auto& index) { static_cast<void>(index.update(key, 1)); });
+    expect_error([&](auto& index) { static_cast<void>(index.erase(key)); });
+    expect_error([&](auto& index) { static_cast<void>(index.insert(key, 1)); });
+  }
+  expect_back(parts::capacity);  // the next leaf: neither the high key nor the link in front of it is right
+}
+
+TEST_F(circle_in_wb_tree, of_the_last_leaf_in_a_repair) {
+  const auto leaves = nodes_of_level(0);
+  leaves.back()->sibling = memory_.locate(leaves[20]);
+  expect_back();
+}
+
+TEST_F(circle_in_wb_tree, of_a_child_that_leads_up) {
+  parts::node& parent = *nodes_of_level(1)[3];
+  const slot_array order = parent.array();
+  ASSERT_GE(order.count(), 2U);
+  const std::uint64_t key = parent.key_at(order[1]);
+  for (parts::node* const up : {&parent, &root()}) {
+    parent.entries[order[1]].value = memory_.locate(up).word();
+    expect_error([&](auto& index) { static_cast<void>(index.find(key)); });
+    expect_error([&](auto& index) { static_cast<void>(index.upsert(key, 1)); });
+    expect_error([&](auto& index) {
+      std::array<std::optional<std::uint64_t>, 1> value;
+      index.find_batch(std::array{key}, value);
+    });
+  }
+  expect_back();
+}
+
+TEST_F(circle_in_wb_tree, of_the_leftmost_child_that_leads_up) {
+  parts::node& parent = *nodes_of_level(1).front();
+  parent.entries[parent.array()[0]].value = memory_.locate(&parent).word();
+  EXPECT_THROW(static_cast<void>(dram_tree::open(memory_)), error);
+  expect_back(parts::capacity);  // its own entries
+}
+
+// A search that finds a retired node begins again at the root: it would find this one again.
+TEST_F(circle_in_wb_tree, through_a_retired_node_that_is_linked) {
+  parts::node& leaf = *nodes_of_level(0)[40];
+  const std::uint64_t key = first_key(leaf);
+  leaf.slots = leaf.array().on_level(parts::gone_level).word();
+  expect_error([&](auto& index) { static_cast<void>(index.find(key)); });
+  expect_error([&](auto& index) { static_cast<void>(index.erase(key)); });
+  expect_error([&](auto& index) {
+    std::vector<entry> out(10);
+    static_cast<void>(index.scan(key, out));
+  });
+  // A repair returns also those that were erased from it.
+  EXPECT_EQ(salvaged(), model_.size());
+  EXPECT_EQ(reported_, 1U);
+}
+
+TEST_F(circle_in_wb_tree, of_retired_nodes) {
+  parts::node retired;
+  retired.slots = slot_array::empty(parts::gone_level).word();
+  retired.next_retired = memory_.locate(&retired);
+  nodes_of_level(0).front()->next_retired = memory_.locate(&retired);
+  EXPECT_THROW(static_cast<void>(dram_tree::open(memory_)), error);
+  EXPECT_EQ(salvaged(), model_.size());
+}
+
+// An insert that finds a full leaf makes room below the parent, and begins again: here that is another leaf.
+TEST_F(circle_in_wb_tree, of_an_insert_that_makes_room_elsewhere) {
+  const parts::node& leaf = leaf_without_a_parent();
+  expect_error([&](auto& index) { static_cast<void>(index.load(std::array{entry{absent_key_of(leaf), 1}})); });
+  fill(leaf);
+  expect_error([&](auto& index) { static_cast<void>(index.insert(absent_key_of(leaf), 1)); });
+  expect_back();
+}
+
+// The same where the root leads to a leaf that is not the only one.
+TEST_F(circle_in_wb_tree, of_an_insert_that_makes_room_in_a_leaf_for_a_root) {
+  const auto leaves = nodes_of_level(0);
+  fill(*leaves[40]);
+  const std::uint64_t key = absent_key_of(*leaves[40]);
+  for (parts::node* const to : {leaves.front(), leaves[39]}) {
+    ASSERT_FALSE(to->array().is_full());
+    memory_.named_root("wb_tree", "wb_tree", 1).word->store(memory_.locate(to).word());
+    expect_error([&](auto& index) { static_cast<void>(index.insert(key, 1)); });
+  }
+}
+
+// Reads an inner node for a leaf, and gives its children as values; further right it would be a circle again.
+TEST_F(circle_in_wb_tree, of_a_leaf_that_leads_up) {
+  parts::node& leaf = *nodes_of_level(0)[40];
+  leaf.sibling = memory_.locate(nodes_of_level(1).back());
+  expect_error([](auto& index) {
+    std::vector<entry> out(100'000);
+    static_cast<void>(index.scan(0, out));
+  });
+  expect_error([](auto& index) { static_cast<void>(index.size()); });
+  expect_back();
+}
+
+// Ranges are read in parts, each from behind the last key of the one before: here this is the least one.
+TEST_F(circle_in_wb_tree, of_a_range_with_a_key_that_is_out_of_order) {
+  constexpr std::size_t entries_of_part = 64;
+  std::size_t before = 0;
+  for (parts::node* const leaf : nodes_of_level(0)) {
+    const slot_array order = leaf->array();
+    if (before + order.count() >= entries_of_part) {
+      leaf->entries[order[entries_of_part - before - 1]].key = no_key;
+      break;
+    }
+    before += order.count();
+  }
+  expect_error([](auto& index) { index.for_each_in(0, ~std::uint64_t{0}, [](std::uint64_t, std::uint64_t) {}); });
+  expect_back(1);
 }
 
 }  // namespace

@@ -668,11 +668,8 @@ class nv_tree {
   // True if ascending keys fill a leaf, all of whose slots are live, that is the last one of a region: it then stays full.
   // Another thread may have added `made_for` itself since the caller looked.
   [[nodiscard]] bool is_appending(const descriptor& d, key_type made_for) const noexcept {
-    if (!detail::nv_tree::ends_region(d.last.load(std::memory_order_relaxed))) return false;
-    const leaf& l = visited(d).entries();
-    for (std::size_t i = 0; i < capacity; ++i)
-      if (l[i].word.load(std::memory_order_relaxed).key(d.low) >= made_for) return false;
-    return true;
+    return detail::nv_tree::ends_region(d.last.load(std::memory_order_relaxed)) &&
+           detail::nv_tree::has_only_keys_below(visited(d).entries(), capacity, d.low, made_for);
   }
 
   // New leaves, locked.

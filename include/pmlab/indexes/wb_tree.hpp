@@ -194,8 +194,9 @@ class wb_tree {
       const slot_array order = leaf->array();
       const std::size_t in_leaf = copy_entries(*leaf, order, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
-      if (order.level() == detail::wb_tree::gone_level) {  // joined since: its entries are elsewhere
-        leaf = node_of(from, 0);
+      if (order.level() != 0) [[unlikely]] {
+        if (order.level() != detail::wb_tree::gone_level) throw_damaged();
+        leaf = node_of(from, 0);  // joined since: its entries are elsewhere
         continue;
       }
       count += in_leaf;
@@ -574,9 +575,9 @@ class wb_tree {
     const std::scoped_lock guard(root_mutex_);
     node& left = *root();
     const sync::several_locks held{&lock_of(&left)};
+    if (left.sibling.load(std::memory_order_relaxed)) throw_damaged();  // a root has none; as in make_room
     const slot_array order = left.array();
     if (order.level() != level || !order.is_full()) return true;
-    if (left.sibling.load(std::memory_order_relaxed)) throw_damaged();  // a root has none
     if (level + 1 == detail::wb_tree::most_levels) return false;
     publication change(medium_);
     auto* const top = media::create<node>(change);
@@ -748,6 +749,7 @@ class wb_tree {
   template <class Function>
   void for_each_node_of_level(std::uint64_t level, Function&& function) const {
     for (const node* n = node_of(0, level);;) {
+      if (n->array().level() != level) throw_damaged();
       function(*n);
       const node_pointer next = n->sibling.load(std::memory_order_acquire);
       if (!next) return;

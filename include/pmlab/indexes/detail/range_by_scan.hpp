@@ -1,6 +1,7 @@
 // A range of keys, read by scans of a few entries at a time.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <array>
@@ -10,7 +11,7 @@
 namespace pmlab::indexes::detail {
 
 // Calls function(key, value) for every entry of [first, last], ascending. Writers may run between two scans; each scan
-// has the guarantees of `index.scan`.
+// has the guarantees of `index.scan`. Throws pmlab::error: a scan ends with a key below those that it was to read.
 template <class Index, class Function>
 void for_each_in_by_scan(Index& index, key_type first, key_type last, Function&& function) {
   std::array<entry, 64> chunk;
@@ -21,6 +22,8 @@ void for_each_in_by_scan(Index& index, key_type first, key_type last, Function&&
       function(chunk[i].key, chunk[i].value);
     }
     if (count < chunk.size() || chunk.back().key == std::numeric_limits<key_type>::max()) return;
+    if (chunk.back().key < first)  // or it would not end
+      throw error("this index is corrupt: its keys do not ascend", "restore the pool from a copy, or repair it");
     first = chunk.back().key + 1;
   }
 }

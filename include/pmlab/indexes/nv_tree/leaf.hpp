@@ -95,6 +95,13 @@ struct leaf {
 };
 static_assert(sizeof(leaf) == 32 && sizeof(leaf) % sizeof(slot) == 0);
 
+// True if the keys of the leaf's first `count` slots are all less than `key`; so it is none of them. `low`: the leaf's.
+[[nodiscard]] inline bool has_only_keys_below(const leaf& l, std::size_t count, key_type low, key_type key) noexcept {
+  for (std::size_t i = 0; i < count; ++i)
+    if (l[i].word.load(std::memory_order_relaxed).key(low) >= key) return false;
+  return true;
+}
+
 // Four device lines. Histories of a few operations fill several leaves of two cache lines.
 template <class Medium>
 inline constexpr std::size_t leaf_bytes = media::sizes_on<Medium>.small_slabs ? 2 * media::cache_line_bytes : 1024;

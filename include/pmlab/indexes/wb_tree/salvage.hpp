@@ -55,6 +55,18 @@ class salvager {
     return is_in_use(p) && array_of(p).level() == level;
   }
 
+  // True: it is no leaf whose slot array was overwritten by that of another node. Such a leaf has values, not children.
+  [[nodiscard]] bool is_inner_node(place p) const {
+    if (!is_in_use(p) || array_of(p).level() == 0 || array_of(p).count() == 0) return false;
+    const node& n = *medium_.resolve(p);
+    bool has_child = true;
+    for (std::size_t rank = 0; has_child && rank < n.array().count(); ++rank)
+      has_child = media::can_name(medium_, n.child_at(n.array()[rank]));
+    for (std::size_t rank = 0; has_child && rank < n.array().count(); ++rank)
+      if (is_node_of(n.child_at(n.array()[rank]), n.array().level() - 1)) return true;
+    return false;
+  }
+
   // Without its slot array, the level above that of the child that it has for the lowest keys; a leaf has none.
   [[nodiscard]] std::uint64_t level_of_root(place root) const {
     if (is_in_use(root)) return array_of(root).level();
@@ -69,7 +81,7 @@ class salvager {
 
   // The node at `p`, which is on `level` and has keys from `low` on and below `end`, as its parent states.
   void descend(place p, std::uint64_t level, key_type low, bound end) {
-    if (!media::can_name(medium_, p)) {
+    if (!media::can_name(medium_, p) || (level == 0 && is_inner_node(p))) {
       add("no way leads to " + text_of(p, level));
     } else if (level == 0) {
       if (next_) follow_links(p);

@@ -24,8 +24,15 @@ struct alignas(radix::node_alignment(47)) indexed_node : radix::header {
 
   // The number of the slot that the digit's byte leads to, or `capacity`.
   [[nodiscard]] std::size_t number_of(std::size_t digit) const noexcept {
-    const std::size_t byte = word_of(digit).load(std::memory_order_acquire) >> shift_of(digit) & 0xff;
+    const std::size_t byte = byte_of(digit);
     return byte == 0 || byte > capacity ? capacity : byte - 1;
+  }
+
+  // False: no operation makes such an index.
+  [[nodiscard]] bool has_sound_index() const noexcept {
+    for (std::size_t digit = 0; digit < Digits::values; ++digit)
+      if (byte_of(digit) > capacity) return false;
+    return true;
   }
 
   template <class Visit>
@@ -72,6 +79,9 @@ struct alignas(radix::node_alignment(47)) indexed_node : radix::header {
   }
 
  private:
+  [[nodiscard]] std::size_t byte_of(std::size_t digit) const noexcept {
+    return word_of(digit).load(std::memory_order_acquire) >> shift_of(digit) & 0xff;
+  }
   [[nodiscard]] static constexpr unsigned shift_of(std::size_t digit) noexcept {
     return static_cast<unsigned>(digit % sizeof(std::uint64_t)) * bits_per_byte;
   }

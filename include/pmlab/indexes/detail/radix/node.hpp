@@ -52,6 +52,14 @@ struct alignas(slot) header {
   [[nodiscard]] unsigned depth() const noexcept {
     return static_cast<unsigned>(path_and_depth.load(std::memory_order_acquire) & depths);
   }
+  // True: the depth is this one, and the path begins with so many digits of `start`, whose others are zero. Of such a
+  // header, `path` is the path.
+  template <class Digits>
+  [[nodiscard]] bool is_of(std::uint64_t start, unsigned count, unsigned depth, std::uint64_t& path) const noexcept {
+    const std::uint64_t both = path_and_depth.load(std::memory_order_acquire);
+    path = both & ~depths;
+    return (both & depths) == depth && (path & Digits::mask_before(count)) == start;
+  }
   [[nodiscard]] bool is_gone() const noexcept { return gone.load(std::memory_order_acquire) != 0; }
 
  private:
@@ -92,6 +100,10 @@ class children {
   }
   [[nodiscard]] bool is_full() const noexcept { return count_ >= wanted_; }
   [[nodiscard]] std::span<const child> all() const noexcept { return {list_.data(), count_}; }
+  [[nodiscard]] bool has(std::size_t digit) const noexcept {
+    return std::any_of(list_.begin(), list_.begin() + static_cast<std::ptrdiff_t>(count_),
+                       [digit](const child& c) { return c.digit == digit; });
+  }
 
   // REQUIRES: not full; its digit is above the others, or its word is empty, and then it is not added. Without a branch,
   // since of a node with a slot for each digit no branch predictor knows which are empty.

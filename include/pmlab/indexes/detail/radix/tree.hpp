@@ -132,7 +132,7 @@ class tree {
   std::size_t scan(key_type from, std::span<entry> out) {
     const auto guard = nodes_.epochs().pin();
     std::size_t count = 0;
-    if (!out.empty()) scan_below(position{root_, kinds::largest, 0}, from, out, count);
+    if (!out.empty()) scan_below(position{root_, kinds::largest, 0}, {}, from, out, count);
     return count;
   }
 
@@ -222,9 +222,19 @@ class tree {
     }
   }
 
-  // Adds the entries below a node with keys >= from. False: `out` is full.
-  bool scan_below(const position& at, key_type from, std::span<entry> out, std::size_t& count) const {
-    const key_type least = at.n->path();
+  // The first digits of all keys below a node, as the way to it shows.
+  struct known_digits {
+    key_type path = 0;
+    unsigned count = 0;
+  };
+
+  // Adds the entries below a node with keys >= from. False: `out` is full. Throws pmlab::error: the node's header is
+  // another one than the way to it shows; the medium was damaged.
+  bool scan_below(const position& at, known_digits known, key_type from, std::span<entry> out,
+                  std::size_t& count) const {
+    key_type least = 0;
+    if (!at.n->template is_of<digits>(known.path, known.count, at.depth, least)) [[unlikely]]
+      throw corrupt("a header");
     if ((least | ~digits::mask_before(at.depth)) < from) return true;
     std::size_t next = least >= from ? 0 : digits::at(from, at.depth);
     const sync::version_lock& lock = nodes_.lock_of(at.n);
@@ -244,7 +254,8 @@ class tree {
       }
       for (const child& c : found.all()) {
         if (c.word.is_link()) {
-          if (!scan_below(nodes_.child_at(c.word, at.depth), from, out, count)) return false;
+          const known_digits to_child{least | key_type{c.digit} << (64 - digits::bits * (at.depth + 1)), at.depth + 1};
+          if (!scan_below(nodes_.child_at(c.word, at.depth), to_child, from, out, count)) return false;
           continue;
         }
         // Below the root an entry has the root digit of its node's path.

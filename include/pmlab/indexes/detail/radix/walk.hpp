@@ -61,6 +61,33 @@ struct walked_node {
   }
 };
 
+// True if this entry can be in the node: its key begins with the digits that are known.
+template <class Digits>
+[[nodiscard]] bool may_have(const walked_node& at, slot_word entry) noexcept {
+  return entry.is_entry() && (entry.key(at.path) & Digits::mask_before(at.known)) == at.path;
+}
+
+// Looks at the slots that no search finds: a crash leaves entries there, but nothing else. Of a node whose index is
+// damaged, `found` gets those entries. REQUIRES: `found` has all children of the node, or it has no index.
+template <class Digits, class Node, class Visitor>
+void walk_invisible_slots(const Node& n, const walked_node& at, children& found, Visitor& visitor) {
+  if constexpr (requires { n.index; }) {
+    static_assert(Node::capacity <= children::most);
+    const bool has_sound_index = n.has_sound_index();
+    if (!has_sound_index) visitor.damage("an index");
+    for (std::size_t i = 0; i < n.capacity; ++i) {
+      const slot_word word = n.slots[i].load();
+      if (word.is_empty() || n.has_child(i, at.depth)) continue;
+      if (!may_have<Digits>(at, word)) {
+        visitor.damage("a slot with an impossible word");
+      } else if (const std::size_t digit = word.template digit<Digits>(at.depth);
+                 !has_sound_index && !found.has(digit)) {
+        found.insert({digit, word, n.slots[i].value.load(std::memory_order_acquire)});
+      }
+    }
+  }
+}
+
 // Visits nodes and entries in ascending order. `Visitor`:
 //   bool node(walked_node)     false: do not enter it
 //   void entry(key, value)
@@ -77,8 +104,11 @@ void walk_below(const Medium& medium, walked_node at, Visitor& visitor) {
   children found;
   for (std::size_t next = 0; next < digits::values;) {
     found.clear();
-    next = Kinds::as_kind(*at.n, at.kind,
-                          [&](const auto& n) { return n.collect(next, at.depth, found, [](const auto&) {}); });
+    next = Kinds::as_kind(*at.n, at.kind, [&](const auto& n) {
+      const std::size_t end = n.collect(next, at.depth, found, [](const auto&) {});
+      walk_invisible_slots<digits>(n, at, found, visitor);
+      return end;
+    });
     for (const child& c : found.all()) {
       walked_node below = at;
       if (at.known == at.depth) {
@@ -92,8 +122,7 @@ void walk_below(const Medium& medium, walked_node at, Visitor& visitor) {
         below.depth = c.word.depth();
         below.level = at.level + 1;
         walk_below<Kinds>(medium, below, visitor);
-      } else if (c.word.is_entry() && (key & digits::mask_before(below.known)) == below.path &&
-                 digits::at(key, at.depth) == c.digit) {
+      } else if (may_have<digits>(below, c.word) && digits::at(key, at.depth) == c.digit) {
         visitor.entry(key, c.value);
       } else {
         visitor.damage("a slot with an impossible word");
