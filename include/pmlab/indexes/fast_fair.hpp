@@ -46,16 +46,17 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
+#include <pmlab/indexes/detail/node_tree.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
-#include <pmlab/indexes/detail/retired_nodes.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/fast_fair/join.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/indexes/fast_fair/row.hpp>
 #include <pmlab/indexes/fast_fair/salvage.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
-#include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
@@ -65,7 +66,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +82,8 @@ class fast_fair {
   using node = detail::fast_fair::node;
   using node_pointer = media::pointer<node>;
   using publication = typename Medium::publication;
+  using nodes = detail::node_tree<Medium, node>;
+  using search_parts = typename nodes::search_parts;
 
  public:
   static constexpr std::string_view layout_name = "fast_fair";
@@ -117,22 +119,23 @@ class fast_fair {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](std::atomic<value_type>& stored) { return replace(stored, value); });
+    return put(key, value,
+               [&](std::atomic<value_type>& stored) { return detail::replace_value(medium_, stored, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     return change(key, [&](node& leaf) {
       std::atomic<value_type>* const stored = stored_value(leaf, key);
-      return stored == nullptr ? outcome::absent : replace(*stored, value);
+      return stored == nullptr ? outcome::absent : detail::replace_value(medium_, *stored, value);
     });
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence (more only where holes precede the
   // entry). The slot is free for other keys of the leaf. Where neighbours became sparse, two of them are joined.
   outcome erase(key_type key) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     bool sparse = false;
     const outcome answer = change(key, [&](node& leaf) {
       const outcome removed = remove(leaf, key);
@@ -151,9 +154,9 @@ class fast_fair {
 
   // The value of `key`. Reads one node per level.
   std::optional<value_type> find(key_type key) {
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
-    node* n = root();
+    const auto guard = nodes_.pin();
+    const search_parts parts = nodes_.parts_for_searches();
+    node* n = nodes_.root();
     for (std::uint8_t descents = 0;;) {
       std::optional<value_type> found;
       if (step_towards(parts, key, n, found, descents)) return found;
@@ -163,14 +166,14 @@ class fast_fair {
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto guard = nodes_.pin();
+    const search_parts parts = nodes_.parts_for_searches();
     std::array<node*, batch_width> at;
     std::array<std::uint8_t, batch_width> descents;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       at.fill(nullptr);
-      std::fill_n(at.begin(), width, root());
+      std::fill_n(at.begin(), width, nodes_.root());
       descents.fill(0);
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
@@ -188,11 +191,11 @@ class fast_fair {
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
   // entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     std::size_t count = 0;
     node* leaf = &leaf_of(from);
     while (count < out.size()) {
-      const sync::version_lock& lock = lock_of(leaf);
+      const sync::version_lock& lock = nodes_.lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
       if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
@@ -202,7 +205,7 @@ class fast_fair {
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
-      leaf = sibling_at(medium_, next, high);
+      leaf = nodes::sibling_at(medium_, next, high);
     }
     return count;
   }
@@ -216,7 +219,7 @@ class fast_fair {
   // Calls function(key, value) for every entry, ascending.
   template <class Function>
   void for_each(Function&& function) const {
-    for_each_node_of_level(0, [&](node& leaf) {
+    nodes_.for_each_from(leftmost_of(0), [&](node& leaf) {
       for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i)
         if (!leaf.is_free(i)) function(leaf.key_at(i), leaf.value_at(i));
       if (!leaf.sibling.load(std::memory_order_acquire) && leaf.greatest_present.load(std::memory_order_acquire) != 0)
@@ -231,21 +234,10 @@ class fast_fair {
     return entries;
   }
 
-  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
-  // include retired nodes.
+  // As detail::node_tree::stats.
   [[nodiscard]] index_stats stats() const {
-    index_stats result;
-    result.entries = size();
-    result.depth = levels();
-    std::uint64_t leaves = 0;
-    for (std::uint64_t level = 0; level < result.depth; ++level)
-      for_each_node_of_level(level, [&](node&) { (level == 0 ? leaves : result.nodes) += 1; });
-    result.nodes += leaves;
-    result.load_factor =
-        static_cast<double>(result.entries) / static_cast<double>(leaves * detail::fast_fair::capacity);
-    result.medium_bytes = (result.nodes + retired_.count()) * sizeof(node);
-    result.dram_bytes = locks_.bytes();
-    return result;
+    return nodes_.stats(size(), levels(), detail::fast_fair::capacity,
+                        [this](std::uint64_t level) { return leftmost_of(level); });
   }
 
   // Checks every invariant above. A node that its parent does not know (T2) is no violation.
@@ -255,7 +247,6 @@ class fast_fair {
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
   static constexpr std::uint64_t most_levels = 64;
-  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
 
   // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
   struct unannounced {
@@ -265,63 +256,37 @@ class fast_fair {
   };
 
   fast_fair(Medium& medium, std::string_view name)
-      : medium_(medium),
-        locks_(lock_stripes),
-        root_(medium.named_root(name, layout_name, layout_version).word),
-        retired_(medium),
-        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
-    if (root_->load(std::memory_order_acquire) == 0) create();
-    retired_.begin(leftmost_leaf());
+      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {
+    nodes_.begin(leftmost_leaf());
   }
 
   // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
   [[nodiscard]] node& leftmost_leaf() const {
-    node_pointer at(root_->load(std::memory_order_acquire));
+    node_pointer at(nodes_.root_word().load(std::memory_order_acquire));
     for (std::uint64_t below = most_levels;;) {
       const bool there = media::can_name(medium_, at);
       const std::uint64_t level = there ? medium_.resolve(at)->level.load(std::memory_order_acquire) : 0;
       const bool is_root = below == most_levels;
       if (!there || level >= below || (!is_root && level + 1 != below) || medium_.resolve(at)->is_gone())
-        throw error("this FAST-FAIR tree is corrupt: " + (is_root ? "its root" : "level " + std::to_string(below - 1)),
-                    "restore the pool from a copy, or repair it");
+        throw detail::damaged_tree(node::tree_name, is_root ? "its root" : "level " + std::to_string(below - 1));
       if (level == 0) return *medium_.resolve(at);
       below = level;
       at = medium_.resolve(at)->first_child.load(std::memory_order_acquire);
     }
   }
 
-  // Makes an empty tree: its leaf is durable before the root names it (A6).
-  void create() {
-    publication change(medium_);
-    auto* const leaf = media::create<node>(change);
-    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "use a larger pool");
-    media::persist(medium_, *leaf);                     // (M1)
-    change.store(*root_, medium_.locate(leaf).word());  // (M2)
-    // (M1) < (M2): the root never names memory that is not durable.
-    change.commit();
-  }
-
   // ---- reading ----
 
-  [[nodiscard]] node* root() const noexcept {
-    return medium_.resolve(node_pointer(root_->load(std::memory_order_acquire)));
+  [[nodiscard]] std::uint64_t levels() const noexcept {
+    return nodes_.root()->level.load(std::memory_order_acquire) + 1;
   }
-  [[nodiscard]] std::uint64_t levels() const noexcept { return root()->level.load(std::memory_order_acquire) + 1; }
 
-  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
-    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
+  [[nodiscard]] node* leftmost_of(std::uint64_t level) const {
+    node* n = nodes_.root();
+    for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
+      n = child_at(medium_, n->first_child.load(std::memory_order_acquire), descents);
+    return n;
   }
-  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
-
-  // The members that a search reads, besides the nodes. Passed by value, since the compiler must reload members after
-  // each load with acquire order: a find then executes three or four loads less for each level.
-  struct search_parts {
-    Medium* medium;
-    const sync::version_lock* locks;  // by stripe
-
-    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
-  };
-  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0]}; }
 
   // The key by which inner nodes are searched: none of their separators is greatest_key.
   [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
@@ -335,25 +300,11 @@ class fast_fair {
     return slot ? &leaf.value(*slot) : nullptr;
   }
 
-  // Links lead to nodes, children are on lower levels, and high keys ascend along siblings, after any crash. If this
-  // does not hold, the medium was damaged: a search throws, and neither crashes nor loops for ever. (`check` detects
-  // more: a search may also miss entries that a damaged word hides.)
-  [[noreturn]] static void throw_damaged() {
-    throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
-  }
   [[nodiscard]] static node* child_at(const Medium& medium, node_pointer link, std::uint8_t& descents) {
     if (!media::can_name(medium, link) || ++descents > most_levels) [[unlikely]]
-      throw_damaged();
+      nodes::throw_damaged();
     return medium.resolve(link);
   }
-  // `low`: the high key of the node that has the link.
-  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
-    if (!media::can_name(medium, link) || medium.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
-        [[unlikely]]
-      throw_damaged();
-    return medium.resolve(link);
-  }
-
   // One validated step of a search: `n` moves to the next node, or (true) `found` is the leaf's value of `key`.
   static bool step_towards(const search_parts& parts, key_type key, node*& n, std::optional<value_type>& found,
                            std::uint8_t& descents) {
@@ -379,7 +330,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (is_leaf) return true;
-      n = is_beyond ? sibling_at(*parts.medium, next, high) : child_at(*parts.medium, next, descents);
+      n = is_beyond ? nodes::sibling_at(*parts.medium, next, high) : child_at(*parts.medium, next, descents);
       return false;
     }
   }
@@ -387,10 +338,10 @@ class fast_fair {
   // The node of `level` that holds `key`'s range, without a lock: by the time it is locked, it may be one further left,
   // or gone. nullptr: there is no such level.
   [[nodiscard]] node* node_of(key_type key, std::uint64_t level, unannounced& seen) const {
-    node* n = root();
+    node* n = nodes_.root();
     if (n->level.load(std::memory_order_acquire) < level) return nullptr;
     for (std::uint8_t descents = 0;;) {
-      const sync::version_lock& lock = lock_of(n);
+      const sync::version_lock& lock = nodes_.lock_of(n);
       const std::uint64_t version = lock.read_begin();
       media::annotate_read(medium_, *n);
       const std::uint64_t at_level = n->level.load(std::memory_order_acquire);
@@ -402,7 +353,7 @@ class fast_fair {
       if (!lock.read_validate(version)) [[unlikely]]
         continue;
       if (beyond) seen = {separator, sibling, at_level + 1};
-      n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
+      n = beyond ? nodes::sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
       // Its caller locks it, and no load overtakes a lock: therefore all of its lines are prefetched now.
       if (at_level == level + (beyond ? 0 : 1)) media::prefetch(medium_, *n);
     }
@@ -432,20 +383,20 @@ class fast_fair {
     locked_node(const fast_fair& tree, key_type key, std::uint64_t level) {
       node_ = tree.node_of(key, level, seen_);
       while (node_ != nullptr) {
-        lock_ = &tree.lock_of(node_);
+        lock_ = &tree.nodes_.lock_of(node_);
         lock_->lock();
         if (node_->is_gone()) {
           unlock();
           const node* const before = node_;
           node_ = tree.node_of(key, level, seen_);
-          if (node_ == before) throw_damaged();  // T3: a retired node is found at most once
+          if (node_ == before) nodes::throw_damaged();  // T3: a retired node is found at most once
           continue;
         }
         if (!node_->is_beyond(key)) return;
         const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
         seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
         unlock();
-        node_ = sibling_at(tree.medium_, next, seen_.separator);
+        node_ = nodes::sibling_at(tree.medium_, next, seen_.separator);
       }
     }
     locked_node(const locked_node&) = delete;
@@ -481,15 +432,12 @@ class fast_fair {
   // insert and upsert: `on_existing(value word)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (;;) {
-      const outcome answer = put_if_space(key, value, on_existing);
-      if (answer != outcome::full || epochs_.reclaim() == 0) return answer;
-    }
+    return nodes_.after_reclaiming([&] { return put_if_space(key, value, on_existing); });
   }
 
   template <class OnExisting>
   outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     for (;;) {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
@@ -525,13 +473,6 @@ class fast_fair {
     media::persist(medium_, leaf.greatest_present);               // (Y3)
     // (Y2) < (Y3) < unlock: the value that a reader returns is durable.
     return outcome::inserted;
-  }
-
-  outcome replace(std::atomic<value_type>& stored, value_type value) {
-    stored.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, stored);                 // (U2)
-    // (U1) < (U2) < unlock: the value that a reader returns is durable.
-    return outcome::updated;
   }
 
   // The successor of the locked node `n` becomes the successor of `last` when that is linked.
@@ -585,7 +526,7 @@ class fast_fair {
   // Adds the first of these entries, as many as fit into a row between two leaves; returns their number. 0: they must
   // go into an existing leaf, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     const key_type first = ascending.front().key;
     detail::fast_fair::leaf_row row;
     unannounced seen;
@@ -616,7 +557,7 @@ class fast_fair {
   // Adds `link.child` to its parent, if it is not there yet and if the child was not joined with its left neighbour
   // since. Without space it stays as it is: the sibling links reach every node.
   void announce(unannounced link) {
-    if (link.parent_level >= most_levels) throw_damaged();
+    if (link.parent_level >= most_levels) nodes::throw_damaged();
     while (link.parent_level != 0) {
       if (link.parent_level >= levels() && !grow(link)) return;
       unannounced split_off;
@@ -637,17 +578,19 @@ class fast_fair {
   // retired with its whole level (`lower_root`): a root over a missing level would be corrupt, and there is no parent
   // to update.
   bool grow(const unannounced& link) {
-    const std::scoped_lock guard(root_mutex_);
+    const auto guard = nodes_.lock_root();
     if (link.parent_level < levels()) return true;
     if (link.parent_level > levels()) return false;
     publication change(medium_);
     auto* const made = media::create<node>(change);
     if (made == nullptr) return false;
     made->level.store(link.parent_level, std::memory_order_relaxed);
-    made->first_child.store(node_pointer(root_->load(std::memory_order_relaxed)), std::memory_order_relaxed);
-    media::persist(medium_, *made);                     // (R1)
-    change.store(*root_, medium_.locate(made).word());  // (R2)
-    // (R1) < (R2): as (M1) < (M2). The new root knows its first child; `announce` continues and adds the second.
+    made->first_child.store(node_pointer(nodes_.root_word().load(std::memory_order_relaxed)),
+                            std::memory_order_relaxed);
+    media::persist(medium_, *made);                                 // (R1)
+    change.store(nodes_.root_word(), medium_.locate(made).word());  // (R2)
+    // (R1) < (R2): the root never names memory that is not durable. The new root knows its first child; `announce`
+    // continues and adds the second.
     change.commit();
     return true;
   }
@@ -656,11 +599,17 @@ class fast_fair {
 
   // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
   void join_around(key_type key) {
-    std::uint64_t level = 0;
-    while (join_with_a_neighbour(key, level)) ++level;
-    if (level > 0)
-      while (lower_root()) {
-      }
+    nodes_.join_upwards([&](std::uint64_t level) { return join_with_a_neighbour(key, level); },
+                        [this](node& top) { return only_child_of(top); });
+  }
+
+  // Of a locked root; null: it has more, or it is a leaf.
+  [[nodiscard]] node_pointer only_child_of(node& top) const {
+    if (top.is_leaf() || top.sibling.load(std::memory_order_relaxed) || detail::fast_fair::entries_in(top) != 0)
+      return {};
+    const node_pointer child = top.first_child.load(std::memory_order_relaxed);
+    // A child with a sibling is soon to be announced.
+    return medium_.resolve(child)->sibling.load(std::memory_order_acquire) ? node_pointer() : child;
   }
 
   // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
@@ -670,7 +619,7 @@ class fast_fair {
     if (parent == nullptr) return false;
     detail::fast_fair::family around;
     for (bool valid = false; !valid;) {
-      const sync::version_lock& lock = lock_of(parent);
+      const sync::version_lock& lock = nodes_.lock_of(parent);
       const std::uint64_t version = lock.read_begin();
       around = detail::fast_fair::family_of(*parent, routing_key(key));
       valid = lock.read_validate(version);
@@ -694,8 +643,8 @@ class fast_fair {
     if (!detail::fast_fair::should_join(left, right)) return false;  // the usual answer, without a lock
     bool left_goes = false;
     {
-      const sync::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right),
-                                     before == nullptr ? nullptr : &lock_of(before)};
+      const sync::several_locks held{&nodes_.lock_of(&parent), &nodes_.lock_of(&left), &nodes_.lock_of(&right),
+                                     before == nullptr ? nullptr : &nodes_.lock_of(before)};
       if (!are_neighbours(parent, left, right) || !detail::fast_fair::should_join(left, right)) return false;
       const std::size_t end = detail::fast_fair::end_of_entries(left);
       if (end + detail::fast_fair::slots_for(right) <= detail::fast_fair::capacity) {
@@ -708,8 +657,8 @@ class fast_fair {
         left_goes = true;
       }
     }
-    if (left_goes) retire(left);
-    retire(right);
+    if (left_goes) nodes_.retire(left);
+    nodes_.retire(right);
     return true;
   }
 
@@ -747,7 +696,7 @@ class fast_fair {
     }
     // (J0) < (J2), (J3), (J6), (J7): one publication, so that no crash shows an entry in both nodes or in none (F4).
     node* const gone[] = {&right};
-    retired_.commit(change, gone);
+    nodes_.commit_unlinking(change, gone);
   }
 
   // A new node with the entries of both replaces `left`, which is no first child. False: no space, and nothing has
@@ -770,34 +719,8 @@ class fast_fair {
     change.store(parent.value(slot), made.word());       // (J5)
     // (J8) < (J4), (J5): as (S1) < (S2), (S3); one publication, so that nothing leads to `left` any more (T3).
     node* const gone[] = {&left, &right};
-    retired_.commit(change, gone);
+    nodes_.commit_unlinking(change, gone);
     return true;
-  }
-
-  // Removes a root with one child. False: it has more, or it is a leaf.
-  bool lower_root() {
-    const std::scoped_lock guard(root_mutex_);
-    node& top = *root();
-    if (top.is_leaf()) return false;
-    {
-      const sync::several_locks held{&lock_of(&top)};
-      const node_pointer child = top.first_child.load(std::memory_order_relaxed);
-      if (top.sibling.load(std::memory_order_relaxed) || detail::fast_fair::entries_in(top) != 0) return false;
-      if (medium_.resolve(child)->sibling.load(std::memory_order_acquire)) return false;  // soon to be announced
-      publication change(medium_);
-      change.store(*root_, child.word());  // (K1)
-      // (K1) < return: in one publication with the root's way into the queue (Q1).
-      node* const gone[] = {&top};
-      retired_.commit(change, gone);
-    }
-    retire(top);
-    return true;
-  }
-
-  // Releases the block of a node that is gone when no reader can be in it. Without a lock. No memory for that: the next
-  // open does it.
-  void retire(node& gone) {
-    epochs_.retire([this, &gone] { retired_.release(gone); });
   }
 
   // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the
@@ -805,32 +728,14 @@ class fast_fair {
   node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
                            check_report& report) const;
 
-  // Calls function(node) for the nodes of a level, from left to right.
-  template <class Function>
-  void for_each_node_of_level(std::uint64_t level, Function&& function) const {
-    node* n = root();
-    for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
-      n = child_at(medium_, n->first_child.load(std::memory_order_acquire), descents);
-    for (;;) {
-      function(*n);
-      const node_pointer next = n->sibling.load(std::memory_order_acquire);
-      if (!next) return;
-      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
-    }
-  }
-
   Medium& medium_;
-  sync::version_lock_table locks_;
-  std::atomic<std::uint64_t>* root_;
-  std::mutex root_mutex_;  // only one thread at a time changes the root
-  detail::retired_nodes<Medium, node> retired_;
-  sync::epochs epochs_;  // its destructor releases retired nodes
+  nodes nodes_;
 };
 
 template <media::medium Medium>
 check_report fast_fair<Medium>::check() const {
   check_report report;
-  node_pointer leftmost(root_->load(std::memory_order_acquire));
+  node_pointer leftmost(nodes_.root_word().load(std::memory_order_acquire));
   std::vector<node_pointer> known;
   for (std::uint64_t level = levels(); level > 0 && report.ok(); --level)
     leftmost = check_level(leftmost, level - 1, known, report);

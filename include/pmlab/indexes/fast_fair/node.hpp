@@ -93,6 +93,11 @@ struct alignas(media::cache_line_bytes) node {
     return k >= high_key.load(std::memory_order_acquire) && sibling.load(std::memory_order_acquire);
   }
 
+  // True for every node of a level, if `low` is its low key.
+  [[nodiscard]] bool ends_above(std::uint64_t low) const noexcept {
+    return high_key.load(std::memory_order_acquire) > low;
+  }
+
   // How many slots have keys <= k, for k < greatest_key. Without a branch: first the lines after the first one that
   // begin at or below k, then the slots of the last of them. All lines are read, and at once, where a binary search
   // would wait for one cache miss after the other; the first one, too, in which the slots may be.
