@@ -537,7 +537,8 @@ class fast_fair {
       const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
       if (!detail::fast_fair::row_may_follow(leaf, first)) return 0;
       publication change(medium_);
-      row = detail::fast_fair::make_row(medium_, change, detail::fast_fair::fit_into_row(ascending, bound));
+      constexpr std::size_t most = detail::fast_fair::leaf_row::most_leaves * detail::fast_fair::loaded_entries;
+      row = detail::fast_fair::make_row(medium_, change, detail::fit_into_row(ascending, most, bound - 1));
       if (row.count == 0) return 0;
       take_place_after(row.last(), leaf);
       for (std::size_t i = 0; i < row.count; ++i) media::flush(medium_, *row.leaves[i]);  // (W1)
@@ -549,8 +550,7 @@ class fast_fair {
     }
     announce(seen);
     // Others may have changed the leaves since; their ranges of keys stay.
-    for (std::size_t i = 0; i < row.count; ++i)
-      announce({ascending[i * detail::fast_fair::loaded_entries].key, medium_.locate(row.leaves[i]), 1});
+    for (std::size_t i = 0; i < row.count; ++i) announce({row.low_keys[i], medium_.locate(row.leaves[i]), 1});
     return row.entries;
   }
 

@@ -556,8 +556,11 @@ class wb_tree {
     const node_pointer next = leaf.sibling.load(std::memory_order_relaxed);
     const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
     publication change(medium_);
-    const detail::wb_tree::leaf_row row = detail::wb_tree::make_row(
-        medium_, change, detail::wb_tree::fit_into_row(ascending, next, bound, capacity - order.count()));
+    using row_type = detail::wb_tree::leaf_row;
+    const std::size_t most = std::min(capacity - order.count(), row_type::most_leaves);
+    const row_type row = detail::wb_tree::make_row(
+        medium_, change,
+        detail::fit_into_row(ascending, most * detail::wb_tree::loaded_entries, next ? bound - 1 : bound));
     if (row.count == 0) return 0;
     row.last().sibling.store(next, std::memory_order_relaxed);
     row.last().high_key.store(bound, std::memory_order_relaxed);
