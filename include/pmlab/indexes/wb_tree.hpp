@@ -45,15 +45,16 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
-#include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
-#include <pmlab/indexes/detail/node_tree.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/wb_tree/check.hpp>
+#include <pmlab/indexes/wb_tree/join.hpp>
 #include <pmlab/indexes/wb_tree/node.hpp>
 #include <pmlab/indexes/wb_tree/row.hpp>
 #include <pmlab/indexes/wb_tree/salvage.hpp>
+#include <pmlab/indexes/wb_tree/searched_nodes.hpp>
 #include <pmlab/indexes/wb_tree/slot_array.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/several_locks.hpp>
@@ -69,8 +70,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pmlab::indexes {
 
@@ -82,7 +81,9 @@ class wb_tree {
   using slot_array = detail::wb_tree::slot_array;
   using node_pointer = media::pointer<node>;
   using publication = typename Medium::publication;
-  using nodes = detail::node_tree<Medium, node>;
+  using nodes = detail::wb_tree::searched_nodes<Medium>;
+  using search = typename nodes::search;
+  using locked_node = typename nodes::locked_node;
 
  public:
   static constexpr std::string_view layout_name = "wb_tree";
@@ -124,7 +125,7 @@ class wb_tree {
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
     const auto guard = nodes_.pin();
-    const locked_node leaf(*this, key, 0);
+    const locked_node leaf(nodes_, key, 0);
     const auto slot = (*leaf).slot_of((*leaf).array(), key);
     return slot ? detail::replace_value(medium_, (*leaf).entries[*slot].value, value) : outcome::absent;
   }
@@ -134,14 +135,14 @@ class wb_tree {
   outcome erase(key_type key) {
     const auto guard = nodes_.pin();
     {
-      const locked_node leaf(*this, key, 0);
+      const locked_node leaf(nodes_, key, 0);
       const slot_array order = (*leaf).array();
       const std::size_t count = (*leaf).count_up_to(order, key);
       if (count == 0 || (*leaf).key_at(order[count - 1]) != key) return outcome::absent;
       detail::wb_tree::erase_from(medium_, *leaf, order, count - 1);
-      if (!looks_for_a_neighbour(order.count() - 1)) return outcome::erased;
+      if (!detail::wb_tree::looks_for_a_neighbour(order.count() - 1)) return outcome::erased;
     }
-    join_around(key);
+    detail::wb_tree::joiner<Medium>(nodes_).join_around(key);
     return outcome::erased;
   }
 
@@ -154,9 +155,9 @@ class wb_tree {
   // The value of `key`. Reads one device line per level.
   std::optional<value_type> find(key_type key) {
     const auto guard = nodes_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto parts = nodes_.parts_for_searches();
     std::optional<value_type> found;
-    for (search at{nodes_.root()}; !step_to_value(parts, key, at, found);) {
+    for (search at{nodes_.root()}; !nodes::step_to_value(parts, key, at, found);) {
     }
     return found;
   }
@@ -165,7 +166,7 @@ class wb_tree {
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
     const auto guard = nodes_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto parts = nodes_.parts_for_searches();
     std::array<search, batch_width> at;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
@@ -173,7 +174,7 @@ class wb_tree {
       std::fill_n(at.begin(), width, search{nodes_.root()});
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
-          if (at[i].at == nullptr || !step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
+          if (at[i].at == nullptr || !nodes::step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
           at[i].at = nullptr;
           --searching;
         }
@@ -185,7 +186,7 @@ class wb_tree {
   std::size_t scan(key_type from, std::span<entry> out) {
     const auto guard = nodes_.pin();
     std::size_t count = 0;
-    node* leaf = node_of(from, 0);
+    node* leaf = nodes_.node_of(from, 0);
     while (count < out.size()) {
       const sync::version_lock& lock = nodes_.lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
@@ -197,7 +198,7 @@ class wb_tree {
       const std::size_t in_leaf = copy_entries(*leaf, order, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
       if (order.level() == detail::wb_tree::gone_level) {  // joined since: its entries are elsewhere
-        leaf = node_of(from, 0);
+        leaf = nodes_.node_of(from, 0);
         continue;
       }
       count += in_leaf;
@@ -217,7 +218,7 @@ class wb_tree {
   // Calls function(key, value) for every entry, ascending.
   template <class Function>
   void for_each(Function&& function) const {
-    nodes_.for_each_from(node_of(0, 0), [&](const node& leaf) {
+    nodes_.for_each_from(nodes_.node_of(0, 0), [&](const node& leaf) {
       const slot_array order = leaf.array();
       for (std::size_t rank = 0; rank < order.count(); ++rank)
         function(leaf.key_at(order[rank]), leaf.value_at(order[rank]));
@@ -227,134 +228,31 @@ class wb_tree {
   // Entries in the tree; walks its leaves.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t entries = 0;
-    nodes_.for_each_from(node_of(0, 0), [&](const node& leaf) { entries += leaf.array().count(); });
+    nodes_.for_each_from(nodes_.node_of(0, 0), [&](const node& leaf) { entries += leaf.array().count(); });
     return entries;
   }
 
-  // As detail::node_tree::stats.
+  // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
+  // include retired nodes.
   [[nodiscard]] index_stats stats() const {
     return nodes_.stats(size(), nodes_.root()->array().level() + 1, capacity,
-                        [this](std::uint64_t level) { return node_of(0, level); });
+                        [this](std::uint64_t level) { return nodes_.node_of(0, level); });
   }
 
   // Checks every invariant above.
-  [[nodiscard]] check_report check() const;
+  [[nodiscard]] check_report check() const {
+    return detail::wb_tree::checker<Medium>(medium_).run(
+        node_pointer(nodes_.root_word().load(std::memory_order_acquire)));
+  }
 
  private:
   static constexpr std::size_t capacity = detail::wb_tree::capacity;
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::uint64_t any_level = detail::wb_tree::gone_level + 1;  // of a root: its own word says it
 
   wb_tree(Medium& medium, std::string_view name)
-      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {
-    nodes_.begin(leftmost_leaf());
-  }
-
-  // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
-  [[nodiscard]] node& leftmost_leaf() const {
-    node_pointer at(nodes_.root_word().load(std::memory_order_acquire));
-    for (std::uint64_t expected = any_level;;) {
-      const slot_array order = media::can_name(medium_, at) ? medium_.resolve(at)->array() : slot_array(no_array);
-      const std::uint64_t level = order.level();
-      if (!order.is_valid() || level == detail::wb_tree::gone_level || (expected != any_level && level != expected) ||
-          (level != 0 && order.count() == 0))
-        throw detail::damaged_tree(node::tree_name,
-                                   expected == any_level ? "its root" : "level " + std::to_string(expected));
-      if (level == 0) return *medium_.resolve(at);
-      expected = level - 1;
-      at = medium_.resolve(at)->child_at(order[0]);
-    }
-  }
-  static constexpr std::uint64_t no_array = ~std::uint64_t{0};
+      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
 
   // ---- reading ----
-
-  struct search_parts : nodes::search_parts {
-    const std::atomic<std::uint64_t>* root;
-  };
-  [[nodiscard]] search_parts parts_for_searches() const noexcept {
-    return {nodes_.parts_for_searches(), &nodes_.root_word()};
-  }
-
-  // Where a descent has arrived.
-  struct search {
-    node* at;                         // nullptr: there is no such level
-    std::uint64_t level = any_level;  // that it must be on
-    const node* gone = nullptr;       // the retired node that it met last
-  };
-
-  // One validated step of a descent to the node of `target` level that `key` belongs to. True: it has arrived, and
-  // visit(node, order) has read there, last of all in a state that was current and durable.
-  template <class Visit>
-  [[gnu::always_inline]] static bool step(const search_parts& parts, key_type key, std::uint64_t target, search& s,
-                                          Visit&& visit) {
-    for (;;) {
-      node* const n = s.at;
-      const sync::version_lock& lock = parts.lock_of(n);
-      const std::uint64_t version = lock.read_begin();
-      media::annotate_read(*parts.medium, *n);
-      const slot_array order = n->array();
-      const std::uint64_t level = order.level();
-      const bool is_beyond = n->is_beyond(key);
-      node_pointer next;
-      key_type high = 0;
-      if (is_beyond) {
-        high = n->high_key.load(std::memory_order_acquire);
-        next = n->sibling.load(std::memory_order_acquire);
-      } else if (level == target) {
-        visit(*n, order);
-      } else {
-        next = n->child_of(order, key);
-      }
-      if (!lock.read_validate(version)) [[unlikely]]
-        continue;
-      if (level != s.level) [[unlikely]] {
-        if (level == detail::wb_tree::gone_level) {
-          if (s.gone == n) nodes::throw_damaged();  // T4: it was unlinked before the second time
-          s = {parts.medium->resolve(node_pointer(parts.root->load(std::memory_order_acquire))), any_level, n};
-          return false;
-        }
-        if (s.level != any_level) nodes::throw_damaged();
-        s.level = level;
-        if (level < target) {
-          s.at = nullptr;
-          return true;
-        }
-      }
-      if (is_beyond) {
-        s.at = nodes::sibling_at(*parts.medium, next, high);
-      } else if (level == target) {
-        return true;
-      } else {
-        if (!media::can_name(*parts.medium, next)) [[unlikely]]
-          nodes::throw_damaged();
-        s.at = parts.medium->resolve(next);
-        --s.level;
-      }
-      media::prefetch(*parts.medium, *s.at);  // a binary search would wait for one line after the other
-      return false;
-    }
-  }
-
-  static bool step_to_value(const search_parts& parts, key_type key, search& s, std::optional<value_type>& found) {
-    return step(parts, key, 0, s, [&](const node& leaf, slot_array order) {
-      const auto slot = leaf.slot_of(order, key);
-      found = slot ? std::optional(leaf.value_at(*slot)) : std::nullopt;
-    });
-  }
-
-  // The node of `level` that `key` belongs to, read by `visit` as in `step`. No lock is held: meanwhile it may have
-  // been split, or be gone. nullptr: there is no such level.
-  template <class Visit>
-  node* visit_node_of(key_type key, std::uint64_t level, Visit&& visit) const {
-    search s{nodes_.root()};
-    while (!step(parts_for_searches(), key, level, s, visit)) {
-    }
-    return s.at;
-  }
-  [[nodiscard]] node* node_of(key_type key, std::uint64_t level) const {
-    return visit_node_of(key, level, [](const node&, slot_array) {});
-  }
 
   static std::size_t copy_entries(const node& leaf, slot_array order, key_type from, std::span<entry> out) noexcept {
     std::size_t rank = from == 0 ? 0 : leaf.count_up_to(order, from - 1);
@@ -365,29 +263,6 @@ class wb_tree {
   }
 
   // ---- writing ----
-
-  // The locked node of `level` that `key` belongs to. REQUIRES: there is such a level.
-  class locked_node {
-   public:
-    locked_node(const wb_tree& tree, key_type key, std::uint64_t level) {
-      for (;;) {
-        node_ = tree.node_of(key, level);
-        lock_ = &tree.nodes_.lock_of(node_);
-        lock_->lock();
-        if (!node_->is_gone() && !node_->is_beyond(key)) return;
-        lock_->unlock();
-      }
-    }
-    locked_node(const locked_node&) = delete;
-    locked_node& operator=(const locked_node&) = delete;
-    ~locked_node() { lock_->unlock(); }
-
-    [[nodiscard]] node& operator*() const noexcept { return *node_; }
-
-   private:
-    node* node_ = nullptr;
-    sync::version_lock* lock_ = nullptr;
-  };
 
   // insert and upsert: `on_existing(value word)` handles a key that is present.
   template <class OnExisting>
@@ -400,7 +275,7 @@ class wb_tree {
     const auto guard = nodes_.pin();
     for (;;) {
       {
-        const locked_node leaf(*this, key, 0);
+        const locked_node leaf(nodes_, key, 0);
         const slot_array order = (*leaf).array();
         const std::size_t count = (*leaf).count_up_to(order, key);
         if (count != 0 && (*leaf).key_at(order[count - 1]) == key)
@@ -427,7 +302,7 @@ class wb_tree {
     node_pointer child;
     parent_and_child result;
     result.parent =
-        visit_node_of(key, level + 1, [&](const node& n, slot_array order) { child = n.child_of(order, key); });
+        nodes_.visit_node_of(key, level + 1, [&](const node& n, slot_array order) { child = n.child_of(order, key); });
     if (result.parent == nullptr) return result;
     if (!media::can_name(medium_, child)) nodes::throw_damaged();
     result.child = medium_.resolve(child);
@@ -581,149 +456,8 @@ class wb_tree {
     return row.entries;
   }
 
-  // ---- joining ----
-
-  // Entries of two joined neighbours: four slots stay free, so that the next inserts do not split the node again.
-  static constexpr std::size_t most_joined = capacity - 4;
-
-  // True if a leaf in which an erase left so many entries is to be joined with a neighbour. At most every second erase
-  // searches for one, and two neighbours under one parent keep nine entries or more.
-  [[nodiscard]] static constexpr bool looks_for_a_neighbour(std::size_t entries) noexcept {
-    return entries <= most_joined && entries % 2 == 0;
-  }
-  [[nodiscard]] static bool should_join(const node& left, const node& right) noexcept {
-    const std::size_t in_left = left.array().count();
-    const std::size_t in_right = right.array().count();
-    return in_left + in_right <= (in_left == 0 || in_right == 0 ? capacity : most_joined);
-  }
-
-  // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
-  void join_around(key_type key) {
-    nodes_.join_upwards([&](std::uint64_t level) { return join_with_a_neighbour(key, level); },
-                        [](const node& top) {
-                          const slot_array order = top.array();
-                          return order.level() != 0 && order.count() == 1 ? top.child_at(order[0]) : node_pointer();
-                        });
-  }
-
-  // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
-  bool join_with_a_neighbour(key_type key, std::uint64_t level) {
-    std::array<node_pointer, 3> family;
-    node* const parent = visit_node_of(key, level + 1, [&](const node& n, slot_array order) {
-      const std::size_t own = n.count_up_to(order, key);  // a rank higher by one
-      for (std::size_t i = 0; i < family.size(); ++i) {
-        const std::size_t rank = own + i - 2;
-        family[i] = rank < order.count() ? n.child_at(order[rank]) : node_pointer();
-      }
-    });
-    if (parent == nullptr) return false;
-    for (const node_pointer near : family)
-      if (near) media::prefetch(medium_, medium_.resolve(near), sizeof(node));
-    return join(*parent, family[0], family[1]) || join(*parent, family[1], family[2]);
-  }
-
-  // Makes one of two neighbours under `parent`, if they should be and still are such. Null: there is none.
-  bool join(node& parent, node_pointer left_at, node_pointer right_at) {
-    if (!media::can_name(medium_, left_at) || !media::can_name(medium_, right_at)) return false;
-    node& left = *medium_.resolve(left_at);
-    node& right = *medium_.resolve(right_at);
-    media::annotate_read(medium_, left);
-    media::annotate_read(medium_, right);
-    if (!should_join(left, right)) return false;  // the usual answer, without a lock
-    {
-      const sync::several_locks held{&nodes_.lock_of(&parent), &nodes_.lock_of(&left), &nodes_.lock_of(&right)};
-      if (parent.is_gone() || left.is_gone() || right.is_gone() || !should_join(left, right)) return false;
-      const slot_array order = parent.array();
-      const key_type low = left.high_key.load(std::memory_order_relaxed);  // of `right`
-      const std::size_t rank = parent.count_up_to(order, low) - 1;
-      const bool are_neighbours = left.sibling.load(std::memory_order_relaxed) == right_at && rank != 0 &&
-                                  rank < order.count() && parent.child_at(order[rank]) == right_at &&
-                                  parent.child_at(order[rank - 1]) == left_at;
-      if (!are_neighbours) return false;
-      const slot_array joined = detail::wb_tree::copy_behind(medium_, left, right);  // (J1)
-      publication change(medium_);
-      media::publish_store(change, left.slots, joined.word());                                      // (J2)
-      media::publish_store(change, left.sibling, right.sibling.load(std::memory_order_relaxed));    // (J3)
-      media::publish_store(change, left.high_key, right.high_key.load(std::memory_order_relaxed));  // (J4)
-      media::publish_store(change, parent.slots, order.without(rank).word());                       // (J5)
-      // (J1) < (J2), (J3), (J4), (J5): one publication, so that no crash shows an entry in both nodes or in none, or a
-      // parent that leads to a retired node (F4).
-      node* const gone[] = {&right};
-      nodes_.commit_unlinking(change, gone);
-    }
-    nodes_.retire(right);
-    return true;
-  }
-
-  // A child, and the key from which on it holds all of its level.
-  struct known_node {
-    key_type low;
-    node_pointer at;
-  };
-  // Checks the nodes of a level, which the one above knows as `known`. Returns those of the next one.
-  std::vector<known_node> check_level(const std::vector<known_node>& known, std::uint64_t level,
-                                      check_report& report) const;
-
   Medium& medium_;
   nodes nodes_;
 };
-
-template <media::medium Medium>
-check_report wb_tree<Medium>::check() const {
-  check_report report;
-  std::vector<known_node> known{{0, node_pointer(nodes_.root_word().load(std::memory_order_acquire))}};
-  if (!media::can_name(medium_, known.front().at)) {
-    report.add("T2: the root leads nowhere");
-    return report;
-  }
-  if (const slot_array order = nodes_.root()->array();
-      !order.is_valid() || order.level() == detail::wb_tree::gone_level) {
-    report.add("N1: the root has an impossible slot array");
-    return report;
-  }
-  for (std::uint64_t level = nodes_.root()->array().level() + 1; level > 0; --level)
-    known = check_level(known, level - 1, report);
-  return report;
-}
-
-// Follows no pointer that cannot name a node: so it terminates, and does not crash, with any content of the medium.
-template <media::medium Medium>
-auto wb_tree<Medium>::check_level(const std::vector<known_node>& known, std::uint64_t level, check_report& report) const
-    -> std::vector<known_node> {
-  std::vector<known_node> children;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const auto where = [&] {
-      return "node at " + std::to_string(known[i].at.word()) + " of level " + std::to_string(level);
-    };
-    if (!media::can_name(medium_, known[i].at)) {
-      report.add("T2: there is no " + where());
-      continue;
-    }
-    const node& n = *medium_.resolve(known[i].at);
-    const slot_array order = n.array();
-    const key_type low = known[i].low;
-    const key_type high = n.high_key.load(std::memory_order_acquire);
-    const node_pointer next = n.sibling.load(std::memory_order_acquire);
-    const bool is_last = i + 1 == known.size();
-    if (order.level() != level) report.add("T3: " + where() + " is on another level, or retired");
-    if (!order.is_valid()) report.add("N1: " + where() + " has an impossible slot array");
-    if (next != (is_last ? node_pointer() : known[i + 1].at))
-      report.add("T2: " + where() + " links another node than the level above knows next");
-    if (high != (is_last ? detail::wb_tree::no_bound : known[i + 1].low))
-      report.add("T1: the high key of " + where() + " is not the low key of the next one");
-    if (level > 0 && order.count() == 0) report.add("N2: " + where() + " has no child");
-    for (std::size_t rank = 0; rank < order.count(); ++rank) {
-      const key_type key = n.key_at(order[rank]);
-      if (rank > 0 && key <= n.key_at(order[rank - 1])) report.add("N1: " + where() + " is not sorted");
-      if (key < low || (!is_last && key >= high)) report.add("T1: " + where() + " has a key outside of its range");
-      if (level > 0 && rank == 0 && key != low) report.add("N2: " + where() + " does not begin at its low key");
-      if (level > 0)
-        children.push_back({key, n.child_at(order[rank])});
-      else
-        ++report.entries;
-    }
-  }
-  return children;
-}
 
 }  // namespace pmlab::indexes

@@ -47,6 +47,7 @@ class node_tree {
   // Releases the nodes that the last run retired. Throws pmlab::error: their queue is corrupt.
   void begin(Node& leftmost_leaf) { retired_.begin(leftmost_leaf); }
 
+  [[nodiscard]] Medium& medium() const noexcept { return medium_; }
   [[nodiscard]] Node* root() const noexcept {
     return medium_.resolve(node_pointer(root_.load(std::memory_order_acquire)));
   }
@@ -89,8 +90,8 @@ class node_tree {
     }
   }
 
-  // Of a tree with so many entries, and a leaf's room: nodes = all nodes of the tree; load factor = entries / slots of
-  // leaves; the bytes in the medium include retired nodes. `first_of(level)` is the leftmost node of a level.
+  // The statistics of a tree with so many entries, and room for `capacity` in each leaf. first_of(level) is the leftmost
+  // node of a level. The bytes in the medium include retired nodes.
   template <class FirstOf>
   [[nodiscard]] index_stats stats(std::uint64_t entries, std::uint64_t levels, std::size_t capacity,
                                   FirstOf&& first_of) const {
