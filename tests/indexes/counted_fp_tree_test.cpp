@@ -3,12 +3,9 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/counted.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -32,18 +29,8 @@ TEST_F(counted_fp_tree, the_index_works_on_it) {
 
 TEST_F(counted_fp_tree, find_mostly_reads_one_line) {
   load(100'000);
-  std::uint64_t lines = 0;
-  for (const std::uint64_t key : keys_) {
-    const media::counts c = cost_of([&](fp_tree& i) { ASSERT_TRUE(i.find(key).has_value()); });
-    ASSERT_GE(c.lines_read, 1U);
-    ASSERT_EQ(c.lines_flushed + c.fences, 0U);
-    lines += c.lines_read;
-  }
-  const double mean = static_cast<double>(lines) / static_cast<double>(keys_.size());
-  lines = 0;
-  for (const std::uint64_t key : absent_)
-    lines += cost_of([&](fp_tree& i) { ASSERT_FALSE(i.find(key).has_value()); }).lines_read;
-  const double mean_absent = static_cast<double>(lines) / static_cast<double>(absent_.size());
+  const double mean = lines_of_finds(keys_, true);
+  const double mean_absent = lines_of_finds(absent_, false);
   std::printf("  FP-tree find: %.4f lines; of an absent key: %.4f\n", mean, mean_absent);
   // Four entries of five are in their home line. One fingerprint in 255 is another key's: half of these are compared
   // before the right one.
@@ -89,12 +76,7 @@ TEST_F(counted_fp_tree, nearly_every_insert_flushes_two_lines) {
 
 TEST_F(counted_fp_tree, update_and_erase_flush_one_line_and_fence_once) {
   load(20'000);
-  for (const std::uint64_t key : keys_) {
-    ASSERT_EQ(writes_of([&](fp_tree& i) { i.update(key, 1); }), one);
-    ASSERT_EQ(writes_of([&](fp_tree& i) { i.upsert(key, 2); }), one);
-    ASSERT_EQ(writes_of([&](fp_tree& i) { i.insert(key, 3); }), none);
-  }
-  for (const std::uint64_t key : absent_) ASSERT_EQ(writes_of([&](fp_tree& i) { i.erase(key); }), none);
+  expect_updates_to_flush_one_line();
   // Sometimes a leaf is removed: it is joined with a neighbour, and at most two others move so that their group can be
   // freed.
   std::size_t more = 0;
@@ -126,21 +108,14 @@ TEST_F(counted_fp_tree, update_and_erase_flush_one_line_and_fence_once) {
 
 TEST_F(counted_fp_tree, scan_reads_each_leaf_once) {
   load(100'000);
-  std::array<indexes::entry, 100> out;
-  std::uint64_t lines = 0;
-  constexpr std::size_t scans = 1000;
-  for (std::size_t n = 0; n < scans; ++n) lines += cost_of([&](fp_tree& i) { (void)i.scan(keys_[n], out); }).lines_read;
-  std::printf("  FP-tree scan of 100: %.1f lines\n", static_cast<double>(lines) / scans);
-  EXPECT_LE(static_cast<double>(lines) / scans, 8.0 * 8);
+  const double lines = lines_of_scans().lines;
+  std::printf("  FP-tree scan of 100: %.1f lines\n", lines);
+  EXPECT_LE(lines, 8.0 * 8);
 }
 
 TEST_F(counted_fp_tree, find_batch_reads_the_lines_of_the_entries) {
   load(50'000);
-  std::array<std::optional<std::uint64_t>, 16> values;
-  const std::span<const std::uint64_t> sixteen(keys_.data(), values.size());
-  const media::counts c = cost_of([&](fp_tree& i) { i.find_batch(sixteen, values); });
-  EXPECT_GE(c.lines_read, values.size());
-  EXPECT_LE(c.lines_read, values.size() + 8);
+  expect_a_batch_to_read_the_lines_of_its_entries();
 }
 
 // After a restart the searches know where the leaves are, too.
@@ -154,12 +129,7 @@ TEST_F(counted_fp_tree, find_reads_as_little_after_recovery) {
 }
 
 TEST_F(counted_fp_tree, stats_say_what_the_medium_counts) {
-  const auto agrees = [&] { return index_.stats().medium_bytes == medium_.used().allocated_bytes; };
-  EXPECT_TRUE(agrees());
-  load(20'000);
-  EXPECT_TRUE(agrees());
-  const auto stats = index_.stats();
-  const auto bytes = static_cast<double>(stats.medium_bytes + stats.dram_bytes) / static_cast<double>(stats.entries);
+  const double bytes = expect_stats_to_say_what_the_medium_counts().in_all;
   std::printf("  FP-tree: %.1f bytes for each key\n", bytes);
   EXPECT_LE(bytes, 32.0);
 }

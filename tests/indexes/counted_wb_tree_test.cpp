@@ -6,12 +6,9 @@
 #include <pmlab/media/lines.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -110,12 +107,7 @@ TEST_F(counted_wb_tree, inserts_flush_and_fence_less_than_shifts) {
 
 TEST_F(counted_wb_tree, update_and_erase_flush_one_line_and_fence_once) {
   load(20'000);
-  for (const std::uint64_t key : keys_) {
-    ASSERT_EQ(writes_of([&](wb_tree& i) { i.update(key, 1); }), one);
-    ASSERT_EQ(writes_of([&](wb_tree& i) { i.upsert(key, 2); }), one);
-    ASSERT_EQ(writes_of([&](wb_tree& i) { i.insert(key, 3); }), none);
-  }
-  for (const std::uint64_t key : absent_) ASSERT_EQ(writes_of([&](wb_tree& i) { i.erase(key); }), none);
+  expect_updates_to_flush_one_line();
   // Some join two nodes, and release the one that is empty.
   std::uint64_t joins = 0;
   std::uint64_t flushed = 0;
@@ -142,12 +134,7 @@ TEST_F(counted_wb_tree, scan_reads_each_leaf_once) {
   load(100'000);
   const double in_leaf = index_.stats().load_factor * static_cast<double>(parts::capacity);
   const auto depth = static_cast<double>(index_.stats().depth);
-  std::array<entry, 100> out;
-  std::uint64_t lines = 0;
-  constexpr std::size_t scans = 1000;
-  for (std::size_t n = 0; n < scans; ++n)
-    lines += cost_of([&](wb_tree& i) { static_cast<void>(i.scan(keys_[n], out)); }).device_lines_read;
-  const double each = static_cast<double>(lines) / scans;
+  const double each = lines_of_scans().device_lines;
   std::printf("  wB+-tree scan of 100: %.1f device lines\n", each);
   // The inner nodes, the leaves, the rest of the first and of the last one, and the sibling that is prefetched.
   EXPECT_LE(each, depth - 1 + 100 / in_leaf + 3);
@@ -177,12 +164,7 @@ TEST_F(counted_wb_tree, a_load_writes_each_leaf_once) {
 }
 
 TEST_F(counted_wb_tree, stats_say_what_the_medium_counts) {
-  const auto agrees = [&] { return index_.stats().medium_bytes == medium_.used().allocated_bytes; };
-  EXPECT_TRUE(agrees());
-  load(20'000);
-  EXPECT_TRUE(agrees());
-  const auto stats = index_.stats();
-  const auto bytes = static_cast<double>(stats.medium_bytes) / static_cast<double>(stats.entries);
+  const double bytes = expect_stats_to_say_what_the_medium_counts().in_medium;
   std::printf("  wB+-tree: %.1f bytes for each key\n", bytes);
   EXPECT_LE(bytes, 31.0);
 }

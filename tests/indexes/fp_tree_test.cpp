@@ -27,6 +27,7 @@
 #include "support/crash_medium.hpp"
 #include "support/crash_scenario.hpp"
 #include "support/differential.hpp"
+#include "support/leaf_tree.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
 #include "support/reuse_under_reader.hpp"
@@ -39,27 +40,7 @@ namespace parts = indexes::detail::fp_tree;
 using indexes::outcome;
 
 template <class Setting>
-class fp_tree : public testing::Test {
- protected:
-  using index_type = typename Setting::index;
-
-  // Keys 10, 20, ...: enough for `leaves` full ones, which ascending inserts leave behind.
-  static void fill(index_type& index, contents& model, std::uint64_t leaves) {
-    for (std::uint64_t n = 1; n <= leaves * parts::capacity; ++n) {
-      ASSERT_EQ(index.insert(10 * n, n), outcome::inserted);
-      model[10 * n] = n;
-    }
-  }
-  static void erase(index_type& index, contents& model, std::uint64_t first, std::uint64_t last) {
-    for (std::uint64_t key = first; key <= last; key += 10) {
-      ASSERT_EQ(index.erase(key), model.erase(key) == 1 ? outcome::erased : outcome::absent);
-      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
-    }
-    ASSERT_EQ(compare_all(index, model), "");
-  }
-
-  medium_under_test<typename Setting::medium> under_;
-};
+class fp_tree : public leaf_tree_test<Setting, parts::capacity> {};
 
 using fp_tree_settings =
     testing::Types<setting<kind<indexes::fp_tree>, media::dram>, setting<kind<indexes::fp_tree>, media::pmem>,
@@ -83,24 +64,7 @@ TYPED_TEST(fp_tree, P4_the_leftmost_leaf_can_be_emptied_and_filled_again) {
 }
 
 TYPED_TEST(fp_tree, P4_P8_leaves_emptied_from_left_right_and_middle_leave_the_tree) {
-  for (const int order : {0, 1, 2}) {
-    auto index = TypeParam::index::open(*this->under_.medium, "tree" + std::to_string(order));
-    contents model;
-    this->fill(index, model, 6);
-    const auto nodes = index.stats().nodes;
-    if (order == 0)
-      for (std::uint64_t n = 1; n < 6; ++n) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
-    else if (order == 1)
-      for (std::uint64_t n = 6; n > 1; --n) this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
-    else
-      for (const std::uint64_t n : {3U, 5U, 4U})
-        this->erase(index, model, leaf_of_keys * (n - 1) + 10, leaf_of_keys * n);
-    EXPECT_LE(index.stats().nodes, nodes - 3);
-    this->erase(index, model, 10, 6 * leaf_of_keys);
-    EXPECT_EQ(index.stats().nodes, 1U);
-    this->fill(index, model, 6);
-    EXPECT_EQ(compare_all(index, model), "");
-  }
+  this->expect_emptied_leaves_to_go(1);
 }
 
 // Neighbours that erasing leaves sparse are joined: entries of a leaf never fall below half of those of a load.
@@ -130,34 +94,20 @@ TYPED_TEST(fp_tree, groups_go_back_to_the_medium) {
     const std::uint64_t allocated = this->under_.medium->used().allocated_bytes;
     {
       auto index = TypeParam::index::open(*this->under_.medium, name);
-      const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 10'000, source);
-      for (const std::uint64_t key : keys) {
-        ASSERT_EQ(index.insert(key, ~key), outcome::inserted);
-        model[key] = ~key;
-      }
-      const std::uint64_t before = index.stats().medium_bytes;
-      for (const std::uint64_t key : keys) {
-        if (source.one_in(one_in)) continue;
-        ASSERT_EQ(index.erase(key), outcome::erased);
-        model.erase(key);
-      }
-      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
-      ASSERT_EQ(compare_all(index, model), "");
+      const std::uint64_t before = this->fill_and_thin_out(index, model, source, 10'000, one_in);
       // A quarter more leaves than are in use, a group besides, and two that wait for readers.
       const auto stats = index.stats();
       EXPECT_LE(stats.medium_bytes,
                 stats.nodes * 5 / 4 * sizeof(parts::leaf) * 21 / 20 + 4 * parts::group_bytes(false));
       EXPECT_LT(stats.medium_bytes, before);
-      EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+      this->expect_sound_and_working(index, model, one_in);
     }
     const std::uint64_t held = TypeParam::index::open(*this->under_.medium, name).stats().medium_bytes;
     if constexpr (std::is_same_v<typename TypeParam::medium, crash_medium>) {
       EXPECT_EQ(this->under_.medium->used().allocated_bytes - allocated, held);
     }
     auto index = TypeParam::index::open(*this->under_.medium, name);
-    EXPECT_TRUE(index.check().ok());
-    EXPECT_EQ(compare_all(index, model), "");
-    EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+    this->expect_sound_and_working(index, model, one_in);
   }
 }
 

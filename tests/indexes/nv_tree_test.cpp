@@ -30,6 +30,7 @@
 #include "support/comparison.hpp"
 #include "support/crash_medium.hpp"
 #include "support/differential.hpp"
+#include "support/leaf_tree.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
 #include "support/reuse_under_reader.hpp"
@@ -42,28 +43,7 @@ namespace parts = indexes::detail::nv_tree;
 using indexes::outcome;
 
 template <class Setting>
-class nv_tree : public testing::Test {
- protected:
-  using index_type = typename Setting::index;
-  static constexpr std::uint64_t capacity = index_type::capacity;
-
-  // Keys 10, 20, ...: enough for `leaves` full ones, which ascending inserts leave behind.
-  static void fill(index_type& index, contents& model, std::uint64_t leaves) {
-    for (std::uint64_t n = 1; n <= leaves * capacity; ++n) {
-      ASSERT_EQ(index.insert(10 * n, n), outcome::inserted);
-      model[10 * n] = n;
-    }
-  }
-  static void erase(index_type& index, contents& model, std::uint64_t first, std::uint64_t last) {
-    for (std::uint64_t key = first; key <= last; key += 10) {
-      ASSERT_EQ(index.erase(key), model.erase(key) == 1 ? outcome::erased : outcome::absent);
-      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
-    }
-    ASSERT_EQ(compare_all(index, model), "");
-  }
-
-  medium_under_test<typename Setting::medium> under_;
-};
+class nv_tree : public leaf_tree_test<Setting, Setting::index::capacity> {};
 
 using nv_tree_settings =
     testing::Types<setting<kind<indexes::nv_tree>, media::dram>, setting<kind<indexes::nv_tree>, media::pmem>,
@@ -135,24 +115,7 @@ TYPED_TEST(nv_tree, erased_entries_are_compacted) {
 }
 
 TYPED_TEST(nv_tree, leaves_emptied_from_left_right_and_middle_leave_the_tree) {
-  const std::uint64_t of_leaf = 10 * this->capacity;
-  for (const int order : {0, 1, 2}) {
-    auto index = TypeParam::index::open(*this->under_.medium, "tree" + std::to_string(order));
-    contents model;
-    this->fill(index, model, 6);
-    const auto nodes = index.stats().nodes;
-    if (order == 0)
-      for (std::uint64_t n = 1; n < 6; ++n) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
-    else if (order == 1)
-      for (std::uint64_t n = 6; n > 1; --n) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
-    else
-      for (const std::uint64_t n : {3U, 5U, 4U}) this->erase(index, model, of_leaf * (n - 1) + 10, of_leaf * n);
-    EXPECT_LE(index.stats().nodes, nodes - 3);
-    this->erase(index, model, 10, 6 * of_leaf);
-    EXPECT_EQ(index.stats().nodes, parts::regions);
-    this->fill(index, model, 6);
-    EXPECT_EQ(compare_all(index, model), "");
-  }
+  this->expect_emptied_leaves_to_go(parts::regions);
 }
 
 TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
@@ -163,19 +126,7 @@ TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
     const std::uint64_t allocated = this->under_.medium->used().allocated_bytes;
     {
       auto index = TypeParam::index::open(*this->under_.medium, name);
-      const std::vector<std::uint64_t> keys = make_keys(key_set::anywhere, 20'000, source);
-      for (const std::uint64_t key : keys) {
-        ASSERT_EQ(index.insert(key, ~key), outcome::inserted);
-        model[key] = ~key;
-      }
-      const std::uint64_t before = index.stats().medium_bytes;
-      for (const std::uint64_t key : keys) {
-        if (source.one_in(one_in)) continue;
-        ASSERT_EQ(index.erase(key), outcome::erased);
-        model.erase(key);
-      }
-      ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
-      ASSERT_EQ(compare_all(index, model), "");
+      const std::uint64_t before = this->fill_and_thin_out(index, model, source, 20'000, one_in);
       const auto stats = index.stats();
       EXPECT_GE(stats.load_factor, model.size() < 1000 ? 0.3 : 0.45);
       // A quarter more leaves than are in use, and three groups.
@@ -183,15 +134,13 @@ TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
       EXPECT_LE(stats.medium_bytes,
                 stats.nodes * 5 / 4 * parts::leaf_bytes<medium> * 21 / 20 + 4 * parts::group_bytes<medium>(false));
       EXPECT_LT(stats.medium_bytes, before);
-      EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+      this->expect_sound_and_working(index, model, one_in);
     }
     auto index = TypeParam::index::open(*this->under_.medium, name);
     if constexpr (std::is_same_v<typename TypeParam::medium, crash_medium>) {
       EXPECT_EQ(this->under_.medium->used().allocated_bytes - allocated, index.stats().medium_bytes);
     }
-    EXPECT_TRUE(index.check().ok());
-    EXPECT_EQ(compare_all(index, model), "");
-    EXPECT_EQ(run_differential(index, model, {.seed = one_in, .operations = 3000, .key_count = 3000}), "");
+    this->expect_sound_and_working(index, model, one_in);
   }
 }
 

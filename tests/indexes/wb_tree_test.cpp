@@ -24,7 +24,7 @@
 #include "support/crash_medium.hpp"
 #include "support/crash_scenario.hpp"
 #include "support/differential.hpp"
-#include "support/medium_under_test.hpp"
+#include "support/leaf_tree.hpp"
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 #include "support/watchdog.hpp"
@@ -86,19 +86,7 @@ TEST(wb_tree_slot_array, words_that_no_operation_makes_are_not_valid) {
 }
 
 template <class Setting>
-class wb_tree : public testing::Test {
- protected:
-  using index_type = typename Setting::index;
-
-  static void expect_sound(index_type& index, const contents& model) {
-    const indexes::check_report report = index.check();
-    ASSERT_TRUE(report.ok()) << report.violations.front();
-    ASSERT_EQ(report.entries, model.size());
-    ASSERT_EQ(compare_all(index, model), "");
-  }
-
-  medium_under_test<typename Setting::medium> under_;
-};
+class wb_tree : public leaf_tree_test<Setting, parts::capacity> {};
 
 using wb_tree_settings =
     testing::Types<setting<kind<indexes::wb_tree>, media::dram>, setting<kind<indexes::wb_tree>, media::pmem>,

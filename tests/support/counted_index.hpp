@@ -5,9 +5,12 @@
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +112,70 @@ class counted_test : public testing::Test {
     for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index_.insert(keys_[i], i), indexes::outcome::inserted);
     absent_.assign(keys_.begin() + static_cast<std::ptrdiff_t>(count), keys_.end());
     keys_.resize(count);
+  }
+
+  // The mean number of lines that a find of each of these keys reads; it writes nothing back.
+  double lines_of_finds(const std::vector<std::uint64_t>& keys, bool present) {
+    std::uint64_t lines = 0;
+    for (const std::uint64_t key : keys) {
+      const media::counts c = cost_of([&](Index& i) { EXPECT_EQ(i.find(key).has_value(), present); });
+      EXPECT_GE(c.lines_read, present ? 1U : 0U);
+      EXPECT_EQ(c.lines_flushed + c.fences, 0U);
+      lines += c.lines_read;
+    }
+    return static_cast<double>(lines) / static_cast<double>(keys.size());
+  }
+
+  // One flush and one fence for a changed value; none if there is nothing to change.
+  void expect_updates_to_flush_one_line() {
+    for (const std::uint64_t key : keys_) {
+      ASSERT_EQ(writes_of([&](Index& i) { i.update(key, 1); }), one);
+      ASSERT_EQ(writes_of([&](Index& i) { i.upsert(key, 2); }), one);
+      ASSERT_EQ(writes_of([&](Index& i) { i.insert(key, 3); }), none);
+    }
+    for (const std::uint64_t key : absent_) ASSERT_EQ(writes_of([&](Index& i) { i.erase(key); }), none);
+  }
+
+  // What a scan of a hundred entries reads on average.
+  struct lines_and_device_lines {
+    double lines, device_lines;
+  };
+  lines_and_device_lines lines_of_scans() {
+    std::array<indexes::entry, 100> out;
+    constexpr std::size_t scans = 1000;
+    std::uint64_t lines = 0;
+    std::uint64_t device_lines = 0;
+    for (std::size_t n = 0; n < scans; ++n) {
+      const media::counts c = cost_of([&](Index& i) { static_cast<void>(i.scan(keys_[n], out)); });
+      lines += c.lines_read;
+      device_lines += c.device_lines_read;
+    }
+    return {static_cast<double>(lines) / scans, static_cast<double>(device_lines) / scans};
+  }
+
+  // A batch reads a line for each entry, and few more.
+  void expect_a_batch_to_read_the_lines_of_its_entries() {
+    std::array<std::optional<std::uint64_t>, 16> values;
+    const std::span<const std::uint64_t> sixteen(keys_.data(), values.size());
+    const media::counts c = cost_of([&](Index& i) { i.find_batch(sixteen, values); });
+    EXPECT_GE(c.lines_read, values.size());
+    EXPECT_LE(c.lines_read, values.size() + 8);
+  }
+
+  // The statistics name the bytes that are allocated, of the empty index and of 20,000 keys; those of each key are
+  // returned, with and without those in DRAM.
+  struct bytes_of_a_key {
+    double in_medium, in_all;
+  };
+  bytes_of_a_key expect_stats_to_say_what_the_medium_counts() {
+    const auto agrees = [&] { return index_.stats().medium_bytes == medium_.used().allocated_bytes; };
+    EXPECT_TRUE(agrees());
+    load(20'000);
+    EXPECT_TRUE(agrees());
+    const auto stats = index_.stats();
+    const auto entries = static_cast<double>(stats.entries);
+    return {static_cast<double>(stats.medium_bytes) / entries,
+            static_cast<double>(stats.medium_bytes + stats.dram_bytes) / entries};
   }
 
   static constexpr flushes_and_fences none{0, 0};

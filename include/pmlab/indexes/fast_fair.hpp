@@ -48,15 +48,15 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
-#include <pmlab/indexes/detail/retired_nodes.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
+#include <pmlab/indexes/fast_fair/check.hpp>
 #include <pmlab/indexes/fast_fair/join.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/indexes/fast_fair/row.hpp>
 #include <pmlab/indexes/fast_fair/salvage.hpp>
+#include <pmlab/indexes/fast_fair/searched_nodes.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
-#include <pmlab/sync/epoch.hpp>
-#include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
@@ -65,13 +65,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pmlab::indexes {
 
@@ -82,6 +79,9 @@ class fast_fair {
   using node = detail::fast_fair::node;
   using node_pointer = media::pointer<node>;
   using publication = typename Medium::publication;
+  using nodes = detail::fast_fair::searched_nodes<Medium>;
+  using locked_node = typename nodes::locked_node;
+  using unannounced = detail::fast_fair::unannounced;
 
  public:
   static constexpr std::string_view layout_name = "fast_fair";
@@ -117,29 +117,30 @@ class fast_fair {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](std::atomic<value_type>& stored) { return replace(stored, value); });
+    return put(key, value,
+               [&](std::atomic<value_type>& stored) { return detail::replace_value(medium_, stored, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     return change(key, [&](node& leaf) {
-      std::atomic<value_type>* const stored = stored_value(leaf, key);
-      return stored == nullptr ? outcome::absent : replace(*stored, value);
+      std::atomic<value_type>* const stored = detail::fast_fair::stored_value(leaf, key);
+      return stored == nullptr ? outcome::absent : detail::replace_value(medium_, *stored, value);
     });
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence (more only where holes precede the
   // entry). The slot is free for other keys of the leaf. Where neighbours became sparse, two of them are joined.
   outcome erase(key_type key) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     bool sparse = false;
     const outcome answer = change(key, [&](node& leaf) {
       const outcome removed = remove(leaf, key);
       sparse = removed == outcome::erased && detail::fast_fair::looks_for_a_neighbour(leaf);
       return removed;
     });
-    if (sparse) join_around(key);
+    if (sparse) detail::fast_fair::joiner<Medium>(nodes_).join_around(key);
     return answer;
   }
 
@@ -151,31 +152,31 @@ class fast_fair {
 
   // The value of `key`. Reads one node per level.
   std::optional<value_type> find(key_type key) {
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
-    node* n = root();
+    const auto guard = nodes_.pin();
+    const auto parts = nodes_.parts_for_searches();
+    node* n = nodes_.root();
     for (std::uint8_t descents = 0;;) {
       std::optional<value_type> found;
-      if (step_towards(parts, key, n, found, descents)) return found;
+      if (nodes::step_towards(parts, key, n, found, descents)) return found;
     }
   }
 
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto guard = nodes_.pin();
+    const auto parts = nodes_.parts_for_searches();
     std::array<node*, batch_width> at;
     std::array<std::uint8_t, batch_width> descents;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       at.fill(nullptr);
-      std::fill_n(at.begin(), width, root());
+      std::fill_n(at.begin(), width, nodes_.root());
       descents.fill(0);
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
           if (at[i] == nullptr) continue;
-          if (step_towards(parts, keys[done + i], at[i], values[done + i], descents[i])) {
+          if (nodes::step_towards(parts, keys[done + i], at[i], values[done + i], descents[i])) {
             at[i] = nullptr;
             --searching;
           } else {
@@ -188,11 +189,11 @@ class fast_fair {
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
   // entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     std::size_t count = 0;
-    node* leaf = &leaf_of(from);
+    node* leaf = &nodes_.leaf_of(from);
     while (count < out.size()) {
-      const sync::version_lock& lock = lock_of(leaf);
+      const sync::version_lock& lock = nodes_.lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
       if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
@@ -202,7 +203,7 @@ class fast_fair {
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
-      leaf = sibling_at(medium_, next, high);
+      leaf = nodes::sibling_at(medium_, next, high);
     }
     return count;
   }
@@ -216,7 +217,7 @@ class fast_fair {
   // Calls function(key, value) for every entry, ascending.
   template <class Function>
   void for_each(Function&& function) const {
-    for_each_node_of_level(0, [&](node& leaf) {
+    nodes_.for_each_from(nodes_.leftmost_of(0), [&](node& leaf) {
       for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i)
         if (!leaf.is_free(i)) function(leaf.key_at(i), leaf.value_at(i));
       if (!leaf.sibling.load(std::memory_order_acquire) && leaf.greatest_present.load(std::memory_order_acquire) != 0)
@@ -234,184 +235,24 @@ class fast_fair {
   // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
   // include retired nodes.
   [[nodiscard]] index_stats stats() const {
-    index_stats result;
-    result.entries = size();
-    result.depth = levels();
-    std::uint64_t leaves = 0;
-    for (std::uint64_t level = 0; level < result.depth; ++level)
-      for_each_node_of_level(level, [&](node&) { (level == 0 ? leaves : result.nodes) += 1; });
-    result.nodes += leaves;
-    result.load_factor =
-        static_cast<double>(result.entries) / static_cast<double>(leaves * detail::fast_fair::capacity);
-    result.medium_bytes = (result.nodes + retired_.count()) * sizeof(node);
-    result.dram_bytes = locks_.bytes();
-    return result;
+    return nodes_.stats(size(), nodes_.levels(), detail::fast_fair::capacity,
+                        [this](std::uint64_t level) { return nodes_.leftmost_of(level); });
   }
 
   // Checks every invariant above. A node that its parent does not know (T2) is no violation.
-  [[nodiscard]] check_report check() const;
+  [[nodiscard]] check_report check() const {
+    const node_pointer root(nodes_.root_word().load(std::memory_order_acquire));
+    return detail::fast_fair::checker<Medium>(medium_).run(root, nodes_.levels());
+  }
 
  private:
   static constexpr key_type greatest_key = detail::fast_fair::greatest_key;
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::uint64_t most_levels = 64;
-  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
-
-  // A node that may be missing in its parent: the sibling behind a link that a writer walked over.
-  struct unannounced {
-    key_type separator = 0;
-    node_pointer child{};
-    std::uint64_t parent_level = 0;  // 0: none
-  };
 
   fast_fair(Medium& medium, std::string_view name)
-      : medium_(medium),
-        locks_(lock_stripes),
-        root_(medium.named_root(name, layout_name, layout_version).word),
-        retired_(medium),
-        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
-    if (root_->load(std::memory_order_acquire) == 0) create();
-    retired_.begin(leftmost_leaf());
-  }
-
-  // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
-  [[nodiscard]] node& leftmost_leaf() const {
-    node_pointer at(root_->load(std::memory_order_acquire));
-    for (std::uint64_t below = most_levels;;) {
-      const bool there = media::can_name(medium_, at);
-      const std::uint64_t level = there ? medium_.resolve(at)->level.load(std::memory_order_acquire) : 0;
-      const bool is_root = below == most_levels;
-      if (!there || level >= below || (!is_root && level + 1 != below) || medium_.resolve(at)->is_gone())
-        throw error("this FAST-FAIR tree is corrupt: " + (is_root ? "its root" : "level " + std::to_string(below - 1)),
-                    "restore the pool from a copy, or repair it");
-      if (level == 0) return *medium_.resolve(at);
-      below = level;
-      at = medium_.resolve(at)->first_child.load(std::memory_order_acquire);
-    }
-  }
-
-  // Makes an empty tree: its leaf is durable before the root names it (A6).
-  void create() {
-    publication change(medium_);
-    auto* const leaf = media::create<node>(change);
-    if (leaf == nullptr) throw error("no space for an empty FAST-FAIR tree", "use a larger pool");
-    media::persist(medium_, *leaf);                     // (M1)
-    change.store(*root_, medium_.locate(leaf).word());  // (M2)
-    // (M1) < (M2): the root never names memory that is not durable.
-    change.commit();
-  }
+      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
 
   // ---- reading ----
-
-  [[nodiscard]] node* root() const noexcept {
-    return medium_.resolve(node_pointer(root_->load(std::memory_order_acquire)));
-  }
-  [[nodiscard]] std::uint64_t levels() const noexcept { return root()->level.load(std::memory_order_acquire) + 1; }
-
-  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
-    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
-  }
-  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
-
-  // The members that a search reads, besides the nodes. Passed by value, since the compiler must reload members after
-  // each load with acquire order: a find then executes three or four loads less for each level.
-  struct search_parts {
-    Medium* medium;
-    const sync::version_lock* locks;  // by stripe
-
-    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
-  };
-  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0]}; }
-
-  // The key by which inner nodes are searched: none of their separators is greatest_key.
-  [[nodiscard]] static constexpr key_type routing_key(key_type key) noexcept {
-    return key == greatest_key ? key - 1 : key;
-  }
-
-  [[nodiscard]] static std::atomic<value_type>* stored_value(node& leaf, key_type key) noexcept {
-    if (key == greatest_key)
-      return leaf.greatest_present.load(std::memory_order_acquire) != 0 ? &leaf.greatest_value : nullptr;
-    const auto slot = leaf.slot_of(key);
-    return slot ? &leaf.value(*slot) : nullptr;
-  }
-
-  // Links lead to nodes, children are on lower levels, and high keys ascend along siblings, after any crash. If this
-  // does not hold, the medium was damaged: a search throws, and neither crashes nor loops for ever. (`check` detects
-  // more: a search may also miss entries that a damaged word hides.)
-  [[noreturn]] static void throw_damaged() {
-    throw error("this FAST-FAIR tree is corrupt: a link", "restore the pool from a copy, or repair it");
-  }
-  [[nodiscard]] static node* child_at(const Medium& medium, node_pointer link, std::uint8_t& descents) {
-    if (!media::can_name(medium, link) || ++descents > most_levels) [[unlikely]]
-      throw_damaged();
-    return medium.resolve(link);
-  }
-  // `low`: the high key of the node that has the link.
-  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
-    if (!media::can_name(medium, link) || medium.resolve(link)->high_key.load(std::memory_order_acquire) <= low)
-        [[unlikely]]
-      throw_damaged();
-    return medium.resolve(link);
-  }
-
-  // One validated step of a search: `n` moves to the next node, or (true) `found` is the leaf's value of `key`.
-  static bool step_towards(const search_parts& parts, key_type key, node*& n, std::optional<value_type>& found,
-                           std::uint8_t& descents) {
-    for (;;) {
-      const sync::version_lock& lock = parts.lock_of(n);
-      const std::uint64_t version = lock.read_begin();
-      media::annotate_read(*parts.medium, *n);
-      node_pointer next;
-      bool is_leaf = false;
-      bool is_beyond = false;
-      key_type high = 0;
-      found.reset();
-      if (n->is_beyond(key)) {
-        is_beyond = true;
-        high = n->high_key.load(std::memory_order_acquire);
-        next = n->sibling.load(std::memory_order_acquire);
-      } else if (n->is_leaf()) {
-        is_leaf = true;
-        if (auto* const stored = stored_value(*n, key)) found = stored->load(std::memory_order_acquire);
-      } else {
-        next = n->child_of(routing_key(key));
-      }
-      if (!lock.read_validate(version)) [[unlikely]]
-        continue;
-      if (is_leaf) return true;
-      n = is_beyond ? sibling_at(*parts.medium, next, high) : child_at(*parts.medium, next, descents);
-      return false;
-    }
-  }
-
-  // The node of `level` that holds `key`'s range, without a lock: by the time it is locked, it may be one further left,
-  // or gone. nullptr: there is no such level.
-  [[nodiscard]] node* node_of(key_type key, std::uint64_t level, unannounced& seen) const {
-    node* n = root();
-    if (n->level.load(std::memory_order_acquire) < level) return nullptr;
-    for (std::uint8_t descents = 0;;) {
-      const sync::version_lock& lock = lock_of(n);
-      const std::uint64_t version = lock.read_begin();
-      media::annotate_read(medium_, *n);
-      const std::uint64_t at_level = n->level.load(std::memory_order_acquire);
-      const bool beyond = n->is_beyond(key);
-      if (!beyond && at_level == level) return n;
-      const node_pointer sibling = n->sibling.load(std::memory_order_acquire);
-      const key_type separator = n->high_key.load(std::memory_order_acquire);
-      const node_pointer next = beyond ? sibling : n->child_of(routing_key(key));
-      if (!lock.read_validate(version)) [[unlikely]]
-        continue;
-      if (beyond) seen = {separator, sibling, at_level + 1};
-      n = beyond ? sibling_at(medium_, next, separator) : child_at(medium_, next, descents);
-      // Its caller locks it, and no load overtakes a lock: therefore all of its lines are prefetched now.
-      if (at_level == level + (beyond ? 0 : 1)) media::prefetch(medium_, *n);
-    }
-  }
-
-  [[nodiscard]] node& leaf_of(key_type key) const {
-    unannounced ignored;
-    return *node_of(key, 0, ignored);
-  }
 
   static std::size_t copy_entries(node& leaf, key_type from, std::span<entry> out) noexcept {
     std::size_t count = 0;
@@ -425,53 +266,11 @@ class fast_fair {
 
   // ---- writing ----
 
-  // A locked node of `level`, or none if there is no such level. Moves right while `key` belongs further right, always
-  // holding one lock only; begins again where a node is gone (T4).
-  class locked_node {
-   public:
-    locked_node(const fast_fair& tree, key_type key, std::uint64_t level) {
-      node_ = tree.node_of(key, level, seen_);
-      while (node_ != nullptr) {
-        lock_ = &tree.lock_of(node_);
-        lock_->lock();
-        if (node_->is_gone()) {
-          unlock();
-          const node* const before = node_;
-          node_ = tree.node_of(key, level, seen_);
-          if (node_ == before) throw_damaged();  // T3: a retired node is found at most once
-          continue;
-        }
-        if (!node_->is_beyond(key)) return;
-        const node_pointer next = node_->sibling.load(std::memory_order_relaxed);
-        seen_ = {node_->high_key.load(std::memory_order_relaxed), next, level + 1};
-        unlock();
-        node_ = sibling_at(tree.medium_, next, seen_.separator);
-      }
-    }
-    locked_node(const locked_node&) = delete;
-    locked_node& operator=(const locked_node&) = delete;
-    ~locked_node() { unlock(); }
-
-    void unlock() noexcept {
-      if (lock_ != nullptr) lock_->unlock();
-      lock_ = nullptr;
-    }
-    [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
-    [[nodiscard]] node& operator*() const noexcept { return *node_; }
-    // A link that the way here led over.
-    [[nodiscard]] const unannounced& seen() const noexcept { return seen_; }
-
-   private:
-    node* node_ = nullptr;
-    sync::version_lock* lock_ = nullptr;
-    unannounced seen_;
-  };
-
   // Runs operation(leaf) with the leaf of `key` locked, then adds to a parent the link that the descent followed (T2).
   // REQUIRES: a guard.
   template <class Operation>
   auto change(key_type key, Operation&& operation) {
-    locked_node leaf(*this, key, 0);
+    locked_node leaf(nodes_, key, 0);
     const auto result = operation(*leaf);
     leaf.unlock();
     announce(leaf.seen());
@@ -481,19 +280,16 @@ class fast_fair {
   // insert and upsert: `on_existing(value word)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (;;) {
-      const outcome answer = put_if_space(key, value, on_existing);
-      if (answer != outcome::full || epochs_.reclaim() == 0) return answer;
-    }
+    return nodes_.after_reclaiming([&] { return put_if_space(key, value, on_existing); });
   }
 
   template <class OnExisting>
   outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     for (;;) {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
-        if (auto* const stored = stored_value(leaf, key)) return on_existing(*stored);
+        if (auto* const stored = detail::fast_fair::stored_value(leaf, key)) return on_existing(*stored);
         if (key == greatest_key) return put_greatest(leaf, value);
         if (detail::fast_fair::insert_into(medium_, leaf, key, value)) return outcome::inserted;
         if (!split(leaf, key, split_off)) return outcome::full;
@@ -527,21 +323,6 @@ class fast_fair {
     return outcome::inserted;
   }
 
-  outcome replace(std::atomic<value_type>& stored, value_type value) {
-    stored.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, stored);                 // (U2)
-    // (U1) < (U2) < unlock: the value that a reader returns is durable.
-    return outcome::updated;
-  }
-
-  // The successor of the locked node `n` becomes the successor of `last` when that is linked.
-  static void take_place_after(node& last, const node& n) noexcept {
-    last.sibling.store(n.sibling.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    last.high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    last.greatest_present.store(n.greatest_present.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    last.greatest_value.store(n.greatest_value.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  }
-
   // Moves the upper entries of a locked node, all of whose slots are entries, to a new sibling. `made_for` is the key
   // whose insertion requires it. False: no space; nothing has changed.
   bool split(node& n, key_type made_for, unannounced& result) {
@@ -559,7 +340,7 @@ class fast_fair {
     // Filled here, and then copied around the caches: the lines of the new node need not be read from the medium first.
     node filled;
     filled.level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    take_place_after(filled, n);
+    detail::fast_fair::take_place_after(filled, n);
     // In an inner node the separator moves up and its child begins the new node.
     if (!is_leaf) filled.first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
     // A hole before each entry: a key inserted between two of them shifts within its line, and the split writes all of
@@ -585,20 +366,21 @@ class fast_fair {
   // Adds the first of these entries, as many as fit into a row between two leaves; returns their number. 0: they must
   // go into an existing leaf, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     const key_type first = ascending.front().key;
     detail::fast_fair::leaf_row row;
     unannounced seen;
     {
-      const locked_node at(*this, first, 0);
+      const locked_node at(nodes_, first, 0);
       node& leaf = *at;
       seen = at.seen();
       const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
       if (!detail::fast_fair::row_may_follow(leaf, first)) return 0;
       publication change(medium_);
-      row = detail::fast_fair::make_row(medium_, change, detail::fast_fair::fit_into_row(ascending, bound));
+      constexpr std::size_t most = detail::fast_fair::leaf_row::most_leaves * detail::fast_fair::loaded_entries;
+      row = detail::fast_fair::make_row(medium_, change, detail::fit_into_row(ascending, most, bound - 1));
       if (row.count == 0) return 0;
-      take_place_after(row.last(), leaf);
+      detail::fast_fair::take_place_after(row.last(), leaf);
       for (std::size_t i = 0; i < row.count; ++i) media::flush(medium_, *row.leaves[i]);  // (W1)
       medium_.fence();                                                                    // (W2)
       media::publish_store(change, leaf.sibling, medium_.locate(row.leaves.front()));     // (W3)
@@ -608,20 +390,19 @@ class fast_fair {
     }
     announce(seen);
     // Others may have changed the leaves since; their ranges of keys stay.
-    for (std::size_t i = 0; i < row.count; ++i)
-      announce({ascending[i * detail::fast_fair::loaded_entries].key, medium_.locate(row.leaves[i]), 1});
+    for (std::size_t i = 0; i < row.count; ++i) announce({row.low_keys[i], medium_.locate(row.leaves[i]), 1});
     return row.entries;
   }
 
   // Adds `link.child` to its parent, if it is not there yet and if the child was not joined with its left neighbour
   // since. Without space it stays as it is: the sibling links reach every node.
   void announce(unannounced link) {
-    if (link.parent_level >= most_levels) throw_damaged();
+    if (link.parent_level >= detail::fast_fair::most_levels) nodes::throw_damaged();
     while (link.parent_level != 0) {
-      if (link.parent_level >= levels() && !grow(link)) return;
+      if (link.parent_level >= nodes_.levels() && !grow(link)) return;
       unannounced split_off;
       {
-        locked_node parent(*this, link.separator, link.parent_level);
+        locked_node parent(nodes_, link.separator, link.parent_level);
         if (!parent) continue;                               // the root was removed since
         if (medium_.resolve(link.child)->is_gone()) return;  // T3
         if ((*parent).first_child.load(std::memory_order_relaxed) == link.child) return;
@@ -634,262 +415,28 @@ class fast_fair {
   }
 
   // Puts a new root above the old one if there is no level `link.parent_level` yet. False: no space, or the child was
-  // retired with its whole level (`lower_root`): a root over a missing level would be corrupt, and there is no parent
-  // to update.
+  // retired with its whole level, a root with one child: a root over a missing level would be corrupt, and there is no
+  // parent to update.
   bool grow(const unannounced& link) {
-    const std::scoped_lock guard(root_mutex_);
-    if (link.parent_level < levels()) return true;
-    if (link.parent_level > levels()) return false;
+    const auto guard = nodes_.lock_root();
+    if (link.parent_level < nodes_.levels()) return true;
+    if (link.parent_level > nodes_.levels()) return false;
     publication change(medium_);
     auto* const made = media::create<node>(change);
     if (made == nullptr) return false;
     made->level.store(link.parent_level, std::memory_order_relaxed);
-    made->first_child.store(node_pointer(root_->load(std::memory_order_relaxed)), std::memory_order_relaxed);
-    media::persist(medium_, *made);                     // (R1)
-    change.store(*root_, medium_.locate(made).word());  // (R2)
-    // (R1) < (R2): as (M1) < (M2). The new root knows its first child; `announce` continues and adds the second.
+    made->first_child.store(node_pointer(nodes_.root_word().load(std::memory_order_relaxed)),
+                            std::memory_order_relaxed);
+    media::persist(medium_, *made);                                 // (R1)
+    change.store(nodes_.root_word(), medium_.locate(made).word());  // (R2)
+    // (R1) < (R2): the root never names memory that is not durable. The new root knows its first child; `announce`
+    // continues and adds the second.
     change.commit();
     return true;
   }
 
-  // ---- joining ----
-
-  // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
-  void join_around(key_type key) {
-    std::uint64_t level = 0;
-    while (join_with_a_neighbour(key, level)) ++level;
-    if (level > 0)
-      while (lower_root()) {
-      }
-  }
-
-  // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
-  bool join_with_a_neighbour(key_type key, std::uint64_t level) {
-    unannounced ignored;
-    node* const parent = node_of(key, level + 1, ignored);
-    if (parent == nullptr) return false;
-    detail::fast_fair::family around;
-    for (bool valid = false; !valid;) {
-      const sync::version_lock& lock = lock_of(parent);
-      const std::uint64_t version = lock.read_begin();
-      around = detail::fast_fair::family_of(*parent, routing_key(key));
-      valid = lock.read_validate(version);
-    }
-    for (const node_pointer near : {around.left, around.own, around.right})
-      if (near) media::prefetch(medium_, medium_.resolve(near), sizeof(node));
-    return join(*parent, around.before, around.left, around.own) ||
-           join(*parent, around.left, around.own, around.right);
-  }
-
-  // Makes one of two neighbours under `parent`, if they should be and still are such; `before` is the left neighbour of
-  // `left_at`. Null: there is none under this parent.
-  bool join(node& parent, node_pointer before_at, node_pointer left_at, node_pointer right_at) {
-    if (!media::can_name(medium_, left_at) || !media::can_name(medium_, right_at)) return false;
-    if (before_at && !media::can_name(medium_, before_at)) return false;
-    node& left = *medium_.resolve(left_at);
-    node& right = *medium_.resolve(right_at);
-    node* const before = before_at ? medium_.resolve(before_at) : nullptr;
-    media::annotate_read(medium_, left);
-    media::annotate_read(medium_, right);
-    if (!detail::fast_fair::should_join(left, right)) return false;  // the usual answer, without a lock
-    bool left_goes = false;
-    {
-      const sync::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right),
-                                     before == nullptr ? nullptr : &lock_of(before)};
-      if (!are_neighbours(parent, left, right) || !detail::fast_fair::should_join(left, right)) return false;
-      const std::size_t end = detail::fast_fair::end_of_entries(left);
-      if (end + detail::fast_fair::slots_for(right) <= detail::fast_fair::capacity) {
-        join_in_place(parent, left, end, right);
-      } else {
-        if (before == nullptr || before->is_gone() || before->sibling.load(std::memory_order_relaxed) != left_at ||
-            parent.first_child.load(std::memory_order_relaxed) == left_at)
-          return false;
-        if (!join_in_a_new_node(parent, *before, left, right)) return false;
-        left_goes = true;
-      }
-    }
-    if (left_goes) retire(left);
-    retire(right);
-    return true;
-  }
-
-  // True if these locked nodes are linked, and the parent knows `right` behind another child, and `left`.
-  [[nodiscard]] bool are_neighbours(node& parent, node& left, node& right) const {
-    if (parent.is_gone() || left.is_gone() || right.is_gone()) return false;
-    const node_pointer right_at = medium_.locate(&right);
-    if (left.sibling.load(std::memory_order_relaxed) != right_at) return false;
-    const key_type separator = left.high_key.load(std::memory_order_relaxed);
-    if (separator == 0 || separator >= parent.high_key.load(std::memory_order_relaxed)) return false;
-    const auto slot = parent.slot_of(separator);
-    return slot && node_pointer(parent.value_at(*slot)) == right_at &&
-           parent.child_of(separator - 1) == medium_.locate(&left);
-  }
-
-  // The parent forgets its locked child `right`, the right neighbour of `left`.
-  void forget(node& parent, const node& left) {
-    detail::fast_fair::erase_from(medium_, parent,
-                                  *parent.slot_of(left.high_key.load(std::memory_order_relaxed)));  // (J1)
-    // (J1) < (J2), (J4): a parent never leads to a retired node. A crash in between leaves a child that its parent does
-    // not know (T2).
-  }
-
-  void join_in_place(node& parent, node& left, std::size_t end, node& right) {
-    detail::fast_fair::copy_behind(medium_, left, end, right);  // (J0) durable
-    forget(parent, left);
-    publication change(medium_);
-    media::publish_store(change, left.sibling, right.sibling.load(std::memory_order_relaxed));    // (J2)
-    media::publish_store(change, left.high_key, right.high_key.load(std::memory_order_relaxed));  // (J3)
-    if (!right.sibling.load(std::memory_order_relaxed)) {
-      const std::uint64_t present = right.greatest_present.load(std::memory_order_relaxed);
-      const value_type value = right.greatest_value.load(std::memory_order_relaxed);
-      media::publish_store(change, left.greatest_present, present);  // (J6)
-      media::publish_store(change, left.greatest_value, value);      // (J7)
-    }
-    // (J0) < (J2), (J3), (J6), (J7): one publication, so that no crash shows an entry in both nodes or in none (F4).
-    node* const gone[] = {&right};
-    retired_.commit(change, gone);
-  }
-
-  // A new node with the entries of both replaces `left`, which is no first child. False: no space, and nothing has
-  // changed.
-  bool join_in_a_new_node(node& parent, node& before, node& left, node& right) {
-    publication change(medium_);
-    auto* const joined = media::create<node>(change);
-    if (joined == nullptr) return false;
-    joined->level.store(left.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    joined->first_child.store(left.first_child.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    take_place_after(*joined, right);
-    detail::fast_fair::slot_writer writer(*joined, 0);
-    writer.put_entries(left);
-    writer.put_right(left, right);
-    media::persist(medium_, *joined);  // (J8)
-    forget(parent, left);
-    const std::size_t slot = parent.count_up_to(left.high_key.load(std::memory_order_relaxed) - 1) - 1;
-    const node_pointer made = medium_.locate(joined);
-    media::publish_store(change, before.sibling, made);  // (J4)
-    change.store(parent.value(slot), made.word());       // (J5)
-    // (J8) < (J4), (J5): as (S1) < (S2), (S3); one publication, so that nothing leads to `left` any more (T3).
-    node* const gone[] = {&left, &right};
-    retired_.commit(change, gone);
-    return true;
-  }
-
-  // Removes a root with one child. False: it has more, or it is a leaf.
-  bool lower_root() {
-    const std::scoped_lock guard(root_mutex_);
-    node& top = *root();
-    if (top.is_leaf()) return false;
-    {
-      const sync::several_locks held{&lock_of(&top)};
-      const node_pointer child = top.first_child.load(std::memory_order_relaxed);
-      if (top.sibling.load(std::memory_order_relaxed) || detail::fast_fair::entries_in(top) != 0) return false;
-      if (medium_.resolve(child)->sibling.load(std::memory_order_acquire)) return false;  // soon to be announced
-      publication change(medium_);
-      change.store(*root_, child.word());  // (K1)
-      // (K1) < return: in one publication with the root's way into the queue (Q1).
-      node* const gone[] = {&top};
-      retired_.commit(change, gone);
-    }
-    retire(top);
-    return true;
-  }
-
-  // Releases the block of a node that is gone when no reader can be in it. Without a lock. No memory for that: the next
-  // open does it.
-  void retire(node& gone) {
-    epochs_.retire([this, &gone] { retired_.release(gone); });
-  }
-
-  // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the
-  // level that the one above knows, and then those of the next one that this one knows.
-  node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
-                           check_report& report) const;
-
-  // Calls function(node) for the nodes of a level, from left to right.
-  template <class Function>
-  void for_each_node_of_level(std::uint64_t level, Function&& function) const {
-    node* n = root();
-    for (std::uint8_t descents = 0; n->level.load(std::memory_order_acquire) > level;)
-      n = child_at(medium_, n->first_child.load(std::memory_order_acquire), descents);
-    for (;;) {
-      function(*n);
-      const node_pointer next = n->sibling.load(std::memory_order_acquire);
-      if (!next) return;
-      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
-    }
-  }
-
   Medium& medium_;
-  sync::version_lock_table locks_;
-  std::atomic<std::uint64_t>* root_;
-  std::mutex root_mutex_;  // only one thread at a time changes the root
-  detail::retired_nodes<Medium, node> retired_;
-  sync::epochs epochs_;  // its destructor releases retired nodes
+  nodes nodes_;
 };
-
-template <media::medium Medium>
-check_report fast_fair<Medium>::check() const {
-  check_report report;
-  node_pointer leftmost(root_->load(std::memory_order_acquire));
-  std::vector<node_pointer> known;
-  for (std::uint64_t level = levels(); level > 0 && report.ok(); --level)
-    leftmost = check_level(leftmost, level - 1, known, report);
-  return report;
-}
-
-// Follows no pointer that cannot name a node, and moves right only while the high keys ascend: so it terminates, and
-// does not crash, with any content of the medium. Returns where the next level begins.
-template <media::medium Medium>
-auto fast_fair<Medium>::check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
-                                    check_report& report) const -> node_pointer {
-  node_pointer next_level{};
-  std::vector<node_pointer> children;
-  std::size_t met = 0;  // of `known`, which a complete list meets in their order
-  key_type low = 0;
-  for (node_pointer at = leftmost;;) {
-    const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };
-    if (!media::can_name(medium_, at)) {
-      report.add("T2: there is no " + where());
-      return next_level;
-    }
-    node& n = *medium_.resolve(at);
-    if (at == leftmost) next_level = n.first_child.load(std::memory_order_acquire);
-    if (level > 0) children.push_back(n.first_child.load(std::memory_order_acquire));
-    if (met < known.size() && known[met] == at) ++met;
-    const key_type high = n.high_key.load(std::memory_order_acquire);
-    const node_pointer next = n.sibling.load(std::memory_order_acquire);
-    if (n.level.load(std::memory_order_acquire) != level)
-      report.add("T2: " + where() + " has another level in its header");
-    if (n.is_gone()) report.add("Q2: " + where() + " is marked as retired");
-    if (high <= low) report.add("T1: the high key of " + where() + " is not above the one before it");
-    if (!next && high != greatest_key) report.add("T1: " + where() + " is the last of its level and has a high key");
-    for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
-      const key_type k = n.key_at(i);
-      const auto slot = [&] { return "slot " + std::to_string(i) + " of " + where(); };
-      if (i > 0 && k < std::min(n.key_at(i - 1), high)) report.add("N1: " + slot() + " decreases");
-      if (n.is_free(i)) continue;
-      if (k < low) report.add("T1: " + slot() + " is below its node");
-      if (level == 0) {
-        ++report.entries;
-      } else if (const node_pointer child(n.value_at(i)); !media::can_name(medium_, child)) {
-        report.add("T2: " + slot() + " leads nowhere");
-      } else if (medium_.resolve(child)->level.load(std::memory_order_acquire) != level - 1) {
-        report.add("T2: " + slot() + " leads to another level than the next one");
-      } else {
-        children.push_back(child);
-      }
-    }
-    if (level == 0 && !next && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
-    if (!next && met < known.size())
-      report.add("T2: no link leads to the node at " + std::to_string(known[met].word()) + " of level " +
-                 std::to_string(level) + ", which its parent knows");
-    if (!next || high <= low) {
-      known = std::move(children);
-      return next_level;
-    }
-    low = high;
-    at = next;
-  }
-}
 
 }  // namespace pmlab::indexes

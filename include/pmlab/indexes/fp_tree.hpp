@@ -59,16 +59,18 @@
 //   D5  The thread that empties a leaf unlinks it, except the leftmost. A crash may leave an empty leaf until the next
 //       open.
 //   D6  Leaves and descriptors are freed by the group, when all leaves of the group are free and no reader is left that
-//       began before (epochs). A reader that moves from one to the next reads the next one's version, and then checks
-//       that the word that led there has not changed: so the next one was linked at that moment, and its version shows
-//       whether it has changed since.
+//       began before (epochs). For a reader that moves from one to the next see detail/leaf_versions.hpp.
 //   D7  The places of leaves in the search layer's names equal those in the descriptors.
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/corruption.hpp>
+#include <pmlab/indexes/detail/leaf_versions.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
+#include <pmlab/indexes/fp_tree/check.hpp>
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
 #include <pmlab/indexes/fp_tree/group_table.hpp>
 #include <pmlab/indexes/fp_tree/join.hpp>
@@ -85,7 +87,6 @@
 #include <pmlab/sync/relax.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 #include <pmlab/sync/transactions.hpp>
-#include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
 #include <array>
@@ -94,13 +95,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
 namespace pmlab::indexes {
 
@@ -128,9 +126,7 @@ class fp_tree {
   static fp_tree open(Medium& medium, std::string_view name = layout_name,
                       unsigned threads = sync::recovery_threads()) {
     try {
-      return fp_tree(medium, name, threads);
-    } catch (const detail::fp_tree::corruption& found) {
-      throw detail::fp_tree::error_of(name, found);
+      return detail::with_the_name("FP-tree", name, [&] { return fp_tree(medium, name, threads); });
     } catch (const std::bad_alloc&) {
       throw error("no memory for the inner nodes of an FP-tree", "free some memory");
     }
@@ -143,11 +139,7 @@ class fp_tree {
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    try {
-      detail::fp_tree::salvage(medium, root, function);
-    } catch (const detail::fp_tree::corruption& found) {
-      throw detail::fp_tree::error_of(name, found);
-    }
+    detail::with_the_name("FP-tree", name, [&] { detail::fp_tree::salvage(medium, root, function); });
   }
 
   fp_tree(const fp_tree&) = delete;
@@ -168,7 +160,7 @@ class fp_tree {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](slot& stored) { return replace(stored, value); });
+    return put(key, value, [&](slot& stored) { return detail::replace_value(medium_, stored.value, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
@@ -176,7 +168,7 @@ class fp_tree {
     const auto guard = epochs_.pin();
     const locked_leaf at(*this, key);
     const std::optional<std::size_t> found = slot_of(*at, key);
-    return found ? replace((*at).home->slots[*found], value) : outcome::absent;
+    return found ? detail::replace_value(medium_, (*at).home->slots[*found].value, value) : outcome::absent;
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence, and one more of each if the leaf is
@@ -311,10 +303,9 @@ class fp_tree {
   }
 
   // Checks every invariant above. A leaf that the search layer does not know, or that is empty, is no violation.
-  [[nodiscard]] check_report check() const;
+  [[nodiscard]] check_report check() const { return detail::fp_tree::check(medium_, store_, layer_); }
 
  private:
-  static constexpr key_type greatest_key = std::numeric_limits<key_type>::max();
   static constexpr std::size_t batch_width = 16;
 
   fp_tree(Medium& medium, std::string_view name, unsigned threads)
@@ -329,15 +320,7 @@ class fp_tree {
 
   // ---- reading ----
 
-  // A leaf at one of its versions.
-  struct place {
-    place() = default;
-    explicit place(descriptor& of) noexcept : d(&of), version(of.lock.read_begin()) {}
-    [[nodiscard]] bool is_current() const noexcept { return d->lock.read_validate(version); }
-
-    descriptor* d = nullptr;
-    std::uint64_t version = 0;
-  };
+  using place = detail::versioned_leaf<descriptor>;
 
   [[nodiscard]] static place place_named(std::uint64_t word) noexcept { return place(*leaf_name(word).descriptor()); }
 
@@ -352,7 +335,7 @@ class fp_tree {
         foresee(leaf_name(word));
         at = place_named(word);
       });
-      if (go_right(at, key)) [[likely]]
+      if (at.go_right(key)) [[likely]]
         return at;
     }
   }
@@ -379,20 +362,6 @@ class fp_tree {
     __builtin_prefetch(&low_of(*name.descriptor()));
   }
 
-  // Moves from a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
-  [[nodiscard]] static bool go_right(place& at, key_type key) noexcept {
-    while (at.d->is_linked()) {
-      if (key <= at.d->last.load(std::memory_order_acquire)) [[likely]]
-        return true;
-      descriptor* const next = at.d->next.load(std::memory_order_acquire);
-      if (next == nullptr) return false;
-      const place to(*next);
-      if (!at.is_current()) return false;
-      at = to;
-    }
-    return false;
-  }
-
   [[nodiscard]] static slot_set candidates(const descriptor& d, key_type key) noexcept {
     return d.read_marks().equal_to(detail::fp_tree::fingerprint_of(key));
   }
@@ -405,12 +374,10 @@ class fp_tree {
 
   [[nodiscard]] std::optional<std::size_t> slot_among(const descriptor& d, key_type key,
                                                       slot_set among) const noexcept {
-    for (; among != 0; among &= among - 1) {
-      const auto i = static_cast<std::size_t>(std::countr_zero(among));
+    return detail::first_slot(among, [&](std::size_t i) {
       media::annotate_read(medium_, d.home->slots[i]);
-      if (d.home->slots[i].key.load(std::memory_order_acquire) == key) return i;
-    }
-    return std::nullopt;
+      return d.home->slots[i].key.load(std::memory_order_acquire) == key;
+    });
   }
 
   [[nodiscard]] std::optional<std::size_t> slot_of(const descriptor& d, key_type key) const noexcept {
@@ -445,13 +412,12 @@ class fp_tree {
       while (!layer_.step(descents[i], [&](std::uint64_t word) { at[i] = place_named(word); })) {
       }
       among[i] = 0;
-      if (!go_right(at[i], keys[i])) {
+      if (!at[i].go_right(keys[i])) {
         at[i] = {};
         continue;
       }
       among[i] = candidates(*at[i].d, keys[i]);
-      detail::fp_tree::for_each_slot(among[i],
-                                     [&](std::size_t s) { media::prefetch(medium_, at[i].d->home->slots[s]); });
+      detail::for_each_slot(among[i], [&](std::size_t s) { media::prefetch(medium_, at[i].d->home->slots[s]); });
     }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (at[i].d != nullptr) values[i] = value_in(*at[i].d, keys[i], among[i]);
@@ -493,31 +459,12 @@ class fp_tree {
 
   // ---- writing ----
 
-  [[nodiscard]] static bool is_in_charge(const descriptor& d, key_type key) noexcept {
-    return d.is_linked() && low_of(d).load(std::memory_order_acquire) <= key &&
-           key <= d.last.load(std::memory_order_acquire);
-  }
-
   // The leaf that is in charge of a key, locked.
-  class locked_leaf {
-   public:
-    locked_leaf(const fp_tree& tree, key_type key) {
-      for (;;) {
-        d_ = tree.place_of(key, [&](leaf_name name) { tree.prefetch_to_write(name, key); }).d;
-        d_->lock.lock();
-        // It may have become another leaf before it was locked; which then may be the right one, too.
-        if (is_in_charge(*d_, key)) return;
-        d_->lock.unlock();
-      }
-    }
-    locked_leaf(const locked_leaf&) = delete;
-    locked_leaf& operator=(const locked_leaf&) = delete;
-    ~locked_leaf() { d_->lock.unlock(); }
-
-    [[nodiscard]] descriptor& operator*() const noexcept { return *d_; }
-
-   private:
-    descriptor* d_;
+  struct locked_leaf : detail::held_leaf<descriptor> {
+    locked_leaf(const fp_tree& tree, key_type key)
+        : detail::held_leaf<descriptor>(detail::lock_in_charge(key, [&]() -> descriptor& {
+            return *tree.place_of(key, [&](leaf_name name) { tree.prefetch_to_write(name, key); }).d;
+          })) {}
   };
 
   // insert and upsert: `on_existing(slot)` handles a key that is present.
@@ -565,13 +512,6 @@ class fp_tree {
     d.set_byte(i, detail::fp_tree::fingerprint_of(key));
   }
 
-  outcome replace(slot& stored, value_type value) {
-    stored.value.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, stored);                       // (U2)
-    // (U1) < (U2) < unlock: as (I5).
-    return outcome::updated;
-  }
-
   // Moves the upper half of a locked leaf, all of whose slots are entries, to a new leaf on its right, which is
   // returned locked. `made_for`: the key whose insertion requires it. nullptr: no space; nothing has changed.
   descriptor* split(descriptor& d, key_type made_for) {
@@ -610,7 +550,7 @@ class fp_tree {
                                    d.next.load(std::memory_order_relaxed));
     d.next.store(right, std::memory_order_release);
     d.last.store(low - 1, std::memory_order_release);
-    detail::fp_tree::for_each_slot(detail::fp_tree::all_slots & ~left_behind, [&](std::size_t i) { d.set_byte(i, 0); });
+    detail::for_each_slot(detail::fp_tree::all_slots & ~left_behind, [&](std::size_t i) { d.set_byte(i, 0); });
     return right;
   }
 
@@ -742,56 +682,5 @@ class fp_tree {
   search_layer layer_;
   sync::epochs epochs_{1};  // its end releases the groups that wait
 };
-
-template <media::medium Medium, sync::transactions Transactions>
-check_report fp_tree<Medium, Transactions>::check() const {
-  check_report report;
-  std::uint64_t leaves = 0;
-  key_type low = 0;
-  media::pointer<leaf> in_medium = medium_.locate(store_.leftmost().home);
-  for (descriptor* d = &store_.leftmost(); d != nullptr; d = d->next.load(std::memory_order_acquire)) {
-    const leaf& l = *d->home;
-    const auto where = [&] { return "leaf " + std::to_string(medium_.locate(&l).word()); };
-    const key_type last = d->last.load(std::memory_order_acquire);
-    const slot_set used = d->read_marks().used();
-    if (++leaves > store_.leaves() || !d->is_linked()) {
-      report.add("D1: " + where() + " is not linked, or twice");
-      return report;
-    }
-    if (in_medium != medium_.locate(&l)) report.add("D1: the medium's list does not lead to " + where());
-    if (low_of(*d).load(std::memory_order_acquire) != low || last < low)
-      report.add("D2: " + where() + " does not begin where the one before it ends");
-    if (l.bitmap.load(std::memory_order_acquire) != store_.bitmap_of(l, used))
-      report.add("D3, L4: the bitmap of " + where());
-    const gathered_entries entries(l, used, 0);
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const key_type key = entries[i].key;
-      if (key < low || key > last) report.add("D2: key " + std::to_string(key) + " is not in the range of " + where());
-      for (std::size_t k = 0; k < i; ++k)
-        if (entries[k].key == key) report.add("L1: key " + std::to_string(key) + " is present twice");
-    }
-    detail::fp_tree::for_each_slot(used, [&](std::size_t i) {
-      const key_type key = l.slots[i].key.load(std::memory_order_acquire);
-      if ((candidates(*d, key) & (slot_set{1} << i)) == 0)
-        report.add("D3: the fingerprint of key " + std::to_string(key));
-    });
-    report.entries += entries.size();
-    in_medium = l.next.load(std::memory_order_acquire);
-    const bool ends = d->next.load(std::memory_order_acquire) == nullptr;
-    if (ends != (last == greatest_key) || (ends && in_medium))
-      report.add("D2: " + where() + " contradicts its range about being the last one");
-    low = last + 1;
-  }
-  if (leaves + store_.free_leaves() != store_.leaves()) report.add("D6: a leaf is neither linked nor free");
-  layer_.check(report, [&](key_type key, std::uint64_t word) {
-    const descriptor& d = *leaf_name(word).descriptor();
-    if (!d.is_linked() || low_of(d).load(std::memory_order_acquire) != key)
-      report.add("D4: the search layer leads to another leaf than that of key " + std::to_string(key));
-    const leaf* const home = store_.home_of(leaf_name(word));
-    if (home != nullptr && home != d.home)
-      report.add("D7: the search layer expects the leaf of key " + std::to_string(key) + " in another place");
-  });
-  return report;
-}
 
 }  // namespace pmlab::indexes

@@ -57,27 +57,32 @@
 //       split is under way) is found through its left neighbour.
 //   D5  The thread that empties a leaf unlinks it, except the first one of a region. A crash may leave an empty leaf
 //       until it is filled and replaced.
-//   D6  Descriptors, and leaves that were replaced, are reused when no reader is left that began before (epochs). A
-//       reader that moves from one descriptor to the next reads the next one's version, and then checks that the first
-//       one has not changed: so the next one was linked at that moment, and its version shows whether it still is.
+//   D6  Descriptors, and leaves that were replaced, are reused when no reader is left that began before (epochs). For a
+//       reader that moves from one descriptor to the next see detail/leaf_versions.hpp.
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/after_reclaiming.hpp>
+#include <pmlab/indexes/detail/corruption.hpp>
+#include <pmlab/indexes/detail/leaf_versions.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
+#include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/nv_tree/check.hpp>
 #include <pmlab/indexes/nv_tree/descriptor.hpp>
 #include <pmlab/indexes/nv_tree/gathered.hpp>
 #include <pmlab/indexes/nv_tree/inner_nodes.hpp>
 #include <pmlab/indexes/nv_tree/leaf.hpp>
 #include <pmlab/indexes/nv_tree/leaf_store.hpp>
 #include <pmlab/indexes/nv_tree/recovery.hpp>
+#include <pmlab/indexes/nv_tree/replacer.hpp>
 #include <pmlab/indexes/nv_tree/salvage.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/relax.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
-#include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
 #include <array>
@@ -86,12 +91,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -108,7 +111,8 @@ class nv_tree {
   using states = detail::nv_tree::states;
   using descriptor = detail::nv_tree::descriptor;
   using gathered_entries = detail::nv_tree::gathered_entries;
-  using leaf_place = detail::nv_tree::leaf_place;
+  using aftermath = detail::nv_tree::aftermath;
+  using row = detail::nv_tree::row;
 
  public:
   static constexpr std::string_view layout_name = "nv_tree";
@@ -122,9 +126,7 @@ class nv_tree {
   static nv_tree open(Medium& medium, std::string_view name = layout_name,
                       unsigned threads = sync::recovery_threads()) {
     try {
-      return nv_tree(medium, name, threads);
-    } catch (const detail::nv_tree::corruption& found) {
-      throw detail::nv_tree::error_of(name, found);
+      return detail::with_the_name("NV-Tree", name, [&] { return nv_tree(medium, name, threads); });
     } catch (const std::bad_alloc&) {
       throw error("no memory for the inner nodes of an NV-Tree", "free some memory");
     }
@@ -137,11 +139,7 @@ class nv_tree {
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    try {
-      detail::nv_tree::salvage(medium, root, function);
-    } catch (const detail::nv_tree::corruption& found) {
-      throw detail::nv_tree::error_of(name, found);
-    }
+    detail::with_the_name("NV-Tree", name, [&] { detail::nv_tree::salvage(medium, root, function); });
   }
 
   nv_tree(const nv_tree&) = delete;
@@ -161,7 +159,7 @@ class nv_tree {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](slot& stored) { return replace(stored, value); });
+    return put(key, value, [&](slot& stored) { return detail::replace_value(medium_, stored.value, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
@@ -169,7 +167,7 @@ class nv_tree {
     const auto guard = epochs_.pin();
     const locked_leaf at(*this, key);
     const std::optional<std::size_t> found = slot_of(*at, key);
-    return found ? replace(at->entries()[*found], value) : outcome::absent;
+    return found ? detail::replace_value(medium_, at->entries()[*found].value, value) : outcome::absent;
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. If its leaf is empty then it is
@@ -295,7 +293,7 @@ class nv_tree {
   }
 
   // Checks every invariant above. A leaf that the inner nodes do not know, or that is empty, is no violation.
-  [[nodiscard]] check_report check() const;
+  [[nodiscard]] check_report check() const { return detail::nv_tree::check(medium_, store_, head_, inner_); }
 
  private:
   static constexpr key_type greatest_key = std::numeric_limits<key_type>::max();
@@ -308,9 +306,7 @@ class nv_tree {
   // A leaf searches for a neighbour to join with when an erase leaves so many entries, and a multiple of join_step.
   static constexpr std::size_t join_from = most_joined - 1;
   static constexpr std::size_t join_step = capacity < 16 ? 1 : 4;
-  // Entries of a leaf that is loaded: room for a few more before it is replaced.
-  static constexpr std::size_t loaded_entries = capacity * 6 / 7;
-  static constexpr std::size_t most_in_row = 16;
+  static constexpr std::size_t loaded_entries = detail::nv_tree::loaded_entries<Medium>;
 
   nv_tree(Medium& medium, std::string_view name, unsigned threads)
       : medium_(medium),
@@ -319,31 +315,18 @@ class nv_tree {
     auto found = detail::nv_tree::recovery<Medium>(medium, store_, threads).run();
     std::vector<detail::search_entry> entries;
     entries.reserve(found.size());
-    for (const auto& d : found) entries.push_back({d->low, word_of(*d)});
+    for (const auto& d : found) entries.push_back({d->low, detail::nv_tree::word_of(*d)});
     inner_.build(entries);
     head_.last.store(greatest_key, std::memory_order_relaxed);
     head_.next.store(found.front().get(), std::memory_order_release);
     for (auto& d : found) static_cast<void>(d.release());
   }
 
-  [[nodiscard]] static std::uint64_t word_of(const descriptor& d) noexcept {
-    return reinterpret_cast<std::uint64_t>(&d);
-  }
-  [[nodiscard]] static descriptor* next_of(const descriptor& d) noexcept {
-    return d.next.load(std::memory_order_acquire);
-  }
+  [[nodiscard]] static descriptor* next_of(const descriptor& d) noexcept { return detail::nv_tree::next_of(d); }
 
   // ---- reading ----
 
-  // A leaf at one of its versions.
-  struct place {
-    place() = default;
-    explicit place(descriptor& of) noexcept : d(&of), version(of.lock.read_begin()) {}
-    [[nodiscard]] bool is_current() const noexcept { return d->lock.read_validate(version); }
-
-    descriptor* d = nullptr;
-    std::uint64_t version = 0;
-  };
+  using place = detail::versioned_leaf<descriptor>;
 
   // The leaf that the inner nodes know for `key`, with a low <= key; or one that was unlinked since. It stays a
   // descriptor while the caller's guard lasts.
@@ -353,34 +336,18 @@ class nv_tree {
   [[nodiscard]] place place_of(key_type key) const {
     for (sync::backoff wait;; wait.pause()) {
       place at(*leaf_at(key));
-      if (go_right(at, key)) [[likely]]
+      if (at.go_right(key)) [[likely]]
         return at;
     }
-  }
-
-  // Moves from a leaf whose low is <= key to the one that is in charge of it (D4, D6). False: something has changed.
-  [[nodiscard]] static bool go_right(place& at, key_type key) noexcept {
-    while (at.d->is_linked()) {
-      if (key <= at.d->last.load(std::memory_order_acquire)) [[likely]]
-        return true;
-      descriptor* const next = next_of(*at.d);
-      if (next == nullptr) return false;
-      const place to(*next);
-      if (!at.is_current()) return false;
-      at = to;
-    }
-    return false;
   }
 
   [[nodiscard]] std::optional<std::size_t> slot_among(const descriptor& d, key_type key,
                                                       slot_set among) const noexcept {
     const leaf& l = d.entries();
-    for (; among != 0; among &= among - 1) {
-      const auto i = static_cast<std::size_t>(std::countr_zero(among));
+    return detail::first_slot(among, [&](std::size_t i) {
       media::annotate_read(medium_, l[i]);
-      if (l[i].word.load(std::memory_order_acquire).word == slot_word::of(key, states::live).word) return i;
-    }
-    return std::nullopt;
+      return l[i].word.load(std::memory_order_acquire).word == slot_word::of(key, states::live).word;
+    });
   }
   [[nodiscard]] std::optional<std::size_t> slot_of(const descriptor& d, key_type key) const noexcept {
     return slot_among(d, key, d.candidates(key));
@@ -393,7 +360,7 @@ class nv_tree {
 
   void prefetch_candidates(const descriptor& d, key_type key) const noexcept {
     const leaf& l = d.entries();
-    detail::nv_tree::for_each_slot(d.candidates(key), [&](std::size_t i) { media::prefetch(medium_, l[i]); });
+    detail::for_each_slot(d.candidates(key), [&](std::size_t i) { media::prefetch(medium_, l[i]); });
   }
 
   void prefetch_entries(const descriptor& d) const noexcept {
@@ -412,7 +379,7 @@ class nv_tree {
     for (std::size_t i = 0; i < keys.size(); ++i) at[i].d = leaf_at(keys[i]);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       at[i] = place(*at[i].d);
-      if (!go_right(at[i], keys[i])) {
+      if (!at[i].go_right(keys[i])) {
         at[i].d = nullptr;
         continue;
       }
@@ -434,18 +401,8 @@ class nv_tree {
   // ---- writing ----
 
   // The leaf that is in charge of a key, locked.
-  class locked_leaf {
-   public:
-    locked_leaf(const nv_tree& tree, key_type key) : d_(&lock_in_charge(tree, key)) {}
-    locked_leaf(const locked_leaf&) = delete;
-    locked_leaf& operator=(const locked_leaf&) = delete;
-    ~locked_leaf() { d_->lock.unlock(); }
-
-    [[nodiscard]] descriptor& operator*() const noexcept { return *d_; }
-    [[nodiscard]] descriptor* operator->() const noexcept { return d_; }
-
-   private:
-    descriptor* d_;
+  struct locked_leaf : detail::held_leaf<descriptor> {
+    locked_leaf(const nv_tree& tree, key_type key) : detail::held_leaf<descriptor>(lock_in_charge(tree, key)) {}
   };
 
   // A leaf and its left neighbour, locked.
@@ -477,36 +434,31 @@ class nv_tree {
   };
 
   [[nodiscard]] static descriptor& lock_in_charge(const nv_tree& tree, key_type key) {
-    for (;;) {
-      descriptor& d = *tree.place_of(key).d;
-      d.lock.lock();
-      if (d.is_linked() && key <= d.last.load(std::memory_order_relaxed)) return d;
-      d.lock.unlock();
-    }
+    return detail::lock_in_charge(key, [&]() -> descriptor& { return *tree.place_of(key).d; });
   }
 
   // insert and upsert: `on_existing(slot)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
+    // Leaves may wait for readers that have gone.
+    return detail::after_reclaiming(epochs_, [&] { return put_if_space(key, value, on_existing); });
+  }
+
+  template <class OnExisting>
+  outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
+    const auto guard = epochs_.pin();
     for (;;) {
+      key_type low = 0;
       {
-        const auto guard = epochs_.pin();
-        for (;;) {
-          key_type low = 0;
-          {
-            const locked_leaf at(*this, key);
-            if (const auto found = slot_of(*at, key)) return on_existing(at->entries()[*found]);
-            if (at->appended.load(std::memory_order_relaxed) < capacity) {
-              append(*at, key, value);
-              return outcome::inserted;
-            }
-            low = at->low;
-          }
-          if (!make_room(low, key)) break;
+        const locked_leaf at(*this, key);
+        if (const auto found = slot_of(*at, key)) return on_existing(at->entries()[*found]);
+        if (at->appended.load(std::memory_order_relaxed) < capacity) {
+          append(*at, key, value);
+          return outcome::inserted;
         }
+        low = at->low;
       }
-      // Leaves may wait for readers that have gone.
-      if (epochs_.reclaim() == 0) return outcome::full;
+      if (!make_room(low, key)) return outcome::full;
     }
   }
 
@@ -521,98 +473,6 @@ class nv_tree {
     // (I2) < (I3) < unlock: the value that a reader returns is durable, and slots become durable in their order (L1).
     d.set_mark(i, detail::fingerprint_of(key));
     d.appended.store(i + 1, std::memory_order_release);
-  }
-
-  outcome replace(slot& stored, value_type value) {
-    stored.value.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, stored);                       // (U2)
-    // (U1) < (U2) < unlock: as (I3).
-    return outcome::updated;
-  }
-
-  // The effects of a replacement, for `finish`.
-  struct aftermath {
-    bool has_space = true;
-    descriptor* added = nullptr;  // locked; the inner nodes do not know it
-    descriptor* gone = nullptr;   // unlinked
-    std::array<leaf*, 2> freed{};
-  };
-
-  // Replaces the leaf of `d`, and that of the next one, `also`, if it is not null, by `pieces` new ones that hold their
-  // live entries: 0, 1 or 2. `left` is the neighbour of `d`. All are locked. `to`: the first new leaf; null: any. Durable
-  // on return; without space nothing has changed.
-  aftermath rewrite(descriptor& left, descriptor& d, descriptor* also, std::size_t pieces, leaf* to = nullptr) {
-    gathered_entries gathered;
-    gathered.add(visited(d), 0);
-    if (also != nullptr) gathered.add(visited(*also), 0);
-    const auto all = gathered.in_order();
-    const std::size_t stay = pieces == 2 ? (all.size() + 1) / 2 : all.size();
-    const auto lower = all.first(stay);
-    const auto upper = all.subspan(stay);
-    aftermath done;
-    leaf* const second = pieces == 2 ? store_.take(false) : nullptr;
-    leaf* const first = pieces == 0 || to != nullptr ? to : store_.take(pieces == 1);
-    if (pieces == 2) done.added = new (std::nothrow) descriptor(upper.empty() ? 0 : upper.front().key, second);
-    if ((pieces > 0 && first == nullptr) || (pieces == 2 && (second == nullptr || done.added == nullptr))) {
-      if (first != nullptr) store_.give_back(*first);
-      if (second != nullptr) store_.give_back(*second);
-      delete done.added;
-      return {.has_space = false};
-    }
-
-    descriptor& end = also == nullptr ? d : *also;
-    const leaf_place after = detail::nv_tree::read_header(end.entries(), medium_.locate(&end.entries())).next;
-    if (second != nullptr) store_.fill(*second, done.added->low, after, upper);
-    const leaf_place behind_first = second == nullptr ? after : medium_.locate(second);
-    if (first != nullptr) store_.fill(*first, d.low, behind_first, lower);
-    if (first != nullptr) medium_.fence();                         // (R1)
-    link(left, first == nullptr ? after : medium_.locate(first));  // (R2) commit
-    // (R1) < (R2): the new leaves are whole before the list leads to them; one store, so that a crash leaves the old
-    // leaves or the new ones.
-    // (R2) < unlock: the new leaves are durably in the list before they change, and nothing is written to the old ones.
-
-    done.freed = {&d.entries(), also == nullptr ? nullptr : &also->entries()};
-    descriptor* next = next_of(end);
-    key_type last = end.last.load(std::memory_order_relaxed);
-    if (done.added != nullptr) {
-      done.added->lock.lock();
-      put_in_charge(*done.added, *second, upper, last, next);
-      next = done.added;
-      last = next->low - 1;
-    }
-    if (pieces == 0) {
-      left.last.store(last, std::memory_order_release);
-      left.next.store(next, std::memory_order_release);
-      done.gone = &d;
-    } else {
-      put_in_charge(d, *first, lower, last, next);
-      done.gone = also;
-    }
-    if (done.gone != nullptr) {
-      done.gone->appended.fetch_or(descriptor::unlinked, std::memory_order_release);
-      // Readers that the inner nodes still lead there wait for the lock.
-      inner_.remove(done.gone->low, word_of(*done.gone));
-    }
-    return done;
-  }
-
-  // Makes the leaf of `d`, which is locked, lead to another place. Durable on return.
-  void link(descriptor& d, leaf_place next) noexcept {
-    leaf& from = d.entries();
-    from.link.store(detail::nv_tree::link_to(next, medium_.locate(&from), d.low), std::memory_order_release);  // (K1)
-    media::persist(medium_, from.link);                                                                        // (K2)
-    // (K1) < (K2) < return: see the callers.
-  }
-
-  // Gives a locked descriptor this leaf, which has these entries.
-  static void put_in_charge(descriptor& d, leaf& home, std::span<const entry> entries, key_type last,
-                            descriptor* next) noexcept {
-    d.clear_marks();
-    for (std::size_t i = 0; i < entries.size(); ++i) d.set_mark(i, detail::fingerprint_of(entries[i].key));
-    d.home.store(&home, std::memory_order_release);
-    d.last.store(last, std::memory_order_release);
-    d.next.store(next, std::memory_order_release);
-    d.appended.store(entries.size(), std::memory_order_release);
   }
 
   // Makes an added leaf known, and reclaims those that were replaced when no reader is left. REQUIRES: this thread
@@ -634,7 +494,7 @@ class nv_tree {
   // Adds a new leaf to the inner nodes; no thread unlinks it before, because it is still locked. Without memory they do
   // not know it, and the left neighbour leads to it (D4).
   void announce(descriptor& made) {
-    inner_.put(made.low, word_of(made));
+    inner_.put(made.low, detail::nv_tree::word_of(made));
     made.lock.unlock();
   }
 
@@ -653,13 +513,13 @@ class nv_tree {
       if (at.left == nullptr || at.d->appended.load(std::memory_order_relaxed) < capacity) return true;
       const std::size_t entries = detail::nv_tree::count_of(at.d->live());
       if (entries == capacity && is_appending(*at.d, made_for)) {
-        const row added = link_row(*at.d, made_for, {});
+        const row added = replacer_.link_row(*at.d, made_for, {});
         done.has_space = added.count == 1;
         if (done.has_space) done.added = added.leaves[0];
       } else {
-        if (entries > most_compacted) done = rewrite(*at.left, *at.d, nullptr, 2);
+        if (entries > most_compacted) done = replacer_.rewrite(*at.left, *at.d, nullptr, 2);
         if ((entries <= most_compacted || !done.has_space) && entries < capacity)
-          done = rewrite(*at.left, *at.d, nullptr, 1);
+          done = replacer_.rewrite(*at.left, *at.d, nullptr, 1);
       }
     }
     return finish(done);
@@ -670,57 +530,6 @@ class nv_tree {
   [[nodiscard]] bool is_appending(const descriptor& d, key_type made_for) const noexcept {
     return detail::nv_tree::ends_region(d.last.load(std::memory_order_relaxed)) &&
            detail::nv_tree::has_only_keys_below(visited(d).entries(), capacity, d.low, made_for);
-  }
-
-  // New leaves, locked.
-  struct row {
-    std::array<descriptor*, most_in_row> leaves;
-    std::size_t count = 0;
-    std::size_t entries = 0;  // that they have
-  };
-
-  // Links new leaves with these entries, which are greater than those of `left`, behind it. It is locked, and in charge of
-  // them and of `low`, the least key of the first new leaf. Fewer than given, or none, if there is no space.
-  row link_row(descriptor& left, key_type low, std::span<const entry> ascending) {
-    assert(slot_of(left, low) == std::nullopt);
-    row made;
-    const auto some = ascending.first(std::min(ascending.size(), most_in_row * loaded_entries));
-    do {
-      leaf* const home = store_.take(false);
-      if (home == nullptr) break;
-      const key_type begin = made.count == 0 ? low : some[made.count * loaded_entries].key;
-      auto* const added = new (std::nothrow) descriptor(begin, home);
-      if (added == nullptr) {
-        store_.give_back(*home);
-        break;
-      }
-      added->lock.lock();
-      made.leaves[made.count++] = added;
-    } while (made.count * loaded_entries < some.size());
-    if (made.count == 0) return made;
-    made.entries = std::min(some.size(), made.count * loaded_entries);
-
-    leaf_place behind = detail::nv_tree::read_header(left.entries(), medium_.locate(&left.entries())).next;
-    descriptor* next = next_of(left);
-    key_type last = left.last.load(std::memory_order_relaxed);
-    for (std::size_t i = made.count; i-- > 0;) {
-      descriptor& added = *made.leaves[i];
-      leaf& home = added.entries();
-      const std::size_t first = i * loaded_entries;
-      const auto its = some.subspan(first, std::min(loaded_entries, made.entries - first));
-      store_.fill(home, added.low, behind, its);
-      put_in_charge(added, home, its, last, next);
-      behind = medium_.locate(&home);
-      next = &added;
-      last = added.low - 1;
-    }
-    medium_.fence();     // (W1)
-    link(left, behind);  // (W2) commit
-    // (W1) < (W2): the row is whole before the list leads to it; one store, so that a crash leaves all of it or nothing.
-    // (W2) < unlock: the new leaves are durably in the list before they change.
-    left.next.store(next, std::memory_order_release);
-    left.last.store(last, std::memory_order_release);
-    return made;
   }
 
   // Adds the first of these entries, as many as fit into a row of new leaves between two existing ones; returns their
@@ -735,10 +544,9 @@ class nv_tree {
       gathered_entries behind;
       behind.add(visited(*at), first);
       if (behind.size() != 0) return 0;
-      const key_type last = at->last.load(std::memory_order_relaxed);
-      const auto end =
-          std::partition_point(ascending.begin(), ascending.end(), [last](const entry& e) { return e.key <= last; });
-      made = link_row(*at, first, ascending.first(static_cast<std::size_t>(end - ascending.begin())));
+      made = replacer_.link_row(*at, first,
+                                detail::fit_into_row(ascending, detail::nv_tree::most_in_row * loaded_entries,
+                                                     at->last.load(std::memory_order_relaxed)));
     }
     for (std::size_t i = 0; i < made.count; ++i) announce(*made.leaves[i]);
     inner_.rebuild_if_due();
@@ -755,7 +563,7 @@ class nv_tree {
       if (at.left == nullptr) return;
       const std::size_t entries = detail::nv_tree::count_of(at.d->live());
       if (entries == 0 && !detail::nv_tree::begins_region(low))
-        done = rewrite(*at.left, *at.d, nullptr, 0);
+        done = replacer_.rewrite(*at.left, *at.d, nullptr, 0);
       else if (!join_with_next(at, done) && !detail::nv_tree::begins_region(low) && should_join(*at.left, *at.d))
         previous = at.left->low;
     }
@@ -778,7 +586,7 @@ class nv_tree {
     if (next == nullptr || !should_join(*at.d, *next)) return false;
     const std::scoped_lock guard(next->lock);
     if (!should_join(*at.d, *next)) return false;
-    done = rewrite(*at.left, *at.d, next, 1);
+    done = replacer_.rewrite(*at.left, *at.d, next, 1);
     return true;
   }
 
@@ -795,7 +603,7 @@ class nv_tree {
         if (at.left == nullptr || &at.d->entries() != candidate->at) continue;
         leaf* const to = store_.take_outside_group_of(*candidate->at);
         if (to == nullptr) return;
-        done = rewrite(*at.left, *at.d, nullptr, 1, to);
+        done = replacer_.rewrite(*at.left, *at.d, nullptr, 1, to);
       }
       finish(done);
     }
@@ -808,56 +616,7 @@ class nv_tree {
   // A leaf is replaced once in some forty inserts: each time it is looked whether readers have gone.
   sync::epochs epochs_{1};
   detail::nv_tree::inner_nodes inner_{epochs_};
+  detail::nv_tree::replacer<Medium> replacer_{medium_, store_, inner_};
 };
-
-template <media::medium Medium>
-check_report nv_tree<Medium>::check() const {
-  check_report report;
-  std::uint64_t leaves = 0;
-  const descriptor* before = &head_;
-  for (const descriptor* d = next_of(head_); d != nullptr; before = d, d = next_of(*d)) {
-    const leaf& l = d->entries();
-    const auto where = [&] { return "leaf " + std::to_string(medium_.locate(&l).word()); };
-    const key_type last = d->last.load(std::memory_order_acquire);
-    if (++leaves > store_.leaves() || !d->is_linked()) {
-      report.add("D1: " + where() + " is not linked, or twice");
-      return report;
-    }
-    const detail::nv_tree::read_header link(before->entries(), medium_.locate(&before->entries()));
-    if (!link.is_whole) report.add("L4: the link to " + where());
-    if (link.next != medium_.locate(&l)) report.add("D1: the medium's list does not lead to " + where());
-    if (d->low != before->last.load(std::memory_order_acquire) + 1 || last < d->low ||
-        l.low.load(std::memory_order_acquire) != d->low ||
-        detail::nv_tree::region_of(last) != detail::nv_tree::region_of(d->low))
-      report.add("D2, L3: " + where() + " does not begin where the one before it ends");
-    gathered_entries here;
-    here.add(*d, 0);
-    const auto all = here.in_order();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].key < d->low || all[i].key > last)
-        report.add("D2: key " + std::to_string(all[i].key) + " is not in the range of " + where());
-      if (i > 0 && all[i].key == all[i - 1].key)
-        report.add("L2: key " + std::to_string(all[i].key) + " is present twice");
-    }
-    const std::uint64_t appended = d->appended.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < capacity; ++i) {
-      const slot_word word = l[i].word.load(std::memory_order_acquire);
-      const bool is_live = word.is(states::live);
-      if ((word.state() == 0) != (i >= appended)) report.add("L1, D3: the slots of " + where());
-      if (is_live != ((d->live() >> i & 1) != 0) || (is_live && (d->candidates(word.key(d->low)) >> i & 1) == 0))
-        report.add("D3: the fingerprint of slot " + std::to_string(i) + " of " + where());
-    }
-    report.entries += all.size();
-    const bool ends = next_of(*d) == nullptr;
-    if (ends != (last == greatest_key) || (ends && detail::nv_tree::read_header(l, medium_.locate(&l)).next))
-      report.add("D2: " + where() + " contradicts its range about being the last one");
-  }
-  inner_.check(report, [&](key_type key, std::uint64_t word) {
-    const descriptor& d = *reinterpret_cast<const descriptor*>(word);
-    if (!d.is_linked() || d.low != key)
-      report.add("D4: the inner nodes lead to another leaf than that of key " + std::to_string(key));
-  });
-  return report;
-}
 
 }  // namespace pmlab::indexes

@@ -40,21 +40,23 @@
 //   T3  A node's level and low key never change. The leftmost node of a level is retired only as a root.
 //   T4  A retired node is unlinked by the publication that marks it. A thread that finds one has read its way there
 //       before: it begins again at the root, and its guard keeps the block (epochs).
-//   T5  The root's word changes with `root_mutex_` held until the publication has returned, so that no two publications
+//   T5  The root's word changes with its mutex held until the publication has returned, so that no two publications
 //       under way store it.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
-#include <pmlab/indexes/detail/retired_nodes.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/indexes/wb_tree/check.hpp>
+#include <pmlab/indexes/wb_tree/join.hpp>
 #include <pmlab/indexes/wb_tree/node.hpp>
 #include <pmlab/indexes/wb_tree/row.hpp>
 #include <pmlab/indexes/wb_tree/salvage.hpp>
+#include <pmlab/indexes/wb_tree/searched_nodes.hpp>
 #include <pmlab/indexes/wb_tree/slot_array.hpp>
 #include <pmlab/media/medium.hpp>
-#include <pmlab/sync/epoch.hpp>
 #include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
@@ -64,13 +66,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pmlab::indexes {
 
@@ -82,6 +81,9 @@ class wb_tree {
   using slot_array = detail::wb_tree::slot_array;
   using node_pointer = media::pointer<node>;
   using publication = typename Medium::publication;
+  using nodes = detail::wb_tree::searched_nodes<Medium>;
+  using search = typename nodes::search;
+  using locked_node = typename nodes::locked_node;
 
  public:
   static constexpr std::string_view layout_name = "wb_tree";
@@ -116,30 +118,31 @@ class wb_tree {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](std::atomic<value_type>& stored) { return replace(stored, value); });
+    return put(key, value,
+               [&](std::atomic<value_type>& stored) { return detail::replace_value(medium_, stored, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
-    const auto guard = epochs_.pin();
-    const locked_node leaf(*this, key, 0);
+    const auto guard = nodes_.pin();
+    const locked_node leaf(nodes_, key, 0);
     const auto slot = (*leaf).slot_of((*leaf).array(), key);
-    return slot ? replace((*leaf).entries[*slot].value, value) : outcome::absent;
+    return slot ? detail::replace_value(medium_, (*leaf).entries[*slot].value, value) : outcome::absent;
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. Where neighbours became sparse, two of
   // them are joined.
   outcome erase(key_type key) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     {
-      const locked_node leaf(*this, key, 0);
+      const locked_node leaf(nodes_, key, 0);
       const slot_array order = (*leaf).array();
       const std::size_t count = (*leaf).count_up_to(order, key);
       if (count == 0 || (*leaf).key_at(order[count - 1]) != key) return outcome::absent;
       detail::wb_tree::erase_from(medium_, *leaf, order, count - 1);
-      if (!looks_for_a_neighbour(order.count() - 1)) return outcome::erased;
+      if (!detail::wb_tree::looks_for_a_neighbour(order.count() - 1)) return outcome::erased;
     }
-    join_around(key);
+    detail::wb_tree::joiner<Medium>(nodes_).join_around(key);
     return outcome::erased;
   }
 
@@ -151,10 +154,10 @@ class wb_tree {
 
   // The value of `key`. Reads one device line per level.
   std::optional<value_type> find(key_type key) {
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto guard = nodes_.pin();
+    const auto parts = nodes_.parts_for_searches();
     std::optional<value_type> found;
-    for (search at{root()}; !step_to_value(parts, key, at, found);) {
+    for (search at{nodes_.root()}; !nodes::step_to_value(parts, key, at, found);) {
     }
     return found;
   }
@@ -162,16 +165,16 @@ class wb_tree {
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
-    const auto guard = epochs_.pin();
-    const search_parts parts = parts_for_searches();
+    const auto guard = nodes_.pin();
+    const auto parts = nodes_.parts_for_searches();
     std::array<search, batch_width> at;
     for (std::size_t done = 0; done < keys.size(); done += batch_width) {
       const std::size_t width = std::min(batch_width, keys.size() - done);
       at.fill({nullptr});
-      std::fill_n(at.begin(), width, search{root()});
+      std::fill_n(at.begin(), width, search{nodes_.root()});
       for (std::size_t searching = width; searching > 0;)
         for (std::size_t i = 0; i < width; ++i) {
-          if (at[i].at == nullptr || !step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
+          if (at[i].at == nullptr || !nodes::step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
           at[i].at = nullptr;
           --searching;
         }
@@ -181,11 +184,11 @@ class wb_tree {
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;
   // entries that are present during the whole scan are never missed.
   std::size_t scan(key_type from, std::span<entry> out) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     std::size_t count = 0;
-    node* leaf = node_of(from, 0);
+    node* leaf = nodes_.node_of(from, 0);
     while (count < out.size()) {
-      const sync::version_lock& lock = lock_of(leaf);
+      const sync::version_lock& lock = nodes_.lock_of(leaf);
       const std::uint64_t version = lock.read_begin();
       const node_pointer next = leaf->sibling.load(std::memory_order_acquire);
       if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
@@ -195,13 +198,13 @@ class wb_tree {
       const std::size_t in_leaf = copy_entries(*leaf, order, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
       if (order.level() != 0) [[unlikely]] {
-        if (order.level() != detail::wb_tree::gone_level) throw_damaged();
-        leaf = node_of(from, 0);  // joined since: its entries are elsewhere
+        if (order.level() != detail::wb_tree::gone_level) nodes::throw_damaged();
+        leaf = nodes_.node_of(from, 0);  // joined since: its entries are elsewhere
         continue;
       }
       count += in_leaf;
       if (!next) break;
-      leaf = sibling_at(medium_, next, high);
+      leaf = nodes::sibling_at(medium_, next, high);
       from = std::max(from, high);
     }
     return count;
@@ -216,8 +219,7 @@ class wb_tree {
   // Calls function(key, value) for every entry, ascending.
   template <class Function>
   void for_each(Function&& function) const {
-    for_each_node_of_level(0, [&](const node& leaf) {
-      const slot_array order = leaf.array();
+    for_each_leaf([&](const node& leaf, slot_array order) {
       for (std::size_t rank = 0; rank < order.count(); ++rank)
         function(leaf.key_at(order[rank]), leaf.value_at(order[rank]));
     });
@@ -226,192 +228,31 @@ class wb_tree {
   // Entries in the tree; walks its leaves.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t entries = 0;
-    for_each_node_of_level(0, [&](const node& leaf) { entries += leaf.array().count(); });
+    for_each_leaf([&](const node&, slot_array order) { entries += order.count(); });
     return entries;
   }
 
   // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
   // include retired nodes.
   [[nodiscard]] index_stats stats() const {
-    index_stats result;
-    result.entries = size();
-    result.depth = root()->array().level() + 1;
-    std::uint64_t leaves = 0;
-    for (std::uint64_t level = 0; level < result.depth; ++level)
-      for_each_node_of_level(level, [&](const node&) { (level == 0 ? leaves : result.nodes) += 1; });
-    result.nodes += leaves;
-    result.load_factor = static_cast<double>(result.entries) / static_cast<double>(leaves * capacity);
-    result.medium_bytes = (result.nodes + retired_.count()) * sizeof(node);
-    result.dram_bytes = locks_.bytes();
-    return result;
+    return nodes_.stats(size(), nodes_.root()->array().level() + 1, capacity,
+                        [this](std::uint64_t level) { return nodes_.node_of(0, level); });
   }
 
   // Checks every invariant above.
-  [[nodiscard]] check_report check() const;
+  [[nodiscard]] check_report check() const {
+    return detail::wb_tree::checker<Medium>(medium_).run(
+        node_pointer(nodes_.root_word().load(std::memory_order_acquire)));
+  }
 
  private:
   static constexpr std::size_t capacity = detail::wb_tree::capacity;
   static constexpr std::size_t batch_width = 16;
-  static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 16);
-  static constexpr std::uint64_t any_level = detail::wb_tree::gone_level + 1;  // of a root: its own word says it
 
   wb_tree(Medium& medium, std::string_view name)
-      : medium_(medium),
-        locks_(lock_stripes),
-        root_(medium.named_root(name, layout_name, layout_version).word),
-        retired_(medium),
-        epochs_(media::reclaim_batch_on<Medium>(sync::epochs::usual_batch)) {
-    if (root_->load(std::memory_order_acquire) == 0) create();
-    retired_.begin(leftmost_leaf());
-  }
-
-  // Follows no pointer that cannot name a node of the next level. Throws pmlab::error: there is such a one.
-  [[nodiscard]] node& leftmost_leaf() const {
-    node_pointer at(root_->load(std::memory_order_acquire));
-    for (std::uint64_t expected = any_level;;) {
-      const slot_array order = media::can_name(medium_, at) ? medium_.resolve(at)->array() : slot_array(no_array);
-      const std::uint64_t level = order.level();
-      if (!order.is_valid() || level == detail::wb_tree::gone_level || (expected != any_level && level != expected) ||
-          (level != 0 && order.count() == 0))
-        throw error("this wB+-tree is corrupt: " +
-                        (expected == any_level ? std::string("its root") : "level " + std::to_string(expected)),
-                    "restore the pool from a copy, or repair it");
-      if (level == 0) return *medium_.resolve(at);
-      expected = level - 1;
-      at = medium_.resolve(at)->child_at(order[0]);
-    }
-  }
-  static constexpr std::uint64_t no_array = ~std::uint64_t{0};
-
-  // Makes an empty tree: its leaf is durable before the root names it (A6).
-  void create() {
-    publication change(medium_);
-    auto* const leaf = media::create<node>(change);
-    if (leaf == nullptr) throw error("no space for an empty wB+-tree", "use a larger pool");
-    media::persist(medium_, *leaf);                     // (M1)
-    change.store(*root_, medium_.locate(leaf).word());  // (M2)
-    // (M1) < (M2): the root never names memory that is not durable.
-    change.commit();
-  }
+      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
 
   // ---- reading ----
-
-  [[nodiscard]] node* root() const noexcept {
-    return medium_.resolve(node_pointer(root_->load(std::memory_order_acquire)));
-  }
-
-  [[nodiscard]] static std::uint64_t stripe_of(const node* n) noexcept {
-    return reinterpret_cast<std::uintptr_t>(n) / sizeof(node) % lock_stripes;
-  }
-  [[nodiscard]] sync::version_lock& lock_of(const node* n) const noexcept { return locks_[stripe_of(n)]; }
-
-  // The members that a search reads, besides the nodes. Passed by value, since the compiler must reload members after
-  // each load with acquire order.
-  struct search_parts {
-    Medium* medium;
-    const sync::version_lock* locks;  // by stripe
-    const std::atomic<std::uint64_t>* root;
-
-    [[nodiscard]] const sync::version_lock& lock_of(const node* n) const noexcept { return locks[stripe_of(n)]; }
-  };
-  [[nodiscard]] search_parts parts_for_searches() const noexcept { return {&medium_, &locks_[0], root_}; }
-
-  // Where a descent has arrived.
-  struct search {
-    node* at;                         // nullptr: there is no such level
-    std::uint64_t level = any_level;  // that it must be on
-    const node* gone = nullptr;       // the retired node that it met last
-  };
-
-  // Links lead to nodes, children are one level lower, and high keys ascend along siblings, after any crash. If this
-  // does not hold, the medium was damaged: a search throws, and neither crashes nor loops for ever. (`check` detects
-  // more: a search may also miss entries that a damaged word hides.)
-  [[noreturn]] static void throw_damaged() {
-    throw error("this wB+-tree is corrupt: a link", "restore the pool from a copy, or repair it");
-  }
-  // `low`: the high key of the node that has the link.
-  [[nodiscard]] static node* sibling_at(const Medium& medium, node_pointer link, key_type low) {
-    if (!media::can_name(medium, link)) [[unlikely]]
-      throw_damaged();
-    node* const next = medium.resolve(link);
-    if (next->high_key.load(std::memory_order_acquire) <= low && next->sibling.load(std::memory_order_acquire))
-        [[unlikely]]
-      throw_damaged();
-    return next;
-  }
-
-  // One validated step of a descent to the node of `target` level that `key` belongs to. True: it has arrived, and
-  // visit(node, order) has read there, last of all in a state that was current and durable.
-  template <class Visit>
-  [[gnu::always_inline]] static bool step(const search_parts& parts, key_type key, std::uint64_t target, search& s,
-                                          Visit&& visit) {
-    for (;;) {
-      node* const n = s.at;
-      const sync::version_lock& lock = parts.lock_of(n);
-      const std::uint64_t version = lock.read_begin();
-      media::annotate_read(*parts.medium, *n);
-      const slot_array order = n->array();
-      const std::uint64_t level = order.level();
-      const bool is_beyond = n->is_beyond(key);
-      node_pointer next;
-      key_type high = 0;
-      if (is_beyond) {
-        high = n->high_key.load(std::memory_order_acquire);
-        next = n->sibling.load(std::memory_order_acquire);
-      } else if (level == target) {
-        visit(*n, order);
-      } else {
-        next = n->child_of(order, key);
-      }
-      if (!lock.read_validate(version)) [[unlikely]]
-        continue;
-      if (level != s.level) [[unlikely]] {
-        if (level == detail::wb_tree::gone_level) {
-          if (s.gone == n) throw_damaged();  // T4: it was unlinked before the second time
-          s = {parts.medium->resolve(node_pointer(parts.root->load(std::memory_order_acquire))), any_level, n};
-          return false;
-        }
-        if (s.level != any_level) throw_damaged();
-        s.level = level;
-        if (level < target) {
-          s.at = nullptr;
-          return true;
-        }
-      }
-      if (is_beyond) {
-        s.at = sibling_at(*parts.medium, next, high);
-      } else if (level == target) {
-        return true;
-      } else {
-        if (!media::can_name(*parts.medium, next)) [[unlikely]]
-          throw_damaged();
-        s.at = parts.medium->resolve(next);
-        --s.level;
-      }
-      media::prefetch(*parts.medium, *s.at);  // a binary search would wait for one line after the other
-      return false;
-    }
-  }
-
-  static bool step_to_value(const search_parts& parts, key_type key, search& s, std::optional<value_type>& found) {
-    return step(parts, key, 0, s, [&](const node& leaf, slot_array order) {
-      const auto slot = leaf.slot_of(order, key);
-      found = slot ? std::optional(leaf.value_at(*slot)) : std::nullopt;
-    });
-  }
-
-  // The node of `level` that `key` belongs to, read by `visit` as in `step`. No lock is held: meanwhile it may have
-  // been split, or be gone. nullptr: there is no such level.
-  template <class Visit>
-  node* visit_node_of(key_type key, std::uint64_t level, Visit&& visit) const {
-    search s{root()};
-    while (!step(parts_for_searches(), key, level, s, visit)) {
-    }
-    return s.at;
-  }
-  [[nodiscard]] node* node_of(key_type key, std::uint64_t level) const {
-    return visit_node_of(key, level, [](const node&, slot_array) {});
-  }
 
   static std::size_t copy_entries(const node& leaf, slot_array order, key_type from, std::span<entry> out) noexcept {
     std::size_t rank = from == 0 ? 0 : leaf.count_up_to(order, from - 1);
@@ -421,46 +262,31 @@ class wb_tree {
     return count;
   }
 
+  // Calls function(leaf, its slot array) for every leaf, from left to right. REQUIRES: no writer.
+  template <class Function>
+  void for_each_leaf(Function&& function) const {
+    nodes_.for_each_from(nodes_.node_of(0, 0), [&](const node& leaf) {
+      const slot_array order = leaf.array();
+      if (order.level() != 0) [[unlikely]]
+        nodes::throw_damaged();
+      function(leaf, order);
+    });
+  }
+
   // ---- writing ----
-
-  // The locked node of `level` that `key` belongs to. REQUIRES: there is such a level.
-  class locked_node {
-   public:
-    locked_node(const wb_tree& tree, key_type key, std::uint64_t level) {
-      for (;;) {
-        node_ = tree.node_of(key, level);
-        lock_ = &tree.lock_of(node_);
-        lock_->lock();
-        if (!node_->is_gone() && !node_->is_beyond(key)) return;
-        lock_->unlock();
-      }
-    }
-    locked_node(const locked_node&) = delete;
-    locked_node& operator=(const locked_node&) = delete;
-    ~locked_node() { lock_->unlock(); }
-
-    [[nodiscard]] node& operator*() const noexcept { return *node_; }
-
-   private:
-    node* node_ = nullptr;
-    sync::version_lock* lock_ = nullptr;
-  };
 
   // insert and upsert: `on_existing(value word)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (;;) {
-      const outcome answer = put_if_space(key, value, on_existing);
-      if (answer != outcome::full || epochs_.reclaim() == 0) return answer;
-    }
+    return nodes_.after_reclaiming([&] { return put_if_space(key, value, on_existing); });
   }
 
   template <class OnExisting>
   outcome put_if_space(key_type key, value_type value, OnExisting& on_existing) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     for (;;) {
       {
-        const locked_node leaf(*this, key, 0);
+        const locked_node leaf(nodes_, key, 0);
         const slot_array order = (*leaf).array();
         const std::size_t count = (*leaf).count_up_to(order, key);
         if (count != 0 && (*leaf).key_at(order[count - 1]) == key)
@@ -472,13 +298,6 @@ class wb_tree {
       }
       if (!make_room(key, 0)) return outcome::full;
     }
-  }
-
-  outcome replace(std::atomic<value_type>& stored, value_type value) {
-    stored.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, stored);                 // (U2)
-    // (U1) < (U2) < unlock: the value that a reader returns is durable.
-    return outcome::updated;
   }
 
   // ---- splits ----
@@ -494,9 +313,9 @@ class wb_tree {
     node_pointer child;
     parent_and_child result;
     result.parent =
-        visit_node_of(key, level + 1, [&](const node& n, slot_array order) { child = n.child_of(order, key); });
+        nodes_.visit_node_of(key, level + 1, [&](const node& n, slot_array order) { child = n.child_of(order, key); });
     if (result.parent == nullptr) return result;
-    if (!media::can_name(medium_, child)) throw_damaged();
+    if (!media::can_name(medium_, child)) nodes::throw_damaged();
     result.child = medium_.resolve(child);
     media::prefetch(medium_, *result.child);
     return result;
@@ -514,9 +333,9 @@ class wb_tree {
     const parent_and_child both = related(key, level);
     if (both.parent == nullptr) return split_root(key, level);
     {
-      const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
+      const sync::several_locks held{&nodes_.lock_of(both.parent), &nodes_.lock_of(both.child)};
       if (!are_related(both, key)) return true;
-      if (both.child->is_beyond(key)) throw_damaged();  // T1, T2: or the caller would begin again for ever
+      if (both.child->is_beyond(key)) nodes::throw_damaged();  // T1, T2: or the caller would begin again for ever
       if (!both.child->array().is_full()) return true;
       if (!both.parent->array().is_full()) return split(*both.parent, *both.child, key);
     }
@@ -572,10 +391,10 @@ class wb_tree {
 
   // Puts a root above the full node of `key`, which is the root, and splits that. True without a change: it is not.
   bool split_root(key_type made_for, std::uint64_t level) {
-    const std::scoped_lock guard(root_mutex_);
-    node& left = *root();
-    const sync::several_locks held{&lock_of(&left)};
-    if (left.sibling.load(std::memory_order_relaxed)) throw_damaged();  // a root has none; as in make_room
+    const auto guard = nodes_.lock_root();
+    node& left = *nodes_.root();
+    const sync::several_locks held{&nodes_.lock_of(&left)};
+    if (left.sibling.load(std::memory_order_relaxed)) nodes::throw_damaged();  // a root has none; as in make_room
     const slot_array order = left.array();
     if (order.level() != level || !order.is_full()) return true;
     if (level + 1 == detail::wb_tree::most_levels) return false;
@@ -588,8 +407,8 @@ class wb_tree {
     detail::wb_tree::slot_filler filler(*top, level + 1);
     filler.put(0, medium_.locate(&left).word());
     filler.put(separator, medium_.locate(right).word());
-    media::persist(medium_, *top);                     // (R1)
-    change.store(*root_, medium_.locate(top).word());  // (R2)
+    media::persist(medium_, *top);                                 // (R1)
+    change.store(nodes_.root_word(), medium_.locate(top).word());  // (R2)
     // (S1) < (R1) < (R2): as (S7) < (S8).
     change.commit();
     return true;
@@ -600,15 +419,15 @@ class wb_tree {
   // Adds the first of these entries, as many as fit into a row behind a leaf; returns their number. 0: they must go
   // into an existing leaf, or there is no space.
   std::size_t load_row(std::span<const entry> ascending) {
-    const auto guard = epochs_.pin();
+    const auto guard = nodes_.pin();
     const key_type first = ascending.front().key;
     for (;;) {
       const parent_and_child both = related(first, 0);
       if (both.parent == nullptr) return 0;
       {
-        const sync::several_locks held{&lock_of(both.parent), &lock_of(both.child)};
+        const sync::several_locks held{&nodes_.lock_of(both.parent), &nodes_.lock_of(both.child)};
         if (!are_related(both, first)) continue;
-        if (both.child->is_beyond(first)) throw_damaged();  // as in make_room
+        if (both.child->is_beyond(first)) nodes::throw_damaged();  // as in make_room
         node& leaf = *both.child;
         const slot_array order = both.parent->array();
         if (!detail::wb_tree::row_may_follow(leaf, first)) return 0;
@@ -623,8 +442,11 @@ class wb_tree {
     const node_pointer next = leaf.sibling.load(std::memory_order_relaxed);
     const key_type bound = leaf.high_key.load(std::memory_order_relaxed);
     publication change(medium_);
-    const detail::wb_tree::leaf_row row = detail::wb_tree::make_row(
-        medium_, change, detail::wb_tree::fit_into_row(ascending, next, bound, capacity - order.count()));
+    using row_type = detail::wb_tree::leaf_row;
+    const std::size_t most = std::min(capacity - order.count(), row_type::most_leaves);
+    const row_type row = detail::wb_tree::make_row(
+        medium_, change,
+        detail::fit_into_row(ascending, most * detail::wb_tree::loaded_entries, next ? bound - 1 : bound));
     if (row.count == 0) return 0;
     row.last().sibling.store(next, std::memory_order_relaxed);
     row.last().high_key.store(bound, std::memory_order_relaxed);
@@ -645,190 +467,8 @@ class wb_tree {
     return row.entries;
   }
 
-  // ---- joining ----
-
-  // Entries of two joined neighbours: four slots stay free, so that the next inserts do not split the node again.
-  static constexpr std::size_t most_joined = capacity - 4;
-
-  // True if a leaf in which an erase left so many entries is to be joined with a neighbour. At most every second erase
-  // searches for one, and two neighbours under one parent keep nine entries or more.
-  [[nodiscard]] static constexpr bool looks_for_a_neighbour(std::size_t entries) noexcept {
-    return entries <= most_joined && entries % 2 == 0;
-  }
-  [[nodiscard]] static bool should_join(const node& left, const node& right) noexcept {
-    const std::size_t in_left = left.array().count();
-    const std::size_t in_right = right.array().count();
-    return in_left + in_right <= (in_left == 0 || in_right == 0 ? capacity : most_joined);
-  }
-
-  // Joins the leaf of `key` with a neighbour if they fit into one; if a parent lost a child, continues with the parent.
-  void join_around(key_type key) {
-    std::uint64_t level = 0;
-    while (join_with_a_neighbour(key, level)) ++level;
-    if (level > 0)
-      while (lower_root()) {
-      }
-  }
-
-  // False: the node of `key` on this level has no neighbour under its parent with which it should be one.
-  bool join_with_a_neighbour(key_type key, std::uint64_t level) {
-    std::array<node_pointer, 3> family;
-    node* const parent = visit_node_of(key, level + 1, [&](const node& n, slot_array order) {
-      const std::size_t own = n.count_up_to(order, key);  // a rank higher by one
-      for (std::size_t i = 0; i < family.size(); ++i) {
-        const std::size_t rank = own + i - 2;
-        family[i] = rank < order.count() ? n.child_at(order[rank]) : node_pointer();
-      }
-    });
-    if (parent == nullptr) return false;
-    for (const node_pointer near : family)
-      if (near) media::prefetch(medium_, medium_.resolve(near), sizeof(node));
-    return join(*parent, family[0], family[1]) || join(*parent, family[1], family[2]);
-  }
-
-  // Makes one of two neighbours under `parent`, if they should be and still are such. Null: there is none.
-  bool join(node& parent, node_pointer left_at, node_pointer right_at) {
-    if (!media::can_name(medium_, left_at) || !media::can_name(medium_, right_at)) return false;
-    node& left = *medium_.resolve(left_at);
-    node& right = *medium_.resolve(right_at);
-    media::annotate_read(medium_, left);
-    media::annotate_read(medium_, right);
-    if (!should_join(left, right)) return false;  // the usual answer, without a lock
-    {
-      const sync::several_locks held{&lock_of(&parent), &lock_of(&left), &lock_of(&right)};
-      if (parent.is_gone() || left.is_gone() || right.is_gone() || !should_join(left, right)) return false;
-      const slot_array order = parent.array();
-      const key_type low = left.high_key.load(std::memory_order_relaxed);  // of `right`
-      const std::size_t rank = parent.count_up_to(order, low) - 1;
-      const bool are_neighbours = left.sibling.load(std::memory_order_relaxed) == right_at && rank != 0 &&
-                                  rank < order.count() && parent.child_at(order[rank]) == right_at &&
-                                  parent.child_at(order[rank - 1]) == left_at;
-      if (!are_neighbours) return false;
-      const slot_array joined = detail::wb_tree::copy_behind(medium_, left, right);  // (J1)
-      publication change(medium_);
-      media::publish_store(change, left.slots, joined.word());                                      // (J2)
-      media::publish_store(change, left.sibling, right.sibling.load(std::memory_order_relaxed));    // (J3)
-      media::publish_store(change, left.high_key, right.high_key.load(std::memory_order_relaxed));  // (J4)
-      media::publish_store(change, parent.slots, order.without(rank).word());                       // (J5)
-      // (J1) < (J2), (J3), (J4), (J5): one publication, so that no crash shows an entry in both nodes or in none, or a
-      // parent that leads to a retired node (F4).
-      node* const gone[] = {&right};
-      retired_.commit(change, gone);
-    }
-    retire(right);
-    return true;
-  }
-
-  // Removes a root with one child. False: it has more, or it is a leaf.
-  bool lower_root() {
-    const std::scoped_lock guard(root_mutex_);
-    node& top = *root();
-    {
-      const sync::several_locks held{&lock_of(&top)};
-      const slot_array order = top.array();
-      if (order.level() == 0 || order.count() != 1) return false;
-      publication change(medium_);
-      change.store(*root_, top.value_at(order[0]));  // (K1)
-      // (K1) < return: in one publication with the root's way into the queue (Q1).
-      node* const gone[] = {&top};
-      retired_.commit(change, gone);
-    }
-    retire(top);
-    return true;
-  }
-
-  // Releases the block of a node that is gone when no reader can be in it. Without a lock. No memory for that: the next
-  // open does it.
-  void retire(node& gone) {
-    epochs_.retire([this, &gone] { retired_.release(gone); });
-  }
-
-  // ---- walking ----
-
-  // Calls function(node) for the nodes of a level, from left to right.
-  template <class Function>
-  void for_each_node_of_level(std::uint64_t level, Function&& function) const {
-    for (const node* n = node_of(0, level);;) {
-      if (n->array().level() != level) throw_damaged();
-      function(*n);
-      const node_pointer next = n->sibling.load(std::memory_order_acquire);
-      if (!next) return;
-      n = sibling_at(medium_, next, n->high_key.load(std::memory_order_acquire));
-    }
-  }
-
-  // A child, and the key from which on it holds all of its level.
-  struct known_node {
-    key_type low;
-    node_pointer at;
-  };
-  // Checks the nodes of a level, which the one above knows as `known`. Returns those of the next one.
-  std::vector<known_node> check_level(const std::vector<known_node>& known, std::uint64_t level,
-                                      check_report& report) const;
-
   Medium& medium_;
-  sync::version_lock_table locks_;
-  std::atomic<std::uint64_t>* root_;
-  std::mutex root_mutex_;  // T5
-  detail::retired_nodes<Medium, node> retired_;
-  sync::epochs epochs_;  // its destructor releases retired nodes
+  nodes nodes_;
 };
-
-template <media::medium Medium>
-check_report wb_tree<Medium>::check() const {
-  check_report report;
-  std::vector<known_node> known{{0, node_pointer(root_->load(std::memory_order_acquire))}};
-  if (!media::can_name(medium_, known.front().at)) {
-    report.add("T2: the root leads nowhere");
-    return report;
-  }
-  if (const slot_array order = root()->array(); !order.is_valid() || order.level() == detail::wb_tree::gone_level) {
-    report.add("N1: the root has an impossible slot array");
-    return report;
-  }
-  for (std::uint64_t level = root()->array().level() + 1; level > 0; --level)
-    known = check_level(known, level - 1, report);
-  return report;
-}
-
-// Follows no pointer that cannot name a node: so it terminates, and does not crash, with any content of the medium.
-template <media::medium Medium>
-auto wb_tree<Medium>::check_level(const std::vector<known_node>& known, std::uint64_t level, check_report& report) const
-    -> std::vector<known_node> {
-  std::vector<known_node> children;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const auto where = [&] {
-      return "node at " + std::to_string(known[i].at.word()) + " of level " + std::to_string(level);
-    };
-    if (!media::can_name(medium_, known[i].at)) {
-      report.add("T2: there is no " + where());
-      continue;
-    }
-    const node& n = *medium_.resolve(known[i].at);
-    const slot_array order = n.array();
-    const key_type low = known[i].low;
-    const key_type high = n.high_key.load(std::memory_order_acquire);
-    const node_pointer next = n.sibling.load(std::memory_order_acquire);
-    const bool is_last = i + 1 == known.size();
-    if (order.level() != level) report.add("T3: " + where() + " is on another level, or retired");
-    if (!order.is_valid()) report.add("N1: " + where() + " has an impossible slot array");
-    if (next != (is_last ? node_pointer() : known[i + 1].at))
-      report.add("T2: " + where() + " links another node than the level above knows next");
-    if (high != (is_last ? detail::wb_tree::no_bound : known[i + 1].low))
-      report.add("T1: the high key of " + where() + " is not the low key of the next one");
-    if (level > 0 && order.count() == 0) report.add("N2: " + where() + " has no child");
-    for (std::size_t rank = 0; rank < order.count(); ++rank) {
-      const key_type key = n.key_at(order[rank]);
-      if (rank > 0 && key <= n.key_at(order[rank - 1])) report.add("N1: " + where() + " is not sorted");
-      if (key < low || (!is_last && key >= high)) report.add("T1: " + where() + " has a key outside of its range");
-      if (level > 0 && rank == 0 && key != low) report.add("N2: " + where() + " does not begin at its low key");
-      if (level > 0)
-        children.push_back({key, n.child_at(order[rank])});
-      else
-        ++report.entries;
-    }
-  }
-  return children;
-}
 
 }  // namespace pmlab::indexes

@@ -3,10 +3,19 @@
 
 #include <pmlab/indexes/index.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
 namespace pmlab::indexes::detail {
+
+// Those of these entries, `most` at most, that belong in front of the next leaf: their keys are up to `last`.
+[[nodiscard]] inline std::span<const entry> fit_into_row(std::span<const entry> ascending, std::size_t most,
+                                                         key_type last) noexcept {
+  const auto some = ascending.first(std::min(ascending.size(), most));
+  const auto end = std::partition_point(some.begin(), some.end(), [last](const entry& e) { return e.key <= last; });
+  return some.first(static_cast<std::size_t>(end - some.begin()));
+}
 
 // As loadable_index::load, for an index that may link many entries at once: `load_row(ascending)` adds the first of
 // these and returns how many; 0: the next one has to be inserted by itself, or there is no space.

@@ -16,6 +16,8 @@ class problem_list {
     ++count_;
   }
 
+  [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
+
   // Empty: there was none.
   [[nodiscard]] std::string text() const {
     std::string text;

@@ -10,7 +10,7 @@
 //       next open, which has no readers yet.
 #pragma once
 
-#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -106,8 +105,7 @@ class retired_nodes {
     std::unordered_set<std::uint64_t> met;
     for (node_pointer at = leftmost_->next_retired.load(std::memory_order_acquire); at;) {
       if (!media::can_name(medium_, at) || !medium_.resolve(at)->is_gone() || !met.insert(at.word()).second)
-        throw error("this " + std::string(Node::tree_name) + " is corrupt: its retired nodes",
-                    "restore the pool from a copy, or repair it");
+        throw damaged_tree(Node::tree_name, "its retired nodes");
       result.push_back(medium_.resolve(at));
       at = result.back()->next_retired.load(std::memory_order_acquire);
     }

@@ -93,6 +93,11 @@ struct alignas(media::cache_line_bytes) node {
     return k >= high_key.load(std::memory_order_acquire) && sibling.load(std::memory_order_acquire);
   }
 
+  // True for every node of a level, if `low` is its low key.
+  [[nodiscard]] bool ends_above(std::uint64_t low) const noexcept {
+    return high_key.load(std::memory_order_acquire) > low;
+  }
+
   // How many slots have keys <= k, for k < greatest_key. Without a branch: first the lines after the first one that
   // begin at or below k, then the slots of the last of them. All lines are read, and at once, where a binary search
   // would wait for one cache miss after the other; the first one, too, in which the slots may be.
@@ -119,6 +124,14 @@ struct alignas(media::cache_line_bytes) node {
 };
 static_assert(sizeof(node) == node_bytes);
 static_assert(offsetof(node, lines) == media::cache_line_bytes);
+
+// The successor of the locked node `n` becomes the successor of `last` when that is linked.
+inline void take_place_after(node& last, const node& n) noexcept {
+  last.sibling.store(n.sibling.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  last.high_key.store(n.high_key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  last.greatest_present.store(n.greatest_present.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  last.greatest_value.store(n.greatest_value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
 
 // Makes the changes of one thread to a locked node durable line by line. Stores within a line become durable in their
 // order; before the first store to another line, the previous line is made durable.

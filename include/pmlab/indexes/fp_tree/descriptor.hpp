@@ -106,4 +106,9 @@ using page_list = linked<&descriptor_page::previous_in_class, &descriptor_page::
   return descriptor_page::of(d).lows[descriptor_page::place_of(d)];
 }
 
+[[nodiscard]] inline bool is_in_charge(const descriptor& d, std::uint64_t key) noexcept {
+  return d.is_linked() && low_of(d).load(std::memory_order_acquire) <= key &&
+         key <= d.last.load(std::memory_order_acquire);
+}
+
 }  // namespace pmlab::indexes::detail::fp_tree

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <pmlab/indexes/detail/leaf_group.hpp>
+#include <pmlab/indexes/detail/slot_bits.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/pointer.hpp>
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,12 +19,6 @@ inline constexpr std::size_t capacity = 31;
 // One bit for each slot of a leaf.
 using slot_set = std::uint32_t;
 inline constexpr slot_set all_slots = (slot_set{1} << capacity) - 1;
-
-// Calls function(slot) for every member of `set`, ascending.
-template <class Function>
-void for_each_slot(slot_set set, Function&& function) {
-  for (; set != 0; set &= set - 1) function(static_cast<std::size_t>(std::countr_zero(set)));
-}
 
 struct slot {
   std::atomic<std::uint64_t> key;

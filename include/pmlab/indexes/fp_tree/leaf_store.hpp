@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/object_pool.hpp>
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
 #include <pmlab/indexes/fp_tree/free_leaves.hpp>
@@ -18,21 +19,10 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pmlab::indexes::detail::fp_tree {
-
-// The damage of a tree that does not open. It never leaves the index, which adds its name (error_of).
-struct corruption {
-  std::string what;
-};
-
-[[nodiscard]] inline error error_of(std::string_view name, const corruption& found) {
-  return {"FP-tree '" + std::string(name) + "' is corrupt: " + found.what,
-          "`pmlab pool repair` copies its readable entries to a new pool"};
-}
 
 // The set of free leaves is not stored: it is all leaves that the list does not reach. So neither allocating a leaf nor
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
@@ -333,41 +323,28 @@ class leaf_store {
     for (std::size_t i = leaves_per_group; i > 0; --i) free_.add(page.descriptors[i - 1]);
   }
 
-  // Has `group` lead to another one, in both of its lines (G2).
+  // Has `group` lead to another one.
   void publish_link(typename Medium::publication& change, leaf_group& group, group_pointer next) {
-    media::publish_store(change, group.next, next);  // (D3)
-    if (!is_sealed_) return;
-    const std::uint64_t check = check_of_link(medium_.locate(&group), next);
-    media::publish_store(change, group.check, check);        // (D4)
-    media::publish_store(change, group.next_again, next);    // (D5)
-    media::publish_store(change, group.check_again, check);  // (D6)
-    // (D3), (D4), (D5), (D6) < return: one publication with (D2), so that the checks are those of the link.
+    if (is_sealed_)
+      detail::publish_link(medium_, change, group, next);
+    else
+      media::publish_store(change, group.next, next);  // (D3)
+    // (D3) < return: one publication with (D2).
   }
 
   void find_groups() {
-    std::vector<group_pointer> groups;
-    for (group_pointer p(root_.load(std::memory_order_acquire)); p;) {
-      if (!media::can_name(medium_, p, group_bytes(true))) throw corruption{"its list of leaf groups leads nowhere"};
-      const group_link link(*medium_.resolve(p), p);
-      if (groups.empty()) is_sealed_ = link.has_check();
-      if (is_sealed_ ? !link.is_whole : link.has_check())
-        throw corruption{"the header of leaf group " + std::to_string(p.word()) + " is overwritten"};
-      groups.push_back(p);
-      p = link.next;
-      if (p && !media::can_name(medium_, groups.back(), group_bytes(false)))
-        throw corruption{"a leaf group does not end in the pool"};
-      // One pointer moves twice as fast as the other: in a cycle they meet.
-      if (p == groups[groups.size() / 2]) throw corruption{"its list of leaf groups has no end"};
-    }
-    groups_ = groups.size();
+    const auto found = detail::follow_groups<leaf>(medium_, root_.load(std::memory_order_acquire), true, group_bytes,
+                                                   [](const std::string& text) { throw corruption{text}; });
+    is_sealed_ = found.is_sealed;
+    groups_ = found.places.size();
     constexpr std::size_t most_groups = (std::size_t{no_leaf} - 1) / leaves_per_group;
     if (groups_ > most_groups) throw corruption{"its list of leaf groups is too long"};
     descriptor_page* const pages = pages_.take_row(groups_);
     if (pages == nullptr) throw std::bad_alloc();
     places_.reserve(groups_);
-    for (const group_pointer p : groups) {
+    for (const group_pointer p : found.places) {
       leaf* const first = medium_.resolve(p)->leaves();
-      places_.push_back({medium_.locate(first).word(), places_.size(), nullptr, p == groups.back()});
+      places_.push_back({medium_.locate(first).word(), places_.size(), nullptr, p == found.places.back()});
     }
     std::sort(places_.begin(), places_.end(),
               [](const place& a, const place& b) { return a.first_leaf < b.first_leaf; });

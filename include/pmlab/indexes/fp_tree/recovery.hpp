@@ -1,6 +1,7 @@
 // Opening an FP-tree: its list of leaves, as a crash may have left it, becomes descriptors.
 #pragma once
 
+#include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
 #include <pmlab/indexes/fp_tree/group_table.hpp>

@@ -1,6 +1,7 @@
 // New leaves of an FP-tree: filled while they are unreachable, and then linked into the list; a whole row by one store.
 #pragma once
 
+#include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/indexes/fp_tree/leaf_store.hpp>
@@ -65,9 +66,7 @@ struct leaf_row {
 // of them only, or none, if there is no space.
 template <media::medium Medium>
 [[nodiscard]] leaf_row take_row(leaf_store<Medium>& store, std::span<const entry> ascending, key_type last) {
-  const auto some = ascending.first(std::min(ascending.size(), leaf_row::most_leaves * loaded_entries));
-  const auto end = std::partition_point(some.begin(), some.end(), [last](const entry& e) { return e.key <= last; });
-  const auto wanted = some.first(static_cast<std::size_t>(end - some.begin()));
+  const auto wanted = fit_into_row(ascending, leaf_row::most_leaves * loaded_entries, last);
   leaf_row row;
   while (row.count * loaded_entries < wanted.size()) {
     descriptor* const taken = store.take();

@@ -1,6 +1,9 @@
 // Reads an FP-tree that does not open: all its leaves, with or without a link that leads to them.
 #pragma once
 
+#include <pmlab/indexes/detail/corruption.hpp>
+#include <pmlab/indexes/detail/leaf_group.hpp>
+#include <pmlab/indexes/detail/problem_list.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/indexes/fp_tree/leaf_store.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -10,9 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -27,14 +28,18 @@ namespace pmlab::indexes::detail::fp_tree {
 template <class Medium, class Function>
 class salvager {
  public:
-  salvager(const Medium& medium, Function& function) : medium_(medium), function_(function) {}
+  salvager(const Medium& medium, std::uint64_t root_word, Function& function)
+      : medium_(medium),
+        function_(function),
+        groups_(
+            follow_groups<leaf>(medium, root_word, true, group_bytes, [this](const std::string& text) { add(text); })),
+        leaves_(medium, groups_, sizeof(leaf), leaves_in) {}
 
-  void run(std::uint64_t root_word) {
-    const place leftmost = find_groups(root_word);
-    if (leftmost) follow_the_list(leftmost);
+  void run() {
+    if (const place leftmost = leaves_.first_of_oldest()) follow_the_list(leftmost);
     read_what_is_outside();
     for (const overwritten_leaf& l : overwritten_) read_between_neighbours(l);
-    if (!problems_.empty()) throw corruption{problems_};
+    if (!problems_.is_empty()) throw corruption{problems_.text()};
   }
 
  private:
@@ -45,53 +50,7 @@ class salvager {
     std::optional<key_type> above;  // the greatest key before it; none: it is the leftmost leaf
   };
 
-  void add(const std::string& problem) { problems_ += (problems_.empty() ? "" : ", ") + problem; }
-
-  // Null: the list of groups does not lead to the oldest one.
-  place find_groups(std::uint64_t root_word) {
-    for (media::pointer<leaf_group> p(root_word); p;) {
-      if (!media::can_name(medium_, p, group_bytes(true))) {
-        add("its list of leaf groups leads nowhere");
-        return {};
-      }
-      leaf_group* const group = medium_.resolve(p);
-      const group_link link(*group, p);
-      if (groups_.empty()) is_sealed_ = link.has_check();
-      if (is_sealed_ ? !link.is_whole : link.has_check())
-        add("the header of leaf group " + std::to_string(p.word()) + " is overwritten");
-      const bool leads_on = !is_sealed_ || link.has_check();
-      const bool oldest = leads_on && !link.next;
-      const place first = medium_.locate(group->leaves());
-      if (!media::can_name(medium_, p, group_bytes(oldest))) {
-        add("a leaf group does not end in the pool");
-        return {};
-      }
-      if (!groups_.emplace(first.word(), leaves_in(oldest)).second) {
-        add("its list of leaf groups has no end");
-        return {};
-      }
-      if (oldest) return first;
-      if (!leads_on) return {};
-      p = link.next;
-    }
-    return {};
-  }
-
-  [[nodiscard]] bool is_leaf(place p) const {
-    const auto after = groups_.upper_bound(p.word());
-    if (after == groups_.begin()) return false;
-    const auto& [first, count] = *std::prev(after);
-    return (p.word() - first) % sizeof(leaf) == 0 && (p.word() - first) / sizeof(leaf) < count;
-  }
-
-  // Calls function(place) for every leaf of every group, until it answers true.
-  template <class Each>
-  bool any_leaf(Each&& each) const {
-    for (const auto& [first, count] : groups_)
-      for (std::uint64_t i = 0; i < count; ++i)
-        if (each(place(first + i * sizeof(leaf)))) return true;
-    return false;
-  }
+  void add(const std::string& problem) { problems_.add(problem); }
 
   // The meaning of a leaf's first two words.
   struct header {
@@ -106,21 +65,21 @@ class salvager {
     const leaf& l = *medium_.resolve(p);
     const std::uint64_t bitmap = l.bitmap.load(std::memory_order_acquire);
     header found{slots_in(bitmap), l.next.load(std::memory_order_acquire), false, false, {}};
-    const bool leads_on = !found.next || is_leaf(found.next);
-    found.is_whole = is_sealed_ ? bitmap == sealed(p, found.used, found.next) : bitmap == found.used && leads_on;
-    found.has_bitmap = found.is_whole || (!is_sealed_ && bitmap == found.used);
+    const bool leads_on = !found.next || leaves_.contain(found.next);
+    found.is_whole = groups_.is_sealed ? bitmap == sealed(p, found.used, found.next) : bitmap == found.used && leads_on;
+    found.has_bitmap = found.is_whole || (!groups_.is_sealed && bitmap == found.used);
     return found;
   }
 
   // The seal of a leaf does not hold: it may be for another link, which was lost, or which a crash left behind.
   void find_what_it_is_sealed_for(place p, header& h) const {
     const std::uint64_t bitmap = medium_.resolve(p)->bitmap.load(std::memory_order_acquire);
-    if (!is_sealed_ || (bitmap & sealed_bit) == 0) return;
+    if (!groups_.is_sealed || (bitmap & sealed_bit) == 0) return;
     const auto is_of = [&](place next) {
       h.sealed_for = next;
       return bitmap == sealed(p, h.used, next);
     };
-    h.has_bitmap = is_of({}) || any_leaf(is_of);
+    h.has_bitmap = is_of({}) || leaves_.any_of(is_of);
   }
 
   void follow_the_list(place leftmost) {
@@ -128,7 +87,7 @@ class salvager {
     while (!coming.empty()) {
       const overwritten_leaf from = coming.back();
       coming.pop_back();
-      if (!is_leaf(from.at)) {
+      if (!leaves_.contain(from.at)) {
         add("its list of leaves leads nowhere");
         continue;
       }
@@ -164,7 +123,7 @@ class salvager {
 
   void read_what_is_outside() {
     std::uint64_t outside = 0;
-    any_leaf([&](place p) {
+    leaves_.any_of([&](place p) {
       const header h = read(p);
       if (h.is_whole && h.used != 0 && seen_.insert(p.word()).second) {
         ++outside;
@@ -194,12 +153,12 @@ class salvager {
 
   const Medium& medium_;
   Function& function_;
-  std::map<std::uint64_t, std::uint64_t> groups_;  // where their leaves begin, and how many there are
-  bool is_sealed_ = false;
+  problem_list problems_;  // of the members below, too
+  group_list<leaf> groups_;
+  salvaged_leaves<leaf, Medium> leaves_;
   std::unordered_set<std::uint64_t> seen_;  // leaves, by their places
   std::vector<key_type> lows_;              // the least keys of leaves that were read
   std::vector<overwritten_leaf> overwritten_;
-  std::string problems_;
 };
 
 // Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, those of its list first; an
@@ -207,7 +166,7 @@ class salvager {
 // damage.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
-  salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);
+  salvager<Medium, std::remove_reference_t<Function>>(medium, root_word, function).run();
 }
 
 }  // namespace pmlab::indexes::detail::fp_tree

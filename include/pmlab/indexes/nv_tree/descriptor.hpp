@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,5 +65,16 @@ struct alignas(media::cache_line_bytes) descriptor {
 };
 static_assert(sizeof(descriptor) == 2 * media::cache_line_bytes);
 static_assert(most_slots == 2 * descriptor::slots_per_array);
+
+// By which the inner nodes name it.
+[[nodiscard]] inline std::uint64_t word_of(const descriptor& d) noexcept { return reinterpret_cast<std::uint64_t>(&d); }
+
+[[nodiscard]] inline descriptor* next_of(const descriptor& d) noexcept {
+  return d.next.load(std::memory_order_acquire);
+}
+// REQUIRES: its low, which never changes, is at most `key`.
+[[nodiscard]] inline bool is_in_charge(const descriptor& d, key_type key) noexcept {
+  return d.is_linked() && key <= d.last.load(std::memory_order_relaxed);
+}
 
 }  // namespace pmlab::indexes::detail::nv_tree

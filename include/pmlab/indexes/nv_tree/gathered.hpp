@@ -9,7 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <iterator>
 #include <span>
 
 namespace pmlab::indexes::detail::nv_tree {

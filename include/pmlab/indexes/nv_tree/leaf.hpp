@@ -2,12 +2,12 @@
 #pragma once
 
 #include <pmlab/indexes/detail/leaf_group.hpp>
+#include <pmlab/indexes/detail/slot_bits.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/pointer.hpp>
 
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cassert>
@@ -63,12 +63,6 @@ using slot_set = std::uint64_t;
 
 [[nodiscard]] constexpr std::size_t count_of(slot_set set) noexcept {
   return static_cast<std::size_t>(std::popcount(set));
-}
-
-// Calls function(slot) for every member of `set`, ascending.
-template <class Function>
-void for_each_slot(slot_set set, Function&& function) {
-  for (; set != 0; set &= set - 1) function(static_cast<std::size_t>(std::countr_zero(set)));
 }
 
 //   0      8     16          24         32       48       64                           1024

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/leaf_group.hpp>
 #include <pmlab/indexes/nv_tree/leaf.hpp>
 #include <pmlab/media/medium.hpp>
@@ -14,24 +15,12 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pmlab::indexes::detail::nv_tree {
-
-// The damage of a tree that does not open. It never leaves the index, which adds its name (error_of).
-struct corruption {
-  std::string what;
-};
-
-[[nodiscard]] inline error error_of(std::string_view name, const corruption& found) {
-  return {"NV-Tree '" + std::string(name) + "' is corrupt: " + found.what,
-          "`pmlab pool repair` copies its readable entries to a new pool"};
-}
 
 using leaf_group = detail::leaf_group<leaf>;
 using group_link = detail::group_link<leaf>;
@@ -305,17 +294,12 @@ class leaf_store {
       if (!gone.newer) {
         change.store(root_, older.word());  // (D1)
       } else {
-        leaf_group& newer = *medium_.resolve(gone.newer);
-        const std::uint64_t check = detail::check_of_link(gone.newer, older);
-        media::publish_store(change, newer.next, older);         // (D2)
-        media::publish_store(change, newer.check, check);        // (D3)
-        media::publish_store(change, newer.next_again, older);   // (D4)
-        media::publish_store(change, newer.check_again, check);  // (D5)
+        detail::publish_link(medium_, change, *medium_.resolve(gone.newer), older);  // (D2)
       }
-      change.release(&home, group_bytes<Medium>(false));  // (D6)
+      change.release(&home, group_bytes<Medium>(false));  // (D3)
       change.commit();
-      // (D1), (D2), (D3), (D4), (D5), (D6) < return: one publication, so that no crash leaves a group in the list that
-      // is not allocated, or one allocated that is not in the list.
+      // (D1), (D2), (D3) < return: one publication, so that no crash leaves a group in the list that is not allocated,
+      // or one allocated that is not in the list.
     } catch (const std::exception&) {
       return false;
     }
@@ -350,23 +334,15 @@ class leaf_store {
   }
 
   void find_groups() {
+    const auto found =
+        detail::follow_groups<leaf>(medium_, root_.load(std::memory_order_acquire), false, group_bytes<Medium>,
+                                    [](const std::string& text) { throw corruption{text}; });
     group_place newer;
-    std::vector<group_place> seen;
-    for (group_place p(root_.load(std::memory_order_acquire)); p;) {
-      if (!media::can_name(medium_, p, group_bytes<Medium>(true)))
-        throw corruption{"its list of leaf groups leads nowhere"};
-      const group_link link(*medium_.resolve(p), p);
-      if (!link.is_whole) throw corruption{"the header of leaf group " + std::to_string(p.word()) + " is overwritten"};
-      if (!media::can_name(medium_, p, group_bytes<Medium>(!link.next)))
-        throw corruption{"a leaf group does not end in the pool"};
-      seen.push_back(p);
-      // One pointer moves twice as fast as the other: in a cycle they meet.
-      if (link.next == seen[seen.size() / 2]) throw corruption{"its list of leaf groups has no end"};
-      groups_.push_back({first_leaf_of(p), p, newer, !link.next});
-      if (!link.next) head_ = first_leaf_of(p);
+    for (const group_place p : found.places) {
+      groups_.push_back({first_leaf_of(p), p, newer, p == found.places.back()});
       newer = p;
-      p = link.next;
     }
+    head_ = first_leaf_of(newer);
     std::sort(groups_.begin(), groups_.end(),
               [](const group& a, const group& b) { return a.first.word() < b.first.word(); });
     for (std::size_t g = 0; g < groups_.size(); ++g) {

@@ -1,7 +1,7 @@
 // Opens an NV-Tree: follows its list of leaves, validates them, and makes their descriptors.
 #pragma once
 
-#include <pmlab/indexes/detail/search_layer.hpp>
+#include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/nv_tree/descriptor.hpp>
 #include <pmlab/indexes/nv_tree/leaf.hpp>
@@ -9,10 +9,8 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>

@@ -1,7 +1,9 @@
 // Reads an NV-Tree that does not open: all its leaves, with or without a link that leads to them.
 #pragma once
 
+#include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/leaf_group.hpp>
+#include <pmlab/indexes/detail/problem_list.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/nv_tree/leaf.hpp>
 #include <pmlab/indexes/nv_tree/leaf_store.hpp>
@@ -11,8 +13,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -27,51 +27,24 @@ namespace pmlab::indexes::detail::nv_tree {
 template <class Medium, class Function>
 class salvager {
  public:
-  salvager(Medium& medium, Function& function) : medium_(medium), function_(function) {}
+  salvager(Medium& medium, std::uint64_t root_word, Function& function)
+      : medium_(medium),
+        function_(function),
+        leaves_(medium,
+                detail::follow_groups<leaf>(medium, root_word, false, group_bytes<Medium>,
+                                            [this](const std::string& text) { add(text); }),
+                leaf_bytes<Medium>, leaves_in<Medium>) {}
 
-  void run(std::uint64_t root_word) {
-    const leaf_place head = find_groups(root_word);
-    if (head) follow_the_list(head);
+  void run() {
+    if (const leaf_place head = leaves_.first_of_oldest()) follow_the_list(head);
     // An intact list has all entries: what is outside of it are free leaves.
-    if (!problems_.empty()) read_what_is_outside();
+    if (!problems_.is_empty()) read_what_is_outside();
     if (damaged_slots_ != 0) add(std::to_string(damaged_slots_) + " slots are overwritten");
-    if (!problems_.empty()) throw corruption{problems_};
+    if (!problems_.is_empty()) throw corruption{problems_.text()};
   }
 
  private:
-  void add(const std::string& problem) { problems_ += (problems_.empty() ? "" : ", ") + problem; }
-
-  // Null: the list of groups does not lead to the oldest one.
-  leaf_place find_groups(std::uint64_t root_word) {
-    for (group_place p(root_word); p;) {
-      if (!media::can_name(medium_, p, group_bytes<Medium>(true))) {
-        add("its list of leaf groups leads nowhere");
-        return {};
-      }
-      const group_link link(*medium_.resolve(p), p);
-      if (!link.is_whole) add("the header of leaf group " + std::to_string(p.word()) + " is overwritten");
-      const bool oldest = link.has_check() && !link.next;
-      if (!media::can_name(medium_, p, group_bytes<Medium>(oldest))) {
-        add("a leaf group does not end in the pool");
-        return {};
-      }
-      if (!groups_.emplace(first_leaf_of(p).word(), leaves_in<Medium>(oldest)).second) {
-        add("its list of leaf groups has no end");
-        return {};
-      }
-      if (oldest) return first_leaf_of(p);
-      if (!link.has_check()) return {};
-      p = link.next;
-    }
-    return {};
-  }
-
-  [[nodiscard]] bool is_leaf(leaf_place p) const {
-    const auto after = groups_.upper_bound(p.word());
-    if (after == groups_.begin()) return false;
-    const auto& [first, count] = *std::prev(after);
-    return (p.word() - first) % leaf_bytes<Medium> == 0 && (p.word() - first) / leaf_bytes<Medium> < count;
-  }
+  void add(const std::string& problem) { problems_.add(problem); }
 
   void follow_the_list(leaf_place head) {
     std::optional<key_type> above;
@@ -86,7 +59,7 @@ class salvager {
       }
       if (!header.is_whole) add("the header of leaf " + std::to_string(p.word()) + " is overwritten");
       if (!header.leads_on || !header.next) return;
-      if (!is_leaf(header.next) || !seen_.insert(header.next.word()).second)
+      if (!leaves_.contain(header.next) || !seen_.insert(header.next.word()).second)
         return add("its list of leaves leads nowhere");
       p = header.next;
     }
@@ -108,14 +81,13 @@ class salvager {
 
   void read_what_is_outside() {
     std::vector<leaf_place> outside;
-    for (const auto& [first, count] : groups_)
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const leaf_place p(first + i * leaf_bytes<Medium>);
-        const leaf& l = *medium_.resolve(p);
-        // A free leaf has no link; that of a last one has this word in one case of 65536.
-        if (l.link.load(std::memory_order_acquire) == 0 || seen_.contains(p.word())) continue;
-        if (read_header(l, p).leads_on) outside.push_back(p);
-      }
+    leaves_.any_of([&](leaf_place p) {
+      const leaf& l = *medium_.resolve(p);
+      // A free leaf has no link; that of a last one has this word in one case of 65536.
+      const bool is_free = l.link.load(std::memory_order_acquire) == 0;
+      if (!is_free && !seen_.contains(p.word()) && read_header(l, p).leads_on) outside.push_back(p);
+      return false;
+    });
     const auto low_of = [&](leaf_place p) { return read_header(*medium_.resolve(p), p).low; };
     std::sort(outside.begin(), outside.end(), [&](leaf_place a, leaf_place b) { return low_of(a) < low_of(b); });
     for (const leaf_place p : outside) give(p);
@@ -126,17 +98,17 @@ class salvager {
 
   Medium& medium_;
   Function& function_;
-  std::map<std::uint64_t, std::uint64_t> groups_;  // where their leaves begin, and how many there are
-  std::unordered_set<std::uint64_t> seen_;         // leaves, by their places
+  problem_list problems_;  // of the members below, too
+  salvaged_leaves<leaf, Medium> leaves_;
+  std::unordered_set<std::uint64_t> seen_;  // leaves, by their places
   std::size_t damaged_slots_ = 0;
-  std::string problems_;
 };
 
 // Calls function(key, value) for each readable entry of the tree whose groups begin at `root_word`, those of its list
 // first. Changes nothing. Throws corruption afterwards if there was any damage.
 template <class Medium, class Function>
 void salvage(Medium& medium, std::uint64_t root_word, Function&& function) {
-  salvager<Medium, std::remove_reference_t<Function>>(medium, function).run(root_word);
+  salvager<Medium, std::remove_reference_t<Function>>(medium, root_word, function).run();
 }
 
 }  // namespace pmlab::indexes::detail::nv_tree

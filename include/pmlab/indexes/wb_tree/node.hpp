@@ -86,6 +86,13 @@ struct alignas(media::xpline_bytes) node {
     return count == 0 ? media::pointer<node>() : child_at(order[count - 1]);
   }
 
+  // ---- node_tree ----
+
+  // True for every node of a level, if `low` is its low key.
+  [[nodiscard]] bool ends_above(std::uint64_t low) const noexcept {
+    return high_key.load(std::memory_order_acquire) > low || !sibling.load(std::memory_order_acquire);
+  }
+
   // ---- retired_nodes ----
 
   // A node that is gone is on no level; its other words stay.

@@ -1,0 +1,94 @@
+// The check of a FAST-FAIR tree: every invariant, level by level. (T1, T2: fast_fair.hpp.)
+#pragma once
+
+#include <pmlab/indexes/fast_fair/node.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pmlab::indexes::detail::fast_fair {
+
+// Follows no pointer that cannot name a node, and moves right only while the high keys ascend: so it terminates, and
+// does not crash, with any content of the medium.
+template <media::medium Medium>
+class checker {
+  using node_pointer = media::pointer<node>;
+
+ public:
+  explicit checker(const Medium& medium) noexcept : medium_(medium) {}
+
+  // Of the tree with this root.
+  [[nodiscard]] check_report run(node_pointer leftmost, std::uint64_t levels) const {
+    check_report report;
+    std::vector<node_pointer> known;
+    for (std::uint64_t level = levels; level > 0 && report.ok(); --level)
+      leftmost = check_level(leftmost, level - 1, known, report);
+    return report;
+  }
+
+ private:
+  // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the
+  // level that the one above knows, and then those of the next one that this one knows.
+  node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
+                           check_report& report) const {
+    node_pointer next_level{};
+    std::vector<node_pointer> children;
+    std::size_t met = 0;  // of `known`, which a complete list meets in their order
+    key_type low = 0;
+    for (node_pointer at = leftmost;;) {
+      const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };
+      if (!media::can_name(medium_, at)) {
+        report.add("T2: there is no " + where());
+        return next_level;
+      }
+      node& n = *medium_.resolve(at);
+      if (at == leftmost) next_level = n.first_child.load(std::memory_order_acquire);
+      if (level > 0) children.push_back(n.first_child.load(std::memory_order_acquire));
+      if (met < known.size() && known[met] == at) ++met;
+      const key_type high = n.high_key.load(std::memory_order_acquire);
+      const node_pointer next = n.sibling.load(std::memory_order_acquire);
+      if (n.level.load(std::memory_order_acquire) != level)
+        report.add("T2: " + where() + " has another level in its header");
+      if (n.is_gone()) report.add("Q2: " + where() + " is marked as retired");
+      if (high <= low) report.add("T1: the high key of " + where() + " is not above the one before it");
+      if (!next && high != greatest_key) report.add("T1: " + where() + " is the last of its level and has a high key");
+      for (std::size_t i = 0; i < capacity; ++i) {
+        const key_type k = n.key_at(i);
+        const auto slot = [&] { return "slot " + std::to_string(i) + " of " + where(); };
+        if (i > 0 && k < std::min(n.key_at(i - 1), high)) report.add("N1: " + slot() + " decreases");
+        if (n.is_free(i)) continue;
+        if (k < low) report.add("T1: " + slot() + " is below its node");
+        if (level == 0) {
+          ++report.entries;
+        } else if (const node_pointer child(n.value_at(i)); !media::can_name(medium_, child)) {
+          report.add("T2: " + slot() + " leads nowhere");
+        } else if (medium_.resolve(child)->level.load(std::memory_order_acquire) != level - 1) {
+          report.add("T2: " + slot() + " leads to another level than the next one");
+        } else {
+          children.push_back(child);
+        }
+      }
+      if (level == 0 && !next && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
+      if (!next && met < known.size())
+        report.add("T2: no link leads to the node at " + std::to_string(known[met].word()) + " of level " +
+                   std::to_string(level) + ", which its parent knows");
+      if (!next || high <= low) {
+        known = std::move(children);
+        return next_level;
+      }
+      low = high;
+      at = next;
+    }
+  }
+
+  const Medium& medium_;
+};
+
+}  // namespace pmlab::indexes::detail::fast_fair
