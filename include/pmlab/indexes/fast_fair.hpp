@@ -11,7 +11,7 @@
 // durable before it releases the node's version lock, and a reader uses data of a node only if that lock was free and
 // unchanged while it read: it cannot have read anything that a crash undoes.
 //
-// Layout (medium): named root -> root node. Nodes are 512 bytes (detail/fast_fair_node.hpp); every level is a list by
+// Layout (medium): named root -> root node. Nodes are 512 bytes (fast_fair/node.hpp); every level is a list by
 // `sibling`, in ascending order of keys. DRAM holds only the version locks: opening reads one node for each level.
 // Retired nodes wait in a queue that begins in the leftmost leaf (detail/retired_nodes.hpp).
 //
@@ -22,16 +22,16 @@
 // entries are free in the old node because they are beyond the high key; in the new node it leaves a hole before each
 // entry. Readers validate versions instead of following a direction counter.
 //
-// Space: two neighbours under one parent that fit into one node are joined (detail/fast_fair_join.hpp), empty ones at
+// Space: two neighbours under one parent that fit into one node are joined (fast_fair/join.hpp), empty ones at
 // once; a root with one child is removed. In place: the right node's entries are copied behind those of the left one,
 // beyond its high key, and become visible when one publication gives the left one the right one's high key and sibling.
 // If the left one's holes are elsewhere, a new node with the entries of both replaces the two.
 //
 // A pool that was damaged from outside: `open` follows the leftmost node of each level and the queue of retired nodes;
 // operations throw pmlab::error at an invalid link; `check` validates the rest. `salvage` reads the remaining entries
-// (detail/fast_fair_salvage.hpp).
+// (fast_fair/salvage.hpp).
 //
-// Invariants (N1, N2: detail/fast_fair_node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
+// Invariants (N1, N2: fast_fair/node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
 //   T1  A node's entries are at or above the high key of the node before it, and below its own.
 //   T2  A level is complete by its sibling links alone. A node that its parent does not know yet (a crash, or a split
 //       under way) is found through its left neighbour; the next writer that follows the link adds it to the parent.

@@ -18,10 +18,10 @@
 //                |                 |
 //                v                 v
 //            descriptor  ----> descriptor ----> ...   lock, range, fingerprints of a leaf
-//            (detail/fp_tree_descriptor.hpp)
+//            (fp_tree/descriptor.hpp)
 //   ---------    | --------------- | ----------------------------------------------------------------------------------
 //   medium       v                 v
-//              leaf   ------->   leaf   -------> ...   512 bytes: bitmap, next, 31 slots  (detail/fp_tree_leaf.hpp)
+//              leaf   ------->   leaf   -------> ...   512 bytes: bitmap, next, 31 slots         (fp_tree/leaf.hpp)
 //
 //            named root -> leaf group -> leaf group -> ... -> the oldest one, which begins with the leftmost leaf
 //
@@ -30,10 +30,10 @@
 //    reads the line of the entry alone, and a commit flushes no fingerprints.
 //  * Hash bits of a key choose its home line, one of the leaf's eight, where its entry is put if there is room (of
 //    random keys four in five are there). The word by which the search layer names a leaf also gives its address
-//    (detail/fp_tree_group_table.hpp), so that a search prefetches the home line and the descriptor at the same time,
+//    (fp_tree/group_table.hpp), so that a search prefetches the home line and the descriptor at the same time,
 //    and mostly waits for memory once. An entry may still be in any slot: the fingerprints locate it.
-//  * Sparse neighbours are joined (detail/fp_tree_join.hpp), so that erasing frees leaves before they are empty. If
-//    more than a fifth of the leaves are free, leaves move out of the emptiest groups (detail/fp_tree_move.hpp), which
+//  * Sparse neighbours are joined (fp_tree/join.hpp), so that erasing frees leaves before they are empty. If
+//    more than a fifth of the leaves are free, leaves move out of the emptiest groups (fp_tree/move.hpp), which
 //    are returned to the medium.
 //  * No micro-logs. The link to a split's new leaf and the bitmap that drops the moved entries share a line, in which
 //    stores become durable in order: a crash leaves the old leaf, or the new list with entries in two leaves, which

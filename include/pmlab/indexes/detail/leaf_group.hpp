@@ -84,8 +84,8 @@ struct group_list {
   bool is_complete = false;                              // the last one is the oldest
 };
 
-// Follows the list from the root's word. bytes_of(is_oldest) is the size of a group. `older_releases`: the tree may be of
-// one that stored no checksums. problem(text) is called for damage, and may throw; links that are damaged, or lead
+// Follows the list from the root's word. bytes_of(is_oldest) is the size of a group. `older_releases`: the tree may be
+// of one that stored no checksums. problem(text) is called for damage, and may throw; links that are damaged, or lead
 // nowhere, are not followed.
 template <class Leaf, media::medium Medium, class BytesOf, class Problem>
 [[nodiscard]] group_list<Leaf> follow_groups(const Medium& medium, std::uint64_t root_word, bool older_releases,
@@ -128,8 +128,8 @@ void publish_link(const Medium& medium, Publication& change, leaf_group<Leaf>& g
   media::publish_store(change, group.check, check);        // (L2)
   media::publish_store(change, group.next_again, next);    // (L3)
   media::publish_store(change, group.check_again, check);  // (L4)
-  // (L1), (L2), (L3), (L4) < return: the caller commits them with what they are part of, so that the checksums are those
-  // of the link.
+  // (L1), (L2), (L3), (L4) < return: the caller commits them with what they are part of, so that the checksums are
+  // those of the link.
 }
 
 // The leaves of a tree that is salvaged: those of the groups that its list leads to.

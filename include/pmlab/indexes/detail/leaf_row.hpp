@@ -27,9 +27,9 @@ struct leaf_row {
   [[nodiscard]] Node& last() const noexcept { return *leaves[count - 1]; }
 };
 
-// Makes a row of these entries, `in_leaf` of them in each leaf, as part of `change`; of the first of them only, or none,
-// if there is no space. fill(leaf, entries) puts them into an empty one. The caller sets the successor of the last leaf,
-// and persists all of it.
+// Makes a row of these entries, `in_leaf` of them in each leaf, as part of `change`; of the first of them only, or
+// none, if there is no space. fill(leaf, entries) puts them into an empty one. The caller sets the successor of the
+// last leaf, and persists all of it.
 template <class Row, media::medium Medium, media::publication Publication, class Fill>
 [[nodiscard]] Row make_row(Medium& medium, Publication& change, std::span<const entry> ascending, std::size_t in_leaf,
                            Fill&& fill) {

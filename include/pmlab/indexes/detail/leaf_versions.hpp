@@ -18,9 +18,9 @@ struct versioned_leaf {
   explicit versioned_leaf(Descriptor& of) noexcept : d(&of), version(of.lock.read_begin()) {}
   [[nodiscard]] bool is_current() const noexcept { return d->lock.read_validate(version); }
 
-  // Moves from a leaf whose low is <= key to the one that is in charge of it. False: something has changed. A reader that
-  // moves from one to the next reads the next one's version, and then checks that the first one has not changed: so the
-  // next one was linked at that moment, and its version shows whether it still is.
+  // Moves from a leaf whose low is <= key to the one that is in charge of it. False: something has changed. A reader
+  // that moves from one to the next reads the next one's version, and then checks that the first one has not changed:
+  // so the next one was linked at that moment, and its version shows whether it still is.
   [[nodiscard]] bool go_right(key_type key) noexcept {
     while (d->is_linked()) {
       if (key <= d->last.load(std::memory_order_acquire)) [[likely]]

@@ -90,8 +90,8 @@ class node_tree {
     }
   }
 
-  // The statistics of a tree with so many entries, and room for `capacity` in each leaf. first_of(level) is the leftmost
-  // node of a level. The bytes in the medium include retired nodes.
+  // The statistics of a tree with so many entries, and room for `capacity` in each leaf. first_of(level) is the
+  // leftmost node of a level. The bytes in the medium include retired nodes.
   template <class FirstOf>
   [[nodiscard]] index_stats stats(std::uint64_t entries, std::uint64_t levels, std::size_t capacity,
                                   FirstOf&& first_of) const {
@@ -128,9 +128,9 @@ class node_tree {
     epochs_.retire([this, &gone] { retired_.release(gone); });
   }
 
-  // Joins sparse neighbours upwards from the leaves: join(level) joins two nodes of a level, or returns false; the parent
-  // of those has lost a child. Then a root that has one child is removed: only_child(locked root), null if it has more
-  // or is a leaf.
+  // Joins sparse neighbours upwards from the leaves: join(level) joins two nodes of a level, or returns false; the
+  // parent of those has lost a child. Then a root that has one child is removed: only_child(locked root), null if it
+  // has more or is a leaf.
   template <class Join, class OnlyChild>
   void join_upwards(Join&& join, OnlyChild&& only_child) {
     std::uint64_t level = 0;

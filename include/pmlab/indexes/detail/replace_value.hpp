@@ -8,8 +8,8 @@
 
 namespace pmlab::indexes::detail {
 
-// Replaces the value of a present key. The caller holds the lock of the node that it is in. Durable on return; one flush
-// and one fence.
+// Replaces the value of a present key. The caller holds the lock of the node that it is in. Durable on return; one
+// flush and one fence.
 template <media::medium Medium>
 outcome replace_value(Medium& medium, std::atomic<value_type>& stored, value_type value) {
   stored.store(value, std::memory_order_release);  // (U1) commit

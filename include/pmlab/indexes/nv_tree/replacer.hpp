@@ -47,8 +47,8 @@ class replacer {
       : medium_(medium), store_(store), inner_(inner) {}
 
   // Replaces the leaf of `d`, and that of the next one, `also`, if it is not null, by `pieces` new ones that hold their
-  // live entries: 0, 1 or 2. `left` is the neighbour of `d`. All are locked. `to`: the first new leaf; null: any. Durable
-  // on return; without space nothing has changed.
+  // live entries: 0, 1 or 2. `left` is the neighbour of `d`. All are locked. `to`: the first new leaf; null: any.
+  // Durable on return; without space nothing has changed.
   aftermath rewrite(descriptor& left, descriptor& d, descriptor* also, std::size_t pieces, leaf* to = nullptr) {
     gathered_entries gathered;
     gathered.add(visited(d), 0);
@@ -104,9 +104,9 @@ class replacer {
     return done;
   }
 
-  // Links new leaves with these entries, which are greater than those of `left`, behind it. It is locked, and in charge of
-  // them and of `low`, the least key of the first new leaf. Fewer than given, or none, if there is no space. REQUIRES: they
-  // fit into a row, and none of them is in the leaf.
+  // Links new leaves with these entries, which are greater than those of `left`, behind it. It is locked, and in charge
+  // of them and of `low`, the least key of the first new leaf. Fewer than given, or none, if there is no space.
+  // REQUIRES: they fit into a row, and none of them is in the leaf.
   row link_row(descriptor& left, key_type low, std::span<const entry> ascending) {
     row made;
     do {
@@ -140,7 +140,7 @@ class replacer {
     }
     medium_.fence();     // (W1)
     link(left, behind);  // (W2) commit
-    // (W1) < (W2): the row is whole before the list leads to it; one store, so that a crash leaves all of it or nothing.
+    // (W1) < (W2): the row is whole before the list leads to it; one store, so that a crash leaves all or nothing.
     // (W2) < unlock: the new leaves are durably in the list before they change.
     left.next.store(next, std::memory_order_release);
     left.last.store(last, std::memory_order_release);

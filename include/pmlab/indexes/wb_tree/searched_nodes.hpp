@@ -1,4 +1,4 @@
-// The nodes of a wB+-tree, and the searches among them: from the root down, in validated steps. (T1 to T5: wb_tree.hpp.)
+// The nodes of a wB+-tree, and the searches among them: from the root down, in validated steps (T4: wb_tree.hpp).
 #pragma once
 
 #include <pmlab/indexes/detail/damaged_tree.hpp>
