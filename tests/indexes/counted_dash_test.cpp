@@ -34,11 +34,13 @@ TEST(counted_dash, changes_flush_one_line_and_fence_once) {
   std::printf("  flushed lines/fences of Dash inserts:%s\n", to_string(inserts).c_str());
   // The remaining ones split a segment.
   EXPECT_EQ(inserts.size(), 2U) << to_string(inserts);
-  EXPECT_GE(inserts.at({1, 1}), 0.96) << to_string(inserts);
+  EXPECT_GE(inserts.at({1, 1}), 0.97) << to_string(inserts);
   EXPECT_GE(inserts.at({1, 1}) + inserts.at({2, 2}), 0.997) << to_string(inserts);
   EXPECT_NEAR(updates.at({1, 1}), 1.0, 1e-9) << to_string(updates);
   EXPECT_NEAR(upserts.at({1, 1}), 1.0, 1e-9) << to_string(upserts);
-  EXPECT_NEAR(erases.at({1, 1}), 1.0, 1e-9) << to_string(erases);
+  // The first one in a segment since it was split makes older removals durable.
+  EXPECT_EQ(erases.size(), 2U) << to_string(erases);
+  EXPECT_GE(erases.at({1, 1}), 0.999) << to_string(erases);
   EXPECT_NEAR(rejected.at({0, 0}), 1.0, 1e-9) << to_string(rejected);
   EXPECT_NEAR(absent.at({0, 0}), 1.0, 1e-9) << to_string(absent);
 }
@@ -81,9 +83,9 @@ TEST(counted_dash, absent_keys_read_one_line) {
     const auto count = static_cast<double>(there);
     std::printf("  Dash find of %s keys: %.4f lines, %.4f device lines; %.2f %% read one line\n",
                 present ? "present" : "absent", lines / count, device_lines / count, 100 * in_one / count);
-    EXPECT_GE(in_one / count, present ? 0.78 : 0.95);
-    EXPECT_LE(lines / count, present ? 1.6 : 1.15);
-    EXPECT_LE(device_lines / count, present ? 1.15 : 1.06);
+    EXPECT_GE(in_one / count, present ? 0.92 : 0.97);
+    EXPECT_LE(lines / count, present ? 1.2 : 1.1);
+    EXPECT_LE(device_lines / count, present ? 1.05 : 1.03);
   }
 }
 

@@ -234,6 +234,75 @@ TEST(dash, L3_the_second_copy_of_a_displacement_is_removed_for_good) {
   }
 }
 
+// An entry that a split moved to its home line, whose removal from its old place a crash has undone: the old copy has
+// an old value, and it does not count.
+TEST(dash, L3_the_old_copy_of_an_entry_that_moved_home_does_not_count) {
+  constexpr std::size_t bucket = 5;
+  constexpr std::size_t line = 1;
+  for (const int place : {0, 1, 2}) {
+    known_segments memory;
+    random source(1);
+    const std::uint64_t hash = hash_of_home_line(source, bucket, line);
+    const std::uint64_t key = table::key_of_hash(hash);
+    {
+      auto t = dash<known_segments>::open(memory);
+      ASSERT_EQ(t.insert(key, 5), outcome::inserted);
+    }
+    segment* const s = *std::find_if(memory.segments.begin(), memory.segments.end(), [&](segment* candidate) {
+      return static_cast<bool>(parts::find_in_segment(*candidate, hash, [](const auto&) {}));
+    });
+    if (place < 2) {
+      auto& copy = s->buckets[place == 0 ? bucket : parts::next_bucket(bucket)].lines[3];
+      copy.values[2] = 4;
+      copy.keys[2] = parts::live_word(hash, place == 1);
+    } else {
+      s->stash[7].values[1] = 4;
+      s->stash[7].hashes[1] = hash;
+      s->stash[7].live = 2;
+    }
+    auto t = dash<known_segments>::open(memory);
+    expect_sound(t, 1);
+    t.for_each([&](std::uint64_t found, std::uint64_t value) {
+      EXPECT_EQ(found, key);
+      EXPECT_EQ(value, 5U);
+    });
+    EXPECT_EQ(t.find(key), 5U);
+    ASSERT_EQ(t.erase(key), outcome::erased);
+    EXPECT_EQ(t.find(key), std::nullopt);
+    auto again = dash<known_segments>::open(memory);
+    EXPECT_EQ(again.find(key), std::nullopt);
+    expect_sound(again, 0);
+  }
+}
+
+// A split leaves few entries outside of their home lines, in both halves.
+TEST(dash, a_split_moves_entries_to_their_home_lines) {
+  known_segments memory;
+  auto t = dash<known_segments>::open(memory);
+  random source(3);
+  std::vector<std::uint64_t> hashes;
+  while (t.stats().nodes == 2) {
+    hashes.push_back(hash_in_first_segment(source));
+    ASSERT_EQ(t.insert(table::key_of_hash(hashes.back()), hashes.size()), outcome::inserted);
+  }
+  // One of two segments was split, and the last one is new.
+  const bool first_is_old =
+      static_cast<bool>(parts::find_in_segment(*memory.segments[0], hashes[0], [](const auto&) {}));
+  const std::array<segment*, 2> halves{memory.segments[first_is_old ? 0 : 1], memory.segments.back()};
+  std::array<int, 2> entries{};
+  std::array<int, 2> at_home{};
+  for (const std::uint64_t hash : hashes) {
+    const std::size_t half = hash >> 62;
+    ++entries[half];
+    at_home[half] += static_cast<bool>(parts::find_in_line(parts::home_line(*halves[half], hash), hash, 0));
+  }
+  for (const std::size_t half : {0U, 1U}) {
+    const double share = static_cast<double>(at_home[half]) / static_cast<double>(entries[half]);
+    std::printf("  half %zu: %.1f %% in their home lines\n", half, 100 * share);
+    EXPECT_GE(share, 0.92);
+  }
+}
+
 // Filters of an earlier run are not believed: neither missing bits nor ones that nothing needs.
 TEST(dash, C10_filters_are_computed_again_after_a_restart) {
   known_segments memory;

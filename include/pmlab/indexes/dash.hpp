@@ -1,9 +1,7 @@
 // Dash: extendible hashing with balanced buckets, displacement and a stash, after Lu et al., VLDB'20 [Dash].
 //
-// Use it for point operations on any medium where space or absent keys count: segments are 94 % full on the mean before
-// they split, and an absent key is decided in one cache line. cceh.hpp finds present keys faster: a sixth of Dash's
-// entries lie outside of their home lines, most of all in the old half of a segment that was split. It keeps no order:
-// for scans use a tree.
+// Use it for point operations on any medium, most of all where space or absent keys count: segments are 93 % full on
+// the mean before they split, and an absent key is decided in one cache line. It keeps no order: for scans use a tree.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: finds write nothing shared; they wait only while a writer changes the same group of 8 buckets (or one that
@@ -45,12 +43,14 @@
 //  * The next bucket of a group's last one is its first one. So a group and the stash hold all entries of a key's
 //    candidates, one lock makes searches, uniqueness and displacement simple, and a reader validates one version.
 //  * A split is that of cceh.hpp: one publication, and no state of a segment that recovery would have to interpret.
+//    Then entries of both halves move to their home lines: a tenth of all entries lie elsewhere, on the mean over the
+//    sizes of a table, and a fifth would otherwise.
 //
 // Invariants, beside those of the directory (detail/extendible/segment_directory.hpp):
 //   I1  The filter of a line covers each entry that belongs to it and lies elsewhere, unless the segment is
 //       "unsearched".
 //   I2  A key is live in at most one slot of the segment that the directory names for it. In an unsearched segment it
-//       may be in two, of both of its buckets, with the same value.
+//       may be in two; the one that is nearer to its home line has its value.
 //   I3  A slot of a segment holds an entry with the hash prefix that the segment was created with, or nothing but
 //       filter bits.
 //
@@ -142,8 +142,9 @@ class dash {
         key, [&](const location& at, const slot& found) { return found ? replace(found, value) : add(at, value); });
   }
 
-  // Removes `key`. erased or absent. Durable on return; one flush and one fence. The slot is free for another key;
-  // segments are never freed.
+  // Removes `key`. erased or absent. Durable on return; one flush and one fence, but for the first one in a segment
+  // since its last split or since the table was opened: it flushes all of the segment. The slot is free for another
+  // key; segments are never freed.
   outcome erase(key_type key) {
     return change(key, [&](const location& at, const slot& found) {
       if (!found) return step::done(outcome::absent);
@@ -301,16 +302,28 @@ class dash {
 
   // `entry`: the result of `searchable_entry` for `hash` a moment ago.
   std::optional<value_type> find_hash(std::uint64_t hash, entry_word entry) {
-    for (;; entry = searchable_entry(hash)) {
-      segment& s = *segment_of(entry);
-      const sync::version_lock& lock = lock_of(&s, hash);
-      const std::uint64_t version = lock.read_begin();
-      const slot found = find_slot(s, hash);
-      const value_type value = found ? found.value->load(std::memory_order_acquire) : 0;
-      // The entry is read again under the version (C6): a split between the two would have moved the key.
-      if (directory_.current_entry(hash) == entry && lock.read_validate(version)) [[likely]]
-        return found ? std::optional<value_type>(value) : std::nullopt;
+    std::optional<value_type> value;
+    return try_find(hash, entry, value) ? value : find_again(hash);
+  }
+
+  // Not inline, and no loop in `find_hash`: what a compiler keeps ready for a second attempt would delay the first.
+  [[gnu::noinline, gnu::cold]] std::optional<value_type> find_again(std::uint64_t hash) {
+    std::optional<value_type> value;
+    while (!try_find(hash, searchable_entry(hash), value)) {
     }
+    return value;
+  }
+
+  // False: a writer has changed the group meanwhile, `result` means nothing.
+  bool try_find(std::uint64_t hash, entry_word entry, std::optional<value_type>& result) {
+    segment& s = *segment_of(entry);
+    const sync::version_lock& lock = lock_of(&s, hash);
+    const std::uint64_t version = lock.read_begin();
+    const auto* const found =
+        detail::dash::find_value(s, hash, [this](const auto& line) { media::annotate_read(medium_, line); });
+    if (found != nullptr) result = found->load(std::memory_order_acquire);
+    // The entry is read again under the version (C6): a split between the two would have moved the key.
+    return directory_.current_entry(hash) == entry && lock.read_validate(version);
   }
 
   // Runs `operation(location, slot of the key or none)` with the key's group locked, and splits the segment when the
@@ -321,6 +334,8 @@ class dash {
     for (;;) {
       const entry_word entry = searchable_entry(hash);
       const location at{hash, entry, segment_of(entry)};
+      // The lock's line and this one are read at the same time: the processor begins nothing before it has a lock.
+      media::prefetch(medium_, detail::dash::home_line(*at.s, hash));
       {
         const std::scoped_lock guard(lock_of(at.s, hash));
         // The segment may have been split before its group was locked (C6, C11).
@@ -352,7 +367,7 @@ class dash {
     if (to.needed != 0) detail::dash::add_to_filter(detail::dash::home_line(*at.s, at.hash), to.needed);
   }
 
-  step add_to_stash(const location& at, value_type value) {
+  [[gnu::noinline]] step add_to_stash(const location& at, value_type value) {
     const std::scoped_lock guard(stash_lock_of(at.s));
     const stash_place to = detail::dash::free_in_stash(*at.s, at.hash, at.entry.local_depth());
     if (!to.free) return step::split_first();
@@ -376,19 +391,28 @@ class dash {
 
   void remove(const location& at, const slot& found) {
     const bool in_buckets = found.entry_bits == ~detail::dash::filter_mask;
+    if (at.entry.is_untidy()) tidy(at);
     std::unique_lock guard(stash_lock_of(at.s), std::defer_lock);
-    if (!in_buckets) guard.lock();  // the word has the bits of other groups' entries
-    found.word->store(found.word->load(std::memory_order_relaxed) & ~found.entry_bits,
-                      std::memory_order_release);  // (E1) commit
-    media::persist(medium_, *found.word);          // (E2)
+    if (!in_buckets) guard.lock();         // the word has the bits of other groups' entries
+    detail::dash::clear_slot(found);       // (E1) commit
+    media::persist(medium_, *found.word);  // (E2)
     // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
     if (found.needed != 0) detail::dash::find_filter_of_line(*at.s, at.hash, at.entry.local_depth());
+  }
+
+  // Makes durable that the old copies of entries which `move_home` moved are gone, whether in this run or in an earlier
+  // one. Before an entry is removed: an old copy that a crash brought back would be the only one.
+  [[gnu::noinline, gnu::cold]] void tidy(const location& at) {
+    media::flush(medium_, *at.s);  // (T1)
+    medium_.fence();               // (T2)
+    // (T1) < (T2) < (E1), see above.
+    directory_.mark(at.hash, at.entry.tidy());
   }
 
   // A slot in the full buckets of `at.hash`, whose entry has moved to its own other bucket: one of the next bucket to
   // the bucket behind it, or one of the home bucket to the bucket before it, where it belongs. None: those are full,
   // too.
-  [[nodiscard]] slot displace(const location& at) {
+  [[nodiscard, gnu::noinline]] slot displace(const location& at) {
     const unsigned local_depth = at.entry.local_depth();
     const std::size_t home = detail::dash::bucket_of(at.hash);
     const std::size_t next = detail::dash::next_bucket(home);
@@ -396,7 +420,8 @@ class dash {
     return move_one(at, home, detail::dash::previous_bucket(home), true, local_depth);
   }
 
-  // Moves an entry of bucket `from` to bucket `to`, if there is room in that: one that is (or is not) displaced.
+  // Moves an entry of bucket `from` to bucket `to`, if there is room in that: one that is (or is not) displaced, and
+  // never one in its home line: searches would not find it there any more, and there may be an old copy of it (`tidy`).
   // Returns its old slot, for an entry of `at.hash`.
   [[nodiscard]] slot move_one(const location& at, std::size_t from, std::size_t to, bool is_displaced,
                               unsigned local_depth) {
@@ -406,6 +431,7 @@ class dash {
         const slot_word word = line.keys[i].load(std::memory_order_relaxed);
         if (((word & detail::dash::displaced_bit) != 0) != is_displaced) continue;
         const std::uint64_t hash = detail::dash::hash_of(word, from);
+        if (detail::dash::needed_at(hash, from, l) == 0) continue;
         const slot target = detail::dash::free_in_bucket(*at.s, to, hash, local_depth);
         if (!target) return {};
         // (V1) < (V2): as (P1) < (P2).
@@ -425,36 +451,68 @@ class dash {
   // ---- structure ----
 
   // Brings a segment that an earlier run left behind to I1 and I2.
-  void recover(std::uint64_t hash, entry_word entry) {
+  [[gnu::noinline, gnu::cold]] void recover(std::uint64_t hash, entry_word entry) {
     segment& s = *segment_of(entry);
     const locked_segment guard(*this, &s);
     if (directory_.current_entry(hash) != entry) return;
     media::annotate_read(medium_, s);
-    detail::dash::for_each_slot(s, hash, entry.local_depth(), [&](std::uint64_t other, const slot& at) {
-      const detail::entry_line* const home_copy = detail::dash::other_copy(s, other, at);
-      if (home_copy == nullptr) return;
-      media::persist(medium_, *home_copy);                                               // (R0)
-      at.word->store(detail::dash::with_entry(*at.word, 0), std::memory_order_release);  // (R1)
-      media::persist(medium_, *at.word);                                                 // (R2)
-      // (R0) < (R1): of a process that was killed before (V3), the copy in the home bucket may be in the cache alone.
-      // Redundant when the power failed: then the copy has been read from the medium.
-      // (R1) < (R2) < unlock: a copy that stayed would have an old value after the next update.
+    bool has_second_copies = false;
+    detail::dash::for_each_slot_away(s, hash, entry.local_depth(), [&](std::uint64_t other, const slot& at) {
+      const detail::entry_line* const counts = detail::dash::other_copy(s, other, at);
+      if (counts == nullptr) return;
+      media::flush(medium_, *counts);  // (R1)
+      has_second_copies = true;
     });
+    if (has_second_copies) {
+      medium_.fence();  // (R2)
+      detail::dash::for_each_slot_away(s, hash, entry.local_depth(), [&](std::uint64_t other, const slot& at) {
+        if (detail::dash::other_copy(s, other, at) == nullptr) return;
+        detail::dash::clear_slot(at);     // (R3)
+        media::flush(medium_, *at.word);  // (R4)
+      });
+      medium_.fence();  // (R5)
+      // (R1) < (R2) < (R3): of a process that was killed before (V3) or (H4), the copy that counts may be in the cache
+      // alone. Redundant when the power failed: then the copy has been read from the medium.
+      // (R3) < (R4) < (R5) < unlock: a copy that stayed would be the only one when the entry has been displaced.
+    }
     detail::dash::find_filters(s, hash, entry.local_depth());
-    directory_.mark_searched(hash, entry);
+    // Of a process that was killed, removals may be in the cache alone.
+    directory_.mark(hash, entry.searched().untidy());
   }
 
   // Moves half of a segment's keys to a new segment, unless another thread has. False: no space (or no use); nothing
   // has changed.
-  bool split(const location& at) {
+  [[gnu::noinline]] bool split(const location& at) {
     const locked_segment guard(*this, at.s);
     if (directory_.current_entry(at.hash) != at.entry) return true;
     const std::unique_ptr<segment> moved = entries_that_move(at);
     if (moved == nullptr || !directory_.split(at.hash, at.entry, *moved)) return false;
-    // Half of the entries have moved: the filters of the other half need not have them any more.
+    // Half of the entries have moved: there is room in the home lines of the other half, and their filters need not
+    // have those any more.
     const unsigned local_depth = at.entry.local_depth();
-    detail::dash::find_filters(*at.s, at.hash & ~detail::extendible::next_bit(local_depth), local_depth + 1);
+    const std::uint64_t prefix = at.hash & ~detail::extendible::next_bit(local_depth);
+    move_home(*at.s, prefix, local_depth + 1);
+    detail::dash::find_filters(*at.s, prefix, local_depth + 1);
+    directory_.mark(prefix, directory_.current_entry(prefix).untidy());
     return true;
+  }
+
+  // Moves the entries of a locked segment to their home lines, where these have free slots.
+  //
+  // The removal of the old copies is not flushed. It would cost as many device writes as the copies do, and nearly all
+  // of these lines are flushed by later inserts. A crash until then brings old copies back, with old values; the copies
+  // in the home lines are there, too, and count (`other_copy`). The segment is "untidy" until all removals are durable:
+  // no entry leaves a home line before (`tidy`).
+  void move_home(segment& s, std::uint64_t prefix, unsigned local_depth) {
+    detail::dash::for_each_slot_away(s, prefix, local_depth, [&](std::uint64_t hash, const slot& from) {
+      if (!detail::dash::copy_home(s, hash, from, local_depth)) return;  // (H2)
+      media::flush(medium_, detail::dash::home_line(s, hash));           // (H3)
+    });
+    medium_.fence();  // (H4)
+    // (H2) < (H3) < (H4) < (H5): no crash image is without the entry.
+    detail::dash::for_each_slot_away(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {
+      if (detail::dash::find_in_line(detail::dash::home_line(s, hash), hash, 0)) detail::dash::clear_slot(at);  // (H5)
+    });
   }
 
   // A segment, in DRAM, of the entries whose next hash bit is 1. nullptr: no memory.
@@ -464,8 +522,14 @@ class dash {
     media::annotate_read(medium_, *at.s);
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
     if (moved == nullptr) return nullptr;
+    // First all entries for which there is room in their home lines: another one there would take their places.
+    detail::dash::copy_entries_at_home(*at.s, *moved, prefix, local_depth + 1);
+    detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
+      detail::dash::copy_home(*moved, hash, from, local_depth + 1);
+    });
     bool all_placed = true;
-    detail::dash::for_each_entry(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
+    detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
+      if (detail::dash::find_in_line(detail::dash::home_line(*moved, hash), hash, 0)) return;
       all_placed = all_placed && detail::dash::place_privately(
                                      *moved, hash, from.value->load(std::memory_order_relaxed), local_depth + 1);
     });

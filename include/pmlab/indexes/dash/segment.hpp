@@ -77,6 +77,9 @@ inline constexpr std::size_t lines_per_stash_half = stash_lines / 2;
 [[nodiscard]] constexpr std::size_t line_of(std::uint64_t hash) noexcept {
   return (hash >> bucket_bits) % lines_per_bucket;
 }
+[[nodiscard]] constexpr std::size_t number_of_home_line(std::uint64_t hash) noexcept {
+  return bucket_of(hash) * lines_per_bucket + line_of(hash);
+}
 [[nodiscard]] constexpr std::size_t group_of(std::uint64_t hash) noexcept {
   return bucket_of(hash) / buckets_per_group;
 }
@@ -238,16 +241,46 @@ template <class Visit>
   return leads_away(home, hash) ? find_away(s, hash, visit) : slot{};
 }
 
+// The value of the entry of `hash`; nullptr: there is none. A slot as the result would go through the stack, where
+// searches that a processor runs ahead wait for each other.
+template <class Visit>
+[[nodiscard]] std::atomic<std::uint64_t>* find_value(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
+  entry_line& home = home_line(s, hash);
+  visit(home);
+  if (const unsigned found = matches(four_words(home.keys), live_word(hash, false)); found != 0) [[likely]]
+    return &home.values[static_cast<std::size_t>(std::countr_zero(found))];
+  return leads_away(home, hash) ? find_away(s, hash, visit).value : nullptr;
+}
+
 // `word` with another entry, or none, in it. Its filter bits are not the entry's: they stay.
 [[nodiscard]] inline slot_word with_entry(const std::atomic<slot_word>& word, slot_word entry) noexcept {
   return (word.load(std::memory_order_relaxed) & filter_mask) | entry;
 }
 
+// Removes the entry of a slot, and leaves the rest of its word.
+inline void clear_slot(const slot& at) noexcept {
+  at.word->store(at.word->load(std::memory_order_relaxed) & ~at.entry_bits, std::memory_order_release);
+}
+
+inline constexpr unsigned all_slots = (1U << entries_per_line) - 1;
+
+// Which words of a line of a segment with this prefix are entries: bit i for word i.
+[[nodiscard]] inline unsigned entries_among(const four_words& words, std::uint64_t prefix,
+                                            unsigned local_depth) noexcept {
+  const std::uint64_t mask = ~std::uint64_t{0} << (64 - local_depth) | live_bit;
+  return words.equal_to((prefix & mask) | live_bit, mask);
+}
+// Which of them belong to line `line` of their bucket, where they lie.
+[[nodiscard]] inline unsigned entries_at_home(const four_words& words, std::size_t line, std::uint64_t prefix,
+                                              unsigned local_depth) noexcept {
+  constexpr std::uint64_t line_mask = (lines_per_bucket - 1) << bucket_bits;
+  const std::uint64_t mask = ~std::uint64_t{0} << (64 - local_depth) | live_bit;
+  return words.equal_to((prefix & mask) | line << bucket_bits | live_bit, mask | line_mask | displaced_bit);
+}
+
 // The free slots of a line of a segment with this prefix: bit i for slot i.
 [[nodiscard]] inline unsigned free_slots(const entry_line& line, std::uint64_t prefix, unsigned local_depth) noexcept {
-  const std::uint64_t mask = ~std::uint64_t{0} << (64 - local_depth) | live_bit;
-  constexpr unsigned all = (1U << entries_per_line) - 1;
-  return ~four_words(line.keys).equal_to((prefix & mask) | live_bit, mask) & all;
+  return ~entries_among(four_words(line.keys), prefix, local_depth) & all_slots;
 }
 // How many slots of a bucket are free.
 [[nodiscard]] inline unsigned count_free(const bucket& b, std::uint64_t prefix, unsigned local_depth) noexcept {
@@ -270,14 +303,22 @@ template <class Visit>
   return {};
 }
 
-// A free slot for `hash` in its home line, or in the emptier of its two buckets. As long as the home bucket has room
-// for more than its own next entries it is preferred: a search there reads no further device line.
+// A free slot for `hash` in its home line; or in a line of its home bucket that has another one for its own next entry;
+// or in the emptier of its two buckets. As long as the home bucket has room for more than its own next entries it is
+// preferred: a search there reads no further device line. The lines are tried in the order in which the hardware is
+// likely to have them: the home line's pair first.
 [[nodiscard]] inline slot free_in_buckets(segment& s, std::uint64_t hash, unsigned local_depth) noexcept {
   constexpr unsigned enough = 3;
   const std::size_t home = bucket_of(hash);
   const std::size_t next = next_bucket(home);
   if (const unsigned free = free_slots(home_line(s, hash), hash, local_depth); free != 0) [[likely]]
     return slot_in(home_line(s, hash), static_cast<std::size_t>(std::countr_zero(free)), 0);
+  for (std::size_t i = 1; i < lines_per_bucket; ++i) {
+    const std::size_t line_number = line_of(hash) ^ i;
+    entry_line& line = s.buckets[home].lines[line_number];
+    if (const unsigned free = free_slots(line, hash, local_depth); (free & (free - 1)) != 0)
+      return slot_in(line, static_cast<std::size_t>(std::countr_zero(free)), needed_at(hash, home, line_number));
+  }
   const unsigned at_home = count_free(s.buckets[home], hash, local_depth);
   const bool stays = at_home >= enough || at_home >= count_free(s.buckets[next], hash, local_depth);
   return free_in_bucket(s, stays ? home : next, hash, local_depth);
@@ -352,12 +393,36 @@ void for_each_slot(segment& s, std::uint64_t prefix, unsigned local_depth, Funct
   for_each_slot_of_stash(s, prefix, local_depth, function);
 }
 
-// The line of the other copy, in its home bucket, of an entry of the next bucket whose displacement a crash interrupted;
-// nullptr: there is none. Both copies have the same value: the group stayed locked until one of them was gone.
+// The same as for_each_slot, for the entries outside of their home lines; those of the stash first, for which a search
+// reads the most lines. Compares whole lines and decodes only these: a split delays an insert for as long as it takes.
+template <class Visit>
+void for_each_slot_away(segment& s, std::uint64_t prefix, unsigned local_depth, Visit&& visit) {
+  for_each_slot_of_stash(s, prefix, local_depth, visit);
+  for (std::size_t b = 0; b < buckets_per_segment; ++b)
+    for (std::size_t l = 0; l < lines_per_bucket; ++l) {
+      entry_line& line = s.buckets[b].lines[l];
+      const four_words words(line.keys);
+      unsigned away = entries_among(words, prefix, local_depth) & ~entries_at_home(words, l, prefix, local_depth);
+      for (; away != 0; away &= away - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(away));
+        const std::uint64_t hash = hash_of(line.keys[i].load(std::memory_order_acquire), b);
+        visit(hash, slot_in(line, i, needed_at(hash, b, l)));
+      }
+    }
+}
+
+// The line of the other copy of an entry, nearer to its home line, or in it; nullptr: there is none. That copy counts:
+//   * A displacement that a crash interrupted leaves one in either bucket, with the same value: the group stayed locked
+//     until one of them was gone.
+//   * An entry that `move_home` moved has its old copy until the removal of that is durable. The one in the home line
+//     has the value since then.
 [[nodiscard]] inline const entry_line* other_copy(const segment& s, std::uint64_t hash, const slot& at) noexcept {
-  if ((at.needed & in_next_bucket) == 0) return nullptr;
-  for (const entry_line& line : s.buckets[bucket_of(hash)].lines)
+  if (at.needed == 0) return nullptr;
+  const std::size_t candidates = (at.needed & in_next_bucket) != 0 ? lines_per_bucket : 1;
+  for (std::size_t i = 0; i < candidates; ++i) {
+    const entry_line& line = s.buckets[bucket_of(hash)].lines[(line_of(hash) + i) % lines_per_bucket];
     if (matches(four_words(line.keys), live_word(hash, false)) != 0) return &line;
+  }
   return nullptr;
 }
 
@@ -372,11 +437,13 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
 // Sets the filters of the segment's lines to the minimum for its entries.
 inline void find_filters(segment& s, std::uint64_t prefix, unsigned local_depth) noexcept {
   std::array<line_filter, lines_per_segment> needed{};
-  for_each_slot(s, prefix, local_depth, [&needed](std::uint64_t hash, const slot& at) {
-    needed[bucket_of(hash) * lines_per_bucket + line_of(hash)] |= at.needed;
-  });
-  for (std::size_t i = 0; i < lines_per_segment; ++i)
-    set_filter(s.buckets[i / lines_per_bucket].lines[i % lines_per_bucket], needed[i]);
+  for_each_slot_away(s, prefix, local_depth,
+                     [&needed](std::uint64_t hash, const slot& at) { needed[number_of_home_line(hash)] |= at.needed; });
+  for (std::size_t i = 0; i < lines_per_segment; ++i) {
+    entry_line& line = s.buckets[i / lines_per_bucket].lines[i % lines_per_bucket];
+    const bool has_none = four_words(line.keys).equal_to(0, filter_mask) == all_slots;
+    if (needed[i] != 0 || !has_none) set_filter(line, needed[i]);
+  }
 }
 
 // The same for the home line of `hash` alone: after an entry that was not in it has gone.
@@ -421,6 +488,35 @@ std::size_t salvage_segment(segment& s, std::uint64_t prefix, unsigned local_dep
   for_each_entry(s, prefix, local_depth,
                  [&](std::uint64_t hash, const slot& at) { entry(hash, at.value->load(std::memory_order_acquire)); });
   return damaged_slots(s, prefix, local_depth);
+}
+
+// Copies the entries with this prefix that lie in their home lines to the same places of an empty segment that no other
+// thread can reach yet.
+inline void copy_entries_at_home(const segment& from, segment& to, std::uint64_t prefix,
+                                 unsigned local_depth) noexcept {
+  for (std::size_t b = 0; b < buckets_per_segment; ++b)
+    for (std::size_t l = 0; l < lines_per_bucket; ++l) {
+      const entry_line& old = from.buckets[b].lines[l];
+      entry_line& line = to.buckets[b].lines[l];
+      unsigned left = entries_at_home(four_words(old.keys), l, prefix, local_depth);
+      for (; left != 0; left &= left - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(left));
+        line.keys[i].store(old.keys[i].load(std::memory_order_relaxed) & ~filter_mask, std::memory_order_relaxed);
+        line.values[i].store(old.values[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+      }
+    }
+}
+
+// Copies the entry of `hash` from a slot to its home line. False: that line is full.
+inline bool copy_home(segment& s, std::uint64_t hash, const slot& from, unsigned local_depth) noexcept {
+  entry_line& home = home_line(s, hash);
+  const unsigned free = free_slots(home, hash, local_depth);
+  if (free == 0) return false;
+  const auto i = static_cast<std::size_t>(std::countr_zero(free));
+  // (H1) < (H2): one line, so no crash image holds the key without its value.
+  home.values[i].store(from.value->load(std::memory_order_relaxed), std::memory_order_release);     // (H1)
+  home.keys[i].store(with_entry(home.keys[i], live_word(hash, false)), std::memory_order_release);  // (H2)
+  return true;
 }
 
 // Puts an entry into a segment that no other thread can reach yet. False: no room, without moving other entries.

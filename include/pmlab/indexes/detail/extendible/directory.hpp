@@ -16,15 +16,18 @@ inline constexpr unsigned greatest_global_depth = 48;
 // A directory entry: a word that names a segment (a medium pointer in the medium, an address in DRAM; both multiples
 // of 256) with the segment's local depth. Name and depth change in one store.
 //
-//   63            8  7            6  5           0
-//   | segment, upper | unsearched | 0 | local depth |
+//   63            8  7            6         5           0
+//   | segment, upper | unsearched | untidy | local depth |
 //
 //   unsearched   in DRAM only: an earlier run wrote the segment, and the marks that
 //                its searches need (overflow bits, filters) have not been computed yet
+//   untidy       in DRAM only, for indexes that use it: removals in the segment may
+//                not be durable yet, of old copies of entries that were moved
 struct entry_word {
   std::uint64_t word = 0;
 
   static constexpr std::uint64_t depth_mask = 0x3f;
+  static constexpr std::uint64_t untidy_bit = 0x40;
   static constexpr std::uint64_t unsearched_bit = 0x80;
   static constexpr std::uint64_t segment_mask = ~std::uint64_t{0xff};
 
@@ -36,6 +39,11 @@ struct entry_word {
   [[nodiscard]] constexpr bool is_unsearched() const noexcept { return (word & unsearched_bit) != 0; }
   [[nodiscard]] constexpr entry_word unsearched() const noexcept { return {word | unsearched_bit}; }
   [[nodiscard]] constexpr entry_word searched() const noexcept { return {word & ~unsearched_bit}; }
+  [[nodiscard]] constexpr bool is_untidy() const noexcept { return (word & untidy_bit) != 0; }
+  [[nodiscard]] constexpr entry_word untidy() const noexcept { return {word | untidy_bit}; }
+  [[nodiscard]] constexpr entry_word tidy() const noexcept { return {word & ~untidy_bit}; }
+  // As the medium has it.
+  [[nodiscard]] constexpr entry_word unmarked() const noexcept { return {word & ~(unsearched_bit | untidy_bit)}; }
   friend constexpr bool operator==(entry_word, entry_word) noexcept = default;
 };
 

@@ -70,10 +70,13 @@ class segment_directory {
   }
 
   // The segment of `entry`, which is current for `hash`, may be searched from now on.
-  void mark_searched(std::uint64_t hash, entry_word entry) {
+  void mark_searched(std::uint64_t hash, entry_word entry) { mark(hash, entry.searched()); }
+
+  // The entry that is current for `hash` is `entry` from now on, but for its marks in DRAM the same one.
+  void mark(std::uint64_t hash, entry_word entry) {
     const std::scoped_lock guard(mutex_);
     const cached_directory& cache = *current_.load(std::memory_order_relaxed);
-    fill_cache(cache, entry_run::of(hash, cache.global_depth(), entry.local_depth()), entry.searched());
+    fill_cache(cache, entry_run::of(hash, cache.global_depth(), entry.local_depth()), entry);
   }
 
   // Splits the segment of `entry`, which is current for `hash`: the keys whose next hash bit is 1 have a new segment,
@@ -308,7 +311,7 @@ void segment_directory<Medium, Segment>::check(check_report& report) const {
     report.add("T2: the copied directory has another depth than the medium's");
   for (std::size_t i = 0; i < cache.size() && report.ok(); ++i) {
     const entry_word copied = cache[i].load(std::memory_order_acquire);
-    if (copied.searched() != cached(stored.entries()[i].load(std::memory_order_acquire)))
+    if (copied.unmarked() != cached(stored.entries()[i].load(std::memory_order_acquire)))
       report.add("T2: directory entry " + std::to_string(i) + " differs between medium and copy");
     const std::size_t count = std::size_t{1} << (cache.global_depth() - copied.local_depth());
     if (copied != cache[i & ~(count - 1)].load(std::memory_order_acquire))
