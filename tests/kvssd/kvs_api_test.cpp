@@ -442,7 +442,8 @@ TEST_F(Api, asynchronous_calls_call_back_once_with_their_result) {
 
 TEST_F(Api, a_closed_device_keeps_pairs_and_key_spaces) {
   ASSERT_EQ(make_space("other", 5000), KVS_SUCCESS);
-  for (int i = 0; i < 300; ++i) ASSERT_EQ(store("key-" + std::to_string(i), std::string("v").append(std::to_string(i))), KVS_SUCCESS);
+  for (int i = 0; i < 300; ++i)
+    ASSERT_EQ(store("key-" + std::to_string(i), std::string("v").append(std::to_string(i))), KVS_SUCCESS);
   const kvs_key_space_handle before = space_;
   reopen();
   std::string value;
