@@ -8,9 +8,9 @@ MACHINE = {"cpu": "Example(R) Xeon(R) CPU @ 2.10GHz", "cores": 2, "memory_bytes"
 # million operations per second on one thread
 SPEED = {"cceh": 8.0, "tbb_hash": 4.0, "pmdk_hash": 0.5, "fast_fair": 2.0, "std_map": 1.0, "pmdk_skiplist": 0.4,
          "pmdk_radix": 1.3, "level_hashing": 5.0, "fp_tree": 3.0, "skip_list": 1.5, "skip_list_pm": 0.6,
-         "hybrid_index": 6.0, "hybrid_index_plus": 6.0}
-HASHES = ["cceh", "level_hashing"]
-ORDERED = ["fast_fair", "fp_tree", "skip_list", "skip_list_pm"]
+         "dash": 7.0, "woart": 2.5, "hybrid_index": 6.0, "hybrid_index_plus": 6.0}
+HASHES = ["cceh", "dash", "level_hashing"]
+ORDERED = ["fast_fair", "fp_tree", "woart", "skip_list", "skip_list_pm"]
 IN_DRAM = {"tbb_hash", "std_map"}
 
 
