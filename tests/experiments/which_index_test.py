@@ -80,8 +80,8 @@ class Choosing(unittest.TestCase):
                                          ("b", "simulated:aep", "reopen", "find_ns", "1020"),
                                          ("cache(a)", "simulated:aep", "reopen", "find_ns", "990")))
         restart = next(n for n in which_index.NEEDS if n.figure == "find_ns")
-        self.assertEqual(which_index.best_two(restart, of, "aep"), "`a` 1 us; alike: `b`")
-        self.assertEqual(which_index.conclusion(restart, of, "aep"), "`aep`: `a` by itself, 1 us")
+        self.assertEqual(which_index.best_two(restart, of, "aep"), "`a` 1 µs; alike: `b`")
+        self.assertEqual(which_index.conclusion(restart, of, "aep"), "`aep`: `a` by itself, 1 µs")
 
 
 if __name__ == "__main__":

@@ -164,7 +164,8 @@ TEST(io_log, a_killed_program_leaves_a_file_and_a_log_whose_states_are_sound) {
   splitmix64 random(7);
   std::uint64_t marks = 0;
   for (int i = 0; i < kills; ++i) {
-    const std::string log = folder.file("log");
+    // A log of its own: a program that is killed before it has begun one leaves none.
+    const std::string log = folder.file("log" + std::to_string(i));
     const std::string path = folder.file("drive" + std::to_string(i));
     blocks::create_file(path, shape.bytes());
     child_process child = child_process::forked([&] {
