@@ -8,6 +8,7 @@
 #include "tools/catalogue/registry.hpp"
 #include <pmlab/indexes/index.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,9 +16,10 @@
 namespace pmlab::bench {
 
 // `Index`: a class template whose first parameter is the medium, its others defaulted. It is instantiated for every
-// medium of media_list.hpp, so give each index a source file of its own.
+// medium of media_list.hpp, so give each index a source file of its own. `pool_bytes_per_entry`: as in the description.
 template <template <class...> class Index>
-registration register_index(std::string what, keeps kept = keeps::entries) {
+registration register_index(std::string what, keeps kept = keeps::entries,
+                            std::uint64_t pool_bytes_per_entry = index_description().pool_bytes_per_entry) {
   using on_some = Index<some_medium>;
   static_assert(indexes::point_index<on_some>);
   index_description d;
@@ -26,6 +28,7 @@ registration register_index(std::string what, keeps kept = keeps::entries) {
   d.what = std::move(what);
   d.threading = "any number of threads";
   d.kept = kept;
+  d.pool_bytes_per_entry = pool_bytes_per_entry;
   d.ordered = indexes::ordered_index<on_some>;
   d.refusal = [](workload::operation_kind kind, unsigned) -> std::string {
     const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_some>;
