@@ -63,6 +63,8 @@
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/extendible/salvage.hpp>
 #include <pmlab/indexes/detail/extendible/segment_directory.hpp>
+#include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -383,10 +385,7 @@ class dash {
   }
 
   step replace(const slot& found, value_type value) {
-    found.value->store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, *found.value);                 // (U2)
-    // (U1) < (U2) < unlock: as (P3).
-    return step::done(outcome::updated);
+    return step::done(detail::replace_value(medium_, *found.value, value));
   }
 
   void remove(const location& at, const slot& found) {
@@ -511,7 +510,7 @@ class dash {
     medium_.fence();  // (H4)
     // (H2) < (H3) < (H4) < (H5): no crash image is without the entry.
     detail::dash::for_each_slot_away(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {
-      if (detail::dash::find_in_line(detail::dash::home_line(s, hash), hash, 0)) detail::dash::clear_slot(at);  // (H5)
+      if (detail::dash::is_at_home(s, hash)) detail::dash::clear_slot(at);  // (H5)
     });
   }
 
@@ -523,13 +522,15 @@ class dash {
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
     if (moved == nullptr) return nullptr;
     // First all entries for which there is room in their home lines: another one there would take their places.
-    detail::dash::copy_entries_at_home(*at.s, *moved, prefix, local_depth + 1);
+    detail::dash::copy_lines(*at.s, *moved, [&](const detail::four_words& words, std::size_t line) {
+      return detail::dash::entries_at_home(words, line, prefix, local_depth + 1);
+    });
     detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
       detail::dash::copy_home(*moved, hash, from, local_depth + 1);
     });
     bool all_placed = true;
     detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
-      if (detail::dash::find_in_line(detail::dash::home_line(*moved, hash), hash, 0)) return;
+      if (detail::dash::is_at_home(*moved, hash)) return;
       all_placed = all_placed && detail::dash::place_privately(
                                      *moved, hash, from.value->load(std::memory_order_relaxed), local_depth + 1);
     });

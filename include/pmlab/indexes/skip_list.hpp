@@ -62,6 +62,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/after_reclaiming.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list/body.hpp>
@@ -397,10 +398,7 @@ class skip_list {
   // space, and without a guard, erased nodes of all threads become free.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (;;)
-      if (const outcome answer = try_to_put(key, value, on_existing);
-          answer != outcome::full || body_.epochs.reclaim() == 0)
-        return answer;
+    return detail::after_reclaiming(body_.epochs, [&] { return try_to_put(key, value, on_existing); });
   }
 
   template <class OnExisting>

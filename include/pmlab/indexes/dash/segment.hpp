@@ -6,6 +6,7 @@
 #include <pmlab/indexes/detail/extendible/directory.hpp>
 #include <pmlab/indexes/detail/extendible/slot_word.hpp>
 #include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/slot_bits.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -218,6 +219,11 @@ void for_each_line_away(segment& s, std::uint64_t hash, Visit&& visit) noexcept 
   return {};
 }
 
+// True if the entry of `hash` is in its home line.
+[[nodiscard]] inline bool is_at_home(segment& s, std::uint64_t hash) noexcept {
+  return static_cast<bool>(find_in_line(home_line(s, hash), hash, 0));
+}
+
 // The slot of the entry of `hash` outside of its home line. Not inline: the search in the home line stays short.
 template <class Visit>
 [[nodiscard, gnu::noinline]] slot find_away(segment& s, std::uint64_t hash, Visit&& visit) noexcept {
@@ -402,12 +408,11 @@ void for_each_slot_away(segment& s, std::uint64_t prefix, unsigned local_depth, 
     for (std::size_t l = 0; l < lines_per_bucket; ++l) {
       entry_line& line = s.buckets[b].lines[l];
       const four_words words(line.keys);
-      unsigned away = entries_among(words, prefix, local_depth) & ~entries_at_home(words, l, prefix, local_depth);
-      for (; away != 0; away &= away - 1) {
-        const auto i = static_cast<std::size_t>(std::countr_zero(away));
+      const unsigned all = entries_among(words, prefix, local_depth);
+      detail::for_each_slot(all & ~entries_at_home(words, l, prefix, local_depth), [&](std::size_t i) {
         const std::uint64_t hash = hash_of(line.keys[i].load(std::memory_order_acquire), b);
         visit(hash, slot_in(line, i, needed_at(hash, b, l)));
-      }
+      });
     }
 }
 
@@ -490,20 +495,18 @@ std::size_t salvage_segment(segment& s, std::uint64_t prefix, unsigned local_dep
   return damaged_slots(s, prefix, local_depth);
 }
 
-// Copies the entries with this prefix that lie in their home lines to the same places of an empty segment that no other
-// thread can reach yet.
-inline void copy_entries_at_home(const segment& from, segment& to, std::uint64_t prefix,
-                                 unsigned local_depth) noexcept {
+// Copies entries of the buckets to the same places of an empty segment that no other thread can reach yet: those slots
+// of line `line` of a bucket that chosen(its words, line) names, bit i for slot i.
+template <class Chosen>
+void copy_lines(const segment& from, segment& to, Chosen&& chosen) noexcept {
   for (std::size_t b = 0; b < buckets_per_segment; ++b)
     for (std::size_t l = 0; l < lines_per_bucket; ++l) {
       const entry_line& old = from.buckets[b].lines[l];
       entry_line& line = to.buckets[b].lines[l];
-      unsigned left = entries_at_home(four_words(old.keys), l, prefix, local_depth);
-      for (; left != 0; left &= left - 1) {
-        const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      detail::for_each_slot(chosen(four_words(old.keys), l), [&](std::size_t i) {
         line.keys[i].store(old.keys[i].load(std::memory_order_relaxed) & ~filter_mask, std::memory_order_relaxed);
         line.values[i].store(old.values[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
-      }
+      });
     }
 }
 
@@ -539,16 +542,7 @@ inline bool copy_home(segment& s, std::uint64_t hash, const slot& from, unsigned
 
 // Puts the entries with this prefix into the same places of an empty segment that no other thread can reach yet.
 inline void copy_entries(const segment& from, segment& to, std::uint64_t prefix, unsigned local_depth) noexcept {
-  for (std::size_t b = 0; b < buckets_per_segment; ++b)
-    for (std::size_t l = 0; l < lines_per_bucket; ++l)
-      for (std::size_t i = 0; i < entries_per_line; ++i) {
-        const entry_line& old = from.buckets[b].lines[l];
-        const slot_word word = old.keys[i].load(std::memory_order_relaxed);
-        if (!occupied(word, prefix, local_depth)) continue;
-        to.buckets[b].lines[l].keys[i].store(word & ~filter_mask, std::memory_order_relaxed);
-        to.buckets[b].lines[l].values[i].store(old.values[i].load(std::memory_order_relaxed),
-                                               std::memory_order_relaxed);
-      }
+  copy_lines(from, to, [&](const four_words& words, std::size_t) { return entries_among(words, prefix, local_depth); });
   for (std::size_t l = 0; l < stash_lines; ++l)
     for (std::size_t i = 0; i < entries_per_stash_line; ++i) {
       const stash_line& old = from.stash[l];

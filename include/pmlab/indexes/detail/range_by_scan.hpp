@@ -1,7 +1,7 @@
 // A range of keys, read by scans of a few entries at a time.
 #pragma once
 
-#include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/index.hpp>
 
 #include <array>
@@ -23,7 +23,7 @@ void for_each_in_by_scan(Index& index, key_type first, key_type last, Function&&
     }
     if (count < chunk.size() || chunk.back().key == std::numeric_limits<key_type>::max()) return;
     if (chunk.back().key < first)  // or it would not end
-      throw error("this index is corrupt: its keys do not ascend", "restore the pool from a copy, or repair it");
+      throw damaged_tree("index", "its keys do not ascend");
     first = chunk.back().key + 1;
   }
 }

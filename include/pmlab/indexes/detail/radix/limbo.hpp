@@ -12,6 +12,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/radix/node.hpp>
 #include <pmlab/media/medium.hpp>
 
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -39,6 +41,8 @@ struct tree_head {
   std::atomic<std::uint64_t> root{0};  // the root node; never changes
   limbo_block limbo;
 };
+
+[[nodiscard]] inline error corrupt(const std::string& what) { return damaged_tree("radix tree", what); }
 
 // Thread safety: every operation from any number of threads, but for `begin`.
 template <media::medium Medium, class Kinds>
@@ -120,9 +124,7 @@ class limbo {
     return result;
   }
 
-  [[nodiscard]] static error damaged() {
-    return {"this radix tree is corrupt: its unlinked nodes", "restore the pool from a copy, or repair it"};
-  }
+  [[nodiscard]] static error damaged() { return corrupt("its unlinked nodes"); }
 
  private:
   [[nodiscard]] bool names_an_unlinked_node(slot_word link) const noexcept {

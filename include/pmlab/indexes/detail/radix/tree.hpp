@@ -28,10 +28,12 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/after_reclaiming.hpp>
 #include <pmlab/indexes/detail/radix/node.hpp>
 #include <pmlab/indexes/detail/radix/structure.hpp>
 #include <pmlab/indexes/detail/radix/walk.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -91,12 +93,12 @@ class tree {
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
   outcome upsert(key_type key, value_type value) {
-    return put(key, value, [&](slot& s) { return replace(s, value); });
+    return put(key, value, [&](slot& s) { return detail::replace_value(medium_, s.value, value); });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
-    return change(key, [&](const position&, slot& s) { return replace(s, value); });
+    return change(key, [&](const position&, slot& s) { return detail::replace_value(medium_, s.value, value); });
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. A node with few children left is
@@ -296,10 +298,7 @@ class tree {
   // insert and upsert: `on_existing(slot)` handles a key that is present.
   template <class OnExisting>
   outcome put(key_type key, value_type value, OnExisting&& on_existing) {
-    for (;;) {
-      const outcome answer = put_if_space(key, value, on_existing);
-      if (answer != outcome::full || nodes_.epochs().reclaim() == 0) return answer;
-    }
+    return detail::after_reclaiming(nodes_.epochs(), [&] { return put_if_space(key, value, on_existing); });
   }
 
   template <class OnExisting>
@@ -334,13 +333,6 @@ class tree {
       return nodes_.add_parent(way.nodes[i - 1], way.nodes[i], other, end, key, value);
     }
     return way.word.is_entry() ? nodes_.part(last, *way.end, way.word, end, key, value) : nodes_.add(way, key, value);
-  }
-
-  outcome replace(slot& s, value_type value) {
-    s.value.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, s);                       // (U2)
-    // (U1) < (U2) < unlock: the value that a reader returns is durable.
-    return outcome::updated;
   }
 
   // Notes that the node where `key` was is sparse, and replaces or removes the one noted before: so a key that is

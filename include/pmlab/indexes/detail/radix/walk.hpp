@@ -15,10 +15,6 @@
 
 namespace pmlab::indexes::detail::radix {
 
-[[nodiscard]] inline error corrupt(const std::string& what) {
-  return {"this radix tree is corrupt: " + what, "restore the pool from a copy, or repair it"};
-}
-
 // True if the link can be that of a node below one of this depth.
 template <class Kinds, class Medium>
 [[nodiscard]] bool is_link_to_node(const Medium& medium, slot_word link, unsigned depth) noexcept {
@@ -55,9 +51,8 @@ struct walked_node {
   // False: the header is damaged, or the link is.
   template <class Digits>
   [[nodiscard]] bool has_its_header() const noexcept {
-    const key_type in_header = n->path();
-    return n->depth() == depth && (in_header & ~Digits::mask_before(depth)) == 0 &&
-           (in_header & Digits::mask_before(known)) == path;
+    key_type in_header = 0;
+    return n->template is_of<Digits>(path, known, depth, in_header) && (in_header & ~Digits::mask_before(depth)) == 0;
   }
 };
 
