@@ -20,11 +20,12 @@ class Strings(ProgramTest):
         self.write("lines.txt", b"\n".join(b"usr/share/doc/lib%d/copyright" % i for i in range(700)))
         for keys in ("binary", "binary,bytes=8", "binary,bytes=200", "decimal", self.file("lines.txt")):
             with self.subTest(keys=keys):
-                self.run_checked(f"strings(fast_fair,keys={keys}),strings(cceh,keys={keys})", "--threads", "2")
+                self.run_checked(",".join(f"strings({words},keys={keys})" for words in ("fast_fair", "cceh", "woart", "woart,form=trie")),
+                                 "--threads", "2")
 
     def test_over_trees_lists_caches_and_hybrids_with_blobs_in_pools(self):
         index = ",".join(f"strings({words},values=blobs)"
-                         for words in ("level_hashing", "fp_tree", "skip_list", "skip_list_pm", "cache(cceh)", "hybrid_index_plus"))
+                         for words in ("level_hashing", "fp_tree", "skip_list", "skip_list_pm", "cache(cceh)", "hybrid_index_plus", "woart"))
         output, results = self.run_checked(index, "--medium", "pmem:" + self.file("pool"), "--reopen",
                                            "--phases", "read,absent,update,insert,erase")
         self.assertIn("reopen", output)
@@ -43,6 +44,8 @@ class Strings(ProgramTest):
                                 (["blobs"], "strings(cceh,values=text)"),
                                 (["65536"], "strings(cceh,bytes=100000)"),
                                 (["keys=binary only"], "strings(cceh,keys=decimal,bytes=9)"),
+                                (["form=trie"], "strings(woart,form=tree)"),
+                                (["cceh has no order"], "strings(cceh,form=trie)"),
                                 (["one index"], "strings(cceh,fast_fair)"),
                                 (["tbb_hash"], "strings(tbb_hash)"),
                                 (["null_index"], "strings(null_index)")):

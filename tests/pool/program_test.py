@@ -57,10 +57,10 @@ class Pool(ProgramTest):
         self.assertEqual(self.content(path), before, "looking at it changed it")
 
     def test_string_keys(self):
-        for index, layout in (("strings(cceh,values=blobs)", "strings_hashed_blobs"), ("strings(skip_list)", "strings_digital_words")):
-            with self.subTest(index=index):
-                path = self.make(index, "2k")
-                words = "cceh" if "cceh" in index else "skip_list"
+        for words, options, layout in (("cceh", ",values=blobs", "strings_hashed_blobs"), ("skip_list", "", "strings_digital_words"),
+                                       ("woart", ",values=blobs", "strings_tree_blobs"), ("woart", ",form=trie", "strings_digital_words")):
+            with self.subTest(words=words, options=options):
+                path = self.make(f"strings({words}{options})", "2k")
                 said = {r["name"]: r for r in json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]}
                 self.assertEqual((said[words + ":s"]["layout"], said[words + ":s"]["entries"]), (layout, 2000))
                 self.assertIn(words + ":s: sound, 2000 entries", self.assert_works("pool", "check", path).stdout)

@@ -4,6 +4,7 @@
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/skip_list.hpp>
+#include <pmlab/indexes/woart.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/strings/string_index.hpp>
 
@@ -39,7 +40,8 @@ using over = string_index<media::dram, Index<media::dram>, Values>;
 template <class T>
 class string_space : public testing::Test {};
 using all = testing::Types<over<indexes::skip_list, word_values>, over<indexes::fp_tree, blob_values>,
-                           over<indexes::fast_fair, word_values>, over<indexes::cceh, word_values>>;
+                           over<indexes::fast_fair, word_values>, over<indexes::cceh, word_values>,
+                           over<indexes::woart, blob_values>>;
 TYPED_TEST_SUITE(string_space, all);
 
 template <class Index>

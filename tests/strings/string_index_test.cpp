@@ -5,6 +5,7 @@
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
 #include <pmlab/indexes/skip_list.hpp>
+#include <pmlab/indexes/woart.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/pmem.hpp>
@@ -57,7 +58,9 @@ using all = testing::Types<over<media::dram, indexes::cceh, word_values>,       
                            over<media::dram, indexes::fast_fair, word_values>,                  //
                            over<media::dram, indexes::fp_tree, blob_values>,                    //
                            over<media::dram, indexes::skip_list, word_values>,                  //
-                           over<media::dram, indexes::skip_list_pm, blob_values>>;
+                           over<media::dram, indexes::skip_list_pm, blob_values>,               //
+                           over<media::dram, indexes::woart, word_values>,                      //
+                           over<media::dram, indexes::woart, blob_values>>;
 TYPED_TEST_SUITE(string_indexes, all);
 
 template <class Index>

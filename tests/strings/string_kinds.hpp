@@ -1,5 +1,5 @@
 // The kinds of the typed tests of tests/indexes when they are compiled for string keys: over a hash table, a cache in
-// front of a tree, and a hybrid index; with both kinds of values.
+// front of a tree, a hybrid index, and a tree of strings; with both kinds of values.
 #pragma once
 
 #include <pmlab/cache/async_cache.hpp>
@@ -7,6 +7,7 @@
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
+#include <pmlab/indexes/woart.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/strings/numbered.hpp>
 
@@ -54,5 +55,7 @@ template <class Medium>
 using strings_cached = strings::numbered<Medium, cache::async_cache<indexes::fp_tree<Medium>>, strings::blob_values>;
 template <class Medium>
 using strings_hybrid = strings::numbered<Medium, small_hybrid<Medium>>;
+template <class Medium>
+using strings_woart = strings::numbered<Medium, indexes::woart<Medium>, strings::blob_values>;
 
 }  // namespace pmlab::tests

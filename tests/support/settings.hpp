@@ -43,7 +43,7 @@ using all_kinds = testing::Types<kind<cached_cceh>, kind<cached_fast_fair>>;
 #elif defined(PMLAB_TESTS_OF_STRINGS)
 
 // String keys over whatever keeps words (tests/strings).
-using all_kinds = testing::Types<kind<strings_cceh>, kind<strings_cached>, kind<strings_hybrid>>;
+using all_kinds = testing::Types<kind<strings_cceh>, kind<strings_cached>, kind<strings_hybrid>, kind<strings_woart>>;
 
 #else
 

@@ -30,6 +30,7 @@ registration register_index(std::string what, keeps kept = keeps::entries,
   d.kept = kept;
   d.pool_bytes_per_entry = pool_bytes_per_entry;
   d.ordered = indexes::ordered_index<on_some>;
+  d.string_form = indexes::string_form_over<on_some>;
   d.refusal = [](workload::operation_kind kind, unsigned) -> std::string {
     const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_some>;
     return lacks ? "a hash table has no order to scan" : "";

@@ -35,6 +35,7 @@ struct index_description {
   std::string what;         // one line
   std::string threading;    // thread safety, as text
   bool ordered = false;
+  indexes::string_form string_form = indexes::string_form::hashes;
   keeps kept = keeps::entries;
   bool peer = false;  // a third-party container, as packaged
   placement place = placement::any_medium;

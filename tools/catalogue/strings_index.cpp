@@ -98,18 +98,23 @@ void refuse_pool_of_numbers([[maybe_unused]] const std::string& root_name,
 #endif
 }
 
+// `parts_keys`: into words of the index, also if string keys could have a tree of their own.
 template <class Values>
-std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, const subject_setup& setup) {
+std::unique_ptr<subject> make(const index_description& below, const string_keys& keys, bool parts_keys,
+                              const subject_setup& setup) {
   refuse_pool_of_numbers(below.root_name, setup);
   std::unique_ptr<subject> behind = below.make(setup);
-  if (below.ordered)
-    return std::make_unique<strings_subject<erased::attached_ordered_index, Values>>(std::move(behind), below.root_name,
-                                                                                     keys);
-  return std::make_unique<strings_subject<erased::attached_index, Values>>(std::move(behind), below.root_name, keys);
+  const erased::any_index* const index = behind->index();
+  indexes::string_form form = index == nullptr ? indexes::string_form::hashes : index->string_form();
+  if (parts_keys && form == indexes::string_form::tree) form = indexes::string_form::trie;
+  return erased::with_attached(form, [&]<class Words>(std::type_identity<Words>) {
+    return std::unique_ptr<subject>(
+        std::make_unique<strings_subject<Words, Values>>(std::move(behind), below.root_name, keys));
+  });
 }
 
 index_description describe(const spec& given) {
-  constexpr std::array<std::string_view, 3> known = {"keys", "bytes", "values"};
+  constexpr std::array<std::string_view, 4> known = {"keys", "bytes", "values", "form"};
   given.allow(known);
   if (given.arguments.size() != 1) throw error("strings() is over one index", "write strings(INDEX,keys=...)");
   const std::string_view values = given.option("values").value_or(strings::word_values::name);
@@ -119,6 +124,11 @@ index_description describe(const spec& given) {
   const index_description& below = find_index(given.arguments.front());
   if (below.peer || below.place != placement::any_medium || below.kept == keeps::nothing)
     throw error("strings cannot be kept over " + below.name, "name an index of pmlab");
+  const std::string_view form = given.option("form").value_or("fastest");
+  if (form != "fastest" && form != "trie")
+    throw error("string keys have no form '" + std::string(form) + "'", "write form=trie, or leave it out");
+  const bool parts_keys = form == "trie";
+  if (parts_keys && !below.ordered) throw error(below.name + " has no order for a trie", "leave form=trie out");
   index_description made = below;
   made.what = "keys of " + std::to_string(keys.bytes()) + " bytes over " + below.name;
   // A record, its rounding, and the overhead of a trie.
@@ -126,15 +136,16 @@ index_description describe(const spec& given) {
   constexpr std::uint64_t of_a_blob = 320;
   made.pool_bytes_per_entry =
       2 * below.pool_bytes_per_entry + keys.bytes() + besides + (values == strings::blob_values::name ? of_a_blob : 0);
-  made.make = [&below, keys, words = values == strings::word_values::name](const subject_setup& setup) {
-    return words ? make<strings::word_values>(below, keys, setup) : make<strings::blob_values>(below, keys, setup);
+  made.make = [&below, keys, parts_keys, words = values == strings::word_values::name](const subject_setup& setup) {
+    return words ? make<strings::word_values>(below, keys, parts_keys, setup)
+                 : make<strings::blob_values>(below, keys, parts_keys, setup);
   };
   return made;
 }
 
-const registration registered(combination{"strings",
-                                          "strings(INDEX,keys=binary|decimal|FILE,bytes=32,values=words|blobs)",
-                                          "keys and values of any length over an index (docs/strings.md)", describe});
+const registration registered(combination{
+    "strings", "strings(INDEX,keys=binary|decimal|FILE,bytes=32,values=words|blobs,form=trie)",
+    "keys and values of any length over an index (docs/strings.md)", describe});
 
 }  // namespace
 }  // namespace pmlab::bench

@@ -93,12 +93,13 @@ read_entries strings_of(const contents& all, const root& from, patience each) {
   read_entries result;
   const root& below = words_of(all, from);
   try {
-    result.values = values_of(from.facts.layout, below.index->ordered, from.words);
+    const strings_kind kind = kind_of_strings(from.facts.layout, *below.index, from.words);
+    result.values = kind.values;
     if (below.is_empty() || !from.facts.made) return result;
     const std::string text = look_at(all.path, reading_of(all, from), each, [&](media::pmem& pool) {
       const std::shared_ptr<erased::any_index> words = below.index->open_root(pool, from.words);
       std::string lines;
-      for (const auto& entry : entries_of_strings({*words, below.index->ordered, from.words, result.values}))
+      for (const auto& entry : entries_of_strings({*words, kind, from.words}))
         lines += line_of(entry, result.values) += '\n';
       return lines;
     });

@@ -100,8 +100,7 @@ indexes::index_stats shape_from_json(const json& j) {
 }
 
 index_report report_on_keys(const root& strings, const root& below, erased::any_index& words, bool checks) {
-  const bool ordered = below.index->ordered;
-  return report_on_strings({words, ordered, strings.words, values_of(strings.facts.layout, ordered, strings.words)},
+  return report_on_strings({words, kind_of_strings(strings.facts.layout, *below.index, strings.words), strings.words},
                            checks);
 }
 

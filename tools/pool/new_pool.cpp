@@ -61,7 +61,7 @@ std::shared_ptr<erased::any_index> open(media::pmem& pool, const new_root& r) {
 }
 
 string_root strings_over(erased::any_index& words, const new_root& r) {
-  return {words, r.index->ordered, r.name, r.values};
+  return {words, {r.index->string_form, std::string(r.values)}, r.name};
 }
 
 void fill(media::pmem& pool, const new_root& r) {

@@ -24,14 +24,24 @@ auto open_with(const string_root& root, Work&& work) {
 }
 template <class Words, class Work>
 auto open_with(const string_root& root, Work&& work) {
-  if (root.values == strings::word_values::name) return open_with<Words, strings::word_values>(root, work);
-  if (root.values == strings::blob_values::name) return open_with<Words, strings::blob_values>(root, work);
-  throw error("this build has no strings with values '" + std::string(root.values) + "'", "write words or blobs");
+  const std::string& values = root.kind.values;
+  if (values == strings::word_values::name) return open_with<Words, strings::word_values>(root, work);
+  if (values == strings::blob_values::name) return open_with<Words, strings::blob_values>(root, work);
+  throw error("this build has no strings with values '" + values + "'", "write words or blobs");
 }
 template <class Work>
 auto open_with(const string_root& root, Work&& work) {
-  return root.words_are_ordered ? open_with<erased::attached_ordered_index>(root, work)
-                                : open_with<erased::attached_index>(root, work);
+  return erased::with_attached(root.kind.form,
+                               [&]<class Words>(std::type_identity<Words>) { return open_with<Words>(root, work); });
+}
+
+// The form of strings over this index whose layout has this word, if they can have it.
+std::optional<indexes::string_form> form_named(std::string_view word, const bench::index_description& index) {
+  using indexes::string_form;
+  if (word == strings::hashed_words && !index.ordered) return string_form::hashes;
+  if (word == strings::trie_words && index.ordered) return string_form::trie;
+  if (word == strings::tree_words && index.string_form == string_form::tree) return string_form::tree;
+  return std::nullopt;
 }
 
 std::string bytes_of(std::uint64_t word) { return bytes_of_word(word); }
@@ -44,14 +54,15 @@ std::optional<std::string> words_root_of(std::string_view name, std::string_view
   return std::string(name.substr(0, name.size() - strings::state_suffix.size()));
 }
 
-std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name) {
-  const std::string_view form = layout.substr(strings::layout_prefix.size());
-  const std::size_t underscore = std::min(form.find('_'), form.size());
-  if (form.substr(0, underscore) != (words_are_ordered ? strings::trie_words : strings::hashed_words))
+strings_kind kind_of_strings(std::string_view layout, const bench::index_description& words, std::string_view name) {
+  const std::string_view kind = layout.substr(strings::layout_prefix.size());
+  const std::size_t underscore = std::min(kind.find('_'), kind.size());
+  const std::optional<indexes::string_form> form = form_named(kind.substr(0, underscore), words);
+  if (!form)
     throw error("strings of layout " + std::string(layout) + " are over another kind of index than root '" +
                     std::string(name) + "' is of",
                 "restore the pool from a copy");
-  return std::string(form.substr(std::min(underscore + 1, form.size())));
+  return {*form, std::string(kind.substr(std::min(underscore + 1, kind.size())))};
 }
 
 index_report report_on_strings(const string_root& root, bool checks) {

@@ -1,6 +1,7 @@
 // Roots of string indexes: NAME:s, whose words are in the index of root NAME.
 #pragma once
 
+#include "tools/catalogue/registry.hpp"
 #include "tools/pool/index_report.hpp"
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -17,17 +18,23 @@ namespace pmlab::pool {
 // NAME, if a root of this name and layout is that of a string index; nothing: it is not.
 [[nodiscard]] std::optional<std::string> words_root_of(std::string_view name, std::string_view layout);
 
-// The parts of a string index: the open index of its words, whether that is ordered, and NAME.
-struct string_root {
-  erased::any_index& words;
-  bool words_are_ordered;
-  std::string_view name;
-  std::string_view values;  // "words" or "blobs"
+// What the layout of a string index says.
+struct strings_kind {
+  indexes::string_form form;
+  std::string values;  // "words" or "blobs"
 };
 
-// "words" or "blobs", from a layout like strings_hashed_blobs. Throws pmlab::error if it is none of this build's, or
-// the words are in an index of another kind.
-[[nodiscard]] std::string values_of(std::string_view layout, bool words_are_ordered, std::string_view name);
+// The parts of a string index: the open index of its words, its kind, and NAME.
+struct string_root {
+  erased::any_index& words;
+  strings_kind kind;
+  std::string_view name;
+};
+
+// From a layout like strings_hashed_blobs. Throws pmlab::error if it is none of this build's, or the words are in an
+// index of another kind.
+[[nodiscard]] strings_kind kind_of_strings(std::string_view layout, const bench::index_description& words,
+                                           std::string_view name);
 
 // These throw pmlab::error: no such values, the exceptions of string_index::open.
 [[nodiscard]] index_report report_on_strings(const string_root& root, bool checks);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace pmlab::erased {
 
@@ -47,6 +48,8 @@ class any_index {
   virtual void for_each(const std::function<void(indexes::key_type, indexes::value_type)>& function) = 0;
   [[nodiscard]] virtual indexes::index_stats stats() const = 0;
   [[nodiscard]] virtual indexes::check_report check() const = 0;
+  // How string keys are kept over it.
+  [[nodiscard]] virtual indexes::string_form string_form() const noexcept = 0;
 
   // Where it is; of several, where a crash leaves it.
   [[nodiscard]] virtual any_medium& medium() = 0;
@@ -93,6 +96,7 @@ class erased_operations : public any_index {
   }
   [[nodiscard]] indexes::index_stats stats() const override { return index_.stats(); }
   [[nodiscard]] indexes::check_report check() const override { return index_.check(); }
+  [[nodiscard]] indexes::string_form string_form() const noexcept override { return indexes::string_form_over<Index>; }
 
  private:
   Index& index_;
@@ -163,7 +167,7 @@ class attached_index {
   any_index* index_;
 };
 
-// And with that of an ordered one.
+// And with that of an ordered one. String keys over it are parted into words.
 class attached_ordered_index : public attached_index {
  public:
   // Attaches to `index`, which is open already and has an order.
@@ -176,8 +180,34 @@ class attached_ordered_index : public attached_index {
     indexes::detail::for_each_in_by_scan(*this, first, last, function);
   }
 
- private:
+ protected:
   using attached_index::attached_index;
 };
+
+// And beside which string keys have a tree of their own.
+class attached_beside_strings : public attached_ordered_index {
+ public:
+  static constexpr bool has_tree_of_strings = true;
+
+  // Attaches to `index`, which is open already and has an order.
+  static attached_beside_strings open(any_index& index, std::string_view /*name*/ = layout_name) {
+    return attached_beside_strings(index);
+  }
+
+ private:
+  using attached_ordered_index::attached_ordered_index;
+};
+
+// Calls work(std::type_identity<Index>()) with the class that attaches to an index so that string keys over it have this
+// form.
+template <class Work>
+decltype(auto) with_attached(indexes::string_form form, Work&& work) {
+  switch (form) {
+    case indexes::string_form::trie: return work(std::type_identity<attached_ordered_index>());
+    case indexes::string_form::tree: return work(std::type_identity<attached_beside_strings>());
+    case indexes::string_form::hashes: break;
+  }
+  return work(std::type_identity<attached_index>());
+}
 
 }  // namespace pmlab::erased

@@ -107,6 +107,20 @@ concept ordered_index = point_index<I> && requires(I& index, key_type key, std::
   index.for_each_in(key, key, [](key_type, value_type) {});
 };
 
+// How string keys are kept over an index (strings/string_index.hpp).
+enum class string_form : std::uint8_t {
+  hashes,  // words are hashes of the keys
+  trie,    // words are parts of the keys, in their order
+  tree     // the keys have a radix tree of their own beside the index, which stays empty
+};
+
+// An index asks for a tree of strings with `static constexpr bool has_tree_of_strings = true`.
+template <point_index I>
+inline constexpr string_form string_form_over = [] {
+  if (requires { requires I::has_tree_of_strings; }) return string_form::tree;
+  return ordered_index<I> ? string_form::trie : string_form::hashes;
+}();
+
 // An ordered index that takes many entries at once, much faster than one at a time if they lie between two neighbours.
 //
 // `load(ascending)`: strictly ascending keys. Keys that are present keep their values. Returns how many of the entries

@@ -40,6 +40,8 @@ namespace pmlab::indexes {
 struct woart_layout {
   static constexpr std::string_view layout_name = "woart";
   static constexpr std::uint64_t layout_version = 1;
+  // String keys over it have nodes like its own.
+  static constexpr bool has_tree_of_strings = true;
   using digits = detail::radix::digits<8>;  // of a key: bytes
   // Of nodes: four.
   using kinds =

@@ -72,9 +72,10 @@ struct root {
 // Optional operations of a medium. Each medium declares which of these it has, and its concept checks the declaration:
 // a wrapper that forgets to forward one does not compile. A `requires` for the function alone would silently be false.
 struct optional_parts {
-  bool operations = false;          // begin_operation(), end_operation(): called around each operation of a thread
-  bool prefetches = false;          // prefetch(start, bytes): called for reads that begin now
-  bool pointer_bound = false;       // pointer_bound(): one past the greatest word of a pointer
+  bool operations = false;     // begin_operation(), end_operation(): called around each operation of a thread
+  bool prefetches = false;     // prefetch(start, bytes): called for reads that begin now. If a medium has none, its
+                               // annotate_read does nothing
+  bool pointer_bound = false;  // pointer_bound(): one past the greatest word of a pointer
   bool varying_durability = false;  // is_durable(): only some objects of this class are; `durable` is then true
 };
 

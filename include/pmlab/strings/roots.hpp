@@ -14,6 +14,8 @@ inline constexpr std::string_view layout_prefix = "strings_";
 inline constexpr std::string_view hashed_words = "hashed";
 // Kind of the words of an ordered index; "digital" is part of the layout names of existing pools.
 inline constexpr std::string_view trie_words = "digital";
+// Kind of a tree of strings, beside an index of words that stays empty.
+inline constexpr std::string_view tree_words = "tree";
 
 // Suffix of a typed index's name: the root whose layout has the types of keys and values.
 inline constexpr std::string_view types_suffix = ":t";

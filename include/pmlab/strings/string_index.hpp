@@ -9,7 +9,8 @@
 //
 // Each key is stored once, in a record of its own. The index below holds words that point to records: of a hash table,
 // the hash of the key (detail/hashed.hpp); of an ordered index, its next few bytes (detail/trie.hpp), in their order,
-// so that scans return keys in byte order. Nearly all comparisons are of words: a search reads the one key that it
+// so that scans return keys in byte order. Over a woart the keys have a tree of their own (detail/radix/tree.hpp), and
+// the index below stays empty. Nearly all comparisons are of words or of digits: a search reads the one key that it
 // finds.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
@@ -30,6 +31,8 @@
 #include <pmlab/strings/detail/hashed.hpp>
 #include <pmlab/strings/detail/ledger.hpp>
 #include <pmlab/strings/detail/parts.hpp>
+#include <pmlab/strings/detail/radix/tree.hpp>
+#include <pmlab/strings/detail/record_values.hpp>
 #include <pmlab/strings/detail/trie.hpp>
 #include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/values.hpp>
@@ -41,6 +44,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -56,14 +60,17 @@ using indexes::outcome;
 
 // The longest key.
 inline constexpr std::size_t most_key_bytes = std::size_t{1} << 16;
+static_assert(most_key_bytes <= detail::radix::deepest);
 
 // `Medium`: where records are; it and `Index` determine where the words are. `Values`: word_values or blob_values.
 // `Hash`: of the keys of a hash table; part of the layout.
 template <media::medium Medium, indexes::point_index Index, class Values = word_values, class Hash = detail::key_hash>
 class string_index {
   static constexpr bool is_ordered = indexes::ordered_index<Index>;
-  using where = std::conditional_t<is_ordered, detail::trie<Medium, Index, Hash>,  //
-                                   detail::hashed<Medium, Index, Hash>>;
+  using where_words_are = std::conditional_t<is_ordered, detail::trie<Medium, Index, Hash>,  //
+                                             detail::hashed<Medium, Index, Hash>>;
+  using where = std::conditional_t<indexes::string_form_over<Index> == indexes::string_form::tree,
+                                   detail::radix::tree<Medium, Index>, where_words_are>;
   using place = typename where::place;
   using ledger = detail::ledger<Medium>;
   using publication = typename Medium::publication;
@@ -102,8 +109,8 @@ class string_index {
   ~string_index() { is_alone_ = true; }
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
-  // Durable on return. One publication, and one insertion of a word (three, if two keys begin to share a word). Throws
-  // pmlab::error: key or value too long.
+  // Durable on return. One publication, and one insertion of a word (three, if two keys begin to share a word; none into
+  // a tree of strings). Throws pmlab::error: key or value too long.
   outcome insert(std::string_view key, value_view value) {
     return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
   }
@@ -127,7 +134,12 @@ class string_index {
   // Removes `key`: erased, absent, or full (no space for its ledger item; nothing changed). Durable on return. The
   // space of key and value is freed when no reader can use them.
   outcome erase(std::string_view key) {
-    return with_space([&] { return take_out(key); });
+    return with_space([&] {
+      if constexpr (where::links_at_once)
+        return take_out_at_once(key);
+      else
+        return take_out(key);
+    });
   }
 
   // The value of `key`.
@@ -156,8 +168,8 @@ class string_index {
     const auto guard = epochs_.pin();
     std::size_t count = 0;
     if (most == 0) return 0;
-    where_.walk(from, [&](const record& r) {
-      function(r.key(), durable_value(r));
+    where_.walk(from, most, [&](const record& r) {
+      function(r.key(), values_.durable(r));
       return ++count < most;
     });
     return count;
@@ -167,16 +179,16 @@ class string_index {
   template <class Function>
   void scan_keys(std::string_view from, Function&& function) requires is_ordered {
     const auto guard = epochs_.pin();
-    where_.walk(from, [&](const record& r) { return function(r.key()); });
+    where_.walk(from, any_number, [&](const record& r) { return function(r.key()); });
   }
 
   // Calls function(key, value) for every entry of [first, last], in byte order. Writers may run; see `scan`.
   template <class Function>
   void for_each_in(std::string_view first, std::string_view last, Function&& function) requires is_ordered {
     const auto guard = epochs_.pin();
-    where_.walk(first, [&](const record& r) {
+    where_.walk(first, any_number, [&](const record& r) {
       if (r.key() > last) return false;
-      function(r.key(), durable_value(r));
+      function(r.key(), values_.durable(r));
       return true;
     });
   }
@@ -184,7 +196,7 @@ class string_index {
   // Calls function(key, value) for every entry; in byte order, if the words have an order.
   template <class Function>
   void for_each(Function&& function) const {
-    where_.for_each([&](const record& r) { function(r.key(), value_of(r)); });
+    where_.for_each([&](const record& r) { function(r.key(), values_.of(r)); });
   }
 
   // Keys in the index; walks it.
@@ -199,12 +211,13 @@ class string_index {
     indexes::index_stats all = words_.stats();
     all.entries = 0;
     all.medium_bytes += sizeof(detail::state) + ledger_.medium_bytes() + where_.other_bytes();
+    if constexpr (where::links_at_once) where_.add_to(all);
     where_.for_each([&](const record& r) {
       ++all.entries;
-      all.medium_bytes += r.block_bytes() + value_block_bytes(r);
+      all.medium_bytes += r.block_bytes() + values_.medium_bytes(r);
     });
     ledger_.for_each_waiting([&](const auto& item) { all.medium_bytes += bytes_waiting_at(item); });
-    all.dram_bytes += locks_.bytes() + value_locks_.bytes() + ledger_.dram_bytes() + where_.dram_bytes();
+    all.dram_bytes += locks_.bytes() + values_.dram_bytes() + ledger_.dram_bytes() + where_.dram_bytes();
     return all;
   }
 
@@ -214,9 +227,10 @@ class string_index {
     report.entries = 0;
     if (!report.ok()) return report;
     std::uint64_t unlinked = 0;
-    ledger_.for_each_waiting([&](const auto& item) { unlinked += where_.words_of_gone(*item.where); });
+    if constexpr (!where::links_at_once)
+      ledger_.for_each_waiting([&](const auto& item) { unlinked += where_.words_of_gone(*item.where); });
     where_.check(report, unlinked);
-    if (report.ok()) check_values(report);
+    if (report.ok()) where_.for_each([&](const record& r) { values_.check(r, report); });
     return report;
   }
 
@@ -225,6 +239,7 @@ class string_index {
 
  private:
   static constexpr std::size_t usual_stripes = 4096;
+  static constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();  // of entries
   // Items that wait for short readers, three batches of them, fit into one page of the ledger: so keys can be erased
   // from a full medium, which has no space for another page. Items that wait longer, of removed layers, are processed
   // before `full` is returned.
@@ -236,19 +251,12 @@ class string_index {
         words_(open_words()),
         state_(open_state(medium, name)),
         locks_(media::lock_stripes_on<Medium>(usual_stripes)),
-        value_locks_(media::lock_stripes_on<Medium>(usual_stripes)),
+        values_(medium, media::lock_stripes_on<Medium>(usual_stripes)),
         ledger_(medium, state_.first_page),
         where_(detail::parts<Medium, Index>{medium_, words_, locks_, state_}),
         epochs_(media::reclaim_batch_on<Medium>(batch)) {
     ledger_.for_each_waiting([this](const auto& item) { judge(item); });
-    // Layers change only when all items have been checked against the current words. That uses and frees items.
-    std::vector<typename ledger::place> erased;
-    ledger_.for_each_waiting([&](const auto& item) {
-      const auto what = item->what.load(std::memory_order_acquire);
-      if (what == detail::waits_for::words || what == detail::waits_for::removal) erased.push_back(item);
-    });
-    for (const auto& item : erased) end_erase(item, *record_at(item), detail::layer_gates::alone);
-    where_.find_free_numbers();
+    if constexpr (!where::links_at_once) end_erasures();
     ledger_.trim();
     is_alone_ = false;
   }
@@ -287,6 +295,68 @@ class string_index {
     return answer;
   }
 
+  // ---- changes of a tree of strings ----
+
+  // Adds the key in one publication.
+  outcome put_at_once(place& at, std::string_view key, value_view value) {
+    const auto item = at.replaces() ? ledger_.take() : typename ledger::place{};
+    if (at.replaces() && !item) return outcome::full;
+    publication change(medium_);
+    const record* const made = make_record(change, key, value, 0);
+    if (made == nullptr || !where_.link(change, at, key, *made, item.where)) {
+      if (item) ledger_.make_free(item);
+      return outcome::full;
+    }
+    change.commit();
+    at.unlock();
+    if (item) retire_node(item);
+    return outcome::inserted;
+  }
+
+  outcome take_out_at_once(std::string_view key) {
+    const auto guard = epochs_.pin();
+    place at = where_.seek_to_erase(key);
+    if (at.found == nullptr) return outcome::absent;
+    const auto item = ledger_.take();
+    if (!item) return outcome::full;
+    const auto item_of_node = at.replaces() ? ledger_.take() : typename ledger::place{};
+    if (at.replaces() && !item_of_node) {
+      ledger_.make_free(item);
+      return outcome::full;
+    }
+    publication change(medium_);
+    const bool replaced = where_.unlink(change, at, item_of_node.where);
+    media::publish_store(change, item->record, place_of(*at.found));      // (E1)
+    media::publish_store(change, item->what, detail::waits_for::erased);  // (E2)
+    // (E1), (E2) < commit: the record is linked, or in the ledger (G1).
+    change.commit();
+    at.unlock();
+    if (replaced)
+      retire_node(item_of_node);
+    else if (item_of_node)
+      ledger_.make_free(item_of_node);
+    epochs_.retire([this, item] { give_back_erased(item); });
+    return outcome::erased;
+  }
+
+  // Releases an unlinked node when no reader can be in it. No memory for that: the next open does it.
+  void retire_node(const typename ledger::place& item) {
+    epochs_.retire([this, item] { give_back_node(item); });
+  }
+
+  void give_back_node(const typename ledger::place& item) {
+    publication change(medium_);
+    where_.release_node(change, *item.where);
+    forget(change, item);
+  }
+
+  void give_back_erased(const typename ledger::place& item) {
+    publication change(medium_);
+    give_back(change, *record_at(item), item);
+  }
+
+  // ---- changes of words ----
+
   outcome take_out(std::string_view key) {
     const auto guard = epochs_.pin();
     place at = where_.seek_present(key);
@@ -313,14 +383,27 @@ class string_index {
     const auto guard = epochs_.pin();
     place at = where_.seek(key);
     if (at.found != nullptr) return existing(at);
+    if constexpr (where::links_at_once)
+      return put_at_once(at, key, value);
+    else
+      return put_in_steps(at, key, value);
+  }
+
+  // A record that nothing leads to yet, with its value; nullptr: no space.
+  [[nodiscard]] record* make_record(publication& change, std::string_view key, value_view value, std::uint64_t next) {
+    const std::optional<std::uint64_t> stored = values_.store(change, value);
+    if (!stored) return nullptr;
+    return detail::make_block<record>(medium_, change, key, [&](record& r) {
+      r.next.store(next, std::memory_order_relaxed);
+      r.value.store(*stored, std::memory_order_relaxed);
+    });
+  }
+
+  outcome put_in_steps(place& at, std::string_view key, value_view value) {
     const auto item = ledger_.take();
     if (!item) return outcome::full;
     publication change(medium_);
-    const std::optional<std::uint64_t> stored = store_value(change, value);
-    record* const made = !stored ? nullptr : detail::make_block<record>(medium_, change, key, [&](record& r) {
-      r.next.store(where_.next_of_new(at), std::memory_order_relaxed);
-      r.value.store(*stored, std::memory_order_relaxed);
-    });
+    record* const made = make_record(change, key, value, where_.next_of_new(at));
     if (made == nullptr || !where_.prepare(change, at, key, *item.where, *made)) {
       ledger_.make_free(item);
       return outcome::full;
@@ -341,20 +424,9 @@ class string_index {
     return outcome::full;
   }
 
-  // The value as its record has it; nothing: no space.
-  [[nodiscard]] std::optional<std::uint64_t> store_value(publication& change, value_view value) {
-    if constexpr (Values::in_blocks) {
-      if (value.empty()) return 0;
-      const auto* const made = detail::make_block<bytes_block>(medium_, change, value, [](bytes_block&) {});
-      return made == nullptr ? std::nullopt : std::optional(medium_.locate(made).word());
-    } else {
-      return value;
-    }
-  }
-
   outcome replace(place& at, value_view value) {
     record& r = *at.found;
-    std::unique_lock lock(lock_of(r), std::defer_lock);
+    std::unique_lock lock(values_.lock_of(r), std::defer_lock);
     if constexpr (!Values::in_blocks) {
       lock.lock();
       r.value.store(value, std::memory_order_release);  // (V1) commit
@@ -365,7 +437,7 @@ class string_index {
       if (!item) return outcome::full;
       const std::uint64_t old = r.value.load(std::memory_order_relaxed);
       publication change(medium_);
-      const std::optional<std::uint64_t> stored = store_value(change, value);
+      const std::optional<std::uint64_t> stored = values_.store(change, value);
       if (!stored) {
         ledger_.make_free(item);
         return outcome::full;
@@ -390,47 +462,9 @@ class string_index {
 
   std::optional<value_type> find_pinned(std::string_view key, const typename where::search& search) {
     std::optional<value_type> value;
-    const bool found = where_.find(key, search, [&](const record& r) { value = durable_value(r); });
+    const bool found = where_.find(key, search, [&](const record& r) { value = values_.durable(r); });
     if (!found) value.reset();
     return value;
-  }
-
-  [[nodiscard]] value_type value_of(const record& r) const {
-    const std::uint64_t stored = r.value.load(std::memory_order_acquire);
-    if constexpr (Values::in_blocks) {
-      if (stored == 0) return {};
-      const bytes_block& block = bytes_at(stored);
-      media::annotate_read(medium_, block);
-      const std::string_view text = block.text();
-      medium_.annotate_read(text.data(), text.size());
-      return value_type(text);
-    } else {
-      return stored;
-    }
-  }
-
-  // A value changes under the lock of its record, which is another one than its word's: a scan reaches records through
-  // words that may change before it reads the value.
-  [[nodiscard]] sync::version_lock& lock_of(const record& r) const noexcept {
-    return value_locks_[place_of(r) / media::cache_line_bytes];
-  }
-
-  [[nodiscard]] value_type durable_value(const record& r) const {
-    const sync::version_lock& lock = lock_of(r);
-    for (;;) {
-      const std::uint64_t version = lock.read_begin();
-      value_type value = value_of(r);
-      if (lock.read_validate(version)) return value;
-    }
-  }
-
-  [[nodiscard]] std::uint64_t value_block_bytes(const record& r) const {
-    if constexpr (Values::in_blocks) {
-      const std::uint64_t stored = r.value.load(std::memory_order_acquire);
-      return stored == 0 ? 0 : bytes_at(stored).block_bytes();
-    } else {
-      return 0;
-    }
   }
 
   // ---- items of the ledger ----
@@ -441,12 +475,7 @@ class string_index {
 
   // Releases a record that nothing leads to, its value, and the skipped bytes that were made with it.
   void give_back(publication& change, record& gone, const typename ledger::place& item) {
-    if constexpr (Values::in_blocks) {
-      const std::uint64_t stored = gone.value.load(std::memory_order_acquire);
-      if (stored != 0) {
-        detail::release_block(change, bytes_at(stored));
-      }
-    }
+    values_.release(change, gone);
     if (item->what.load(std::memory_order_relaxed) == detail::waits_for::layer) {
       const std::uint64_t prefix = item->prefix.load(std::memory_order_relaxed);
       if (prefix != 0) {
@@ -496,7 +525,38 @@ class string_index {
   // Checks an item that a crash left in the ledger: a block that is part of the index stays, others are freed; a record
   // that will be freed waits until all items have been checked.
   void judge(const typename ledger::place& item) {
+    if constexpr (where::links_at_once)
+      judge_unlinked(item);
+    else
+      judge_by_words(item);
+  }
+
+  // Of a tree of strings: an item names what was unlinked, or a value that was replaced.
+  void judge_unlinked(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
+      case detail::waits_for::readers: return give_back_value(item);
+      case detail::waits_for::node: return give_back_node(item);
+      case detail::waits_for::erased: return give_back_erased(item);
+      default: throw error("the ledger of a string index is corrupt", "restore the pool from a copy");
+    }
+  }
+
+  // Layers change only when all items have been checked against the current words. That uses and frees items.
+  void end_erasures() {
+    std::vector<typename ledger::place> erased;
+    ledger_.for_each_waiting([&](const auto& item) {
+      const auto what = item->what.load(std::memory_order_acquire);
+      if (what == detail::waits_for::words || what == detail::waits_for::removal) erased.push_back(item);
+    });
+    for (const auto& item : erased) end_erase(item, *record_at(item), detail::layer_gates::alone);
+    where_.find_free_numbers();
+  }
+
+  void judge_by_words(const typename ledger::place& item) {
+    switch (item->what.load(std::memory_order_acquire)) {
+      case detail::waits_for::erased:
+      case detail::waits_for::node:
+        throw error("the ledger of a string index is corrupt", "restore the pool from a copy");
       case detail::waits_for::nothing: return;
       case detail::waits_for::readers: return give_back_value(item);
       case detail::waits_for::words:
@@ -521,29 +581,24 @@ class string_index {
   // Of blocks that the index does not lead to.
   [[nodiscard]] std::uint64_t bytes_waiting_at(const typename ledger::place& item) const {
     const auto what = item->what.load(std::memory_order_acquire);
-    if (what == detail::waits_for::readers ||
-        (what == detail::waits_for::skipped && !where_.leads_to_skipped(*item.where)))
-      return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();
-    if (what == detail::waits_for::skipped) return 0;
+    if (what == detail::waits_for::readers) return bytes_of_prefix(item);
+    if constexpr (where::links_at_once) {
+      if (what == detail::waits_for::node) return where::bytes_of_node(*item.where);
+    } else if (what == detail::waits_for::skipped) {
+      return where_.leads_to_skipped(*item.where) ? 0 : bytes_of_prefix(item);
+    }
     const record& r = *record_at(item);
-    return where_.leads_to(r) ? 0 : r.block_bytes() + value_block_bytes(r);
+    return where_.leads_to(r) ? 0 : r.block_bytes() + values_.medium_bytes(r);
   }
-
-  void check_values(indexes::check_report& report) const {
-    if constexpr (Values::in_blocks)
-      where_.for_each([&](const record& r) {
-        const media::pointer<bytes_block> stored(r.value.load(std::memory_order_acquire));
-        if (stored && (!media::can_name(medium_, stored) ||
-                       !media::can_name(medium_, stored, medium_.resolve(stored)->block_bytes())))
-          report.add("V3: a value leads nowhere");
-      });
+  [[nodiscard]] std::uint64_t bytes_of_prefix(const typename ledger::place& item) const {
+    return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();
   }
 
   Medium& medium_;
   mutable Index words_;
   detail::state& state_;
   sync::version_lock_table locks_;
-  sync::version_lock_table value_locks_;
+  detail::record_values<Medium, Values> values_;
   ledger ledger_;
   where where_;
   bool is_alone_ = true;  // opening or closing: no other thread runs

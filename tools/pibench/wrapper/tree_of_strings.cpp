@@ -24,7 +24,7 @@
 namespace pmlab::pibench {
 namespace {
 
-// `Words`: erased::attached_ordered_index or erased::attached_index. `Values`: strings::word_values, for values of 8
+// `Words`: one of erased::with_attached. `Values`: strings::word_values, for values of 8
 // bytes, or strings::blob_values.
 template <class Words, class Values>
 class tree_of_strings final : public tree_api {
@@ -168,9 +168,9 @@ class tree_of_strings final : public tree_api {
 template <class Values>
 std::unique_ptr<tree_api> make(std::string_view name, const tree_options_t& options,
                                std::unique_ptr<words_behind> words) {
-  if (words->is_ordered())
-    return std::make_unique<tree_of_strings<erased::attached_ordered_index, Values>>(name, options, std::move(words));
-  return std::make_unique<tree_of_strings<erased::attached_index, Values>>(name, options, std::move(words));
+  return erased::with_attached(words->string_form(), [&]<class Words>(std::type_identity<Words>) {
+    return std::unique_ptr<tree_api>(std::make_unique<tree_of_strings<Words, Values>>(name, options, std::move(words)));
+  });
 }
 
 }  // namespace

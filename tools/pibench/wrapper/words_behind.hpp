@@ -25,7 +25,7 @@ class words_behind {
   [[nodiscard]] virtual erased::any_index& open(std::string_view name) = 0;
   // The name of the index alone in a pool.
   [[nodiscard]] virtual std::string_view layout_name() const noexcept = 0;
-  [[nodiscard]] virtual bool is_ordered() const noexcept = 0;
+  [[nodiscard]] virtual indexes::string_form string_form() const noexcept = 0;
 };
 
 // The index of `Recipe` on a separate `Medium`.
@@ -44,7 +44,9 @@ class words_of_recipe final : public words_behind {
     return made.shown;
   }
   [[nodiscard]] std::string_view layout_name() const noexcept override { return index_type::layout_name; }
-  [[nodiscard]] bool is_ordered() const noexcept override { return indexes::ordered_index<index_type>; }
+  [[nodiscard]] indexes::string_form string_form() const noexcept override {
+    return indexes::string_form_over<index_type>;
+  }
 
  private:
   struct opened {

@@ -45,6 +45,7 @@ class hashed : private parts<Medium, Index> {
 
  public:
   static constexpr std::string_view name = hashed_words;
+  static constexpr bool links_at_once = false;
 
   explicit hashed(const base& all) : base(all) {}
 

@@ -34,6 +34,8 @@ enum class waits_for : std::uint64_t {
   readers,  // `prefix`: a value that was replaced
   removal,  // `record`: erased; layer `number` with `prefix`: to go, but if `word` leads to it
   skipped,  // `prefix`: bytes that a layer skips, there if `word` leads to them
+  erased,   // `record`: unlinked
+  node,     // `prefix`: the link to a node of a tree of strings, unlinked
 };
 
 // One cache line: stored in this order, `what` last, or by a publication.

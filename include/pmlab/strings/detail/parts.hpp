@@ -17,10 +17,20 @@
 
 namespace pmlab::strings::detail {
 
+// The record's head and its key are about to be read.
+template <media::medium Medium>
+[[nodiscard]] std::string_view key_of(Medium& medium, const record& r) noexcept {
+  media::annotate_read(medium, r);
+  const std::string_view key = r.key();
+  medium.annotate_read(key.data(), key.size());
+  return key;
+}
+
 // The named root leads to it.
 struct alignas(media::cache_line_bytes) state {
   std::atomic<std::uint64_t> first_page{0};   // of the ledger
   std::atomic<std::uint64_t> numbers_end{1};  // layers below this number may exist
+  std::atomic<std::uint64_t> tree{0};         // the root of a tree of strings; 0: the index has none
 };
 
 // The words' index, and the locks of its words.
@@ -53,13 +63,15 @@ struct parts {
   }
 
   // The record's head and its key are about to be read.
-  [[nodiscard]] std::string_view key_of(const record& r) const noexcept {
-    media::annotate_read(medium, r);
-    const std::string_view key = r.key();
-    medium.annotate_read(key.data(), key.size());
-    return key;
-  }
+  [[nodiscard]] std::string_view key_of(const record& r) const noexcept { return detail::key_of(medium, r); }
 };
+
+// The beginning of a key, as a message shows it.
+[[nodiscard]] inline std::string printable(std::string_view key) {
+  std::string text;
+  for (const char c : key.substr(0, 40)) text += c >= ' ' && c <= '~' ? c : '?';
+  return "'" + text + "'";
+}
 
 // How far two strings are the same.
 [[nodiscard]] inline std::size_t same_bytes(std::string_view a, std::string_view b) noexcept {

@@ -44,6 +44,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -71,6 +72,7 @@ class trie : private parts<Medium, Index> {
 
  public:
   static constexpr std::string_view name = trie_words;
+  static constexpr bool links_at_once = false;
 
   explicit trie(const base& all)
       : base(all), numbers_(all.medium, all.stored.numbers_end), gates_(media::lock_stripes_on<Medium>(usual_gates)) {}
@@ -303,10 +305,10 @@ class trie : private parts<Medium, Index> {
 
   // ---- walks ----
 
-  // Calls function(record) with the records whose keys are >= from, ascending, until it returns false. Writers may
-  // run: records that are present all the time are never missed.
+  // Calls function(record) with the records whose keys are >= from, ascending, until it returns false: at most so many.
+  // Writers may run: records that are present all the time are never missed.
   template <class Function>
-  void walk(std::string_view from, Function&& function) const {
+  void walk(std::string_view from, std::size_t /*most*/, Function&& function) const {
     std::vector<cursor> path = cursors_at(from);
     std::array<indexes::entry, 16> some;
     bool may_be_below = true;
@@ -336,7 +338,7 @@ class trie : private parts<Medium, Index> {
 
   template <class Function>
   void for_each(Function&& function) const {
-    walk({}, [&](const record& r) {
+    walk({}, std::numeric_limits<std::size_t>::max(), [&](const record& r) {
       function(r);
       return true;
     });
@@ -522,11 +524,6 @@ class trie : private parts<Medium, Index> {
   }
   [[nodiscard]] std::uint64_t place_of_prefix(const place& p) const noexcept {
     return p.prefix == nullptr ? 0 : medium.locate(p.prefix).word();
-  }
-  [[nodiscard]] static std::string printable(std::string_view key) {
-    std::string text;
-    for (const char c : key.substr(0, 40)) text += c >= ' ' && c <= '~' ? c : '?';
-    return "'" + text + "'";
   }
 
   // The bytes that a layer skips: the last ones of those that it skipped when it was made (D2).

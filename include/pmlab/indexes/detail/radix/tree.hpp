@@ -65,6 +65,7 @@ class tree {
  public:
   static constexpr std::string_view layout_name = Layout::layout_name;
   static constexpr std::uint64_t layout_version = Layout::layout_version;
+  static constexpr bool has_tree_of_strings = Layout::has_tree_of_strings;
 
   // Opens the tree `name` in `medium`, or creates an empty one. Takes about the same time for a tree of any size.
   // Throws pmlab::error: the name belongs to another layout; head, root or limbo are corrupt; no space for an empty
