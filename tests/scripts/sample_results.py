@@ -8,9 +8,11 @@ MACHINE = {"cpu": "Example(R) Xeon(R) CPU @ 2.10GHz", "cores": 2, "memory_bytes"
 # million operations per second on one thread
 SPEED = {"cceh": 8.0, "tbb_hash": 4.0, "pmdk_hash": 0.5, "fast_fair": 2.0, "std_map": 1.0, "pmdk_skiplist": 0.4,
          "pmdk_radix": 1.3, "level_hashing": 5.0, "fp_tree": 3.0, "skip_list": 1.5, "skip_list_pm": 0.6,
-         "dash": 7.0, "woart": 2.5, "hybrid_index": 6.0, "hybrid_index_plus": 6.0}
+         "dash": 7.0, "woart": 2.5, "strings(fast_fair)": 1.0, "strings(woart)": 2.0,
+         "strings(fast_fair,keys=decimal)": 0.5, "strings(woart,keys=decimal)": 1.0, "hybrid_index": 6.0, "hybrid_index_plus": 6.0}
 HASHES = ["cceh", "dash", "level_hashing"]
 ORDERED = ["fast_fair", "fp_tree", "woart", "skip_list", "skip_list_pm"]
+STRINGS = ["strings(fast_fair)", "strings(woart)", "strings(fast_fair,keys=decimal)", "strings(woart,keys=decimal)"]
 IN_DRAM = {"tbb_hash", "std_map"}
 
 
@@ -46,6 +48,7 @@ def documents():
     return {
         "hash": document(plain([*HASHES, "tbb_hash", "pmdk_hash"]) + reopened(HASHES)),
         "ordered": document(plain([*ORDERED, "std_map", "pmdk_skiplist", "pmdk_radix"], ["scan"]) + reopened(ORDERED)),
+        "strings": document(plain(STRINGS)),
         "batch": document([result(i, "read", factor=3.0) for i in ("cceh", "fast_fair")], batch=16),
         "trace": document([result("cceh", "trace")], verify=True),
         "counted": document([result(i, p, medium="counted:dram", per_operation=counts,

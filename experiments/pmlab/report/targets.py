@@ -181,7 +181,8 @@ TARGETS = [
     ratio("skip_list", "pmdk_skiplist", "read", 3), ratio("skip_list", "pmdk_skiplist", "insert", 4),
     ratio("skip_list", "std_map", "scan", 1.5),
     ratio("dash", "cceh", "read", 1), ratio("dash", "cceh", "insert", 1), ratio("dash", "cceh", "absent", 1.15),
-    ratio("woart", "fast_fair", "read", 1.5),
+    ratio("woart", "fast_fair", "read", 1.5), ratio("strings(woart)", "strings(fast_fair)", "read", 1.5),
+    ratio("strings(woart,keys=decimal)", "strings(fast_fair,keys=decimal)", "read", 1.5),
     *(scaling(index, "read", 1.9) for index in OURS), *(scaling(index, "insert", limit) for index, limit in
       {"cceh": 1.8, "level_hashing": 1.7, "fast_fair": 1.8, "fp_tree": 1.7, "skip_list": 1.7}.items()),
     *(scaling(index, "scan", 1.8) for index in ("fp_tree", "skip_list")),
