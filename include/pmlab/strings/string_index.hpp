@@ -15,7 +15,8 @@
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing shared except their own epoch; they wait only while a writer changes the word that
-// they read. Writers lock one word, and a value while it is replaced.
+// they read. Writers lock one word, and a value while it is replaced; in a tree of strings the node of the key, and its
+// parent if the node is replaced.
 //
 // Durability: the result of an operation survives a crash (strict durable linearizability), if the index below has the
 // same guarantee. A crash leaks nothing: see detail/ledger.hpp.
@@ -299,17 +300,14 @@ class string_index {
 
   // Adds the key in one publication.
   outcome put_at_once(place& at, std::string_view key, value_view value) {
-    const auto item = at.replaces() ? ledger_.take() : typename ledger::place{};
-    if (at.replaces() && !item) return outcome::full;
+    detail::spare_item of_node(ledger_, at.replaces());
+    if (of_node.is_missing()) return outcome::full;
     publication change(medium_);
     const record* const made = make_record(change, key, value, 0);
-    if (made == nullptr || !where_.link(change, at, key, *made, item.where)) {
-      if (item) ledger_.make_free(item);
-      return outcome::full;
-    }
+    if (made == nullptr || !where_.link(change, at, key, *made, of_node.where())) return outcome::full;
     change.commit();
     at.unlock();
-    if (item) retire_node(item);
+    if (at.replaces()) retire_node(of_node.keep());
     return outcome::inserted;
   }
 
@@ -317,25 +315,18 @@ class string_index {
     const auto guard = epochs_.pin();
     place at = where_.seek_to_erase(key);
     if (at.found == nullptr) return outcome::absent;
-    const auto item = ledger_.take();
-    if (!item) return outcome::full;
-    const auto item_of_node = at.replaces() ? ledger_.take() : typename ledger::place{};
-    if (at.replaces() && !item_of_node) {
-      ledger_.make_free(item);
-      return outcome::full;
-    }
+    detail::spare_item of_record(ledger_, true);
+    detail::spare_item of_node(ledger_, at.replaces());
+    if (of_record.is_missing() || of_node.is_missing()) return outcome::full;
     publication change(medium_);
-    const bool replaced = where_.unlink(change, at, item_of_node.where);
-    media::publish_store(change, item->record, place_of(*at.found));      // (E1)
-    media::publish_store(change, item->what, detail::waits_for::erased);  // (E2)
+    const bool replaced = where_.unlink(change, at, of_node.where());
+    media::publish_store(change, of_record.where()->record, place_of(*at.found));      // (E1)
+    media::publish_store(change, of_record.where()->what, detail::waits_for::erased);  // (E2)
     // (E1), (E2) < commit: the record is linked, or in the ledger (G1).
     change.commit();
     at.unlock();
-    if (replaced)
-      retire_node(item_of_node);
-    else if (item_of_node)
-      ledger_.make_free(item_of_node);
-    epochs_.retire([this, item] { give_back_erased(item); });
+    if (replaced) retire_node(of_node.keep());
+    epochs_.retire([this, item = of_record.keep()] { give_back_erased(item); });
     return outcome::erased;
   }
 

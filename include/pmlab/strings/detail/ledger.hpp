@@ -303,4 +303,32 @@ class ledger {
   thread_blocks<thread_state> threads_;
 };
 
+// An item, if one is needed, that is free again unless it is kept: also if an exception ends the operation.
+template <media::medium Medium>
+class spare_item {
+  using place = typename ledger<Medium>::place;
+
+ public:
+  // Takes it. May throw std::bad_alloc.
+  spare_item(ledger<Medium>& of, bool is_needed)
+      : of_(of), taken_(is_needed ? of.take() : place{}), is_needed_(is_needed) {}
+  spare_item(const spare_item&) = delete;
+  spare_item& operator=(const spare_item&) = delete;
+  ~spare_item() {
+    if (taken_) of_.make_free(taken_);
+  }
+
+  // There is no space for it.
+  [[nodiscard]] bool is_missing() const noexcept { return is_needed_ && !taken_; }
+  // nullptr: none is needed.
+  [[nodiscard]] item* where() const noexcept { return taken_.where; }
+  // It is used from now on.
+  [[nodiscard]] place keep() noexcept { return std::exchange(taken_, {}); }
+
+ private:
+  ledger<Medium>& of_;
+  place taken_;
+  bool is_needed_;
+};
+
 }  // namespace pmlab::strings::detail
