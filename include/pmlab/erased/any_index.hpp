@@ -187,6 +187,7 @@ class attached_ordered_index : public attached_index {
 // And beside which string keys have a tree of their own.
 class attached_beside_strings : public attached_ordered_index {
  public:
+  // See indexes::string_form_over.
   static constexpr bool has_tree_of_strings = true;
 
   // Attaches to `index`, which is open already and has an order.
