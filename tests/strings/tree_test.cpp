@@ -42,11 +42,11 @@ TEST(tree_of_strings, a_slot_has_what_was_put_into_it) {
       EXPECT_FALSE(record.is_empty());
       EXPECT_EQ(std::tuple(record.place(), record.digit()), std::tuple(place, digit));
       for (const std::size_t skip : {1U, 127U, 128U, 65536U}) {
-        const slot_word link = slot_word::link(place, largest_kind, digit, skip);
+        const slot_word link = slot_word::link(place, kinds::largest, digit, skip);
         EXPECT_TRUE(link.is_link());
         EXPECT_EQ(std::tuple(link.place(), link.kind(), link.digit(), link.skip()),
-                  std::tuple(place, largest_kind, digit, skip > 127 ? 0 : skip));
-        EXPECT_EQ(link.moved_to(7, 3), slot_word::link(place, largest_kind, 7, 3));
+                  std::tuple(place, kinds::largest, digit, skip > 127 ? 0 : skip));
+        EXPECT_EQ(link.moved_to(7, 3), slot_word::link(place, kinds::largest, 7, 3));
       }
       EXPECT_EQ(record.moved_to(9, 3), slot_word::record(place, 9));
     }
@@ -84,24 +84,23 @@ TEST(tree_of_strings, a_header_knows_the_bytes_before_it) {
 TEST(tree_of_strings, nodes_hold_what_is_added) {
   const auto nothing = [](const auto&) {};
   const auto store = [](std::atomic<std::uint64_t>& word, std::uint64_t value) { word = value; };
-  for (unsigned kind = smallest_kind; kind <= largest_kind; ++kind) {
+  for (unsigned kind = kinds::smallest; kind <= kinds::largest; ++kind) {
     random source(kind);
-    const kind_facts& facts = facts_of(kind);
     const std::unique_ptr<std::byte, void (*)(void*)> room(
-        static_cast<std::byte*>(std::aligned_alloc(64, (facts.bytes + 63) / 64 * 64)), std::free);
-    header& n = make_node(room.get(), kind);
+        static_cast<std::byte*>(std::aligned_alloc(64, (kinds::bytes(kind) + 63) / 64 * 64)), std::free);
+    header& n = kinds::make(room.get(), kind);
     std::map<std::size_t, slot_word> model;
     for (int i = 0; i < 5000; ++i) {
       const std::size_t digit = source.below(digit_values);
       const bool there = model.contains(digit);
-      as_kind(n, kind, [&](auto& node) {
+      kinds::as_kind(n, kind, [&](auto& node) {
         if (there && source.below(2) == 0) {
           node.slot_of(digit) = 0;
           model.erase(digit);
         } else if (!there) {
           const slot_word word = slot_word::record(16 * (1 + source.below(1000)), digit);
-          ASSERT_EQ(node.add(word, store), model.size() < facts.capacity);
-          if (model.size() < facts.capacity) model.emplace(digit, word);
+          ASSERT_EQ(node.add(word, store), model.size() < kinds::capacity(kind));
+          if (model.size() < kinds::capacity(kind)) model.emplace(digit, word);
         }
         const std::size_t asked = source.below(digit_values);
         const auto found = model.find(asked);
@@ -111,9 +110,9 @@ TEST(tree_of_strings, nodes_hold_what_is_added) {
       });
     }
   }
-  EXPECT_EQ(fitting_kind(largest_kind, 44), 3U);
-  EXPECT_EQ(fitting_kind(largest_kind, 45), 0U) << "a slot stays free";
-  EXPECT_EQ(fitting_kind(smallest_kind, 2), 0U);
+  EXPECT_EQ(kinds::fitting(kinds::largest, 44), 3U);
+  EXPECT_EQ(kinds::fitting(kinds::largest, 45), 0U) << "a slot stays free";
+  EXPECT_EQ(kinds::fitting(kinds::smallest, 2), 0U);
 }
 
 // ---- the tree ----
@@ -142,7 +141,7 @@ TEST(tree_of_strings, nodes_follow_the_number_of_their_children) {
       ASSERT_TRUE(index.check().ok()) << index.check().violations.front();
       ASSERT_EQ(nodes_of(index), i == 1 ? 1U : 2U);
     }
-    EXPECT_LT(index.stats().medium_bytes + facts_of(largest_kind).bytes, most);
+    EXPECT_LT(index.stats().medium_bytes + kinds::bytes(kinds::largest), most);
     EXPECT_EQ(index.erase(key_of(0)), outcome::erased);
     EXPECT_EQ(index.size(), 0U);
   }
@@ -323,7 +322,7 @@ TEST_F(damaged_tree, a_node_that_two_slots_lead_to_is_reported) {
 
 TEST_F(damaged_tree, a_circle_ends) {
   // The node leads to itself, one byte further each time.
-  as_kind(below(), link_.kind(), [&](auto& n) {
+  kinds::as_kind(below(), link_.kind(), [&](auto& n) {
     for (slot& s : n.slots)
       if (!load(s).is_empty()) s = slot_word::link(link_.place(), link_.kind(), load(s).digit(), 1).word();
   });

@@ -211,14 +211,14 @@ class string_index {
   [[nodiscard]] indexes::index_stats stats() const {
     indexes::index_stats all = words_.stats();
     all.entries = 0;
-    all.medium_bytes += sizeof(detail::state) + ledger_.medium_bytes() + where_.other_bytes();
-    if constexpr (where::links_at_once) where_.add_to(all);
+    all.medium_bytes += sizeof(detail::state) + ledger_.medium_bytes();
+    where_.add_to(all);
     where_.for_each([&](const record& r) {
       ++all.entries;
       all.medium_bytes += r.block_bytes() + values_.medium_bytes(r);
     });
     ledger_.for_each_waiting([&](const auto& item) { all.medium_bytes += bytes_waiting_at(item); });
-    all.dram_bytes += locks_.bytes() + values_.dram_bytes() + ledger_.dram_bytes() + where_.dram_bytes();
+    all.dram_bytes += locks_.bytes() + values_.dram_bytes() + ledger_.dram_bytes();
     return all;
   }
 
@@ -306,7 +306,7 @@ class string_index {
     const record* const made = make_record(change, key, value, 0);
     if (made == nullptr || !where_.link(change, at, key, *made, of_node.where())) return outcome::full;
     change.commit();
-    at.unlock();
+    at.lock.unlock();
     if (at.replaces()) retire_node(of_node.keep());
     return outcome::inserted;
   }
@@ -324,9 +324,9 @@ class string_index {
     media::publish_store(change, of_record.where()->what, detail::waits_for::erased);  // (E2)
     // (E1), (E2) < commit: the record is linked, or in the ledger (G1).
     change.commit();
-    at.unlock();
+    at.lock.unlock();
     if (replaced) retire_node(of_node.keep());
-    epochs_.retire([this, item = of_record.keep()] { give_back_erased(item); });
+    epochs_.retire([this, item = of_record.keep()] { give_back_record(item); });
     return outcome::erased;
   }
 
@@ -339,11 +339,6 @@ class string_index {
     publication change(medium_);
     where_.release_node(change, *item.where);
     forget(change, item);
-  }
-
-  void give_back_erased(const typename ledger::place& item) {
-    publication change(medium_);
-    give_back(change, *record_at(item), item);
   }
 
   // ---- changes of words ----
@@ -391,15 +386,13 @@ class string_index {
   }
 
   outcome put_in_steps(place& at, std::string_view key, value_view value) {
-    const auto item = ledger_.take();
-    if (!item) return outcome::full;
+    detail::spare_item spare(ledger_, true);
+    if (spare.is_missing()) return outcome::full;
     publication change(medium_);
     record* const made = make_record(change, key, value, where_.next_of_new(at));
-    if (made == nullptr || !where_.prepare(change, at, key, *item.where, *made)) {
-      ledger_.make_free(item);
-      return outcome::full;
-    }
+    if (made == nullptr || !where_.prepare(change, at, key, *spare.where(), *made)) return outcome::full;
     change.commit();  // (P1)
+    const auto item = spare.keep();
     const detail::linked done = where_.link_in(at, key, *made);
     if (done == detail::linked::yes) {
       ledger_.clear(item);  // (P2)
@@ -424,29 +417,24 @@ class string_index {
       media::persist(medium_, r.value);                 // (V2)
       // (V1) < (V2) < unlock: a reader answers with a value only when it is durable.
     } else {
-      const auto item = ledger_.take();
-      if (!item) return outcome::full;
+      detail::spare_item item(ledger_, true);
+      if (item.is_missing()) return outcome::full;
       const std::uint64_t old = r.value.load(std::memory_order_relaxed);
       publication change(medium_);
       const std::optional<std::uint64_t> stored = values_.store(change, value);
-      if (!stored) {
-        ledger_.make_free(item);
-        return outcome::full;
-      }
+      if (!stored) return outcome::full;
       media::publish_store(change, r.value, *stored);  // (V3)
       if (old != 0) {
-        media::publish_store(change, item->prefix, old);                       // (V4)
-        media::publish_store(change, item->what, detail::waits_for::readers);  // (V5)
+        media::publish_store(change, item.where()->prefix, old);                       // (V4)
+        media::publish_store(change, item.where()->what, detail::waits_for::readers);  // (V5)
       }
       lock.lock();
       // (V3), (V4), (V5) < commit: the new value is linked, and the old one in the ledger, atomically.
       change.commit();
       lock.unlock();
       at.lock.unlock();
-      if (old == 0)
-        ledger_.make_free(item);
-      else
-        epochs_.retire([this, item] { give_back_value(item); });
+      if (old == 0) return outcome::updated;
+      epochs_.retire([this, replaced = item.keep()] { give_back_value(replaced); });
     }
     return outcome::updated;
   }
@@ -477,6 +465,11 @@ class string_index {
     forget(change, item);
   }
 
+  void give_back_record(const typename ledger::place& item) {
+    publication change(medium_);
+    give_back(change, *record_at(item), item);
+  }
+
   void end_erase_later(const typename ledger::place& item, record& gone, detail::layer_gates::ticket t) {
     // Without memory for it, the item waits for the next open.
     if (!epochs_.retire([this, item, record_gone = &gone, t] { end_erase(item, *record_gone, t); })) where_.let_go(t);
@@ -495,8 +488,7 @@ class string_index {
         if (left.now == state::in_pieces) return;
       }
     }
-    publication change(medium_);
-    give_back(change, gone, item);
+    give_back_record(item);
   }
 
   void give_back_value(const typename ledger::place& item) {
@@ -522,13 +514,17 @@ class string_index {
       judge_by_words(item);
   }
 
+  [[nodiscard]] static error corrupt_ledger() {
+    return error("the ledger of a string index is corrupt", "restore the pool from a copy");
+  }
+
   // Of a tree of strings: an item names what was unlinked, or a value that was replaced.
   void judge_unlinked(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::readers: return give_back_value(item);
       case detail::waits_for::node: return give_back_node(item);
-      case detail::waits_for::erased: return give_back_erased(item);
-      default: throw error("the ledger of a string index is corrupt", "restore the pool from a copy");
+      case detail::waits_for::erased: return give_back_record(item);
+      default: throw corrupt_ledger();
     }
   }
 
@@ -546,8 +542,7 @@ class string_index {
   void judge_by_words(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::erased:
-      case detail::waits_for::node:
-        throw error("the ledger of a string index is corrupt", "restore the pool from a copy");
+      case detail::waits_for::node: throw corrupt_ledger();
       case detail::waits_for::nothing: return;
       case detail::waits_for::readers: return give_back_value(item);
       case detail::waits_for::words:
@@ -565,8 +560,7 @@ class string_index {
         if (where_.take_back(item->number.load(std::memory_order_acquire)) == detail::linked::in_pieces) return;
         break;
     }
-    publication change(medium_);
-    give_back(change, *record_at(item), item);
+    give_back_record(item);
   }
 
   // Of blocks that the index does not lead to.
@@ -579,7 +573,9 @@ class string_index {
       return where_.leads_to_skipped(*item.where) ? 0 : bytes_of_prefix(item);
     }
     const record& r = *record_at(item);
-    return where_.leads_to(r) ? 0 : r.block_bytes() + values_.medium_bytes(r);
+    if constexpr (!where::links_at_once)
+      if (where_.leads_to(r)) return 0;
+    return r.block_bytes() + values_.medium_bytes(r);
   }
   [[nodiscard]] std::uint64_t bytes_of_prefix(const typename ledger::place& item) const {
     return bytes_at(item->prefix.load(std::memory_order_acquire)).block_bytes();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <utility>
 
 namespace pmlab::sync {
 
@@ -16,6 +17,8 @@ class several_locks {
  public:
   static constexpr std::size_t most = 4;  // locks of one object of this class
 
+  // None.
+  several_locks() noexcept = default;
   // Waits for each of them. `locks`: at most `most`; nullptr: none.
   several_locks(std::initializer_list<version_lock*> locks) noexcept {
     for (version_lock* const lock : locks) {
@@ -27,10 +30,20 @@ class several_locks {
     }
     for (std::size_t i = 0; i < count_; ++i) held_[i]->lock();
   }
-  several_locks(const several_locks&) = delete;
-  several_locks& operator=(const several_locks&) = delete;
-  ~several_locks() {
+  several_locks(several_locks&& other) noexcept : held_(other.held_), count_(std::exchange(other.count_, 0)) {}
+  // Releases the locks that it held.
+  several_locks& operator=(several_locks&& other) noexcept {
+    std::swap(held_, other.held_);
+    std::swap(count_, other.count_);
+    other.unlock();
+    return *this;
+  }
+  ~several_locks() { unlock(); }
+
+  // Releases all of them.
+  void unlock() noexcept {
     for (std::size_t i = 0; i < count_; ++i) held_[i]->unlock();
+    count_ = 0;
   }
 
  private:

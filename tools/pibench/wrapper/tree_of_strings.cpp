@@ -24,8 +24,8 @@
 namespace pmlab::pibench {
 namespace {
 
-// `Words`: one of erased::with_attached. `Values`: strings::word_values, for values of 8
-// bytes, or strings::blob_values.
+// `Words`: one of erased::with_attached. `Values`: strings::word_values, for values of 8 bytes, or
+// strings::blob_values.
 template <class Words, class Values>
 class tree_of_strings final : public tree_api {
   using index_type = strings::string_index<erased::attached_medium, Words, Values>;

@@ -176,10 +176,8 @@ class hashed : private parts<Medium, Index> {
     });
   }
 
-  // Bytes of blocks that are no records.
-  [[nodiscard]] std::uint64_t other_bytes() const noexcept { return 0; }
-  // Of DRAM.
-  [[nodiscard]] static std::uint64_t dram_bytes() noexcept { return 0; }
+  // There are no blocks but records.
+  static void add_to(indexes::index_stats& /*stats*/) noexcept {}
 
   void check(indexes::check_report& report, std::uint64_t /*unlinked*/) const {
     words.for_each([&](std::uint64_t word, std::uint64_t head) {

@@ -344,17 +344,13 @@ class trie : private parts<Medium, Index> {
     });
   }
 
-  // Bytes of blocks that are no records.
-  [[nodiscard]] std::uint64_t other_bytes() const {
-    std::uint64_t bytes = 0;
+  // The bytes of skipped bytes, and of the numbers and gates of layers.
+  void add_to(indexes::index_stats& stats) const {
     words.for_each([&](std::uint64_t word, std::uint64_t link) {
-      if (holds_prefix(word)) bytes += prefix_at(link).block_bytes();
+      if (holds_prefix(word)) stats.medium_bytes += prefix_at(link).block_bytes();
     });
-    return bytes;
+    stats.dram_bytes += numbers_.bytes() + gates_.bytes();
   }
-
-  // Of DRAM.
-  [[nodiscard]] std::uint64_t dram_bytes() const { return numbers_.bytes() + gates_.bytes(); }
 
   // `unlinked`: words of layers that wait in the ledger.
   void check(indexes::check_report& report, std::uint64_t unlinked) const {

@@ -9,6 +9,7 @@
 //   X2  A node has at most one child for each digit: an entry, or a link to a node.
 #pragma once
 
+#include <pmlab/indexes/detail/radix/node_kinds.hpp>
 #include <pmlab/indexes/detail/radix/word.hpp>
 #include <pmlab/indexes/index.hpp>
 
@@ -17,9 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <span>
-#include <tuple>
 
 namespace pmlab::indexes::detail::radix {
 
@@ -207,49 +206,10 @@ struct alignas(node_alignment(Count)) searched_node : header {
   }
 };
 
-// The number of a node's kind is its position in `Node`, from 1, by ascending capacity. The last one is the root's.
+// The kinds of nodes of a tree over keys of 8 bytes.
 template <class Digits, class... Node>
-struct kinds {
+struct kinds : node_kinds<header, Node...> {
   using digits = Digits;
-  static constexpr unsigned smallest = 1;
-  static constexpr unsigned largest = sizeof...(Node);
-
-  [[nodiscard]] static constexpr bool is_kind(unsigned kind) noexcept { return kind >= smallest && kind <= largest; }
-  [[nodiscard]] static constexpr std::size_t bytes(unsigned kind) noexcept {
-    return std::array{sizeof(Node)...}[kind - smallest];
-  }
-  [[nodiscard]] static constexpr std::size_t capacity(unsigned kind) noexcept {
-    return std::array{Node::capacity...}[kind - smallest];
-  }
-  [[nodiscard]] static constexpr std::size_t alignment(unsigned kind) noexcept {
-    return std::array{alignof(Node)...}[kind - smallest];
-  }
-  // The kind below `kind` that a node with so many children should have. 0: there is none. One slot stays free,
-  // so that the next insert does not replace it again.
-  [[nodiscard]] static constexpr unsigned fitting(unsigned kind, std::size_t count) noexcept {
-    for (unsigned k = smallest; k < kind; ++k)
-      if (count < capacity(k)) return k;
-    return 0;
-  }
-
-  // An empty node in a block of `bytes(kind)`.
-  [[nodiscard]] static header& make(void* block, unsigned kind) noexcept {
-    header* made = nullptr;
-    unsigned number = smallest;
-    static_cast<void>(((number++ == kind && ((made = ::new (block) Node), true)) || ...));
-    return *made;
-  }
-
-  // Calls function(node) with the node as what it is.
-  template <unsigned Kind = largest, class Function>
-  [[gnu::always_inline]] static decltype(auto) as_kind(header& n, unsigned kind, Function&& function) {
-    if constexpr (Kind == smallest) {
-      return function(static_cast<std::tuple_element_t<0, std::tuple<Node...>>&>(n));
-    } else {
-      if (kind == Kind) return function(static_cast<std::tuple_element_t<Kind - 1, std::tuple<Node...>>&>(n));
-      return as_kind<Kind - 1>(n, kind, function);
-    }
-  }
 };
 
 }  // namespace pmlab::indexes::detail::radix

@@ -24,6 +24,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/epoch.hpp>
+#include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
 #include <array>
@@ -31,34 +32,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 
 namespace pmlab::indexes::detail::radix {
-
-// The locks of two nodes, in the order of their addresses; once, if they share one.
-class two_locks {
- public:
-  two_locks(sync::version_lock& a, sync::version_lock& b) noexcept
-      : first_(std::less<>()(&a, &b) ? a : b),
-        second_(&a == &b        ? nullptr
-                : &first_ == &a ? &b
-                                : &a) {
-    first_.lock();
-    if (second_ != nullptr) second_->lock();
-  }
-  two_locks(const two_locks&) = delete;
-  two_locks& operator=(const two_locks&) = delete;
-  ~two_locks() {
-    if (second_ != nullptr) second_->unlock();
-    first_.unlock();
-  }
-
- private:
-  sync::version_lock& first_;
-  sync::version_lock* second_;
-};
 
 // A node, as the link to it describes it.
 struct position {
@@ -305,7 +282,7 @@ class structure {
     if (waiting == nullptr) return outcome::full;
     bool unlinked = false;
     const std::optional<outcome> answer = [&]() -> std::optional<outcome> {
-      const two_locks held(lock_of(parent.n), lock_of(at.n));
+      const sync::several_locks held{&lock_of(parent.n), &lock_of(at.n)};
       if (!is_linked(parent, at)) return std::nullopt;
       if (!slot_in(at, key).word.is_empty() || place_in(at, digits::at(key, at.depth)).to != nullptr)
         return std::nullopt;
@@ -377,7 +354,7 @@ class structure {
   enum class reduced : std::uint8_t { nothing, replaced, parent_lost_a_child };
 
   reduced reduce(const visited& parent, const visited& at, std::atomic<std::uint64_t>& waiting) {
-    const two_locks held(lock_of(parent.n), lock_of(at.n));
+    const sync::several_locks held{&lock_of(parent.n), &lock_of(at.n)};
     if (!is_linked(parent, at)) return reduced::nothing;
     std::size_t count = 0;
     child only{};

@@ -26,7 +26,7 @@ class changes {
 
   // A new root; its word is stored in `to`. False: no space.
   [[nodiscard]] bool make_root(publication& change, std::atomic<std::uint64_t>& to) const {
-    const position top = make(change, largest_kind, {}, 0);
+    const position top = make(change, kinds::largest, {}, 0);
     if (top.n == nullptr) return false;
     persist(top);
     change.store(to, medium_.locate(top.n).word());  // (R1)
@@ -36,7 +36,7 @@ class changes {
 
   // Fills the empty slot of the key's digit. REQUIRES: the node has room.
   static void fill(publication& change, const way_end& end, slot_word record) {
-    as_kind(*end.at.n, end.at.kind, [&](auto& n) {
+    kinds::as_kind(*end.at.n, end.at.kind, [&](auto& n) {
       n.add(record, [&](std::atomic<std::uint64_t>& word, std::uint64_t value) { change.store(word, value); });  // (L1)
     });
     // (L1) < commit: with the record, and in a node with an index, with the index.
@@ -51,7 +51,7 @@ class changes {
   // `other_digit` there, and is `distance` deeper if it is a node. False: no space.
   [[nodiscard]] bool part(publication& change, const way_end& end, std::string_view key, slot_word record,
                           std::size_t depth, std::size_t other_digit, std::size_t distance) const {
-    const position node = make(change, smallest_kind, key, depth);
+    const position node = make(change, kinds::smallest, key, depth);
     if (node.n == nullptr) return false;
     add_privately(node, end.word.moved_to(other_digit, distance));
     add_privately(node, record.moved_to(digit_at(key, depth), 0));
@@ -74,7 +74,7 @@ class changes {
 
   // A smaller node, without the found key, replaces the node. False: no space.
   [[nodiscard]] bool shrink(publication& change, const way_end& end, std::string_view key, item& waiting) const {
-    const unsigned kind = fitting_kind(end.at.kind, children_of(end.at) - 1);
+    const unsigned kind = kinds::fitting(end.at.kind, children_of(end.at) - 1);
     const position smaller = make(change, kind, key, end.at.depth);
     if (smaller.n == nullptr) return false;
     for_each_child(end.at, [&](slot_word child) {
@@ -96,27 +96,27 @@ class changes {
  private:
   // REQUIRES: there is a child of that digit.
   [[nodiscard]] static slot& slot_in(const position& at, std::size_t digit) noexcept {
-    return as_kind(*at.n, at.kind, [&](auto& n) -> slot& { return n.slot_of(digit); });
+    return kinds::as_kind(*at.n, at.kind, [&](auto& n) -> slot& { return n.slot_of(digit); });
   }
 
   // A node that nothing leads to yet; none: no space.
   [[nodiscard]] static position make(publication& change, unsigned kind, std::string_view key, std::size_t depth) {
-    void* const block = change.allocate(facts_of(kind).bytes, facts_of(kind).alignment);
+    void* const block = change.allocate(kinds::bytes(kind), kinds::alignment(kind));
     if (block == nullptr) return {};
-    header& made = make_node(block, kind);
+    header& made = kinds::make(block, kind);
     made.set_path(key, depth);
     return {&made, kind, depth};
   }
   static void add_privately(const position& to, slot_word child) {
-    as_kind(*to.n, to.kind, [&](auto& n) {
+    kinds::as_kind(*to.n, to.kind, [&](auto& n) {
       n.add(child, [](std::atomic<std::uint64_t>& word, std::uint64_t value) {
         word.store(value, std::memory_order_relaxed);
       });
     });
   }
   void persist(const position& made) const {
-    medium_.flush(made.n, facts_of(made.kind).bytes);  // (N1)
-    medium_.fence();                                   // (N2)
+    medium_.flush(made.n, kinds::bytes(made.kind));  // (N1)
+    medium_.fence();                                 // (N2)
     // (N1) < (N2) < commit: a node is complete before the word that links it, which is stored with its allocation.
   }
 

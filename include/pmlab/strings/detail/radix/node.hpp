@@ -8,6 +8,7 @@
 //     257    2 KB         a slot for each digit
 #pragma once
 
+#include <pmlab/indexes/detail/radix/node_kinds.hpp>
 #include <pmlab/strings/detail/radix/slot.hpp>
 
 #include <algorithm>
@@ -17,9 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <string_view>
-#include <tuple>
 
 namespace pmlab::strings::detail::radix {
 
@@ -210,57 +209,7 @@ struct alignas(64) indexed_node : header {
   }
 };
 
-// The number of a kind is its position here, from 1, by ascending capacity. The last one is the root's.
-using node_types = std::tuple<searched_node<6>, searched_node<14>, indexed_node, direct_node>;
-inline constexpr unsigned smallest_kind = 1;
-inline constexpr unsigned largest_kind = std::tuple_size_v<node_types>;
-
-[[nodiscard]] constexpr bool is_kind(unsigned kind) noexcept { return kind >= smallest_kind && kind <= largest_kind; }
-
-// Calls function(node) with the node as what it is; `Header`: header or const header.
-template <unsigned Kind = largest_kind, class Header, class Function>
-[[gnu::always_inline]] inline decltype(auto) as_kind(Header& n, unsigned kind, Function&& function) {
-  using node = std::tuple_element_t<Kind - 1, node_types>;
-  using same_const = std::conditional_t<std::is_const_v<Header>, const node, node>;
-  if constexpr (Kind == smallest_kind) {
-    return function(static_cast<same_const&>(n));
-  } else {
-    if (kind == Kind) return function(static_cast<same_const&>(n));
-    return as_kind<Kind - 1>(n, kind, function);
-  }
-}
-
-struct kind_facts {
-  std::size_t bytes;
-  std::size_t alignment;
-  std::size_t capacity;
-};
-inline constexpr std::array<kind_facts, largest_kind> facts_of_kinds = []<std::size_t... I>(std::index_sequence<I...>) {
-  return std::array{kind_facts{sizeof(std::tuple_element_t<I, node_types>),
-                               alignof(std::tuple_element_t<I, node_types>),
-                               std::tuple_element_t<I, node_types>::capacity}...};
-}
-(std::make_index_sequence<largest_kind>());
-[[nodiscard]] constexpr const kind_facts& facts_of(unsigned kind) noexcept { return facts_of_kinds[kind - 1]; }
-
-// The kind below `kind` that a node with so many children should have; 0: there is none. One slot stays free, so that
-// the next insert does not replace it again.
-[[nodiscard]] constexpr unsigned fitting_kind(unsigned kind, std::size_t children) noexcept {
-  for (unsigned k = smallest_kind; k < kind; ++k)
-    if (children < facts_of(k).capacity) return k;
-  return 0;
-}
-
-// A node without children in `block`.
-[[nodiscard]] inline header& make_node(void* block, unsigned kind) noexcept {
-  header* made = nullptr;
-  switch (kind) {
-    case 1: made = ::new (block) std::tuple_element_t<0, node_types>; break;
-    case 2: made = ::new (block) std::tuple_element_t<1, node_types>; break;
-    case 3: made = ::new (block) std::tuple_element_t<2, node_types>; break;
-    default: made = ::new (block) std::tuple_element_t<3, node_types>; break;
-  }
-  return *made;
-}
+using kinds =
+    indexes::detail::radix::node_kinds<header, searched_node<6>, searched_node<14>, indexed_node, direct_node>;
 
 }  // namespace pmlab::strings::detail::radix

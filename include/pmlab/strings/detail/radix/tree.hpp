@@ -42,6 +42,7 @@
 #include <pmlab/strings/detail/radix/node.hpp>
 #include <pmlab/strings/detail/radix/ways.hpp>
 #include <pmlab/strings/roots.hpp>
+#include <pmlab/sync/several_locks.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
 #include <algorithm>
@@ -49,8 +50,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -84,8 +83,7 @@ class tree : private parts<Medium, Index> {
 
   // Where a key is, or would be. While it exists, the nodes that change are locked.
   struct place {
-    std::unique_lock<sync::version_lock> lock;
-    std::unique_lock<sync::version_lock> lock_of_parent;
+    sync::several_locks lock;
     way_end end;
     record* found = nullptr;  // of the key itself
     step what = step::in_place;
@@ -96,10 +94,6 @@ class tree : private parts<Medium, Index> {
     [[nodiscard]] bool replaces() const noexcept {
       return what == step::grow || what == step::shrink || what == step::collapse;
     }
-    void unlock() {
-      lock.unlock();
-      if (lock_of_parent) lock_of_parent.unlock();
-    }
   };
 
   // There is nothing to prefetch.
@@ -109,18 +103,14 @@ class tree : private parts<Medium, Index> {
   // Calls read(record) with the record of `key`, if there is one, and returns whether.
   template <class Read>
   bool find(std::string_view key, const search& /*s*/, Read&& read) const {
-    for (position at = ways_.root();;) {
-      const slot_word word = ways_.word_in(at, digit_at(key, at.depth));
-      if (word.is_empty()) return false;
-      if (!word.is_link()) {
-        const record& r = ways_.record_in(word);
-        const bool found = ways_.key_of(r) == key;
-        if (found) read(r);
-        return found;
-      }
-      at = ways_.child_of(word, at.depth);
-      if (at.depth > key.size()) return false;
+    slot_word word;
+    for (position at = ways_.root(); (word = ways_.step(key, at)).is_link();) {
     }
+    if (word.is_empty()) return false;
+    const record& r = ways_.record_in(word);
+    const bool found = ways_.key_of(r) == key;
+    if (found) read(r);
+    return found;
   }
 
   // Prefetches the lines that `find` of these keys reads, all at once.
@@ -135,14 +125,12 @@ class tree : private parts<Medium, Index> {
     while (walking > 0) {
       std::size_t still = 0;
       for (std::size_t i = 0; i < walking; ++i) {
-        const auto [number, at] = walks[i];
-        const std::string_view key = keys[number];
-        const slot_word word = ways_.word_in(at, digit_at(key, at.depth));
+        walk w = walks[i];
+        const std::string_view key = keys[w.key];
+        const slot_word word = ways_.step(key, w.at);
         if (word.is_link()) {
-          const position below = ways_.child_of(word, at.depth);
-          if (below.depth > key.size()) continue;
-          ways_.prefetch(below, digit_at(key, below.depth));
-          walks[still++] = {number, below};
+          ways_.prefetch(w.at, digit_at(key, w.at.depth));
+          walks[still++] = w;
         } else if (!word.is_empty()) {
           media::prefetch(medium, &ways_.record_in(word), media::cache_line_bytes);
         }
@@ -238,11 +226,11 @@ class tree : private parts<Medium, Index> {
   // Adds to `change`: the block of a node that the ledger names is free.
   void release_node(publication& change, const item& of) const {
     const slot_word link(of.prefix.load(std::memory_order_relaxed));
-    if (!is_kind(link.kind())) throw damaged("its ledger");
-    change.release(medium.resolve(media::pointer<header>(link.place())), facts_of(link.kind()).bytes);
+    if (!kinds::is_kind(link.kind())) throw damaged("its ledger");
+    change.release(medium.resolve(media::pointer<header>(link.place())), kinds::bytes(link.kind()));
   }
   [[nodiscard]] static std::uint64_t bytes_of_node(const item& of) noexcept {
-    return facts_of(slot_word(of.prefix.load(std::memory_order_acquire)).kind()).bytes;
+    return kinds::bytes(slot_word(of.prefix.load(std::memory_order_acquire)).kind());
   }
 
   // See ways::walk.
@@ -259,7 +247,8 @@ class tree : private parts<Medium, Index> {
     });
   }
 
-  // depth = nodes on the longest way; nodes = all nodes; load factor = records and links / slots.
+  // The bytes of the nodes; depth = nodes on the longest way; nodes = all nodes; load factor = records and links /
+  // slots.
   void add_to(indexes::index_stats& stats) const {
     std::uint64_t slots = 0;
     std::uint64_t children = 0;
@@ -268,23 +257,12 @@ class tree : private parts<Medium, Index> {
     ways_.for_each_node([&](const position& at, std::size_t level) {
       ++stats.nodes;
       stats.depth = std::max<std::uint64_t>(stats.depth, level);
-      stats.medium_bytes += facts_of(at.kind).bytes;
-      slots += facts_of(at.kind).capacity;
+      stats.medium_bytes += kinds::bytes(at.kind);
+      slots += kinds::capacity(at.kind);
       children += children_of(at);
     });
     stats.load_factor = static_cast<double>(children) / static_cast<double>(slots);
   }
-  // Of blocks that are no records: `add_to` adds them.
-  [[nodiscard]] static std::uint64_t other_bytes() noexcept { return 0; }
-  // Of DRAM.
-  [[nodiscard]] static std::uint64_t dram_bytes() noexcept { return 0; }
-
-  [[nodiscard]] bool leads_to(const record& r) const {
-    bool does = false;
-    find(r.key(), {}, [&](const record& found) { does = &found == &r; });
-    return does;
-  }
-
   // Checks every invariant above.
   void check(indexes::check_report& report, std::uint64_t /*unlinked*/) const { checker(medium, ways_, report).run(); }
 
@@ -297,8 +275,8 @@ class tree : private parts<Medium, Index> {
       change.commit();
     }
     const media::pointer<header> at(all.stored.tree.load(std::memory_order_acquire));
-    if (!media::can_name(all.medium, at, facts_of(largest_kind).bytes)) throw damaged("its root");
-    return {all.medium.resolve(at), largest_kind, 0};
+    if (!media::can_name(all.medium, at, kinds::bytes(kinds::largest))) throw damaged("its root");
+    return {all.medium.resolve(at), kinds::largest, 0};
   }
 
   // ---- locks ----
@@ -310,7 +288,7 @@ class tree : private parts<Medium, Index> {
   // Locks the node of the slot, and notes its record if it is the key's. False: another writer changed the slot, or
   // unlinked the node.
   [[nodiscard]] bool lock_slot(place& p, std::string_view key) const {
-    p.lock = std::unique_lock(lock_of(p.end.at.n));
+    p.lock = sync::several_locks{&lock_of(p.end.at.n)};
     if (!is_current(p, key)) {
       p.lock.unlock();
       return false;
@@ -325,20 +303,10 @@ class tree : private parts<Medium, Index> {
 
   // The same with its parent, whose link to it must be as before.
   [[nodiscard]] bool lock_both(place& p, std::string_view key) const {
-    sync::version_lock& lower = lock_of(p.end.at.n);
-    sync::version_lock& upper = lock_of(p.end.parent.n);
-    if (&lower == &upper) {
-      p.lock = std::unique_lock(lower);
-    } else {
-      // In the order of their addresses, so that no two writers wait for each other.
-      const bool lower_first = std::less<>()(&lower, &upper);
-      if (lower_first) p.lock = std::unique_lock(lower);
-      p.lock_of_parent = std::unique_lock(upper);
-      if (!lower_first) p.lock = std::unique_lock(lower);
-    }
+    p.lock = sync::several_locks{&lock_of(p.end.parent.n), &lock_of(p.end.at.n)};
     const bool linked = !p.end.parent.n->is_gone() && ways_.word_in(p.end.parent, p.end.link.digit()) == p.end.link;
     if (linked && is_current(p, key)) return true;
-    p.unlock();
+    p.lock.unlock();
     return false;
   }
 
@@ -357,21 +325,24 @@ class tree : private parts<Medium, Index> {
   }
 
   [[nodiscard]] static bool has_room(const position& at) noexcept {
-    return at.kind == largest_kind || children_of(at) < facts_of(at.kind).capacity;
+    return kinds::as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) {
+      return n.capacity == digit_values ||
+             std::any_of(n.slots.begin(), n.slots.end(), [](const slot& of) { return load(of).is_empty(); });
+    });
   }
 
   // A large node is counted only if the line of the slot has no other child: its slots are many lines.
   [[nodiscard]] static step step_of_erasure(const way_end& end) noexcept {
     if (end.at.depth == 0) return step::in_place;
     if (children_of(end.at, 3) == 2) return step::collapse;
-    if (end.at.kind == largest_kind) {
+    if (end.at.kind == kinds::largest) {
       constexpr std::size_t line = 8;
       const auto& slots = static_cast<const direct_node&>(*end.at.n).slots;
       const std::size_t first = end.word.digit() / line * line;
       for (std::size_t i = first; i < std::min(first + line, slots.size()); ++i)
         if (i != end.word.digit() && !load(slots[i]).is_empty()) return step::in_place;
     }
-    return fitting_kind(end.at.kind, children_of(end.at) - 1) != 0 ? step::shrink : step::in_place;
+    return kinds::fitting(end.at.kind, children_of(end.at) - 1) != 0 ? step::shrink : step::in_place;
   }
 
   changes<Medium> changes_;

@@ -33,7 +33,7 @@ inline constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max(
 // A node, as the link to it describes it.
 struct position {
   header* n = nullptr;
-  unsigned kind = largest_kind;
+  unsigned kind = kinds::largest;
   std::size_t depth = 0;
 };
 
@@ -49,7 +49,7 @@ struct way_end {
 // Calls visit(word) for the children of a node, in the order of its slots.
 template <class Visit>
 void for_each_child(const position& of, Visit&& visit) {
-  as_kind(std::as_const(*of.n), of.kind, [&](const auto& n) {
+  kinds::as_kind(std::as_const(*of.n), of.kind, [&](const auto& n) {
     for (const slot& s : n.slots)
       if (const slot_word word = load(s); !word.is_empty()) visit(word);
   });
@@ -57,7 +57,7 @@ void for_each_child(const position& of, Visit&& visit) {
 
 // The number of a node's children, up to `most`.
 [[nodiscard]] inline std::size_t children_of(const position& of, std::size_t most = digit_values) noexcept {
-  return as_kind(std::as_const(*of.n), of.kind, [&](const auto& n) {
+  return kinds::as_kind(std::as_const(*of.n), of.kind, [&](const auto& n) {
     std::size_t count = 0;
     for (const slot& s : n.slots) {
       count += static_cast<std::size_t>(!load(s).is_empty());
@@ -79,15 +79,16 @@ class ways {
 
   // The word of the child with this digit; empty: there is none.
   [[nodiscard]] slot_word word_in(const position& at, std::size_t digit) const noexcept {
-    return as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) { return n.of_digit(digit, announced()); });
+    return kinds::as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) { return n.of_digit(digit, announced()); });
   }
   // Of the child with the smallest digit from this one on.
   [[nodiscard]] slot_word word_from(const position& at, std::size_t digit) const noexcept {
-    return as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) { return n.from_digit(digit, announced()); });
+    return kinds::as_kind(std::as_const(*at.n), at.kind,
+                          [&](const auto& n) { return n.from_digit(digit, announced()); });
   }
   // Prefetches what `word_in` reads at first.
   void prefetch(const position& at, std::size_t digit) const noexcept {
-    as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) {
+    kinds::as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) {
       n.first_read(digit, [this](const auto& object) { media::prefetch(medium_, object); });
     });
   }
@@ -101,7 +102,7 @@ class ways {
   }
   [[nodiscard]] position child_of(slot_word link, std::size_t depth) const {
     const media::pointer<header> at(link.place());
-    if (!is_kind(link.kind()) || !media::can_name(medium_, at, facts_of(link.kind()).bytes)) [[unlikely]]
+    if (!kinds::is_kind(link.kind()) || !media::can_name(medium_, at, kinds::bytes(link.kind()))) [[unlikely]]
       throw damaged("a link");
     position below{medium_.resolve(at), link.kind(), depth + link.skip()};
     if (link.skip() == 0) {
@@ -120,6 +121,15 @@ class ways {
   [[nodiscard]] std::string_view key_of(const record& r) const noexcept { return detail::key_of(medium_, r); }
   [[nodiscard]] bool leads_to_key(slot_word word, std::string_view key) const {
     return !word.is_empty() && !word.is_link() && key_of(record_in(word)) == key;
+  }
+
+  // One step on the way of `key`, which has reached `at`: the word of its digit there. A link: `at` is the node below.
+  // Empty: the way ends, and also if the key ends above that node.
+  [[nodiscard]] slot_word step(std::string_view key, position& at) const {
+    const slot_word word = word_in(at, digit_at(key, at.depth));
+    if (!word.is_link()) return word;
+    at = child_of(word, at.depth);
+    return at.depth > key.size() ? slot_word() : word;
   }
 
   // Follows the key from the root, but into no node below `limit`.
