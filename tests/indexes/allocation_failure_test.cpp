@@ -1,8 +1,7 @@
 // Memory that runs out, at each allocation of each operation: nothing that was answered is lost, nothing that failed
 // has changed anything, no lock stays held, and everything works again when there is memory.
 //
-// This program has an operator new of its own. An operation is repeated with its first, second, third, ... allocation
-// failing, until it makes fewer.
+// An operation is repeated with its first, second, third, ... allocation failing, until it makes fewer.
 #include <pmlab/base/error.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
@@ -32,74 +31,9 @@
 
 #include "offered_indexes.hpp"
 #include "support/comparison.hpp"
+#include "support/failing_allocations.hpp"
 #include "support/operations.hpp"
 #include "support/watchdog.hpp"
-
-namespace {
-
-// Allocations of this thread until the one that fails; negative: none does.
-thread_local std::int64_t until_failure = -1;
-thread_local bool one_has_failed = false;
-// In background threads, one allocation in so many fails; 0: none.
-std::atomic<std::uint64_t> one_in_background{0};
-std::atomic<std::uint64_t> background_allocations{0};
-std::atomic<std::uint64_t> background_failures{0};
-thread_local bool is_foreground = false;
-
-bool fails_now() noexcept {
-  if (until_failure >= 0 && until_failure-- == 0) {
-    one_has_failed = true;
-    return true;
-  }
-  const std::uint64_t one_in = one_in_background.load(std::memory_order_relaxed);
-  if (one_in == 0 || is_foreground || background_allocations.fetch_add(1) % one_in != one_in - 1) return false;
-  background_failures.fetch_add(1);
-  return true;
-}
-
-void* take(std::size_t bytes, std::size_t alignment) noexcept {
-  if (fails_now()) return nullptr;
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes == 0 ? 1 : bytes);
-  // Zeros, as in a new pool: the content of a previous index at the same address must not look like this one's.
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* const block = std::aligned_alloc(alignment, rounded);
-  return block == nullptr ? nullptr : std::memset(block, 0, rounded);
-}
-void* take_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const block = take(bytes, alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-constexpr std::size_t usual = alignof(std::max_align_t);
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return take_or_throw(bytes, usual); }
-void* operator new[](std::size_t bytes) { return take_or_throw(bytes, usual); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return take(bytes, usual); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return take(bytes, usual); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return take_or_throw(bytes, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t bytes, std::align_val_t a) {
-  return take_or_throw(bytes, static_cast<std::size_t>(a));
-}
-void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return take(bytes, static_cast<std::size_t>(a));
-}
-void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return take(bytes, static_cast<std::size_t>(a));
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
-void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
-void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
-void operator delete[](void* block, const std::nothrow_t&) noexcept { std::free(block); }
-void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept { std::free(block); }
-void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept { std::free(block); }
 
 namespace pmlab::tests {
 namespace {
@@ -110,32 +44,6 @@ using indexes::outcome;
 using dram = media::basic_dram<media::standard_blocks>;
 
 constexpr std::chrono::seconds time_limit{300};
-
-// The result of a call with a failing allocation.
-struct attempt {
-  bool failed = false;  // an allocation did
-  bool threw = false;   // and so did the call
-};
-
-// Calls `work()` with allocation number `n` of this thread failing.
-template <class Work>
-attempt with_failure_at(std::int64_t n, Work&& work) {
-  attempt a;
-  one_has_failed = false;
-  until_failure = n;
-  try {
-    work();
-    until_failure = -1;
-  } catch (const std::bad_alloc&) {
-    until_failure = -1;
-    a.threw = true;
-  } catch (const error&) {
-    until_failure = -1;
-    a.threw = true;
-  }
-  a.failed = one_has_failed;
-  return a;
-}
 
 // An index with the media that it is in.
 template <class Index>

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -262,6 +263,46 @@ void lose(std::uint64_t seed, std::chrono::nanoseconds bound) {
 TEST(Tiered, LosesNoMoreThanTheBound) {
   for (const auto bound : {1ms, 10ms, 100ms, 1000ms})
     for (std::uint64_t seed = 1; seed <= 6; ++seed) lose(seed, bound);
+}
+
+// A clock that its user sets: the time of `true_time`, and what was added to it.
+struct set_clock {
+  static constexpr std::string_view kind = "set";
+  [[nodiscard]] blocks::picoseconds now() const noexcept { return true_time->now() - *behind; }
+  void wait_until(blocks::picoseconds /*time*/) const noexcept {}
+  const blocks::virtual_time* true_time;
+  const std::uint64_t* behind;
+};
+
+// Puts every millisecond, and steps; now and then the clock is set back. What is older than the bound is durable.
+TEST(Tiered, AClockThatIsSetBackKeepsTheBound) {
+  constexpr std::uint64_t ms = 1'000'000'000;
+  for (const std::uint64_t jump : {ms / 2, 2 * ms, 30 * ms, 500 * ms}) {
+    SCOPED_TRACE(jump);
+    two_drives drives(1024, 1024);
+    std::uint64_t behind = 0;
+    drives.time.advance(5000 * ms);
+    auto options = small_options();
+    options.loss = {.at_most = 10ms, .or_bytes = 1 << 20};
+    using set_store = stores::tiered<drive, set_clock>;
+    auto db = set_store::open({.staging = drives.staging, .capacity = drives.capacity}, options,
+                              set_clock{&drives.time, &behind});
+    auto t = db->table("t");
+    std::vector<std::uint64_t> made{0};
+    for (int i = 0; i < 200; ++i) {
+      t.put("key" + std::to_string(i % 20), "value");
+      made.push_back(drives.time.now());
+      drives.time.advance(ms);
+      if (i % 17 == 16) behind += jump;
+      const std::uint64_t due = db->step();
+      if (due != ~std::uint64_t{0}) {
+        ASSERT_LE(due + behind, drives.time.now() + 6 * ms) << "the next step is said to be due too late";
+      }
+      for (std::uint64_t s = db->stats().durable + 1; s < made.size(); ++s)
+        ASSERT_GT(made[s] + 10 * ms, drives.time.now()) << "put " << s << " is older than the bound";
+    }
+    EXPECT_LT(db->stats().durable, made.size() - 1) << "each step flushes, so nothing was at stake";
+  }
 }
 
 TEST(Tiered, WhatWasSyncedSurvives) {

@@ -46,6 +46,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/tiered/background.hpp>
 #include <pmlab/stores/tiered/cursor.hpp>
+#include <pmlab/stores/tiered/forward_clock.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/log.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
@@ -98,8 +99,9 @@ struct tiered_drives {
   typename Memory::medium* memory = nullptr;  // persistent memory; not null for memtable_on
 };
 
-// See the file's prologue. `Memory`: where the newest changes are, see tiered/memory.hpp. `Clock`: that of the loss bound; one on another clock than the real one has no threads of its
-// own (tiered_options::background).
+// See the file's prologue. `Memory`: where the newest changes are, see tiered/memory.hpp. `Clock`: that of the loss
+// bound, which may be set back (tiered/forward_clock.hpp); a store on another clock than the real one has no threads of
+// its own (tiered_options::background).
 template <blocks::device Device, blocks::drive_clock Clock = blocks::emulated_clock, class Memory = no_memory>
 class tiered {
   using memtable = detail::tiered::memtable;
@@ -158,8 +160,9 @@ class tiered {
 
   class batch;
 
-  // A table of an open store. Copied freely; the store outlives it. Operations throw pmlab::error: key or value too long,
-  // the drive failed; tiered_full: no room (nothing changed).
+  // A table of an open store. Copied freely; the store outlives it. Changes throw, and then nothing has changed:
+  // pmlab::error: key or value too long, the drive failed; tiered_full: no room; std::bad_alloc. A drive that fails behind
+  // a change is an error of the next change, and of `sync`.
   class table_handle {
    public:
     // Adds or replaces. Returns its sequence.
@@ -265,14 +268,15 @@ class tiered {
   [[nodiscard]] snapshot_handle snapshot() { return {*this, moments_.hold()}; }
 
   // The flusher's step, for a store without threads: flushes if it is time. Returns when the next is due, on the clock;
-  // the greatest number: when something was written.
+  // the greatest number: when something was written. A clock that may be set back is looked at more often: the bound is
+  // exceeded by the time between the last look before and the first one behind each jump.
   std::uint64_t step() {
     const std::uint64_t oldest = log().oldest();
     if (oldest != tiered_log::never &&
         (clock_.now() >= oldest + half_bound() || log().dirty() >= options_.loss.or_bytes))
       log().flush();
     const std::uint64_t next = log().oldest();
-    return next == tiered_log::never ? next : next + half_bound();
+    return next == tiered_log::never ? next : clock_.shown_at(next + half_bound());
   }
 
   // Brings all changes into the leaves, without the versions that no reader may ask for, and frees the segments that
@@ -323,7 +327,7 @@ class tiered {
   static Clock default_clock() requires std::default_initializable<Clock> { return Clock(); }
 
   tiered(const tiered_drives<Device, Memory>& drives, const tiered_options& options, Clock clock)
-      : clock_(clock), options_(options) {
+      : options_(options), clock_(clock, half_bound() / 4) {
     if (options_.background && !std::same_as<Clock, blocks::emulated_clock>)
       throw error("a store on a clock of its own cannot have threads", "open it with background = false");
     const std::array<Device*, detail::tiered::classes> devices{drives.staging.get(), drives.capacity.get()};
@@ -368,7 +372,7 @@ class tiered {
     for (;;) {
       const std::uint64_t before = tree_->work();
       if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees)) {
-        after_change();
+        threads_.try_to([this] { after_change(); });
         return *last;
       }
       if (!frees && exhausted_at_.load(std::memory_order_relaxed) == moments_.now()) full();
@@ -408,15 +412,20 @@ class tiered {
   }
   std::optional<std::uint64_t> apply_in_log(const view& v, std::span<const change> changes, std::size_t bytes,
                                             bool frees) requires(!Memory::is_there) {
-    std::uint64_t sequence = moments_.now();
-    const auto insert = [&](const change& c, auto place) { return v.active->insert(c, ++sequence, place); };
+    const std::uint64_t before = moments_.now();
     // The last ones are for changes that make room.
     detail::tiered::class_counts reserve = tree_->reserve_for(v);
     for (std::uint32_t& r : reserve) r += frees ? 0 : 2;
-    if (!log().append(changes, bytes, reserve, clock_.now(), v.active, insert)) return std::nullopt;
-    moments_.publish(sequence);  // all of a batch at once
-    if (tree_->is_due(*v.active) && tree_->freeze()) threads_.wake();
-    return sequence;
+    if (!log().append(changes, before, bytes, reserve, clock_.now(), v.active)) return std::nullopt;
+    return made(v, before + changes.size());
+  }
+  // Changes up to `last` are made: readers see all of a batch at once. Nothing from here on fails them.
+  std::uint64_t made(const view& v, std::uint64_t last) noexcept {
+    moments_.publish(last);
+    threads_.try_to([&] {
+      if (tree_->is_due(*v.active) && tree_->freeze()) threads_.wake();
+    });
+    return last;
   }
 
   // (M2) < publish: a reader sees a change only when it is durable.
@@ -427,12 +436,11 @@ class tiered {
     if (!memory_->insert(changes, first)) return std::nullopt;
     const std::uint64_t last = first + changes.size() - 1;
     v.active->inserted(changes, last);
-    moments_.publish(last);
-    if (tree_->is_due(*v.active) && tree_->freeze()) threads_.wake();
-    return last;
+    return made(v, last);
   }
 
-  // Work that is due behind a change. With threads of its own the store only waits if these fall behind.
+  // Work that is due behind a change, which is made already. With threads of its own the store only waits if these fall
+  // behind.
   void after_change() {
     const std::uint64_t dirty = log().dirty();
     if (!options_.background) {
@@ -453,7 +461,6 @@ class tiered {
     std::this_thread::sleep_for(std::chrono::microseconds(std::min<std::uint64_t>(20 * over * over, 2000)));
   }
 
-  // The change is made already: no room for a set is no failure of the change.
   void work_if_room() {
     std::string ignored;
     const auto ingest = [&] {
@@ -631,14 +638,14 @@ class tiered {
   // the pause ends.
   [[nodiscard]] std::chrono::nanoseconds flusher_pause() {
     const std::uint64_t due = step();
-    const std::uint64_t now = clock_.now();
+    const std::uint64_t now = clock_.shown_at(clock_.now());
     const std::uint64_t longest = half_bound() / 2;
     const std::uint64_t pause = due == tiered_log::never ? longest : std::min(longest, due > now ? due - now : 0);
     return std::chrono::nanoseconds(pause / 1000);
   }
 
-  Clock clock_;
   tiered_options options_;
+  detail::tiered::forward_clock<Clock> clock_;
   detail::tiered::moments moments_;
   std::unique_ptr<typename Memory::index> memory_;  // null without
   std::optional<detail::tiered::tree<Device, Memory>> tree_;

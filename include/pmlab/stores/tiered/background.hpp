@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,6 +47,15 @@ class background {
     }
     wake_.notify_all();
   }
+  // Does work that is due, but that the caller's own does not depend on. A failure of it is the last failure then.
+  template <class Work>
+  void try_to(Work&& todo) noexcept {
+    try {
+      todo();
+    } catch (const std::exception& e) {
+      failed(e.what());
+    }
+  }
   // The last failure; empty: none yet.
   [[nodiscard]] std::string failure() const {
     const std::scoped_lock lock(failure_mutex_);
@@ -59,14 +69,19 @@ class background {
       const std::uint64_t seen = wakes_;
       lock.unlock();
       std::chrono::nanoseconds pause = after_failure;
-      try {
-        pause = todo();
-      } catch (const std::exception& e) {
-        const std::scoped_lock failing(failure_mutex_);
-        failure_ = e.what();
-      }
+      try_to([&] { pause = todo(); });
       lock.lock();
       wake_.wait_for(lock, pause, [&] { return stopping_ || wakes_ != seen; });
+    }
+  }
+
+  void failed(const char* why) noexcept {
+    const std::scoped_lock lock(failure_mutex_);
+    try {
+      failure_ = why;
+    } catch (const std::bad_alloc&) {
+      failure_.clear();  // a short text needs no memory
+      failure_ += "no memory";
     }
   }
 

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -78,22 +79,35 @@ class log {
   // The most that one batch may have.
   [[nodiscard]] std::size_t most_batch_bytes() const noexcept { return where_.segment_bytes - sizeof(group_header); }
 
-  // Adds changes of `bytes` bytes in all to one group; one thread at a time. insert(change, place) puts each where readers
-  // find it, and returns its node in `table`. `now`: of the clock. False: no more than `keep_free` segments are free;
-  // nothing was inserted.
-  template <class Insert>
-  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, const class_counts& keep_free,
-                            std::uint64_t now, const std::shared_ptr<memtable>& table, Insert&& insert) {
+  // Adds changes of `bytes` bytes in all to one group; one thread at a time. They get the sequences behind `last`, and
+  // nodes in `table`, where readers find them. `now`: of the clock. False: no more than `keep_free` segments are free;
+  // nothing was inserted. Throws std::bad_alloc: likewise.
+  //
+  // (A1) < (A2): all memory is there before the first node is linked, and nothing behind that throws. So no batch is in
+  // the table, or in a group, in part.
+  [[nodiscard]] bool append(std::span<const change> changes, std::uint64_t last, std::size_t bytes,
+                            const class_counts& keep_free, std::uint64_t now, const std::shared_ptr<memtable>& table) {
     const std::scoped_lock lock(mutex_);  // held for all of them, so that no flush cuts a batch in two
     if (!reserve(bytes, keep_free)) return false;
     group& g = groups_.back();
-    for (const change& c : changes) {
-      const std::size_t value = g.offset + sizeof(group_header) + g.bytes + sizeof(record_header) + c.key.size();
-      g.changes.push_back(insert(c, value_place{g.segment, static_cast<std::uint32_t>(value)}));
-      g.bytes += record_bytes(c);
+    const std::size_t before = g.changes.size();
+    try {
+      if (g.tables.empty() || g.tables.back() != table) g.tables.push_back(table);
+      for (const change& c : changes) {
+        g.changes.push_back(nullptr);
+        g.changes.back() = table->prepare(c);  // (A1)
+      }
+    } catch (...) {
+      g.changes.resize(before);
+      throw;
     }
-    if (g.tables.empty() || g.tables.back() != table) g.tables.push_back(table);
-    held_.back().last = g.changes.back()->name().sequence;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const std::size_t value =
+          g.offset + sizeof(group_header) + g.bytes + sizeof(record_header) + changes[i].key.size();
+      table->link(*g.changes[before + i], ++last, {g.segment, static_cast<std::uint32_t>(value)});  // (A2)
+      g.bytes += record_bytes(changes[i]);
+    }
+    held_.back().last = last;
     dirty_ += bytes;
     if (oldest_ == never) oldest_ = now;
     return true;
@@ -177,7 +191,7 @@ class log {
     std::uint32_t segment;
     std::uint32_t offset;
     std::size_t bytes;  // of the records
-    std::vector<const memtable::node*> changes;
+    std::vector<memtable::node*> changes;
     std::vector<std::shared_ptr<memtable>> tables{};  // that have them
   };
 
@@ -187,11 +201,14 @@ class log {
     if (forming_) close();
     if (current_ == no_segment ||
         round_up(end_ + sizeof(group_header) + bytes, where_.block_bytes) > where_.segment_bytes) {
+      held_.push_back({no_segment, 0});  // before a segment is taken: it may throw
       const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep_free);
-      if (!taken) return false;
-      current_ = *taken;
+      if (!taken) {
+        held_.pop_back();
+        return false;
+      }
+      held_.back().segment = current_ = *taken;
       end_ = 0;
-      held_.push_back({current_, 0});
     }
     groups_.push_back({current_, end_, 0, {}});
     forming_ = true;
@@ -212,8 +229,7 @@ class log {
   void take() {
     const std::scoped_lock lock(mutex_);
     if (forming_) close();
-    std::move(groups_.begin(), groups_.end(), std::back_inserter(taken_));
-    groups_.clear();
+    taken_.splice(taken_.end(), groups_);
     dirty_taken_ = dirty_;
     taken_oldest_ = std::min(taken_oldest_, std::exchange(oldest_, never));
   }
@@ -245,8 +261,8 @@ class log {
     const std::uint64_t sealed = seal(buffer_.data(), h);
     drive_.write(g.segment, g.offset, buffer_.bytes().first(bytes), blocks::stream::log);
     const std::scoped_lock lock(mutex_);
-    unflushed_ = g.changes.back()->name().sequence;
-    written_.push_back({h.first, unflushed_, g.segment, g.offset, chain_});
+    written_.push_back({h.first, g.changes.back()->name().sequence, g.segment, g.offset, chain_});
+    unflushed_ = written_.back().last;
     chain_ = sealed;
     after_ = {g.segment, static_cast<std::uint32_t>(g.offset + bytes)};
   }
@@ -260,11 +276,11 @@ class log {
 
   std::mutex flush_mutex_;
   std::atomic<bool> failed_{false};
-  std::deque<group> taken_;  // not written yet
+  std::list<group> taken_;  // not written yet
   blocks::buffer buffer_;
 
   mutable std::mutex mutex_;
-  std::deque<group> groups_;  // the last one is forming, if `forming_`
+  std::list<group> groups_;  // the last one is forming, if `forming_`
   bool forming_ = false;
   std::uint32_t current_ = no_segment;
   std::uint32_t end_ = 0;          // of the last closed group of the current segment

@@ -217,12 +217,11 @@ class manifest {
     return std::move(*found);
   }
 
-  // Durable on return. False: the state is too large for an area; nothing was written. Throws pmlab::error if the drive
-  // fails: the new state, or the one before, is there then. The next write is newer than both.
-  [[nodiscard]] bool write(blocks::synchronous<Device>& drive, const manifest_state& s) {
+  // The next area with this state; nothing: the state is too large for one. Throws std::bad_alloc.
+  [[nodiscard]] std::optional<blocks::buffer> sealed(const manifest_state& s) const {
     const std::vector<std::byte> state = bytes_of(s);
     manifest_header h;
-    if (state.size() > where_.manifest_bytes - sizeof h) return false;
+    if (state.size() > where_.manifest_bytes - sizeof h) return std::nullopt;
     blocks::buffer area(round_up(sizeof h + state.size(), where_.block_bytes));
     h.version = version_ + 1;
     h.store = store_;
@@ -231,10 +230,14 @@ class manifest {
     std::memcpy(area.data(), &h, sizeof h);
     h.checksum = checksum_of(area.data(), h.bytes);
     std::memcpy(area.data(), &h, sizeof h);
-    drive.write_durable(where_.manifest_block(h.version), area.bytes(), blocks::stream::manifest);  // (F1)
-    version_ = h.version;  // (F2) from now on the other area may be overwritten
-    last_bytes_ = state.size();
-    return true;
+    return area;
+  }
+  // Durable on return. `area`: of the last call of `sealed`. Throws pmlab::error if the drive fails: the new state, or
+  // the one before, is there then. The next write is newer than both.
+  void write(blocks::synchronous<Device>& drive, const blocks::buffer& area) {
+    drive.write_durable(where_.manifest_block(version_ + 1), area.bytes(), blocks::stream::manifest);  // (F1)
+    ++version_;  // (F2) from now on the other area may be overwritten
+    last_bytes_ = area.size();
   }
 
   // From any thread. The last state could be three times as large. Between compactions, sets become more.

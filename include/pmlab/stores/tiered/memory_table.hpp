@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,7 +24,9 @@ class memory_table {
   memory_table(const memory_table&) = delete;
   memory_table& operator=(const memory_table&) = delete;
   ~memory_table() {
-    if (is_elsewhere_.load(std::memory_order_acquire)) versions_.retire({low_, last()});
+    if (!is_elsewhere_.load(std::memory_order_acquire)) return;
+    range_.front() = {low_, last()};
+    versions_.retire(std::move(range_));
   }
 
   // These are in the index, the last one is `last`. REQUIRES: one thread at a time.
@@ -72,6 +75,7 @@ class memory_table {
   std::atomic<std::size_t> value_bytes_{0};
   std::atomic<std::size_t> medium_bytes_{0};
   std::atomic<bool> is_elsewhere_{false};
+  std::list<sequence_range> range_{1};  // to be retired: its end must not need memory
 };
 
 // The versions of one, for searches.

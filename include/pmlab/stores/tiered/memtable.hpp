@@ -66,6 +66,10 @@ class memtable {
       return reinterpret_cast<const link_type*>(this + 1)[level];
     }
     [[nodiscard]] link_type& link(unsigned level) noexcept { return reinterpret_cast<link_type*>(this + 1)[level]; }
+    // The number of its links: the key stands behind them.
+    [[nodiscard]] unsigned height() const noexcept {
+      return static_cast<unsigned>(reinterpret_cast<const link_type*>(key_) - &link(0));
+    }
 
     std::uint64_t sequence_ = 0;
     char* key_ = nullptr;
@@ -77,26 +81,37 @@ class memtable {
   };
 
   // `chunk_bytes`: memory is taken in pieces of about so many bytes.
-  explicit memtable(std::size_t chunk_bytes) : chunk_bytes_(chunk_bytes) { head_ = make_node(most_height, {}, 0, {}); }
+  explicit memtable(std::size_t chunk_bytes) : chunk_bytes_(chunk_bytes) { head_ = make_node(most_height, {}); }
 
-  // REQUIRES: one thread at a time; the name is new.
-  const node* insert(const change& c, std::uint64_t sequence, value_place place) {
-    const version_name name{c.table, c.key, sequence};
+  // A node for this change, which `link` puts into the table; until then, and if that never happens, no reader sees it.
+  // Throws std::bad_alloc. REQUIRES: one thread at a time.
+  [[nodiscard]] node* prepare(const change& c) {
+    unsigned height = 1;
+    while (height < most_height && heights_.one_in(4)) ++height;
+    return make_node(height, c);
+  }
+  // Readers see it from now on. REQUIRES: one thread at a time; the name is new; `prepared` was not linked before.
+  void link(node& prepared, std::uint64_t sequence, value_place place) noexcept {
+    prepared.sequence_ = sequence;
+    prepared.place_ = place;
+    const version_name name = prepared.name();
     std::array<node*, most_height> before;
     node* at = head_;
     for (unsigned level = most_height; level-- > 0;) {
       for (node* n = follow(at, level); n != nullptr && n->name() < name; n = follow(at, level)) at = n;
       before[level] = at;
     }
-    unsigned height = 1;
-    while (height < most_height && heights_.one_in(4)) ++height;
-    node* const made = make_node(height, c, sequence, place);
-    for (unsigned level = 0; level < height; ++level) {
-      made->link(level).store(follow(before[level], level), std::memory_order_relaxed);
-      before[level]->link(level).store(made, std::memory_order_release);
+    for (unsigned level = 0; level < prepared.height(); ++level) {
+      prepared.link(level).store(follow(before[level], level), std::memory_order_relaxed);
+      before[level]->link(level).store(&prepared, std::memory_order_release);
     }
     last_ = sequence;
-    key_bytes_.fetch_add(c.key.size() + 32, std::memory_order_relaxed);
+    key_bytes_.fetch_add(name.key.size() + 32, std::memory_order_relaxed);
+  }
+  // Both at once. Throws std::bad_alloc: nothing was inserted.
+  const node* insert(const change& c, std::uint64_t sequence, value_place place) {
+    node* const made = prepare(c);
+    link(*made, sequence, place);
     return made;
   }
 
@@ -135,7 +150,7 @@ class memtable {
     return at;
   }
 
-  [[nodiscard]] node* make_node(unsigned height, const change& c, std::uint64_t sequence, value_place place) {
+  [[nodiscard]] node* make_node(unsigned height, const change& c) {
     std::byte* const start = take(sizeof(node) + height * sizeof(node::link_type) + c.key.size() + c.value.size());
     node* const n = ::new (start) node;
     for (unsigned level = 0; level < height; ++level) ::new (&n->link(level)) node::link_type(nullptr);
@@ -146,8 +161,6 @@ class memtable {
     n->value_bytes_ = static_cast<std::uint32_t>(c.value.size());
     n->table_ = c.table;
     n->kind_ = c.kind;
-    n->sequence_ = sequence;
-    n->place_ = place;
     return n;
   }
 

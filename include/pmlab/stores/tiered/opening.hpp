@@ -94,7 +94,9 @@ template <blocks::device Device, class Memory>
   empty.leaves.emplace_back();
   if (memory.is_there) empty.replay.segment = in_memory;
   empty.replay.chain = mix_bits(h.store[0] ^ golden_ratio * h.store[1]);
-  if (!first.write(drive, empty)) throw error("manifests are too small", "choose at least 512 bytes");  // (H2)
+  const std::optional<blocks::buffer> area = first.sealed(empty);
+  if (!area) throw error("manifests are too small", "choose at least 512 bytes");
+  first.write(drive, *area);  // (H2)
   if (staging) staging->write(h, drive_state::ready);                                                   // (H3)
   capacity.write(h, drive_state::ready);                                                                // (H4)
   memory.end(h.store);

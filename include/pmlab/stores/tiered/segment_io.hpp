@@ -130,9 +130,13 @@ class segment_writer {
   [[nodiscard]] std::optional<value_place> append(std::span<const std::byte> bytes) {
     if (taken_.empty() || offset_ + bytes.size() > context_.where.segment_bytes) {
       finish();
+      taken_.push_back(no_segment);  // before a segment is taken: it may throw
       const std::optional<std::uint32_t> next = context_.segments.take(preferred_, keep_free_);
-      if (!next) return std::nullopt;
-      taken_.push_back(*next);
+      if (!next) {
+        taken_.pop_back();
+        return std::nullopt;
+      }
+      taken_.back() = *next;
       offset_ = begin_ = 0;
     }
     const value_place at{taken_.back(), offset_};

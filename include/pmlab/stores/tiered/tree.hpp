@@ -516,33 +516,36 @@ class tree {
     for (const auto& l : v.leaves) s.leaves.push_back({l->table, l->bound, sets(l->sets)});
     return s;
   }
-  // Throws tiered_full: the state is too large, nothing was written; pmlab::error: the drive failed.
-  void commit(const manifest_state& next) {
-    if (!manifest_.write(manifest_drive_, next))
+  // Durable on return. Throws tiered_full: the state is too large, nothing was written; pmlab::error: the drive failed.
+  void commit(const manifest_state& next) { manifest_.write(manifest_drive_, sealed(next)); }
+  [[nodiscard]] blocks::buffer sealed(const manifest_state& next) const {
+    std::optional<blocks::buffer> area = manifest_.sealed(next);
+    if (!area)
       throw tiered_full("the manifest has no room for the sets of " + std::to_string(next.leaves.size()) + " leaves",
                         "make the store with larger manifests (manifest_bytes), or with larger leaves");
+    return std::move(*area);
   }
-  // Makes the edit durable, then visible. `made`: the sets that it adds.
+  // Makes the edit durable, then visible. `made`: the sets that it adds. Throws: the edit was not made.
+  //
+  // (V1) < (V2) < (V3): a set that a manifest on the drive may name keeps its segments until a later manifest is durable,
+  // or the view has the set. The drive may name it while the view does not: the write failed, or the memory for the view.
   template <class Edit>
   void install(const std::vector<set_pointer>& made, Edit&& edit) {
     view proposed = *pinned();
     edit(proposed);
-    // After a failed write of the manifest, the drive may name these sets: their segments stay taken until a later one
-    // is durable.
-    const std::size_t before = doubtful_.size();
-    doubtful_.insert(doubtful_.end(), made.begin(), made.end());
-    try {
-      commit(described(proposed));
-    } catch (const tiered_full&) {
-      doubtful_.resize(before);
-      throw;
+    const blocks::buffer area = sealed(described(proposed));
+    const auto before = static_cast<std::ptrdiff_t>(doubtful_.size());
+    doubtful_.insert(doubtful_.end(), made.begin(), made.end());     // (V1)
+    manifest_.write(manifest_drive_, area);                          // (V2)
+    doubtful_.erase(doubtful_.begin(), doubtful_.begin() + before);  // this manifest does not name these
+    {
+      const std::scoped_lock lock(view_mutex_);
+      auto changed = std::make_shared<view>(*view_);
+      edit(*changed);
+      measure(*changed);
+      view_ = std::move(changed);
     }
-    doubtful_.clear();
-    const std::scoped_lock lock(view_mutex_);
-    auto changed = std::make_shared<view>(*view_);
-    edit(*changed);
-    measure(*changed);
-    view_ = std::move(changed);
+    doubtful_.clear();  // (V3)
   }
   // Fills in the sums over the sets of a view: DRAM, and segments to keep free. Room is kept for each next step, or a full store could
   // never be made less full: ingests leave room for a spill of one set, and spills for a compaction.

@@ -25,8 +25,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
+#include <list>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <span>
@@ -130,7 +133,7 @@ class version_index {
 
   // Removes everything.
   void clear() {
-    retire({});
+    retire({sequence_range{}});
     collect();
   }
 
@@ -142,8 +145,7 @@ class version_index {
       if ((mark_in(text) & ends_batch) != 0) last = std::max(last, sequence_in(text));
       return true;
     });
-    retire({0, ingested});
-    retire({last, sequence_range{}.high});
+    retire({{0, ingested}, {last, sequence_range{}.high}});
     collect();
     std::uint64_t count = 0;
     versions_.scan_keys({}, [&](std::string_view text) {
@@ -163,20 +165,27 @@ class version_index {
   // ---- changes
 
   // Inserts these, with sequences from `first` on: all of them durable on return, or (false: the medium is full) none.
+  // Throws std::bad_alloc, or what the medium throws: none, too. What cannot be taken back at once is taken back before
+  // the next ones are inserted; until then no reader asks for it.
   [[nodiscard]] bool insert(std::span<const change> changes, std::uint64_t first) {
     if (!undo()) return false;
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      const change& c = changes[i];
-      const bool ends = i + 1 == changes.size();
-      std::string text = index_key({c.table, c.key, first + i},
-                                   static_cast<char>(static_cast<char>(c.kind) | (ends ? ends_batch : 0)));
-      // (M1) the first ones; (M2) the last one: durable when `insert` returns.
-      if (versions_.insert(text, c.value) != strings::outcome::inserted) {
-        static_cast<void>(undo());
-        return false;
+    made_.reserve(changes.size());
+    try {
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        const change& c = changes[i];
+        const bool ends = i + 1 == changes.size();
+        // It is noted first: after an exception it may be there.
+        made_.push_back(index_key({c.table, c.key, first + i},
+                                  static_cast<char>(static_cast<char>(c.kind) | (ends ? ends_batch : 0))));
+        // (M1) the first ones; (M2) the last one: durable when `insert` returns.
+        if (versions_.insert(made_.back(), c.value) != strings::outcome::inserted) {
+          static_cast<void>(undo());
+          return false;
+        }
       }
-      if (!ends) made_.push_back(std::move(text));
-      if (ends) entered(text);
+    } catch (...) {
+      try_to_undo();
+      throw;
     }
     for (const std::string& text : made_) entered(text);
     made_.clear();
@@ -224,41 +233,27 @@ class version_index {
   // ---- leaving
 
   // No reader needs these versions; the next `collect` removes them.
-  void retire(const sequence_range& range) {
+  void retire(std::list<sequence_range> ranges) noexcept {
     const std::scoped_lock lock(retired_mutex_);
-    retired_.push_back(range);
+    retired_.splice(retired_.end(), ranges);
   }
-  // Removes retired versions. Without space for it, some stay for the next call.
+  // Removes retired versions. Without space for it, some stay for the next call. Throws std::bad_alloc: likewise.
   void collect() {
     const std::scoped_lock one(collect_mutex_);
-    std::vector<sequence_range> todo;
+    std::list<sequence_range> todo;
     {
       const std::scoped_lock lock(retired_mutex_);
       todo.swap(retired_);
     }
     if (todo.empty()) return;
-    constexpr std::size_t at_once = 128;
-    std::string from;
-    for (bool more = true; more;) {
-      std::vector<std::string> gone;
-      versions_.scan_keys(from, [&](std::string_view text) {
-        const std::uint64_t s = sequence_in(text);
-        if (std::any_of(todo.begin(), todo.end(), [&](const sequence_range& r) { return r.has(s); }))
-          gone.emplace_back(text);
-        return gone.size() < at_once;
-      });
-      more = gone.size() == at_once;
-      for (const std::string& text : gone) {
-        if (versions_.erase(text) == strings::outcome::full) {
-          const std::scoped_lock lock(retired_mutex_);
-          retired_.insert(retired_.end(), todo.begin(), todo.end());
-          return;
-        }
-        left(text);
-        removed_.fetch_add(1, std::memory_order_relaxed);
-      }
-      if (more) from = gone.back();
+    bool done = false;
+    try {
+      done = remove(todo);
+    } catch (...) {
+      retire(std::move(todo));
+      throw;
     }
+    if (!done) retire(std::move(todo));
   }
 
   // ---- figures
@@ -312,13 +307,44 @@ class version_index {
     return *made;
   }
 
-  // Undoes the beginning of a batch. False: there is no space for it now.
+  // Removes the versions in these ranges. False: there is no space for it now.
+  [[nodiscard]] bool remove(const std::list<sequence_range>& ranges) {
+    constexpr std::size_t at_once = 128;
+    std::string from;
+    for (bool more = true; more;) {
+      std::vector<std::string> gone;
+      versions_.scan_keys(from, [&](std::string_view text) {
+        const std::uint64_t s = sequence_in(text);
+        if (std::any_of(ranges.begin(), ranges.end(), [&](const sequence_range& r) { return r.has(s); }))
+          gone.emplace_back(text);
+        return gone.size() < at_once;
+      });
+      more = gone.size() == at_once;
+      for (const std::string& text : gone) {
+        if (versions_.erase(text) == strings::outcome::full) return false;
+        left(text);
+        removed_.fetch_add(1, std::memory_order_relaxed);
+      }
+      if (more) from = gone.back();
+    }
+    return true;
+  }
+
+  // Takes back what was inserted of a batch, the last one first: what is left is never a whole batch. False: there is no
+  // space for it now.
   [[nodiscard]] bool undo() {
     while (!made_.empty()) {
       if (versions_.erase(made_.back()) == strings::outcome::full) return false;
       made_.pop_back();
     }
     return true;
+  }
+  void try_to_undo() noexcept {
+    try {
+      static_cast<void>(undo());
+    } catch (const std::exception&) {
+      // `made_` has the rest.
+    }
   }
 
   // Nothing: it is not there.
@@ -335,10 +361,14 @@ class version_index {
     return v;
   }
 
-  void entered(std::string_view text) {
+  // Without memory there are fewer fences: they only make walks shorter.
+  void entered(std::string_view text) noexcept {
     if (entries_.fetch_add(1, std::memory_order_relaxed) % entries_per_fence != 0) return;
     const std::scoped_lock lock(fences_mutex_);
-    if (fences_.emplace(text).second) dram_bytes_.fetch_add(fence_bytes(text), std::memory_order_relaxed);
+    try {
+      if (fences_.emplace(text).second) dram_bytes_.fetch_add(fence_bytes(text), std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {
+    }
   }
   void left(const std::string& text) {
     // Opening removes versions that were not counted.
@@ -367,7 +397,7 @@ class version_index {
 
   std::mutex collect_mutex_;
   std::mutex retired_mutex_;
-  std::vector<sequence_range> retired_;
+  std::list<sequence_range> retired_;
 };
 
 }  // namespace pmlab::stores::detail::tiered
