@@ -281,7 +281,7 @@ TEST(Tiered, AClockThatIsSetBackKeepsTheBound) {
     SCOPED_TRACE(jump);
     two_drives drives(1024, 1024);
     std::uint64_t behind = 0;
-    drives.time.advance(5000 * ms);
+    drives.time.advance(50'000 * ms);
     auto options = small_options();
     options.loss = {.at_most = 10ms, .or_bytes = 1 << 20};
     using set_store = stores::tiered<drive, set_clock>;
