@@ -67,10 +67,12 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
       s = {act::pass, {}, 1 + source.below(bound)};
     } else if (kind == 14 && source.one_in(2)) {
       s.what = act::compact;
-    } else if (kind == 15 && alone) {
+    } else if (kind == 15 && is_first) {
       s.what = act::hold;
-    } else if (kind == 16 && alone) {
+      if (!alone) source.below(prefix_keys);  // as a get: later steps stay as they are
+    } else if (kind == 16 && is_first) {
       s.what = act::look;
+      if (!alone) source.below(prefix_keys);
     } else if (kind == 17) {
       s = {act::walk, {}, source.below(2)};
     } else {
@@ -129,11 +131,19 @@ std::string prefix_runner::perform(unsigned thread, const prefix_step& s, bool a
       wrong = history_->changed(thread, s, sequence);
       return;
     }
+    // In the order of the keys; a get has one.
+    std::vector<prefix_change> seen;
+    if (s.what == act::get)
+      seen.push_back({static_cast<std::uint32_t>(s.amount), static_cast<std::uint32_t>(sequence)});
+    for (std::uint32_t k = 0; k < found.size(); ++k) seen.push_back({k, found[k]});
+    if (s.what == act::get || s.what == act::walk) history_->saw(thread, std::move(seen));
+    if (s.what == act::hold) history_->held(thread);
+    if (s.what == act::look) history_->saw_in_snapshot(thread, seen);
     history_->returned(thread, s);
     const auto key = static_cast<std::uint32_t>(s.amount);
     const auto number = static_cast<std::uint32_t>(sequence);
-    if (s.what == act::hold) held_ = history_->now();
-    if (s.what == act::look && !held_.empty()) wrong = compare(found, held_);
+    if (s.what == act::hold && alone) held_ = history_->now();
+    if (s.what == act::look && alone && !held_.empty()) wrong = compare(found, held_);
     if (s.what == act::walk && alone) wrong = compare(found, history_->now());
     if (s.what == act::get && (alone ? history_->now()[key] != number : !history_->was_written(key, number)))
       wrong = "it returns " + std::to_string(number);
@@ -205,6 +215,7 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
     }
     machine.watch(false);
     observe(nullptr);
+    if (std::string wrong = history_->judge_reads(); !wrong.empty()) violated_(wrong);
     if (std::string wrong = store->check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
     if (std::string wrong = compare(store->contents(false), history_->now()); !wrong.empty())
       violated_("at the end of the run, " + wrong);
