@@ -15,7 +15,7 @@ using pmlab::verify::prefix_model;
 using pmlab::verify::prefix_step;
 using act = prefix_step::action;
 
-class ReadsBesideWriters : public testing::Test {
+class reads_beside_writers : public testing::Test {
  protected:
   void write(unsigned thread, std::vector<prefix_change> changes, std::uint64_t sequence) {
     const prefix_step s{act::apply, std::move(changes), 0};
@@ -41,7 +41,7 @@ class ReadsBesideWriters : public testing::Test {
   prefix_model history_{10};
 };
 
-TEST_F(ReadsBesideWriters, WhatHadReturnedIsSeen) {
+TEST_F(reads_beside_writers, what_had_returned_is_seen) {
   write(0, {{1, 5}}, 1);
   write(0, {{1, 6}}, 2);
   get_now(1, 1, 6);
@@ -50,7 +50,7 @@ TEST_F(ReadsBesideWriters, WhatHadReturnedIsSeen) {
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, AChangeMeanwhileIsSeenOrNot) {
+TEST_F(reads_beside_writers, a_change_meanwhile_is_seen_or_not) {
   write(0, {{1, 5}}, 1);
   begin_get(1, 1);
   begin_get(2, 1);
@@ -60,7 +60,7 @@ TEST_F(ReadsBesideWriters, AChangeMeanwhileIsSeenOrNot) {
   EXPECT_EQ(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, AKeyThatWasThereThroughoutIsNotAbsent) {
+TEST_F(reads_beside_writers, a_key_that_was_there_throughout_is_not_absent) {
   write(0, {{1, 5}}, 1);
   begin_get(1, 1);
   write(0, {{0, 6}}, 2);
@@ -68,7 +68,7 @@ TEST_F(ReadsBesideWriters, AKeyThatWasThereThroughoutIsNotAbsent) {
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, ANewChangeIsNotSeenBeforeAnOldOne) {
+TEST_F(reads_beside_writers, a_new_change_is_not_seen_before_an_old_one) {
   write(0, {{1, 5}}, 1);
   const prefix_step slow{act::apply, {{1, 6}}, 0};
   history_.called(0, slow);
@@ -78,13 +78,13 @@ TEST_F(ReadsBesideWriters, ANewChangeIsNotSeenBeforeAnOldOne) {
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, AChangeIsNotSeenBeforeItIsCalled) {
+TEST_F(reads_beside_writers, a_change_is_not_seen_before_it_is_called) {
   get_now(1, 1, 5);
   write(0, {{1, 5}}, 1);
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, ABatchIsSeenWhole) {
+TEST_F(reads_beside_writers, a_batch_is_seen_whole) {
   history_.called(1, {act::walk, {}, 0});
   history_.called(2, {act::walk, {}, 0});
   write(0, {{1, 5}, {2, 6}}, 2);
@@ -96,7 +96,7 @@ TEST_F(ReadsBesideWriters, ABatchIsSeenWhole) {
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, ASnapshotHasOneMoment) {
+TEST_F(reads_beside_writers, a_snapshot_has_one_moment) {
   write(0, {{1, 5}}, 1);
   history_.called(1, {act::hold, {}, 0});
   write(0, {{1, 6}}, 2);
@@ -112,7 +112,7 @@ TEST_F(ReadsBesideWriters, ASnapshotHasOneMoment) {
   EXPECT_NE(history_.judge_reads(), "");
 }
 
-TEST_F(ReadsBesideWriters, WhatWasThereAtTheOpeningIsSeen) {
+TEST_F(reads_beside_writers, what_was_there_at_the_opening_is_seen) {
   std::vector<std::uint32_t> before(prefix_keys);
   before[3] = 9;
   history_.there_before(before, 40);
