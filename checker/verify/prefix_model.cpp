@@ -36,7 +36,10 @@ std::string to_string(const prefix_step& s) {
     case action::get: return "get(" + std::to_string(s.amount) + ")";
     case action::walk: return s.amount == 0 ? "walk(forward)" : "walk(backward)";
     case action::hold: return "hold a snapshot";
-    case action::look: return "look at the snapshot";
+    case action::look:
+      return s.amount == 2   ? "get all keys of the snapshot"
+             : s.amount == 1 ? "look at the snapshot, backward"
+                             : "look at the snapshot";
   }
   return "?";
 }

@@ -27,7 +27,7 @@ struct prefix_step {
   enum class action : std::uint8_t { apply, apply_synced, sync, pass, compact, get, walk, hold, look };
   action what = action::apply;
   std::vector<prefix_change> changes{};
-  std::uint64_t amount = 0;  // of time, a key, or 1: backward
+  std::uint64_t amount = 0;  // of time, a key, 1: backward, or a prefix_look
 };
 
 [[nodiscard]] std::string to_string(const prefix_step& s);

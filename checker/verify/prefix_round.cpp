@@ -53,6 +53,7 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
   std::uint32_t number = 0;
   const std::uint64_t bound = std::max<std::uint64_t>(kind_.prefix->at_most_milliseconds, 1);
   const bool syncs = source.one_in(2);
+  std::uint64_t looks = 0;
   const auto a_step = [&](bool alone, bool is_first) {
     prefix_step s;
     const std::uint64_t kind = source.below(20);
@@ -71,7 +72,7 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
       s.what = act::hold;
       if (!alone) source.below(prefix_keys);  // as a get: later steps stay as they are
     } else if (kind == 16 && is_first) {
-      s.what = act::look;
+      s = {act::look, {}, looks++ % 3};
       if (!alone) source.below(prefix_keys);
     } else if (kind == 17) {
       s = {act::walk, {}, source.below(2)};
@@ -124,7 +125,7 @@ std::string prefix_runner::perform(unsigned thread, const prefix_step& s, bool a
     case act::hold: store_->hold(); break;
     case act::get: sequence = store_->get(static_cast<std::uint32_t>(s.amount)); break;
     case act::walk: found = store_->contents(s.amount == 1); break;
-    case act::look: found = store_->look(); break;
+    case act::look: found = store_->look(static_cast<prefix_look>(s.amount)); break;
   }
   machine.quietly([&] {
     if (!s.changes.empty()) {
