@@ -29,6 +29,9 @@ struct prefix_change {
 // By key; 0: it is not there.
 using prefix_state = std::vector<std::uint32_t>;
 
+// How the content of a snapshot is read.
+enum class prefix_look : std::uint8_t { forward, backward, gets };
+
 class prefix_target {
  public:
   prefix_target() = default;
@@ -49,7 +52,7 @@ class prefix_target {
   virtual prefix_state contents(bool backward) = 0;
   // The content stays as it is now for `look`, until the next `hold`.
   virtual void hold() = 0;
-  virtual prefix_state look() = 0;
+  virtual prefix_state look(prefix_look how) = 0;
   // Of the newest change.
   virtual std::uint64_t sequence() = 0;
   // The first violated invariant; "": none.

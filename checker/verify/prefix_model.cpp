@@ -36,13 +36,18 @@ std::string to_string(const prefix_step& s) {
     case action::get: return "get(" + std::to_string(s.amount) + ")";
     case action::walk: return s.amount == 0 ? "walk(forward)" : "walk(backward)";
     case action::hold: return "hold a snapshot";
-    case action::look: return "look at the snapshot";
+    case action::look:
+      return s.amount == 2   ? "get all keys of the snapshot"
+             : s.amount == 1 ? "look at the snapshot, backward"
+                             : "look at the snapshot";
   }
   return "?";
 }
 
 void prefix_model::there_before(prefix_state state, std::uint64_t sequence) {
   for (std::uint32_t k = 0; k < state.size(); ++k) written_.insert({k, state[k]});
+  first_ = state;
+  first_sequence_ = sequence;
   base_ = std::move(state);
   base_sequence_ = returned_ = promised_ = sequence;
   ++clock_;
@@ -57,6 +62,7 @@ void prefix_model::called(unsigned thread, const prefix_step& s) {
   o.floor_of_sync = returned_;
   o.text = to_string(s);
   o.is_running = true;
+  o.called = clock_;
   for (const prefix_change& c : s.changes) written_.insert({c.key, c.number});
   // A change that the store accepts meanwhile is as young as the end of the time that passes.
   if (s.what == prefix_step::action::pass) time_ += s.amount;
@@ -89,6 +95,7 @@ std::string prefix_model::changed(unsigned thread, const prefix_step& s, std::ui
     if (before->first + before->second.changes.size() > first) return answer + ", which another change has";
   }
   o.time = time_;
+  made_.emplace(sequence, made_change{o.changes, o.called});
   done_.emplace(first, std::move(o));
   returned_ = std::max(returned_, sequence);
   if (bound_ == 0) promise(returned_);
@@ -148,6 +155,67 @@ std::string prefix_model::judge(const prefix_state& found) {
             std::to_string(o.time) + " ms, leaves " + in_words(state);
   }
   return text + "\n  now it is " + std::to_string(time_) + " ms, and the bound is " + std::to_string(bound_) + " ms";
+}
+
+// ---- reads
+
+void prefix_model::add_read(unsigned thread, std::vector<prefix_change> seen) {
+  const operation& o = running_[thread];
+  reads_.push_back({o.text + " of thread " + std::to_string(thread), o.after, o.called, clock_, std::move(seen)});
+}
+
+void prefix_model::saw(unsigned thread, std::vector<prefix_change> seen) { add_read(thread, std::move(seen)); }
+
+void prefix_model::held(unsigned thread) {
+  add_read(thread, {});
+  if (snapshots_.size() <= thread) snapshots_.resize(thread + 1);
+  snapshots_[thread] = reads_.size();
+}
+
+void prefix_model::saw_in_snapshot(unsigned thread, std::span<const prefix_change> seen) {
+  if (snapshots_.size() <= thread || snapshots_[thread] == 0) return;
+  read& r = reads_[snapshots_[thread] - 1];
+  r.seen.insert(r.seen.end(), seen.begin(), seen.end());
+}
+
+// Each read gets the oldest moment that explains it: a younger one would only leave fewer to the reads behind it.
+std::string prefix_model::judge_reads() const {
+  std::vector<std::uint64_t> moments;
+  for (const read& r : reads_) {
+    std::uint64_t least = r.after;
+    for (std::size_t i = 0; i < moments.size(); ++i)
+      if (reads_[i].returned < r.called) least = std::max(least, moments[i]);
+    const auto explains = [&](const prefix_state& state) {
+      return std::all_of(r.seen.begin(), r.seen.end(),
+                         [&](const prefix_change& c) { return state[c.key] == c.number; });
+    };
+    prefix_state state = first_;
+    std::uint64_t at = first_sequence_;
+    auto next = made_.begin();
+    std::string possible;
+    bool found = false;
+    for (;;) {
+      found = at >= least && explains(state);
+      if (found) break;
+      if (at >= least) possible += "\n  sequence " + std::to_string(at) + ": " + in_words(state);
+      if (next == made_.end() || next->second.called > r.returned) break;
+      at = next->first;
+      make(next->second.changes, state);
+      ++next;
+    }
+    if (!found) {
+      std::string seen;
+      for (const prefix_change& c : r.seen)
+        seen.append(seen.empty() ? "" : ", ")
+            .append(std::to_string(c.key))
+            .append("=")
+            .append(std::to_string(c.number));
+      return r.text + " sees " + seen +
+             " (0: absent), which is the state at no moment between its call and its return" + possible;
+    }
+    moments.push_back(at);
+  }
+  return {};
 }
 
 prefix_state prefix_model::now() const {

@@ -53,6 +53,7 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
   std::uint32_t number = 0;
   const std::uint64_t bound = std::max<std::uint64_t>(kind_.prefix->at_most_milliseconds, 1);
   const bool syncs = source.one_in(2);
+  std::uint64_t looks = 0;
   const auto a_step = [&](bool alone, bool is_first) {
     prefix_step s;
     const std::uint64_t kind = source.below(20);
@@ -67,10 +68,12 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
       s = {act::pass, {}, 1 + source.below(bound)};
     } else if (kind == 14 && source.one_in(2)) {
       s.what = act::compact;
-    } else if (kind == 15 && alone) {
+    } else if (kind == 15 && is_first) {
       s.what = act::hold;
-    } else if (kind == 16 && alone) {
-      s.what = act::look;
+      if (!alone) source.below(prefix_keys);  // as a get: later steps stay as they are
+    } else if (kind == 16 && is_first) {
+      s = {act::look, {}, looks++ % 3};
+      if (!alone) source.below(prefix_keys);
     } else if (kind == 17) {
       s = {act::walk, {}, source.below(2)};
     } else {
@@ -122,18 +125,26 @@ std::string prefix_runner::perform(unsigned thread, const prefix_step& s, bool a
     case act::hold: store_->hold(); break;
     case act::get: sequence = store_->get(static_cast<std::uint32_t>(s.amount)); break;
     case act::walk: found = store_->contents(s.amount == 1); break;
-    case act::look: found = store_->look(); break;
+    case act::look: found = store_->look(static_cast<prefix_look>(s.amount)); break;
   }
   machine.quietly([&] {
     if (!s.changes.empty()) {
       wrong = history_->changed(thread, s, sequence);
       return;
     }
+    // In the order of the keys; a get has one.
+    std::vector<prefix_change> seen;
+    if (s.what == act::get)
+      seen.push_back({static_cast<std::uint32_t>(s.amount), static_cast<std::uint32_t>(sequence)});
+    for (std::uint32_t k = 0; k < found.size(); ++k) seen.push_back({k, found[k]});
+    if (s.what == act::get || s.what == act::walk) history_->saw(thread, std::move(seen));
+    if (s.what == act::hold) history_->held(thread);
+    if (s.what == act::look) history_->saw_in_snapshot(thread, seen);
     history_->returned(thread, s);
     const auto key = static_cast<std::uint32_t>(s.amount);
     const auto number = static_cast<std::uint32_t>(sequence);
-    if (s.what == act::hold) held_ = history_->now();
-    if (s.what == act::look && !held_.empty()) wrong = compare(found, held_);
+    if (s.what == act::hold && alone) held_ = history_->now();
+    if (s.what == act::look && alone && !held_.empty()) wrong = compare(found, held_);
     if (s.what == act::walk && alone) wrong = compare(found, history_->now());
     if (s.what == act::get && (alone ? history_->now()[key] != number : !history_->was_written(key, number)))
       wrong = "it returns " + std::to_string(number);
@@ -205,6 +216,7 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
     }
     machine.watch(false);
     observe(nullptr);
+    if (std::string wrong = history_->judge_reads(); !wrong.empty()) violated_(wrong);
     if (std::string wrong = store->check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
     if (std::string wrong = compare(store->contents(false), history_->now()); !wrong.empty())
       violated_("at the end of the run, " + wrong);

@@ -69,7 +69,14 @@ class tiered_target : public prefix_target {
     held_.reset();
     held_.emplace(store_->snapshot());
   }
-  prefix_state look() override { return held_ ? walk(&*held_, false) : prefix_state(); }
+  prefix_state look(prefix_look how) override {
+    if (!held_) return {};
+    if (how != prefix_look::gets) return walk(&*held_, how == prefix_look::backward);
+    prefix_state found(prefix_keys);
+    for (std::uint32_t key = 0; key < prefix_keys; ++key)
+      if (const std::optional<std::string> value = table_.get(key_of(key), &*held_)) found[key] = number_of(*value);
+    return found;
+  }
   std::uint64_t sequence() override { return store_->stats().sequence; }
   std::string check() override {
     const indexes::check_report report = store_->check();

@@ -67,6 +67,23 @@ TEST(volume_model, a_read_does_not_see_half_of_a_write) {
   EXPECT_NE(m.returned(1, read(0, 2), numbers{1, 0}), "");
 }
 
+TEST(volume_model, of_a_read_over_two_chunks_each_part_is_some_moment_of_its_chunk) {
+  for (const bool late : {false, true}) {
+    volume_model m(shape);
+    perform(m, write(1, 0, 4));
+    m.called(1, read(0, 4));
+    perform(m, write(2, 0, 4));
+    m.called(0, write(3, 0, 4));
+    EXPECT_EQ(late ? m.returned(1, read(0, 4), numbers{1, 1, 3, 3}) : m.returned(1, read(0, 4), numbers{3, 3, 1, 1}),
+              "");
+  }
+  volume_model m(shape);
+  perform(m, write(1, 0, 4));
+  m.called(1, read(0, 4));
+  perform(m, write(2, 0, 4));
+  EXPECT_NE(m.returned(1, read(0, 4), numbers{2, 2, 1, 2}), "");
+}
+
 TEST(volume_model, a_read_of_block_by_block_may) {
   volume_shape loose = shape;
   loose.reads_are_atomic = false;

@@ -95,15 +95,11 @@ class memtable {
     prepared.sequence_ = sequence;
     prepared.place_ = place;
     const version_name name = prepared.name();
-    std::array<node*, most_height> before;
-    node* at = head_;
-    for (unsigned level = most_height; level-- > 0;) {
-      for (node* n = follow(at, level); n != nullptr && n->name() < name; n = follow(at, level)) at = n;
-      before[level] = at;
-    }
+    std::array<gap, most_height> gaps;
+    find(name, gaps.data());
     for (unsigned level = 0; level < prepared.height(); ++level) {
-      prepared.link(level).store(follow(before[level], level), std::memory_order_relaxed);
-      before[level]->link(level).store(&prepared, std::memory_order_release);
+      prepared.link(level).store(gaps[level].successor, std::memory_order_relaxed);
+      gaps[level].before->link(level).store(&prepared, std::memory_order_release);
     }
     last_ = sequence;
     key_bytes_.fetch_add(name.key.size() + 32, std::memory_order_relaxed);
@@ -116,13 +112,10 @@ class memtable {
   }
 
   // The first version at or after `name`; nullptr: none.
-  [[nodiscard]] const node* at_least(const version_name& name) const noexcept {
-    const node* const at = before(name);
-    return follow(at, 0);
-  }
+  [[nodiscard]] const node* at_least(const version_name& name) const noexcept { return find(name).successor; }
   // The last version before `name`; nullptr: none.
   [[nodiscard]] const node* less(const version_name& name) const noexcept {
-    const node* const at = before(name);
+    const node* const at = find(name).before;
     return at == head_ ? nullptr : at;
   }
 
@@ -142,12 +135,24 @@ class memtable {
   [[nodiscard]] static node* follow(const node* from, unsigned level) noexcept {
     return from->link(level).load(std::memory_order_acquire);
   }
-  // The last node before `name`, or the head.
-  [[nodiscard]] const node* before(const version_name& name) const noexcept {
-    const node* at = head_;
-    for (unsigned level = most_height; level-- > 0;)
-      for (const node* n = follow(at, level); n != nullptr && n->name() < name; n = follow(at, level)) at = n;
-    return at;
+  // A place in the order, on one level: two nodes that followed one another when the search compared both with its name.
+  // A node may be inserted in between at any time, on either side of the name: a search does not load the link again.
+  struct gap {
+    node* before = nullptr;     // the last node before the name, or the head
+    node* successor = nullptr;  // the first node at or after the name; nullptr: none
+  };
+  // The gap of the lowest level. `all` (may be null): gets those of all levels.
+  gap find(const version_name& name, gap* all = nullptr) const noexcept {
+    gap g{head_, nullptr};
+    for (unsigned level = most_height; level-- > 0;) {
+      for (;;) {
+        g.successor = follow(g.before, level);
+        if (g.successor == nullptr || !(g.successor->name() < name)) break;
+        g.before = g.successor;
+      }
+      if (all != nullptr) all[level] = g;
+    }
+    return g;
   }
 
   [[nodiscard]] node* make_node(unsigned height, const change& c) {
