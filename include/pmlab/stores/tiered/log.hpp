@@ -79,13 +79,13 @@ class log {
   [[nodiscard]] std::size_t most_batch_bytes() const noexcept { return where_.segment_bytes - sizeof(group_header); }
 
   // Adds changes of `bytes` bytes in all to one group; one thread at a time. insert(change, place) puts each where readers
-  // find it, and returns its node in `table`. `now`: of the clock. False: no more than `keep_free` segments are free;
+  // find it, and returns its node in `table`. `now`: of the clock. False: no more than `keep` segments are free;
   // nothing was inserted.
   template <class Insert>
-  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, const class_counts& keep_free,
+  [[nodiscard]] bool append(std::span<const change> changes, std::size_t bytes, const kept_segments& keep,
                             std::uint64_t now, const std::shared_ptr<memtable>& table, Insert&& insert) {
     const std::scoped_lock lock(mutex_);  // held for all of them, so that no flush cuts a batch in two
-    if (!reserve(bytes, keep_free)) return false;
+    if (!reserve(bytes, keep)) return false;
     group& g = groups_.back();
     for (const change& c : changes) {
       const std::size_t value = g.offset + sizeof(group_header) + g.bytes + sizeof(record_header) + c.key.size();
@@ -182,12 +182,12 @@ class log {
   };
 
   // A forming group with room for so many bytes of records.
-  [[nodiscard]] bool reserve(std::size_t bytes, const class_counts& keep_free) {
+  [[nodiscard]] bool reserve(std::size_t bytes, const kept_segments& keep) {
     if (forming_ && fits(groups_.back(), bytes)) return true;
     if (forming_) close();
     if (current_ == no_segment ||
         round_up(end_ + sizeof(group_header) + bytes, where_.block_bytes) > where_.segment_bytes) {
-      const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep_free);
+      const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep);
       if (!taken) return false;
       current_ = *taken;
       end_ = 0;
