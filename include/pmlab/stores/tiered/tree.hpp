@@ -211,7 +211,7 @@ class tree {
   // Compacts all leaves; a value without room stays where it is. Throws tiered_full.
   void compact_all() {
     const std::scoped_lock lock(ageing_mutex_);
-    leaf_rewriter<Device> rewriter = make_rewriter(*pinned(), {}, to_collect(*pinned()), thorough_percent, thorough_percent);
+    leaf_rewriter<Device> rewriter = make_rewriter(*pinned(), {}, kept_by(*pinned(), true), thorough_percent, thorough_percent);
     for (std::size_t i = 0; i < pinned()->leaves.size();)
       i += is_compact(*pinned()->leaves[i]) ? 1 : rewrite_leaf(rewriter, i);
     stuck_at_ = never_stuck;
@@ -626,12 +626,6 @@ class tree {
         for (const segment_share& share : s->described().value_segments) all[share.segment] += share.bytes;
     return all;
   }
-  // Segments that the collecting of garbage leaves free.
-  [[nodiscard]] kept_segments to_collect(const view& v) const {
-    kept_segments keep = kept_by(v, true);
-    keep.all += kept_for_erasures;
-    return keep;
-  }
   [[nodiscard]] leaf_rewriter<Device> make_rewriter(const view& v, const kept_segments& keys_keep,
                                                     const kept_segments& values_keep, std::uint32_t garbage_percent,
                                                     std::uint32_t remembered,
@@ -755,12 +749,14 @@ class tree {
   bool collect() {
     const class_counts before = segments_.free();
     std::shared_ptr<const view> v = pinned();
-    const kept_segments keep = to_collect(*v);
+    const kept_segments keep = kept_by(*v, true);
     const std::uint64_t free = std::uint64_t{before[0]} + before[1];
     const collecting plan = plan_of(*v, static_cast<std::uint32_t>(free > keep.all ? free - keep.all : 0));
     if (plan.gain <= 0) return false;
     {
-      leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, {{}, keep.all, true}, 100, 100, plan.from);
+      // The plan has room for the values; the keys are in what is kept for a merge.
+      const kept_segments values_keep{{}, keep.all - v->kept_to_merge, true};
+      leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, values_keep, 100, 100, plan.from);
       v.reset();
       std::size_t at = 0;
       for (const bool is_one : plan.leaves) at += is_one ? rewrite_leaf(rewriter, at) : 1;
