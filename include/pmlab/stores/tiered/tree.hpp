@@ -211,7 +211,8 @@ class tree {
   // Compacts all leaves; a value without room stays where it is. Throws tiered_full.
   void compact_all() {
     const std::scoped_lock lock(ageing_mutex_);
-    leaf_rewriter<Device> rewriter = make_rewriter(*pinned(), {}, kept_by(*pinned(), true), thorough_percent, thorough_percent);
+    leaf_rewriter<Device> rewriter =
+        make_rewriter(*pinned(), {}, kept_by(*pinned(), false), thorough_percent, thorough_percent);
     for (std::size_t i = 0; i < pinned()->leaves.size();)
       i += is_compact(*pinned()->leaves[i]) ? 1 : rewrite_leaf(rewriter, i);
     stuck_at_ = never_stuck;
@@ -369,15 +370,15 @@ class tree {
   static constexpr class_counts never_stuck{~std::uint32_t{0}, ~std::uint32_t{0}};
   // Of compaction where room is needed: a segment with so much garbage is given up.
   static constexpr std::uint32_t thorough_percent = 10;
-  // Segments of the log that erasures have, and the fraction of all, at least 2, for which the collecting of garbage has
+  // Segments of the log that erasures have, and the fraction of all, at least 3, for which the collecting of garbage has
   // room: the more at once, the less often the keys are rewritten.
   static constexpr std::uint32_t kept_for_erasures = 2;
   static constexpr std::uint32_t collecting_fraction = 32;
   [[nodiscard]] std::uint32_t all_segments() const noexcept { return segments_.counts()[0] + segments_.counts()[1]; }
   [[nodiscard]] std::uint32_t kept_to_collect() const noexcept {
-    return std::max<std::uint32_t>(2, all_segments() / collecting_fraction);
+    return std::max<std::uint32_t>(3, all_segments() / collecting_fraction);
   }
-  [[nodiscard]] std::int64_t least_gain() const noexcept { return std::max<std::int64_t>(2, all_segments() / 64); }
+  [[nodiscard]] std::int64_t least_gain() const noexcept { return std::max<std::int64_t>(4, all_segments() / 16); }
 
   // ---- opening
 
@@ -795,7 +796,12 @@ class tree {
     }
     const std::span<const set_pointer> oldest = oldest_of(count);
     kept_segments keys_keep;
-    if (!urgent) keys_keep = {v->spare_to_compact, v->kept_to_merge, true};
+    if (!urgent) {  // for the merge of a leaf that gets all of them
+      std::uint64_t pages = 0;
+      for (const set_pointer& s : oldest) pages += s->described().pages;
+      const auto more = static_cast<std::uint32_t>(segments_for(pages * context_.page_bytes));
+      keys_keep = {v->spare_to_compact, v->kept_to_merge + more, true};
+    }
     kept_segments values_keep{v->spare_to_compact, kept_by(*v, true).all, false};
     leaf_rewriter<Device> rewriter =
         make_rewriter(*v, keys_keep, values_keep, 100, 100,
