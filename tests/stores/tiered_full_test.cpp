@@ -42,9 +42,9 @@ struct shape {
 std::string in_words(const shape& s) {
   return "staging " + std::to_string(s.staging_kib) + " KiB, capacity " + std::to_string(s.capacity_kib) +
          " KiB, segments " + std::to_string(s.segment_kib) + " KiB, memory " + std::to_string(s.memory_kib) +
-         " KiB, values " + std::to_string(s.value_bytes) + " bytes, half " +
-         std::to_string(static_cast<int>(s.which)) + (s.background ? ", threads" : "") +
-         (s.reopens ? ", reopened" : "") + ", " + std::string(stores::name_of(s.place));
+         " KiB, values " + std::to_string(s.value_bytes) + " bytes, half " + std::to_string(static_cast<int>(s.which)) +
+         (s.background ? ", threads" : "") + (s.reopens ? ", reopened" : "") + ", " +
+         std::string(stores::name_of(s.place));
 }
 
 // The drives of a store, and its pool if it has one.
@@ -93,7 +93,9 @@ void half_is_written_again(const shape& s) {
   machine<Store> m(s);
   auto db = m.open();
   auto t = db->table("t");
-  const auto key_of = [](const char* kind, std::uint64_t n) { return kind + std::to_string(n * 2654435761 % 4294967296); };
+  const auto key_of = [](const char* kind, std::uint64_t n) {
+    return kind + std::to_string(n * 2654435761 % 4294967296);
+  };
   // Puts new keys until the store is full; their bytes.
   const auto fill = [&](const char* kind, std::uint64_t& count) {
     std::uint64_t bytes = 0;
@@ -121,7 +123,10 @@ void half_is_written_again(const shape& s) {
   std::vector<bool> is_gone(count);
   std::uint64_t left = count / 2 + count % 2;
   for (std::uint64_t n = 0; n < count; ++n) {
-    if (s.which == half::first ? n > count / 2 : s.which != half::every_second ? random.below(count - n) < left && left-- > 0 : n % 2 == 1) continue;
+    if (s.which == half::first          ? n > count / 2
+        : s.which != half::every_second ? random.below(count - n) < left && left-- > 0
+                                        : n % 2 == 1)
+      continue;
     is_gone[n] = true;
     const std::string why = message_of([&] {
       if (s.which == half::overwritten && s.value_bytes > 0)
@@ -161,19 +166,16 @@ void half_is_written_again(const shape& s) {
 constexpr std::size_t largest_in(std::uint64_t segment_kib) { return (segment_kib << 10) - 150; }
 
 TEST(TieredFull, ValuesOfEachSize) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{1000}, std::size_t{3000},
-                                  std::size_t{5000}, largest_in(8)})
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{100}, std::size_t{1000}, std::size_t{3000}, std::size_t{5000}, largest_in(8)})
     for (const half which : {half::first, half::every_second, half::random, half::overwritten})
       // The keys of what is overwritten stay: they count only beside values that are longer.
-      if (which != half::overwritten || bytes >= 1000)
-        half_is_written_again<logged>({256, 512, 8, 128, bytes, which});
+      if (which != half::overwritten || bytes >= 1000) half_is_written_again<logged>({256, 512, 8, 128, bytes, which});
 }
 
 TEST(TieredFull, DrivesOfEachSize) {
-  for (const auto& [staging, capacity] : {std::pair<std::uint64_t, std::uint64_t>{0, 400},
-                                          {200, 2000},
-                                          {1000, 200},
-                                          {236, 130}})
+  for (const auto& [staging, capacity] :
+       {std::pair<std::uint64_t, std::uint64_t>{0, 400}, {200, 2000}, {1000, 200}, {236, 130}})
     for (const std::size_t bytes : {std::size_t{100}, std::size_t{1000}, largest_in(8)})
       half_is_written_again<logged>({staging, capacity, 8, 64, bytes});
 }
@@ -185,8 +187,8 @@ TEST(TieredFull, SegmentsAndMemoryOfEachSize) {
 }
 
 TEST(TieredFull, EachPolicy) {
-  for (const auto place : {stores::placement::staging_only, stores::placement::capacity_only,
-                           stores::placement::staging_min_capacity})
+  for (const auto place :
+       {stores::placement::staging_only, stores::placement::capacity_only, stores::placement::staging_min_capacity})
     half_is_written_again<logged>({600, 600, 8, 128, 1000, half::random, false, false, place});
 }
 

@@ -369,9 +369,9 @@ class tiered {
     if constexpr (Memory::is_there) check_memory_for(changes);
     if (log().has_failed()) log().flush();
     // Other threads may take the room that this one has made, so it goes on while something is made at all.
-    for (;;) {
+    for (std::uint32_t more = 0;; more = frees ? 0 : tree_->worth_while()) {
       const std::uint64_t before = tree_->work();
-      if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees)) {
+      if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees, more)) {
         after_change();
         return *last;
       }
@@ -399,24 +399,25 @@ class tiered {
                   "write smaller batches, or use a larger pool");
   }
 
-  // Nothing: there is no room now.
+  // Nothing: there is no room now. `more`: segments that are free besides.
   std::optional<std::uint64_t> try_apply(std::span<const change> changes, std::size_t bytes, std::size_t memory,
-                                         bool frees) {
+                                         bool frees, std::uint32_t more) {
     const std::scoped_lock lock(commit_mutex_);
     const std::shared_ptr<const view> v = tree_->pinned();
     const std::uint64_t kept = frees ? 0 : tree_->kept_memory();
     if (tree_->memory_of(*v) + memory + tree_->chunk_bytes() + kept > tree_->most_bytes()) return std::nullopt;
     if constexpr (Memory::is_there)
-      return apply_in_memory(*v, changes, bytes, frees);
+      return apply_in_memory(*v, changes, bytes, frees, more);
     else
-      return apply_in_log(*v, changes, bytes, frees);
+      return apply_in_log(*v, changes, bytes, frees, more);
   }
   std::optional<std::uint64_t> apply_in_log(const view& v, std::span<const change> changes, std::size_t bytes,
-                                            bool frees) requires(!Memory::is_there) {
+                                            bool frees, std::uint32_t more) requires(!Memory::is_there) {
     std::uint64_t sequence = moments_.now();
     const auto insert = [&](const change& c, auto place) { return v.active->insert(c, ++sequence, place); };
     // The last ones are for changes that make room. The keys of memtables may need more while a segment is filled.
-    const detail::tiered::kept_segments keep = tree_->kept_by(v, frees);
+    detail::tiered::kept_segments keep = tree_->kept_by(v, frees);
+    keep.all += more;
     if (!tree_->has_room_for(keep)) return std::nullopt;
     if (!log().append(changes, bytes, keep, clock_.now(), v.active, insert)) return std::nullopt;
     moments_.publish(sequence);  // all of a batch at once
@@ -426,8 +427,10 @@ class tiered {
 
   // (M2) < publish: a reader sees a change only when it is durable.
   std::optional<std::uint64_t> apply_in_memory(const view& v, std::span<const change> changes, std::size_t bytes,
-                                               bool frees) requires(Memory::is_there) {
-    if (!tree_->has_room_for(tree_->kept_by(v, frees, bytes))) return std::nullopt;
+                                               bool frees, std::uint32_t more) requires(Memory::is_there) {
+    detail::tiered::kept_segments keep = tree_->kept_by(v, frees, bytes);
+    keep.all += more;
+    if (!tree_->has_room_for(keep)) return std::nullopt;
     const std::uint64_t first = moments_.now() + 1;
     if (!memory_->insert(changes, first)) return std::nullopt;
     const std::uint64_t last = first + changes.size() - 1;

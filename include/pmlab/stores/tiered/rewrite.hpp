@@ -294,7 +294,8 @@ class leaf_rewriter {
     writer_.reset();
   }
   [[noreturn]] static void full() {
-    throw tiered_full("no free segment for keys of leaves", "erase keys; end old snapshots and cursors; or use a larger drive");
+    throw tiered_full("no free segment for keys of leaves",
+                      "erase keys; end old snapshots and cursors; or use a larger drive");
   }
 
   set_context<Device> context_;

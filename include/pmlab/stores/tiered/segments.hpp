@@ -19,9 +19,9 @@ using class_counts = std::array<std::uint32_t, classes>;
 
 // Segments that are left free.
 struct kept_segments {
-  class_counts each{};     // on each drive, while another one has more: a preference
-  std::uint32_t all = 0;   // on both together: always
-  bool anywhere = true;    // the drive that is not preferred is used, too, before there is no room
+  class_counts each{};    // on each drive, while another one has more: a preference
+  std::uint32_t all = 0;  // on both together: always
+  bool anywhere = true;   // the drive that is not preferred is used, too, before there is no room
 };
 
 // Thread safety: all of it, from any thread.

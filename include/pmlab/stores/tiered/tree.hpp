@@ -253,6 +253,8 @@ class tree {
     all.all += kept_for_erasures + kept_to_collect();
     return all;
   }
+  // Segments that an attempt to make room must have won for a put: to rewrite all keys for less is not worth it.
+  [[nodiscard]] std::uint32_t worth_while() const noexcept { return all_segments() / collecting_fraction; }
   // Whether so many are free.
   [[nodiscard]] bool has_room_for(const kept_segments& keep) const { return free_segments() >= keep.all; }
   // DRAM that only erasures use.
@@ -555,10 +557,12 @@ class tree {
   void measure(view& v) const {
     v.set_memory = 0;
     std::uint64_t root_keys = 0;
+    std::uint64_t all_root_keys = 0;
     std::uint64_t leaf_keys = 0;
     for (const set_pointer& s : v.sets) {
       v.set_memory += s->memory();
       root_keys = std::max(root_keys, s->described().pages * context_.page_bytes);
+      all_root_keys += s->described().pages * context_.page_bytes;
     }
     for (const auto& l : v.leaves) {
       std::uint64_t keys = 0;
@@ -571,7 +575,8 @@ class tree {
     v.spare_to_compact = {};
     v.spare_to_compact[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(leaf_keys));
     v.spare_to_compact[index_of(place_.leaf_values)] += 1;
-    v.kept_to_merge = static_cast<std::uint32_t>(segments_for(leaf_keys + root_keys)) + 1;
+    // One leaf may get all keys of the root.
+    v.kept_to_merge = static_cast<std::uint32_t>(segments_for(leaf_keys + all_root_keys)) + 1;
     v.kept_to_spill = static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
     v.spare = v.spare_to_compact;
     v.spare[index_of(place_.leaf_keys)] +=
@@ -725,7 +730,8 @@ class tree {
     const auto gain_of = [&](const collecting& c, std::uint64_t parts) {
       std::int64_t freed = static_cast<std::int64_t>(c.from.size());
       for (const auto& [segment, use] : uses)
-        if (use.key_pages != 0 && std::all_of(use.leaves.begin(), use.leaves.end(), [&](auto i) { return c.leaves[i]; }))
+        if (use.key_pages != 0 &&
+            std::all_of(use.leaves.begin(), use.leaves.end(), [&](auto i) { return c.leaves[i]; }))
           ++freed;
       std::uint64_t keys = 0;
       for (std::size_t i = 0; i < pages.size(); ++i) keys += c.leaves[i] ? pages[i] : 0;
@@ -796,16 +802,10 @@ class tree {
     }
     const std::span<const set_pointer> oldest = oldest_of(count);
     kept_segments keys_keep;
-    if (!urgent) {  // for the merge of a leaf that gets all of them
-      std::uint64_t pages = 0;
-      for (const set_pointer& s : oldest) pages += s->described().pages;
-      const auto more = static_cast<std::uint32_t>(segments_for(pages * context_.page_bytes));
-      keys_keep = {v->spare_to_compact, v->kept_to_merge + more, true};
-    }
+    if (!urgent) keys_keep = {v->spare_to_compact, v->kept_to_merge, true};
     kept_segments values_keep{v->spare_to_compact, kept_by(*v, true).all, false};
-    leaf_rewriter<Device> rewriter =
-        make_rewriter(*v, keys_keep, values_keep, 100, 100,
-                      copies ? std::nullopt : std::optional(std::set<std::uint32_t>()));
+    leaf_rewriter<Device> rewriter = make_rewriter(*v, keys_keep, values_keep, 100, 100,
+                                                   copies ? std::nullopt : std::optional(std::set<std::uint32_t>()));
     leaf_list<Device> leaves;
     for (std::size_t i = 0; i < v->leaves.size(); ++i)
       rewriter.rewrite(*v->leaves[i], end_of(*v, i), oldest, false, leaves);
