@@ -141,7 +141,7 @@ void half_is_written_again(const shape& s) {
     }
     ASSERT_EQ(why, "") << "change " << n << " of " << count;
   }
-  // Erasures of what is not there are no end of it.
+  // Erasures of absent keys need room in the log, too, and end by being spilled.
   for (std::uint64_t n = 0; n < 2000; ++n)
     ASSERT_EQ(message_of([&] { t.erase("none" + std::to_string(n)); }), "") << "erasure " << n;
   reopen();

@@ -22,7 +22,7 @@ namespace pmlab::stores::detail::tiered {
 // Of the drive with the log, and of one with leaves only.
 inline constexpr std::uint32_t least_segments = 8;
 inline constexpr std::uint32_t least_leaf_segments = 4;
-// Of both drives: a third is kept for erasures and ageing, and what is left holds data that is erased and written again.
+// Of both drives: up to half of so few are kept for erasures and ageing; the others have data.
 inline constexpr std::uint32_t least_segments_in_all = 18;
 
 template <blocks::device Device>

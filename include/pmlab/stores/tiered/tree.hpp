@@ -224,7 +224,7 @@ class tree {
   // reclaiming of garbage. `more`: for values of memtables on persistent memory.
   //
   // All of it is kept: an ingest uses the part of the memtables, a spill and a merge of a leaf their own parts, and each
-  // gives back what it took before the next one begins. So a store that is full for puts is never full for erasures.
+  // frees what it took before the next one begins. So a store that is full for puts is never full for erasures.
   [[nodiscard]] kept_segments kept_by(const view& v, bool frees, std::uint64_t more = 0) const {
     kept_segments all;
     all.each = v.spare;
