@@ -48,8 +48,8 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Thread safety: ingest_one, age, spill, reclaim, compact_all, open_table, count and pinned from any thread; the others as
-// they say.
+// Thread safety: ingest_one, age, spill, reclaim, compact_all, open_table, count and pinned from any thread; the others
+// as they say.
 template <blocks::device Device, class Memory = no_memory>
 class tree {
   using table = typename Memory::table;
@@ -188,8 +188,9 @@ class tree {
     }
     return false;
   }
-  // The oldest sets of the root, at most so many, go into the leaves. False: there are none. `urgent`: with the segments
-  // that are kept for it; values stay where they are, and leaves have one set each afterwards. Throws tiered_full.
+  // The oldest sets of the root, at most so many, go into the leaves. False: there are none. `urgent`: with the
+  // segments that are kept for it; values stay where they are, and leaves have one set each afterwards. Throws
+  // tiered_full.
   bool spill(std::size_t most, bool urgent = false) {
     const std::scoped_lock lock(ageing_mutex_);
     const bool any = spill_locked(most, urgent);
@@ -220,11 +221,11 @@ class tree {
   // Ageing does not keep up with a root that is longer.
   [[nodiscard]] std::size_t long_root() const noexcept { return 2 * std::size_t{options_.most_sets}; }
 
-  // Segments that a change leaves free: for the next steps of ageing and, if it does not only erase, for erasures and the
-  // reclaiming of garbage. `more`: for values of memtables on persistent memory.
+  // Segments that a change leaves free: for the next steps of ageing and, if it does not only erase, for erasures and
+  // the reclaiming of garbage. `more`: for values of memtables on persistent memory.
   //
-  // All of it is kept: an ingest uses the part of the memtables, a spill and a merge of a leaf their own parts, and each
-  // frees what it took before the next one begins. So a store that is full for puts is never full for erasures.
+  // All of it is kept: an ingest uses the part of the memtables, a spill and a merge of a leaf their own parts, and
+  // each frees what it took before the next one begins. So a store that is full for puts is never full for erasures.
   [[nodiscard]] kept_segments kept_by(const view& v, bool frees, std::uint64_t more = 0) const {
     kept_segments all;
     all.each = v.spare;
@@ -372,8 +373,8 @@ class tree {
   static constexpr class_counts never_stuck{~std::uint32_t{0}, ~std::uint32_t{0}};
   // Of compaction where room is needed: a segment with so much garbage is given up.
   static constexpr std::uint32_t thorough_percent = 10;
-  // Segments of the log that erasures have, and the fraction of all, at least 3, for which the collecting of garbage has
-  // room: the more at once, the less often the keys are rewritten.
+  // Segments of the log that erasures have, and the fraction of all, at least 3, for which the collecting of garbage
+  // has room: the more at once, the less often the keys are rewritten.
   static constexpr std::uint32_t kept_for_erasures = 2;
   static constexpr std::uint32_t collecting_fraction = 32;
   [[nodiscard]] std::uint32_t all_segments() const noexcept { return segments_.counts()[0] + segments_.counts()[1]; }
@@ -691,8 +692,8 @@ class tree {
     std::vector<bool> leaves{};
     std::int64_t gain = 0;  // segments
   };
-  // The segments with the most garbage, whose live values have room in so many others, or in less. A segment that others
-  // than the leaves refer to (the log, the root, readers of an older view) would not be free, and stays.
+  // The segments with the most garbage, whose live values have room in so many others, or in less. A segment that
+  // others than the leaves refer to (the log, the root, readers of an older view) would not be free, and stays.
   [[nodiscard]] collecting plan_of(const view& v, std::uint32_t room) const {
     std::map<std::uint32_t, segment_use> uses;
     std::vector<std::uint64_t> pages(v.leaves.size());
