@@ -181,8 +181,8 @@ TEST(TieredFull, DrivesOfEachSize) {
 }
 
 TEST(TieredFull, SegmentsAndMemoryOfEachSize) {
-  for (const std::uint64_t segment : {2, 8, 32})
-    for (const std::uint64_t memory : {16, 64, 1024})
+  for (const std::uint64_t segment : {2U, 8U, 32U})
+    for (const std::uint64_t memory : {16U, 64U, 1024U})
       half_is_written_again<logged>({25 * segment + 140, 30 * segment, segment, memory, 600});
 }
 
