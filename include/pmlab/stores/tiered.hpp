@@ -289,15 +289,19 @@ class tiered {
       ingest_all(true);
       while (spill_most(true)) continue;
     };
-    std::string ignored;
-    if (!has_room_for(drain, ignored)) {
-      has_room_for([&] { tree_->compact_all(); }, ignored);  // it may make the room
-      if (!has_room_for(drain, ignored)) {
-        tree_->spill(1, true, true);
-        drain();
-      }
+    const auto reclaim = [&] {
+      while (tree_->reclaim()) continue;
+    };
+    std::string why;
+    const bool is_done = has_room_for(drain, why) && has_room_for([&] { tree_->compact_all(); }, why);
+    if (!is_done || tree_->has_garbage()) has_room_for(reclaim, why);
+    if (!is_done) {
+      drain();
+      tree_->compact_all();
     }
-    tree_->compact_all();
+    if (tree_->has_garbage())
+      throw tiered_full("there is no room to move values out of segments with garbage",
+                        "end old snapshots and cursors, or erase keys, then compact()");
   }
 
   // Now.
@@ -369,9 +373,9 @@ class tiered {
     if constexpr (Memory::is_there) check_memory_for(changes);
     if (log().has_failed()) log().flush();
     // Other threads may take the room that this one has made, so it goes on while something is made at all.
-    for (;;) {
+    for (std::uint32_t more = 0;; more = frees ? 0 : tree_->worth_while()) {
       const std::uint64_t before = tree_->work();
-      if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees)) {
+      if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees, more)) {
         threads_.try_to([this] { after_change(); });
         return *last;
       }
@@ -399,24 +403,26 @@ class tiered {
                   "write smaller batches, or use a larger pool");
   }
 
-  // Nothing: there is no room now.
+  // Nothing: there is no room now. `more`: segments that are free besides.
   std::optional<std::uint64_t> try_apply(std::span<const change> changes, std::size_t bytes, std::size_t memory,
-                                         bool frees) {
+                                         bool frees, std::uint32_t more) {
     const std::scoped_lock lock(commit_mutex_);
     const std::shared_ptr<const view> v = tree_->pinned();
-    if (tree_->memory_of(*v) + memory + tree_->chunk_bytes() > tree_->most_bytes()) return std::nullopt;
+    const std::uint64_t kept = frees ? 0 : tree_->kept_memory();
+    if (tree_->memory_of(*v) + memory + tree_->chunk_bytes() + kept > tree_->most_bytes()) return std::nullopt;
     if constexpr (Memory::is_there)
-      return apply_in_memory(*v, changes, bytes, frees);
+      return apply_in_memory(*v, changes, bytes, frees, more);
     else
-      return apply_in_log(*v, changes, bytes, frees);
+      return apply_in_log(*v, changes, bytes, frees, more);
   }
   std::optional<std::uint64_t> apply_in_log(const view& v, std::span<const change> changes, std::size_t bytes,
-                                            bool frees) requires(!Memory::is_there) {
+                                            bool frees, std::uint32_t more) requires(!Memory::is_there) {
     const std::uint64_t before = moments_.now();
-    // The last ones are for changes that make room.
-    detail::tiered::class_counts reserve = tree_->reserve_for(v);
-    for (std::uint32_t& r : reserve) r += frees ? 0 : 2;
-    if (!log().append(changes, before, bytes, reserve, clock_.now(), v.active)) return std::nullopt;
+    // The last ones are for changes that make room. The keys of memtables may need more while a segment is filled.
+    detail::tiered::kept_segments keep = tree_->kept_by(v, frees);
+    keep.all += more;
+    if (!tree_->has_room_for(keep)) return std::nullopt;
+    if (!log().append(changes, before, bytes, keep, clock_.now(), v.active)) return std::nullopt;
     return made(v, before + changes.size());
   }
   // Changes up to `last` are made: readers see all of a batch at once. Nothing from here on fails them.
@@ -430,8 +436,10 @@ class tiered {
 
   // (M2) < publish: a reader sees a change only when it is durable.
   std::optional<std::uint64_t> apply_in_memory(const view& v, std::span<const change> changes, std::size_t bytes,
-                                               bool frees) requires(Memory::is_there) {
-    if (!tree_->has_room_for(v, bytes, frees)) return std::nullopt;
+                                               bool frees, std::uint32_t more) requires(Memory::is_there) {
+    detail::tiered::kept_segments keep = tree_->kept_by(v, frees, bytes);
+    keep.all += more;
+    if (!tree_->has_room_for(keep)) return std::nullopt;
     const std::uint64_t first = moments_.now() + 1;
     if (!memory_->insert(changes, first)) return std::nullopt;
     const std::uint64_t last = first + changes.size() - 1;
@@ -489,7 +497,7 @@ class tiered {
     try {
       return tree_->spill(~std::size_t{0});
     } catch (const tiered_full&) {
-      return tree_->spill(urgent ? ~std::size_t{0} : 1, urgent);
+      return tree_->spill(1, urgent);
     }
   }
   // `urgent`: with the last segments, if there are no others.
@@ -522,14 +530,9 @@ class tiered {
     if (has_room_for([&] { ingest_all(frees); }, why) && tree_->work() == before)
       has_room_for([&] { spill_most(frees); }, why);
     if (tree_->work() != before) return true;
-    const auto collect = [&] {
-      while (tree_->free_segments() <= free && tree_->collect()) continue;
-    };
-    has_room_for(collect, why);
-    if (tree_->free_segments() > free) return true;
-    // The last way: values that stay keep segments from being free.
-    has_room_for([&] { tree_->spill(1, frees, true); }, why);
-    return tree_->work() != before;
+    bool any = false;
+    has_room_for([&] { any = tree_->reclaim(); }, why);
+    return any || tree_->free_segments() > free;
   }
   [[noreturn]] void full(const std::string& why = {}) {
     const tiered_stats s = stats();

@@ -32,6 +32,10 @@ struct tree_view {
   std::uint64_t set_memory = 0;     // DRAM of all sets
   class_counts spare{};             // segments that a spill and a compaction may need
   class_counts spare_to_compact{};  // those of the compaction alone
+  // Of both drives: segments that the keys of one merge of a leaf may need, and those of the spill of one set of the
+  // root.
+  std::uint32_t kept_to_merge = 0;
+  std::uint32_t kept_to_spill = 0;
 };
 
 // Throws pmlab::error: this is not the value that `v` names.

@@ -56,6 +56,16 @@ class bloom_filter {
   std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(1, 0);
 };
 
+// Of the values of a set in one segment: how well they fill others. Volatile.
+struct value_shape {
+  std::uint32_t count = 0;
+  std::uint32_t largest = 0;
+  void add(const value_shape& more) noexcept {
+    count += more.count;
+    largest = std::max(largest, more.largest);
+  }
+};
+
 template <blocks::device Device>
 class key_set {
  public:
@@ -79,6 +89,8 @@ class key_set {
   [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
   // Of keys and values.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
+  // By segment.
+  [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
 
   // Reads all pages: fences and filter. Throws pmlab::error: a page is damaged, the drive fails.
   void load() {
@@ -86,7 +98,11 @@ class key_set {
     for (std::uint32_t p = 0; p < described_.pages;)
       for (const std::shared_ptr<const page>& one : read(p, pages_ahead)) {
         add_fence(one->name(0));
-        for (std::size_t i = 0; i < one->count(); ++i) hashes.push_back(hash_of(one->name(i).table, one->name(i).key));
+        for (std::size_t i = 0; i < one->count(); ++i) {
+          const found_version v = one->at(i);
+          hashes.push_back(hash_of(v.table, v.key));
+          if (v.has_value()) shapes_[v.place.segment].add({1, v.value_bytes});
+        }
         ++p;
       }
     finish(hashes);
@@ -142,6 +158,8 @@ class key_set {
   template <blocks::device>
   friend class set_writer;
 
+  static constexpr std::size_t bytes_of_a_shape = 48;  // with its links
+
   struct fence {
     std::uint16_t table;
     std::string key;
@@ -151,7 +169,7 @@ class key_set {
   void add_fence(const version_name& name) { fences_.push_back({name.table, std::string(name.key), name.sequence}); }
   void finish(const std::vector<std::uint64_t>& hashes) {
     filter_.build(hashes);
-    memory_ = filter_.bytes();
+    memory_ = filter_.bytes() + shapes_.size() * bytes_of_a_shape;
     for (const fence& f : fences_) memory_ += sizeof f + f.key.capacity();
   }
 
@@ -159,6 +177,7 @@ class key_set {
   set_description described_;
   std::vector<fence> fences_;
   bloom_filter filter_;
+  std::map<std::uint32_t, value_shape> shapes_;
   std::size_t memory_ = 0;
   std::uint64_t value_bytes_ = 0;
 };
@@ -245,6 +264,7 @@ class set_writer {
     ++described_.entries;
     described_.covers += covers;
     if (v.has_value()) values_[v.place.segment] += v.value_bytes;
+    if (v.has_value()) shapes_[v.place.segment].add({1, v.value_bytes});
     value_bytes_ += v.value_bytes;
     return true;
   }
@@ -261,6 +281,7 @@ class set_writer {
     for (const auto& [segment, bytes] : values_) described_.value_segments.push_back({segment, bytes});
     auto made = std::make_shared<key_set<Device>>(context_, described_);
     made->fences_ = std::move(fences_);
+    made->shapes_ = std::move(shapes_);
     made->finish(hashes_);
     return made;
   }
@@ -286,6 +307,7 @@ class set_writer {
   std::vector<typename key_set<Device>::fence> first_of_page_;
   std::vector<std::uint64_t> hashes_;
   std::map<std::uint32_t, std::uint32_t> values_;
+  std::map<std::uint32_t, value_shape> shapes_;
   std::uint64_t value_bytes_ = 0;
   bool any_ = false;
   std::uint16_t table_ = 0;

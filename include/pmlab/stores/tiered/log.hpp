@@ -80,15 +80,15 @@ class log {
   [[nodiscard]] std::size_t most_batch_bytes() const noexcept { return where_.segment_bytes - sizeof(group_header); }
 
   // Adds changes of `bytes` bytes in all to one group; one thread at a time. They get the sequences behind `last`, and
-  // nodes in `table`, where readers find them. `now`: of the clock. False: no more than `keep_free` segments are free;
+  // nodes in `table`, where readers find them. `now`: of the clock. False: no more than `keep` segments are free;
   // nothing was inserted. Throws std::bad_alloc: likewise.
   //
   // (A1) < (A2): all memory is there before the first node is linked, and nothing behind that throws. So no batch is in
   // the table, or in a group, in part.
   [[nodiscard]] bool append(std::span<const change> changes, std::uint64_t last, std::size_t bytes,
-                            const class_counts& keep_free, std::uint64_t now, const std::shared_ptr<memtable>& table) {
+                            const kept_segments& keep, std::uint64_t now, const std::shared_ptr<memtable>& table) {
     const std::scoped_lock lock(mutex_);  // held for all of them, so that no flush cuts a batch in two
-    if (!reserve(bytes, keep_free)) return false;
+    if (!reserve(bytes, keep)) return false;
     group& g = groups_.back();
     const std::size_t before = g.changes.size();
     try {
@@ -196,13 +196,13 @@ class log {
   };
 
   // A forming group with room for so many bytes of records.
-  [[nodiscard]] bool reserve(std::size_t bytes, const class_counts& keep_free) {
+  [[nodiscard]] bool reserve(std::size_t bytes, const kept_segments& keep) {
     if (forming_ && fits(groups_.back(), bytes)) return true;
     if (forming_) close();
     if (current_ == no_segment ||
         round_up(end_ + sizeof(group_header) + bytes, where_.block_bytes) > where_.segment_bytes) {
       held_.push_back({no_segment, 0});  // before a segment is taken: it may throw
-      const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep_free);
+      const std::optional<std::uint32_t> taken = segments_.take(preferred_, keep);
       if (!taken) {
         held_.pop_back();
         return false;

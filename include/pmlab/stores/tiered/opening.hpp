@@ -22,6 +22,8 @@ namespace pmlab::stores::detail::tiered {
 // Of the drive with the log, and of one with leaves only.
 inline constexpr std::uint32_t least_segments = 8;
 inline constexpr std::uint32_t least_leaf_segments = 4;
+// Of both drives: up to half of so few are kept for erasures and ageing; the others have data.
+inline constexpr std::uint32_t least_segments_in_all = 18;
 
 template <blocks::device Device>
 [[nodiscard]] std::uint32_t block_bytes_of(const std::array<Device*, classes>& devices) {
@@ -84,6 +86,13 @@ template <blocks::device Device, class Memory>
   };
   check_room(table.log, least_segments);
   check_room(table.leaf_values, least_leaf_segments);
+  if (const std::uint32_t there = where.drives[0].segments() + where.drives[1].segments();
+      there < least_segments_in_all)
+    throw error("the drives have room for " + std::to_string(there) + " segments of " +
+                    std::to_string(options.segment_bytes) + " bytes, of which a full store needs most for erasures",
+                "give them at least " + std::to_string(least_segments_in_all) + " (" +
+                    std::to_string(least_segments_in_all * options.segment_bytes) +
+                    " bytes beside headers and manifests), or make segments smaller");
   if (staging && staging->is_ready()) staging->write(h, drive_state::forming);  // a store that is replaced
   capacity.write(h, drive_state::forming);                                      // (H1)
   memory.begin(h.store);

@@ -115,8 +115,9 @@ struct rewrite_rules {
   placement_table place{};
   std::uint64_t horizon = 0;
   std::uint64_t leaf_bytes = 0;
-  class_counts keep_free{};                             // segments that are left free
-  class_counts kept_for_keys{};                         // more of them, which values leave to the keys
+  kept_segments keys_keep{};                            // segments that are left free
+  kept_segments values_keep{};                          // likewise, by values
+  std::optional<std::set<std::uint32_t>> only{};        // values in other segments stay; nothing: by the rules below
   std::uint32_t garbage_percent = 100;                  // a segment with so much garbage is poor; 100: none is
   std::uint32_t remembered_percent = 100;               // leaf::garbage_percent of merged leaves
   std::map<std::uint32_t, std::uint64_t> live_bytes{};  // of each segment of values, as far as it is known
@@ -134,8 +135,8 @@ class leaf_rewriter {
         rules_(std::move(rules)),
         io_(on),
         reader_(on),
-        keys_(context, io_, rules_.place.leaf_keys, rules_.keep_free, blocks::stream::keys),
-        values_(context, io_, rules_.place.leaf_values, left_by_values(rules_), blocks::stream::values) {}
+        keys_(context, io_, rules_.place.leaf_keys, rules_.keys_keep, blocks::stream::keys),
+        values_(context, io_, rules_.place.leaf_values, rules_.values_keep, blocks::stream::values) {}
 
   // The leaf `old` with the versions of `root` that are in its range; with `merges`, all of its sets become one, and a
   // leaf that is too large becomes several. `end`: where the next leaf begins. Throws tiered_full.
@@ -181,19 +182,20 @@ class leaf_rewriter {
     io_.flush(blocks::stream::keys);  // (S1)
   }
   [[nodiscard]] const std::vector<set_pointer>& made() const noexcept { return made_; }
+  // Another transaction begins; it fills the segments of this one further. `live`: of each segment of values, now.
+  void go_on(std::map<std::uint32_t, std::uint64_t> live) {
+    made_.clear();
+    copied_ = 0;
+    rules_.live_bytes = std::move(live);
+  }
   // Bytes of values that were copied.
   [[nodiscard]] std::uint64_t copied() const noexcept { return copied_; }
 
  private:
-  [[nodiscard]] static class_counts left_by_values(const rewrite_rules& rules) noexcept {
-    class_counts all = rules.keep_free;
-    for (std::size_t c = 0; c < classes; ++c) all[c] += rules.kept_for_keys[c];
-    return all;
-  }
-
   // Reads the keys once, to know what will be live: which segments are poor, and how large each leaf will be.
   void plan(const leaf<Device>& old, bool is_lowest, merged_sets<Device> all) {
-    poor_.clear();
+    poor_ = rules_.only.value_or(std::set<std::uint32_t>());
+    stayed_ = rules_.only.has_value();
     piece_bytes_ = ~std::uint64_t{0};
     if (!is_lowest) return;
     std::map<std::uint32_t, std::uint64_t> live;
@@ -206,6 +208,7 @@ class leaf_rewriter {
       if (v.has_value() && !one->is_of_root) live[v.place.segment] += v.value_bytes;
     }
     if (total >= 2 * rules_.leaf_bytes) piece_bytes_ = total / (total / rules_.leaf_bytes);
+    if (rules_.only) return;
     std::map<std::uint32_t, std::uint64_t> before;
     for (const set_pointer& s : old.sets)
       for (const segment_share& v : s->described().value_segments) before[v.segment] += v.bytes;
@@ -262,6 +265,7 @@ class leaf_rewriter {
   [[nodiscard]] bool must_move(const moved_version& m) const {
     if (!m.version.has_value()) return false;
     const std::uint32_t segment = m.version.place.segment;
+    if (rules_.only) return poor_.contains(segment);
     return m.is_of_root || poor_.contains(segment) ||
            (rules_.place.leaf_values == media_class::capacity && class_of(segment) == media_class::staging);
   }
@@ -271,13 +275,17 @@ class leaf_rewriter {
         std::as_const(m.value).bytes().subspan(v.place.offset % context_.where.block_bytes, v.value_bytes);
     check_value({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, v);
     const std::optional<value_place> to = values_.append(bytes);
-    if (!to) return;  // it stays, and its segment with it, until there is room
+    if (!to) {  // it stays, and its segment with it, until there is room
+      stayed_ = true;
+      return;
+    }
     v.place = *to;
     copied_ += v.value_bytes;
   }
   void finish_set(leaf_list<Device>& into) {
     std::shared_ptr<key_set<Device>> one = writer_->finish();
     if (one == nullptr) full();
+    if (stayed_) now_.garbage_percent = 100;  // it is not free of garbage yet
     if (one->described().entries > 0) {
       now_.sets.push_back(one);
       made_.push_back(one);
@@ -286,7 +294,8 @@ class leaf_rewriter {
     writer_.reset();
   }
   [[noreturn]] static void full() {
-    throw tiered_full("no free segment for keys of leaves", "erase keys, then compact(); or use a larger drive");
+    throw tiered_full("no free segment for keys of leaves",
+                      "erase keys; end old snapshots and cursors; or use a larger drive");
   }
 
   set_context<Device> context_;
@@ -300,6 +309,7 @@ class leaf_rewriter {
 
   // Of the leaf that is being rewritten.
   std::set<std::uint32_t> poor_;
+  bool stayed_ = false;  // a value that was to move has not
   std::uint64_t piece_bytes_ = 0;
   std::uint64_t first_ = 0;
   std::uint64_t last_ = 0;

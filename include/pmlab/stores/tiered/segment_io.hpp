@@ -110,13 +110,13 @@ struct set_context {
 template <blocks::device Device>
 class segment_writer {
  public:
-  // `keep_free`: segments that it leaves free.
+  // `keep`: segments that it leaves free.
   segment_writer(const set_context<Device>& context, segment_io<Device>& io, media_class preferred,
-                 const class_counts& keep_free, blocks::stream of)
+                 const kept_segments& keep, blocks::stream of)
       : context_(context),
         io_(io),
         preferred_(preferred),
-        keep_free_(keep_free),
+        keep_(keep),
         of_(of),
         buffer_(std::min<std::size_t>(context.where.segment_bytes,
                                       round_up(std::size_t{1} << 18, context.where.block_bytes))) {}
@@ -131,7 +131,7 @@ class segment_writer {
     if (taken_.empty() || offset_ + bytes.size() > context_.where.segment_bytes) {
       finish();
       taken_.push_back(no_segment);  // before a segment is taken: it may throw
-      const std::optional<std::uint32_t> next = context_.segments.take(preferred_, keep_free_);
+      const std::optional<std::uint32_t> next = context_.segments.take(preferred_, keep_);
       if (!next) {
         taken_.pop_back();
         return std::nullopt;
@@ -169,7 +169,7 @@ class segment_writer {
   set_context<Device> context_;
   segment_io<Device>& io_;
   media_class preferred_;
-  class_counts keep_free_;
+  kept_segments keep_;
   blocks::stream of_;
   blocks::buffer buffer_;
   std::vector<std::uint32_t> taken_;

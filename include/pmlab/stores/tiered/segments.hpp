@@ -17,6 +17,13 @@ namespace pmlab::stores::detail::tiered {
 // A number of segments on each drive.
 using class_counts = std::array<std::uint32_t, classes>;
 
+// Segments that are left free.
+struct kept_segments {
+  class_counts each{};    // on each drive, while another one has more: a preference
+  std::uint32_t all = 0;  // on both together: always
+  bool anywhere = true;   // the drive that is not preferred is used, too, before there is no room
+};
+
 // Thread safety: all of it, from any thread.
 class segment_map {
  public:
@@ -28,20 +35,15 @@ class segment_map {
   }
 
   // A free segment, with one reference, on the drive that is preferred; if the staging drive is full, on the other one.
-  // Nothing: no more than `keep_free` are free.
-  [[nodiscard]] std::optional<std::uint32_t> take(media_class preferred, const class_counts& keep_free = {}) {
+  // Nothing: no more than `keep` are free.
+  [[nodiscard]] std::optional<std::uint32_t> take(media_class preferred, const kept_segments& keep = {}) {
     const std::scoped_lock lock(mutex_);
-    for (std::size_t c = index_of(preferred); c < classes; ++c) {
-      drive& on = drives_[c];
-      if (on.free <= keep_free[c]) continue;
-      const auto count = static_cast<std::uint32_t>(on.references.size());
-      while (on.references[on.next] != 0) on.next = (on.next + 1) % count;
-      const std::uint32_t taken = on.next;
-      on.next = (on.next + 1) % count;
-      on.references[taken] = 1;
-      --on.free;
-      return c == index_of(media_class::staging) ? taken : taken | capacity_bit;
-    }
+    if (drives_[0].free + drives_[1].free <= keep.all) return std::nullopt;
+    for (std::size_t c = index_of(preferred); c < classes; ++c)
+      if (drives_[c].free > keep.each[c]) return take_on(c);
+    if (!keep.anywhere) return std::nullopt;
+    for (std::size_t i = 0; i < classes; ++i)
+      if (const std::size_t c = (index_of(preferred) + i) % classes; drives_[c].free > 0) return take_on(c);
     return std::nullopt;
   }
   // One more reference.
@@ -72,6 +74,17 @@ class segment_map {
   }
 
  private:
+  // REQUIRES: the drive has a free one.
+  [[nodiscard]] std::uint32_t take_on(std::size_t c) {
+    drive& on = drives_[c];
+    const auto count = static_cast<std::uint32_t>(on.references.size());
+    while (on.references[on.next] != 0) on.next = (on.next + 1) % count;
+    const std::uint32_t taken = on.next;
+    on.next = (on.next + 1) % count;
+    on.references[taken] = 1;
+    --on.free;
+    return c == index_of(media_class::staging) ? taken : taken | capacity_bit;
+  }
   struct drive {
     std::vector<std::uint32_t> references{};
     std::uint32_t free = 0;

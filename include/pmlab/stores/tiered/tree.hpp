@@ -39,6 +39,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,8 +48,8 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Thread safety: ingest_one, age, spill, collect, compact_all, open_table, count and pinned from any thread; the others as
-// they say.
+// Thread safety: ingest_one, age, spill, reclaim, compact_all, open_table, count and pinned from any thread; the others
+// as they say.
 template <blocks::device Device, class Memory = no_memory>
 class tree {
   using table = typename Memory::table;
@@ -180,90 +181,86 @@ class tree {
         if (has_too_many_sets(*v->leaves[i])) return compact_or_spill(i, spills, *v);
       if (spills) return spill_locked(v->sets.size(), false);
       for (std::size_t i = 0; i < v->leaves.size(); ++i)
-        if (is_due(*v->leaves[i])) return compact_due(i);
+        if (is_due(*v->leaves[i])) return compact(i);
     } catch (const tiered_full&) {
       stuck_at_ = segments_.free();  // it is tried again when there is more room, or less
       throw;
     }
     return false;
   }
-  // The oldest sets of the root, at most so many, go into the leaves. False: there are none. `keys_first`: values leave
-  // the last segments to the keys; a value may stay where it is, a set must have its keys. Throws tiered_full.
-  bool spill(std::size_t most, bool urgent = false, bool keys_first = false) {
+  // The oldest sets of the root, at most so many, go into the leaves. False: there are none. `urgent`: with the
+  // segments that are kept for it; values stay where they are, and leaves have one set each afterwards. Throws
+  // tiered_full.
+  bool spill(std::size_t most, bool urgent = false) {
     const std::scoped_lock lock(ageing_mutex_);
-    return spill_locked(most, urgent, keys_first);
+    const bool any = spill_locked(most, urgent);
+    if (any && urgent) merge_leaves();
+    return any;
   }
-  // Compacts the leaf with the most garbage. False: no leaf has any that could go. Throws tiered_full.
-  bool collect() {
+  // Frees segments by what is kept for it: the sets of each leaf become one, then values leave segments that have
+  // garbage. False: there is nothing that a rewriting frees. Throws tiered_full; what was done before stays.
+  bool reclaim() {
     const std::scoped_lock lock(ageing_mutex_);
-    const std::shared_ptr<const view> v = pinned();
-    const std::map<std::uint32_t, std::uint64_t> live = live_bytes(*v);
-    std::size_t worst = v->leaves.size();
-    std::uint64_t most = 0;
-    for (std::size_t i = 0; i < v->leaves.size(); ++i) {
-      if (is_compact(*v->leaves[i])) continue;
-      std::uint64_t garbage = v->leaves[i]->covered() + 1;
-      for (const set_pointer& s : v->leaves[i]->sets) {
-        garbage += s->described().loose;
-        for (const segment_share& share : s->described().value_segments)
-          garbage += on_.where.segment_bytes - std::min<std::uint64_t>(live.at(share.segment), on_.where.segment_bytes);
-      }
-      if (garbage > most) {
-        most = garbage;
-        worst = i;
-      }
-    }
-    return worst != v->leaves.size() && compact_thoroughly(worst);
+    const bool merged = merge_leaves();
+    return collect() || merged;
   }
-  // Compacts all leaves. Throws tiered_full.
+  // A rewriting of everything would free segments, and so many that they count.
+  [[nodiscard]] bool has_garbage() const {
+    const std::scoped_lock lock(ageing_mutex_);
+    return plan_of(*pinned(), ~std::uint32_t{0} / 2).gain >= least_gain();
+  }
+  // Compacts all leaves; a value without room stays where it is. Throws tiered_full.
   void compact_all() {
     const std::scoped_lock lock(ageing_mutex_);
-    for (std::size_t i = pinned()->leaves.size(); i-- > 0;)
-      if (!is_compact(*pinned()->leaves[i])) compact_thoroughly(i);
+    leaf_rewriter<Device> rewriter =
+        make_rewriter(*pinned(), {}, kept_by(*pinned(), false), thorough_percent, thorough_percent);
+    for (std::size_t i = 0; i < pinned()->leaves.size();)
+      i += is_compact(*pinned()->leaves[i]) ? 1 : rewrite_leaf(rewriter, i);
     stuck_at_ = never_stuck;
   }
   // Ageing does not keep up with a root that is longer.
   [[nodiscard]] std::size_t long_root() const noexcept { return 2 * std::size_t{options_.most_sets}; }
 
-  // Segments that the log leaves free: for the keys of all memtables, and for the ageing of the tree.
-  [[nodiscard]] class_counts reserve_for(const view& v) const {
-    class_counts all = v.spare;
+  // Segments that a change leaves free: for the next steps of ageing and, if it does not only erase, for erasures and
+  // the reclaiming of garbage. `more`: for values of memtables on persistent memory.
+  //
+  // All of it is kept: an ingest uses the part of the memtables, a spill and a merge of a leaf their own parts, and
+  // each frees what it took before the next one begins. So a store that is full for puts is never full for erasures.
+  [[nodiscard]] kept_segments kept_by(const view& v, bool frees, std::uint64_t more = 0) const {
+    kept_segments all;
+    all.each = v.spare;
     const auto add = [&](const table& m) {
-      all[index_of(place_.root_keys)] += static_cast<std::uint32_t>(2 * segments_for(2 * m.key_bytes()));
-      all[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * m.key_bytes()));
+      all.each[index_of(place_.root_keys)] += static_cast<std::uint32_t>(2 * segments_for(2 * m.key_bytes()));
+      all.each[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * m.key_bytes()));
     };
     add(*v.active);
     for (const auto& m : v.frozen) add(*m);
-    // Memtables in persistent memory may be as large as a drive: their values have room in the root, and in the leaves,
-    // before they are made.
+    // Memtables in persistent memory may be as large as a drive: their values have room before they are made.
     if constexpr (Memory::is_there) {
-      std::uint64_t values = 0;
       const auto add_values = [&](const table& m) {
-        all[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * m.value_bytes()));
-        values += m.value_bytes();
+        all.each[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * m.value_bytes()));
       };
       add_values(*v.active);
       for (const auto& m : v.frozen) add_values(*m);
-      for (const set_pointer& one : v.sets) values += one->value_bytes();
-      all[index_of(place_.leaf_values)] += static_cast<std::uint32_t>(segments_for(values));
+      all.each[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * more));
     }
+    all.all = v.kept_to_merge + v.kept_to_spill;
+    for (std::size_t c = 0; c < classes; ++c) all.all += all.each[c] - v.spare[c];
+    if (frees) {
+      all.each = {};
+      return all;
+    }
+    for (std::uint32_t& r : all.each) r += 2;
+    all.all += kept_for_erasures + kept_to_collect();
     return all;
   }
-
-  // Whether segments are free for the keys and values of all memtables and of a change of `bytes` bytes, on the drive of the
-  // log or, if that is full, on the other one; and for their spill. The last ones are for changes that make room.
-  [[nodiscard]] bool has_room_for(const view& v, std::size_t bytes, bool frees) const {
-    const class_counts free = segments_.free();
-    class_counts need = reserve_for(v);
-    need[index_of(place_.log)] += static_cast<std::uint32_t>(segments_for(2 * bytes));
-    std::uint32_t missing = 0;
-    for (std::size_t c = index_of(place_.log); c < classes; ++c) {
-      if (segments_.counts()[c] == 0) continue;
-      const std::uint32_t wanted = need[c] + missing + (frees ? 0 : 1);
-      missing = free[c] > wanted ? 0 : wanted + 1 - free[c];
-      if (missing == 0 && frees) return true;
-    }
-    return missing == 0;
+  // Segments that an attempt to make room must have won for a put: to rewrite all keys for less is not worth it.
+  [[nodiscard]] std::uint32_t worth_while() const noexcept { return all_segments() / collecting_fraction; }
+  // Whether so many are free.
+  [[nodiscard]] bool has_room_for(const kept_segments& keep) const { return free_segments() >= keep.all; }
+  // DRAM that only erasures use.
+  [[nodiscard]] std::uint64_t kept_memory() const noexcept {
+    return std::max(most_bytes() / 16, std::min<std::uint64_t>(most_bytes() / 5, 3072));
   }
 
   // ---- tables
@@ -376,6 +373,15 @@ class tree {
   static constexpr class_counts never_stuck{~std::uint32_t{0}, ~std::uint32_t{0}};
   // Of compaction where room is needed: a segment with so much garbage is given up.
   static constexpr std::uint32_t thorough_percent = 10;
+  // Segments of the log that erasures have, and the fraction of all, at least 3, for which the collecting of garbage
+  // has room: the more at once, the less often the keys are rewritten.
+  static constexpr std::uint32_t kept_for_erasures = 2;
+  static constexpr std::uint32_t collecting_fraction = 32;
+  [[nodiscard]] std::uint32_t all_segments() const noexcept { return segments_.counts()[0] + segments_.counts()[1]; }
+  [[nodiscard]] std::uint32_t kept_to_collect() const noexcept {
+    return std::max<std::uint32_t>(3, all_segments() / collecting_fraction);
+  }
+  [[nodiscard]] std::int64_t least_gain() const noexcept { return std::max<std::int64_t>(4, all_segments() / 16); }
 
   // ---- opening
 
@@ -449,13 +455,16 @@ class tree {
     if constexpr (!Memory::is_there) {
       if (log_.durable_now() < from->last()) log_.flush();  // (I1)
     }
-    class_counts keep_free = v->spare;  // and segments for the spill of this set
-    keep_free[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * from->key_bytes()));
-    if (urgent) keep_free = {};
-    segment_writer<Device> keys(context_, io_, place_.root_keys, keep_free, blocks::stream::keys);
+    kept_segments keep;  // for the spill of this set, and the merge behind that
+    if (!urgent) {
+      keep.each = v->spare;
+      keep.each[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(2 * from->key_bytes()));
+      keep.all = v->kept_to_merge + v->kept_to_spill;
+    }
+    segment_writer<Device> keys(context_, io_, place_.root_keys, keep, blocks::stream::keys);
     set_writer<Device> writer(context_, keys, next_id(), ingested_ + 1, from->last());
     survivors rule(moments_.horizon(), is_lowest);
-    segment_writer<Device> values(context_, io_, place_.log, keep_free, blocks::stream::values);
+    segment_writer<Device> values(context_, io_, place_.log, keep, blocks::stream::values);
     if constexpr (Memory::is_there) {
       for (auto one = from->at_least({0, {}, newest}); one;
            one = from->at_least({one->table, one->key, one->sequence - 1})) {
@@ -552,10 +561,12 @@ class tree {
   void measure(view& v) const {
     v.set_memory = 0;
     std::uint64_t root_keys = 0;
+    std::uint64_t all_root_keys = 0;
     std::uint64_t leaf_keys = 0;
     for (const set_pointer& s : v.sets) {
       v.set_memory += s->memory();
       root_keys = std::max(root_keys, s->described().pages * context_.page_bytes);
+      all_root_keys += s->described().pages * context_.page_bytes;
     }
     for (const auto& l : v.leaves) {
       std::uint64_t keys = 0;
@@ -568,6 +579,9 @@ class tree {
     v.spare_to_compact = {};
     v.spare_to_compact[index_of(place_.leaf_keys)] += static_cast<std::uint32_t>(segments_for(leaf_keys));
     v.spare_to_compact[index_of(place_.leaf_values)] += 1;
+    // One leaf may get all keys of the root.
+    v.kept_to_merge = static_cast<std::uint32_t>(segments_for(leaf_keys + all_root_keys)) + 1;
+    v.kept_to_spill = static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
     v.spare = v.spare_to_compact;
     v.spare[index_of(place_.leaf_keys)] +=
         static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
@@ -579,20 +593,11 @@ class tree {
     if (leaf_number + 1 == v.leaves.size()) return std::nullopt;
     return v.leaves[leaf_number + 1]->begin();
   }
-  // Where there is no room for values, keys alone. Throws tiered_full.
-  bool compact_due(std::size_t leaf) {
-    constexpr std::uint32_t keys_alone = 100;
-    try {
-      return compact(leaf, options_.garbage_percent, options_.garbage_percent);
-    } catch (const tiered_full&) {
-      return compact(leaf, keys_alone, options_.garbage_percent);
-    }
-  }
   // Neither a lack of room for the compaction nor a damaged value keeps the root from being spilled. Throws tiered_full;
   // pmlab::error: a damaged page or value, the drive failed.
   bool compact_or_spill(std::size_t leaf, bool spills, const view& v) {
     try {
-      return compact_due(leaf);
+      return compact(leaf);
     } catch (const error&) {
       if (!spills) throw;
       return spill_locked(v.sets.size(), false);
@@ -614,8 +619,12 @@ class tree {
   }
   // To merge it again would change nothing.
   [[nodiscard]] bool is_compact(const leaf<Device>& l) const {
+    return l.sets.empty() || (l.garbage_percent <= thorough_percent && is_merged(l));
+  }
+  // It has all of its keys once.
+  [[nodiscard]] bool is_merged(const leaf<Device>& l) const {
     if (l.sets.empty()) return true;
-    if (l.sets.size() > 1 || l.garbage_percent > thorough_percent) return false;
+    if (l.sets.size() > 1) return false;
     const set_description& only = l.sets.front()->described();
     return only.loose == 0 || l.merged_at >= only.last || l.merged_at == moments_.horizon();
   }
@@ -627,29 +636,17 @@ class tree {
         for (const segment_share& share : s->described().value_segments) all[share.segment] += share.bytes;
     return all;
   }
-  // Free segments for the keys of a spill of these sets: on their drive, and as far as that is full, on the other one.
-  [[nodiscard]] class_counts for_keys_of(std::span<const set_pointer> sets, const view& v,
-                                         const class_counts& keep_free) const {
-    std::uint64_t pages = v.leaves.size();
-    for (const set_pointer& s : sets) pages += s->described().pages;
-    const class_counts free = segments_.free();
-    class_counts kept{};
-    auto missing = static_cast<std::uint32_t>(segments_for(pages * context_.page_bytes));
-    for (std::size_t c = index_of(place_.leaf_keys); c < classes; ++c) {
-      kept[c] = std::min(missing, free[c] > keep_free[c] ? free[c] - keep_free[c] : 0);
-      missing -= kept[c];
-    }
-    return kept;
-  }
-  [[nodiscard]] leaf_rewriter<Device> make_rewriter(const view& v, const class_counts& keep_free,
-                                                    const class_counts& kept_for_keys, std::uint32_t garbage_percent,
-                                                    std::uint32_t remembered) {
+  [[nodiscard]] leaf_rewriter<Device> make_rewriter(const view& v, const kept_segments& keys_keep,
+                                                    const kept_segments& values_keep, std::uint32_t garbage_percent,
+                                                    std::uint32_t remembered,
+                                                    std::optional<std::set<std::uint32_t>> only = std::nullopt) {
     rewrite_rules rules;
     rules.place = place_;
     rules.horizon = moments_.horizon();
     rules.leaf_bytes = may_split() ? options_.leaf_bytes : ~std::uint64_t{0} / 2;
-    rules.keep_free = keep_free;
-    rules.kept_for_keys = kept_for_keys;
+    rules.keys_keep = keys_keep;
+    rules.values_keep = values_keep;
+    rules.only = std::move(only);
     rules.garbage_percent = garbage_percent;
     rules.remembered_percent = remembered;
     rules.live_bytes = live_bytes(v);
@@ -657,16 +654,162 @@ class tree {
     return leaf_rewriter<Device>(context_, on_, std::move(rules));
   }
 
+  // ---- what rewriting frees
+
+  // Parts of a segment, in 1024ths.
+  static constexpr std::uint64_t whole = 1024;
+  // That these values need in other segments, at most, where values like the largest leave a rest at the end of each.
+  [[nodiscard]] std::uint64_t parts_for(std::uint64_t bytes, const value_shape& shape) const noexcept {
+    if (shape.count == 0) return 0;
+    const std::uint64_t segment = on_.where.segment_bytes;
+    const std::uint64_t by_count = (shape.count * whole + segment / shape.largest - 1) / (segment / shape.largest);
+    const std::uint64_t by_bytes = bytes * whole / (segment - shape.largest + 1) + 1;
+    return std::min(by_count, by_bytes);
+  }
+  // Whether the values of these sets have room where values of leaves are, beside all that is kept.
+  [[nodiscard]] bool has_room_for_values(const view& v, std::span<const set_pointer> sets) const {
+    std::uint64_t parts = 0;
+    std::uint64_t pages = v.leaves.size();
+    for (const set_pointer& s : sets) {
+      pages += s->described().pages;
+      for (const segment_share& share : s->described().value_segments)
+        parts += parts_for(share.bytes, s->shapes().at(share.segment));
+    }
+    const std::uint64_t need = parts / whole + 1;
+    const std::size_t c = index_of(place_.leaf_values);
+    return need + segments_for(pages * context_.page_bytes) + kept_by(v, false).all <= free_segments() &&
+           need + v.spare_to_compact[c] <= segments_.free()[c];
+  }
+
+  // What the leaves have in a segment.
+  struct segment_use {
+    std::uint64_t bytes = 0;
+    std::uint64_t key_pages = 0;
+    value_shape shape{};
+    std::uint32_t references = 0;
+    std::vector<std::size_t> leaves{};
+  };
+  // Values that move, and the leaves whose keys are rewritten.
+  struct collecting {
+    std::set<std::uint32_t> from{};
+    std::vector<bool> leaves{};
+    std::int64_t gain = 0;  // segments
+  };
+  // The segments with the most garbage, whose live values have room in so many others, or in less. A segment that
+  // others than the leaves refer to (the log, the root, readers of an older view) would not be free, and stays.
+  [[nodiscard]] collecting plan_of(const view& v, std::uint32_t room) const {
+    std::map<std::uint32_t, segment_use> uses;
+    std::vector<std::uint64_t> pages(v.leaves.size());
+    const std::uint64_t per_segment = context_.pages_per_segment();
+    for (std::size_t i = 0; i < v.leaves.size(); ++i)
+      for (const set_pointer& s : v.leaves[i]->sets) {
+        const set_description& d = s->described();
+        pages[i] += d.pages;
+        const auto use = [&](std::uint32_t segment) -> segment_use& {
+          segment_use& u = uses[segment];
+          ++u.references;
+          if (u.leaves.empty() || u.leaves.back() != i) u.leaves.push_back(i);
+          return u;
+        };
+        for (const std::uint32_t segment : d.key_segments) use(segment).key_pages = 1;
+        for (const segment_share& share : d.value_segments) {
+          segment_use& u = use(share.segment);
+          u.bytes += share.bytes;
+          u.shape.add(s->shapes().at(share.segment));
+        }
+      }
+    const auto references = segments_.references();
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> poor;  // parts that stay, segment
+    for (auto at = uses.begin(); at != uses.end();) {
+      const auto& [segment, use] = *at;
+      if (references[index_of(class_of(segment))][segment & ~capacity_bit] != use.references) {
+        at = uses.erase(at);
+        continue;
+      }
+      const std::uint64_t parts = parts_for(use.bytes, use.shape);
+      if (use.key_pages == 0 && parts <= whole - whole / 16) poor.emplace_back(parts, segment);
+      ++at;
+    }
+    std::sort(poor.begin(), poor.end());
+    const auto gain_of = [&](const collecting& c, std::uint64_t parts) {
+      std::int64_t freed = static_cast<std::int64_t>(c.from.size());
+      for (const auto& [segment, use] : uses)
+        if (use.key_pages != 0 &&
+            std::all_of(use.leaves.begin(), use.leaves.end(), [&](auto i) { return c.leaves[i]; }))
+          ++freed;
+      std::uint64_t keys = 0;
+      for (std::size_t i = 0; i < pages.size(); ++i) keys += c.leaves[i] ? pages[i] : 0;
+      return freed - static_cast<std::int64_t>((parts + whole - 1) / whole + (keys + per_segment - 1) / per_segment);
+    };
+    collecting some;
+    some.leaves.resize(v.leaves.size());
+    std::uint64_t parts = 0;
+    for (const auto& [more, segment] : poor) {
+      if (parts + more > std::uint64_t{room} * whole) break;
+      parts += more;
+      some.from.insert(segment);
+      for (const std::size_t i : uses.at(segment).leaves) some.leaves[i] = true;
+    }
+    some.gain = gain_of(some, parts);
+    collecting all = some;
+    all.leaves.assign(v.leaves.size(), true);
+    all.gain = gain_of(all, parts);
+    return all.gain > some.gain ? all : some;
+  }
+  // Moves the values of the worst segments together. False: it would free nothing.
+  bool collect() {
+    const class_counts before = segments_.free();
+    std::shared_ptr<const view> v = pinned();
+    const kept_segments keep = kept_by(*v, true);
+    const std::uint64_t free = std::uint64_t{before[0]} + before[1];
+    const collecting plan = plan_of(*v, static_cast<std::uint32_t>(free > keep.all ? free - keep.all : 0));
+    if (plan.gain <= 0) return false;
+    {
+      // The plan has room for the values; the keys are in what is kept for a merge.
+      const kept_segments values_keep{{}, keep.all - v->kept_to_merge, true};
+      leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, values_keep, 100, 100, plan.from);
+      v.reset();
+      std::size_t at = 0;
+      for (const bool is_one : plan.leaves) at += is_one ? rewrite_leaf(rewriter, at) : 1;
+    }
+    const class_counts after = segments_.free();
+    return std::uint64_t{after[0]} + after[1] > free;
+  }
+  // Leaves with several sets, or with entries that may go, become one set each; values stay. False: there are none.
+  bool merge_leaves() {
+    std::shared_ptr<const view> v = pinned();
+    if (std::all_of(v->leaves.begin(), v->leaves.end(), [&](const auto& l) { return is_merged(*l); })) return false;
+    leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, {}, 100, 100, std::set<std::uint32_t>());
+    v.reset();  // what it refers to is to be free
+    for (std::size_t i = 0; i < pinned()->leaves.size();)
+      i += is_merged(*pinned()->leaves[i]) ? 1 : rewrite_leaf(rewriter, i);
+    return true;
+  }
+
   // (S1) < (S2): keys and values of the new sets are durable before the manifest names them. The sets that they replace
   // are dropped behind (S2), so the segments of these are free when that manifest is durable.
-  bool spill_locked(std::size_t most, bool urgent, bool keys_first = false) {
+  //
+  // Values are copied as a whole: a part of them would leave the segments of the others half empty.
+  bool spill_locked(std::size_t most, bool urgent) {
     const std::shared_ptr<const view> v = pinned();
-    const std::size_t count = std::min(most, v->sets.size());
+    const auto oldest_of = [&](std::size_t n) {
+      return std::span<const set_pointer>(v->sets.data() + (v->sets.size() - n), n);
+    };
+    std::size_t count = std::min(most, v->sets.size());
     if (count == 0) return false;
-    const std::span<const set_pointer> oldest(v->sets.data() + (v->sets.size() - count), count);
-    const class_counts keep_free = urgent ? class_counts{} : v->spare_to_compact;
-    leaf_rewriter<Device> rewriter =
-        make_rewriter(*v, keep_free, keys_first ? for_keys_of(oldest, *v, keep_free) : class_counts{}, 100, 100);
+    bool copies = !urgent;
+    if (copies) {
+      std::size_t fitting = count;
+      while (fitting > 0 && !has_room_for_values(*v, oldest_of(fitting))) --fitting;
+      copies = fitting > 0;
+      if (copies) count = fitting;
+    }
+    const std::span<const set_pointer> oldest = oldest_of(count);
+    kept_segments keys_keep;
+    if (!urgent) keys_keep = {v->spare_to_compact, v->kept_to_merge, true};
+    kept_segments values_keep{v->spare_to_compact, kept_by(*v, true).all, false};
+    leaf_rewriter<Device> rewriter = make_rewriter(*v, keys_keep, values_keep, 100, 100,
+                                                   copies ? std::nullopt : std::optional(std::set<std::uint32_t>()));
     leaf_list<Device> leaves;
     for (std::size_t i = 0; i < v->leaves.size(); ++i)
       rewriter.rewrite(*v->leaves[i], end_of(*v, i), oldest, false, leaves);
@@ -681,10 +824,18 @@ class tree {
     spills_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  // `remembered`: the percentage that the leaf is known to be free of.
-  bool compact(std::size_t leaf_number, std::uint32_t garbage_percent, std::uint32_t remembered) {
+  // A value without room stays; what is kept for merges has room for the keys.
+  bool compact(std::size_t leaf_number) {
     const std::shared_ptr<const view> v = pinned();
-    leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, {}, garbage_percent, remembered);
+    const kept_segments keep{v->spare_to_compact, kept_by(*v, false).all, false};
+    leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, keep, options_.garbage_percent, options_.garbage_percent);
+    rewrite_leaf(rewriter, leaf_number);
+    return true;
+  }
+  // Merges the sets of a leaf in a transaction of its own. Returns the number of leaves that are in its place.
+  std::size_t rewrite_leaf(leaf_rewriter<Device>& rewriter, std::size_t leaf_number) {
+    const std::shared_ptr<const view> v = pinned();
+    rewriter.go_on(live_bytes(*v));
     leaf_list<Device> pieces;
     rewriter.rewrite(*v->leaves[leaf_number], end_of(*v, leaf_number), {}, true, pieces);
     // The range of a leaf without keys goes to the leaf before it.
@@ -698,15 +849,8 @@ class tree {
     if (pieces.size() > 1) splits_.fetch_add(pieces.size() - 1, std::memory_order_relaxed);
     compacted_.fetch_add(rewriter.copied(), std::memory_order_relaxed);
     compactions_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-  // Where there is no room for values, keys alone.
-  bool compact_thoroughly(std::size_t leaf_number) {
-    try {
-      return compact(leaf_number, thorough_percent, thorough_percent);
-    } catch (const tiered_full&) {
-      return compact(leaf_number, 100, thorough_percent);  // it is not tried again until the leaf has changed
-    }
+    rewriter.go_on({});  // the sets that it made are those of the view
+    return pieces.size();
   }
 
   void check_set(const key_set<Device>& one, const version_name& begin, const std::optional<version_name>& end,
