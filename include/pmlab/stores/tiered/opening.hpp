@@ -112,6 +112,8 @@ template <blocks::device Device, class Memory = no_memory_to_open>
   const bool staging_is_blank = !staging || staging->is_blank();
   const bool is_unmade =
       capacity.is_blank() || (capacity.is_forming() && (staging || capacity.header().has_staging == 0));
+  if (options.read_only && staging_is_blank && is_unmade)
+    throw error("there is no tiered store on these drives, and `read_only` makes none", "give the drives of the store");
   if (options.format || (staging_is_blank && is_unmade)) return make_store(options, devices, staging, capacity, memory);
   if (staging) staging->check();
   capacity.check();
@@ -123,9 +125,10 @@ template <blocks::device Device, class Memory = no_memory_to_open>
       throw error("the staging and the capacity drive belong to different stores", "give both drives of one store");
     if (!staging->is_ready())
       throw error("the staging drive is being made", "give another drive, or use option `format`");
-    if (!capacity.is_ready()) capacity.write(staging->header(), drive_state::ready);  // (H4), a crash came before
+    if (!capacity.is_ready() && !options.read_only)
+      capacity.write(staging->header(), drive_state::ready);  // (H4), a crash came before
   }
-  memory.end(capacity.header().store);
+  if (!options.read_only) memory.end(capacity.header().store);
   return capacity.header();
 }
 
