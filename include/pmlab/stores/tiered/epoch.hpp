@@ -8,7 +8,8 @@
 // confirmed the manifest or an earlier one: more than that, and the manifest is older, or its newest version is damaged.
 //
 // Persistent memory is told of each manifest. The other drive is told when a session begins and ends, and of each manifest
-// that names keys or values on it: one block more for these, none for a flush of the log.
+// that names keys or values on it: two writes of a block for these, none for a flush of the log. Groups of the log that a
+// full staging drive sends to the other drive are no reason to tell it.
 //
 // A store of layout 2 has no epochs. (U1) < (U2) < (U3): the header of the other drive becomes one of layout 3, then a
 // manifest has an epoch, then the drive of the manifests gets its header. So a program that knows layout 2 only refuses
@@ -23,6 +24,7 @@
 #include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -39,14 +41,15 @@ inline void check_moment(const std::string& part, const std::string& with_manife
       "give drives and memory of one moment: restore all of them from one copy; option `read_only` opens what can be "
       "read";
   const bool is_older = known.session < named.session || (known.session == named.session && known.promised < needs);
-  if (named.is_there && is_older)
+  if (named.session > 0 && is_older)
     found.refuse(part + " is of an older moment (session " + std::to_string(known.session) + ", manifest " +
                      std::to_string(known.promised) + ") than " + with_manifests + " (session " +
                      std::to_string(named.session) + ", manifest " + std::to_string(needs) + ")",
                  remedy);
   else if (known.confirmed > version)
-    found.refuse(with_manifests + " is of an older moment (manifest " + std::to_string(version) + ") than " + part +
-                     " (manifest " + std::to_string(known.confirmed) + "), or its newest manifest is damaged",
+    found.refuse(with_manifests + (with_manifests == "the drives" ? " are" : " is") + " of an older moment (manifest " +
+                     std::to_string(version) + ") than " + part + " (manifest " + std::to_string(known.confirmed) +
+                     "), or its newest manifest is damaged",
                  remedy);
 }
 
@@ -85,7 +88,7 @@ class epoch_keeper {
   [[nodiscard]] std::string with_manifests() const { return name_of_part(own_); }
 
   // Durable on return. `confirmed`: a manifest that is durable.
-  void promise(const manifest_epoch& next, std::uint64_t promised, std::uint64_t confirmed) {
+  void tell(const manifest_epoch& next, std::uint64_t promised, std::uint64_t confirmed) {
     if (parts_[1 - own_] == nullptr) return;
     drive_epoch e;
     e.session = next.session;

@@ -609,7 +609,7 @@ class tree {
     told.session = epoch_.session;
     told.promised = version;
     told.confirmed = manifest_.version();
-    if (tells_other) epochs_.promise(next.epoch, version, manifest_.version());  // (E1)
+    if (tells_other) epochs_.tell(next.epoch, version, manifest_.version());  // (E1)
     if constexpr (Memory::is_there) memory_->become(told);
     if (!manifest_.write(manifest_drive_, next))  // (E2)
       throw tiered_full("the manifest has no room for the sets of " + std::to_string(next.leaves.size()) + " leaves",
@@ -618,6 +618,12 @@ class tree {
     log_.manifest_is(version);
     told.confirmed = version;
     if constexpr (Memory::is_there) memory_->become(told);  // (E3)
+    if (!tells_other) return;
+    try {
+      epochs_.tell(epoch_, version, version);  // (E3)
+    } catch (const error&) {
+      // The manifest is durable all the same; the drive is told of the next one.
+    }
   }
   // Whether one of these sets has keys or values on the drive without manifests.
   [[nodiscard]] bool are_on_other(const std::vector<set_pointer>& sets) const {
