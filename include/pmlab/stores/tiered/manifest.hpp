@@ -234,6 +234,13 @@ class manifest {
     return std::move(*found);
   }
 
+  // Of a store that is made: the area that its first state leaves has none, of no store that was here before. Durable on
+  // return.
+  void clear(blocks::synchronous<Device>& drive) {
+    blocks::buffer block(where_.block_bytes);
+    drive.write_durable(where_.manifest_block(0), block.bytes(), blocks::stream::manifest);
+  }
+
   // Durable on return. False: the state is too large for an area; nothing was written. Throws pmlab::error if the drive
   // fails: the new state, or the one before, is there then. The next write is newer than both.
   [[nodiscard]] bool write(blocks::synchronous<Device>& drive, const manifest_state& s) {

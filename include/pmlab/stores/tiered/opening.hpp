@@ -94,6 +94,7 @@ template <blocks::device Device, class Memory>
   empty.leaves.emplace_back();
   if (memory.is_there) empty.replay.segment = in_memory;
   empty.replay.chain = mix_bits(h.store[0] ^ golden_ratio * h.store[1]);
+  first.clear(drive);  // behind (H1): the store that was here is given up
   if (!first.write(drive, empty)) throw error("manifests are too small", "choose at least 512 bytes");  // (H2)
   if (staging) staging->write(h, drive_state::ready);                                                   // (H3)
   capacity.write(h, drive_state::ready);                                                                // (H4)
