@@ -261,7 +261,7 @@ class tiered {
   }
   // What was found to be wrong when the store was opened; empty: nothing. Without `read_only` only pages of keys that cannot
   // be read, any other damage is an error of `open`. With it the store has the moment before the first gap of its log
-  // (stats().sequence), and the list says what was durable behind it.
+  // (stats().sequence), and the list names the durable changes behind it.
   [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return tree_->damage(); }
 
   tiered(const tiered&) = delete;

@@ -1,15 +1,15 @@
 // Whether the parts of a store are of one moment: its manifest, the drive without manifests, the persistent memory.
 //
 // Each opening begins a session, with a manifest of its own. A part knows the session, the manifest that was about to be
-// written when it was last told (promised), and one that was durable (confirmed).
+// written at its last entry (promised), and one that was durable (confirmed).
 //
 // (E1) < (E2) < (E3): a part has promised a manifest before that one is written, and confirms it when it is durable.
 // So a crash leaves a part that has promised the manifest or a later one: less than that, and the part is older. It has
 // confirmed the manifest or an earlier one: more than that, and the manifest is older, or its newest version is damaged.
 //
-// Persistent memory is told of each manifest. The other drive is told when a session begins and ends, and of each manifest
+// Persistent memory knows of each manifest. The other drive knows when a session begins and ends, and of each manifest
 // that names keys or values on it: two writes of a block for these, none for a flush of the log. Groups of the log that a
-// full staging drive sends to the other drive are no reason to tell it.
+// full staging drive sends to the other drive are no reason for an entry.
 //
 // A store of layout 2 has no epochs. (U1) < (U2) < (U3): the header of the other drive becomes one of layout 3, then a
 // manifest has an epoch, then the drive of the manifests gets its header. So a program that knows layout 2 only refuses
@@ -83,12 +83,12 @@ class epoch_keeper {
     }
     check_moment(name_of_part(1 - own_), name_of_part(own_), known_, named, named.needs, version, found);
   }
-  // Changes up to this sequence were durable when it was last told.
+  // Changes up to this sequence were durable at its last entry.
   [[nodiscard]] std::uint64_t durable() const noexcept { return known_.durable; }
   [[nodiscard]] std::string with_manifests() const { return name_of_part(own_); }
 
   // Durable on return. `confirmed`: a manifest that is durable.
-  void tell(const manifest_epoch& next, std::uint64_t promised, std::uint64_t confirmed) {
+  void enter(const manifest_epoch& next, std::uint64_t promised, std::uint64_t confirmed) {
     if (parts_[1 - own_] == nullptr) return;
     drive_epoch e;
     e.session = next.session;

@@ -6,7 +6,7 @@
 // (L1) < (L2): a change is durable, and older ones with it, when the flush behind its group has completed.
 // A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at the
 // first that is not there, and later ones stay lost, since the next opening writes other groups behind the same chain.
-// A group also says what was durable when it was written, and which manifest. A gap before a change that an intact group
+// A group also has the last change that was durable when it was written, and the manifest that was. A gap before a change that an intact group
 // behind it calls durable is no torn end but damage: see replay.hpp.
 #pragma once
 
@@ -77,7 +77,7 @@ class log {
     }
   }
 
-  // The manifest of this version is durable: groups that are written from now on say so. From any thread.
+  // The manifest of this version is durable: groups that are written from now on have its number. From any thread.
   void manifest_is(std::uint64_t version) noexcept { generation_.store(version, std::memory_order_relaxed); }
 
   // The most that one batch may have.

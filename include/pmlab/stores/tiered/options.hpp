@@ -102,7 +102,7 @@ inline void check_options(const tiered_options& o, std::uint32_t block_bytes, bo
   if (o.garbage_percent == 0 || o.garbage_percent > 100)
     throw error("segments with " + std::to_string(o.garbage_percent) + " percent of garbage", "choose 1 to 100");
   if (o.read_only && o.format)
-    throw error("a store that is made anew and opened to be read only", "choose one of `format` and `read_only`");
+    throw error("a store that is formatted and opened to be read only", "choose one of `format` and `read_only`");
   if (o.page_bytes < 512 || o.page_bytes > 65536 || o.page_bytes % block_bytes != 0)
     throw error("pages of " + std::to_string(o.page_bytes) + " bytes on blocks of " + std::to_string(block_bytes),
                 "choose a multiple of a block, 512 to 65536");

@@ -115,7 +115,7 @@ class tree {
   }
   // What was wrong when it was opened.
   [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return found_.list(); }
-  // The store is closed: the manifest says where its changes end. REQUIRES: all of them are durable; no other operation.
+  // The store is closed: the manifest has its last change. REQUIRES: all of them are durable; no other operation.
   void close() {
     const std::scoped_lock lock(mutex_);
     if (durable_now() != epoch_.durable) commit(described(*pinned()), true);
@@ -433,7 +433,7 @@ class tree {
   // Whether the log ends where it may. Throws pmlab::error, or notes it: durable changes are missing.
   void check_end(const replayed& log, const groups_behind& behind) {
     static const std::string remedy =
-        "nothing was overwritten: restore the drive; option `read_only` opens, and `salvage` reads, what is left";
+        "nothing was overwritten: restore the drive; option `read_only` opens, and `salvage` reads, the intact rest";
     const std::uint64_t next = log.end.next;
     const std::uint64_t durable = std::max({epoch_.durable, behind.durable, epochs_.durable()});
     if (epoch_.durable >= next || behind.durable >= next) {
@@ -598,31 +598,31 @@ class tree {
     else
       return log_.durable_now();
   }
-  // `tells_other`: the other drive is told of this manifest. Throws tiered_full: the state is too large, no manifest was
+  // `enters_other`: the other drive gets an entry of this manifest. Throws tiered_full: the state is too large, no manifest was
   // written; pmlab::error: a drive failed.
-  void commit(manifest_state next, bool tells_other = false) {
+  void commit(manifest_state next, bool enters_other = false) {
     const std::uint64_t version = manifest_.version() + 1;
     next.epoch = epoch_;
     next.epoch.durable = durable_now();
-    if (tells_other) next.epoch.needs = version;
-    drive_epoch told;
-    told.session = epoch_.session;
-    told.promised = version;
-    told.confirmed = manifest_.version();
-    if (tells_other) epochs_.tell(next.epoch, version, manifest_.version());  // (E1)
-    if constexpr (Memory::is_there) memory_->become(told);
+    if (enters_other) next.epoch.needs = version;
+    drive_epoch entry;
+    entry.session = epoch_.session;
+    entry.promised = version;
+    entry.confirmed = manifest_.version();
+    if (enters_other) epochs_.enter(next.epoch, version, manifest_.version());  // (E1)
+    if constexpr (Memory::is_there) memory_->become(entry);
     if (!manifest_.write(manifest_drive_, next))  // (E2)
       throw tiered_full("the manifest has no room for the sets of " + std::to_string(next.leaves.size()) + " leaves",
                         "make the store with larger manifests (manifest_bytes), or with larger leaves");
     epoch_ = next.epoch;
     log_.manifest_is(version);
-    told.confirmed = version;
-    if constexpr (Memory::is_there) memory_->become(told);  // (E3)
-    if (!tells_other) return;
+    entry.confirmed = version;
+    if constexpr (Memory::is_there) memory_->become(entry);  // (E3)
+    if (!enters_other) return;
     try {
-      epochs_.tell(epoch_, version, version);  // (E3)
+      epochs_.enter(epoch_, version, version);  // (E3)
     } catch (const error&) {
-      // The manifest is durable all the same; the drive is told of the next one.
+      // The manifest is durable all the same; the drive gets an entry of the next one.
     }
   }
   // Whether one of these sets has keys or values on the drive without manifests.
