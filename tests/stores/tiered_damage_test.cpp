@@ -267,7 +267,7 @@ TEST(TieredDamage, ADamagedGroupWithWhichASegmentBegins) {
   const moment last = m.now();
   db.reset();
   const std::size_t second_segment = 512 + 2 * 4096 + 4096;
-  for (const std::size_t byte : {0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 70}) {
+  for (const std::size_t byte : std::initializer_list<std::size_t>{0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 70}) {
     moment damaged = last;
     damaged.staging[second_segment + byte] ^= std::byte{1};
     m.restore(damaged);
@@ -396,7 +396,7 @@ void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segment
   std::memset(drive_bytes.data(), 0, 512);
   std::memcpy(drive_bytes.data(), &h, sizeof h);
   if (!has_manifests) return;
-  for (std::size_t area : {512, 512 + 4096}) {
+  for (std::size_t area : std::initializer_list<std::size_t>{512, 512 + 4096}) {
     layout::manifest_header head;
     std::memcpy(&head, &drive_bytes[area], sizeof head);
     if (head.bytes < 32) continue;
