@@ -45,7 +45,9 @@ struct two_drives {
   void crash(std::unique_ptr<Store>& db, splitmix64& random) {
     const auto a = of(staging).after_crash(random);
     const auto b = of(capacity).after_crash(random);
+    for (drive* d : {&staging, &capacity}) d->inject({.kind = blocks::fault::io_error, .times = 1'000'000});
     db.reset();
+    stop();
     of(staging).restore(a);
     of(capacity).restore(b);
   }

@@ -222,7 +222,8 @@ class tiered {
 
   // Opens the store on these drives, or makes an empty one if both are blank. Replays the log: memory for as much of it as
   // the last opening's memory limit allowed. Throws pmlab::error: drives of another store, exchanged, cut off, damaged;
-  // impossible options. `clock`: see the class.
+  // impossible options; drives or memory of different moments; durable changes of the log are lost. Pages of keys that are
+  // damaged are listed by `damage`; reads that need one fail. `clock`: see the class.
   static std::unique_ptr<tiered> open(const tiered_drives<Device, Memory>& drives, const tiered_options& options = {},
                                       Clock clock = default_clock()) {
     if (drives.capacity.get() == nullptr)
@@ -232,13 +233,49 @@ class tiered {
                   "give two drives, or leave out `staging` and choose policy capacity_only");
     return std::unique_ptr<tiered>(new tiered(drives, options, clock));
   }
+  // Calls function(table's name, key, value) for the newest readable version of each key, in order, of a damaged store; also
+  // for changes behind a gap of the log. Writes nothing to the drives; has all keys in DRAM. Throws pmlab::error at the end if
+  // some entries may be missing, old or erased, with what is damaged; at once: the drives have no store, or no valid manifest.
+  // `options`: the memory limit.
+  template <class Function>
+  static void salvage(const tiered_drives<Device, Memory>& drives, Function&& function, tiered_options options = {},
+                      Clock clock = default_clock()) {
+    options.read_only = true;
+    options.background = false;
+    if (drives.capacity.get() == nullptr) throw error("there is no capacity drive", "give one");
+    std::vector<detail::tiered::loose_change> behind;
+    const std::unique_ptr<tiered> db(new tiered(drives, options, clock, &behind));
+    detail::tiered::salvager<Device> all(db->damage());
+    const std::shared_ptr<const view> v = db->tree_->pinned();
+    const detail::tiered::version_name start{0, {}, detail::tiered::newest};
+    if constexpr (Memory::is_there) {
+      for (auto one = v->active->at_least(start); one;
+           one = v->active->at_least({one->table, one->key, one->sequence - 1}))
+        all.add(*one);
+    } else {
+      for (const auto* n = v->active->at_least(start); n != nullptr; n = n->next())
+        all.add(detail::tiered::memtable_source::of(n));
+    }
+    for (const auto& one : v->sets) all.add(*one);
+    for (const auto& l : v->leaves)
+      for (const auto& one : l->sets) all.add(*one);
+    for (const detail::tiered::loose_change& c : behind) all.add(c);
+    all.visit(db->tree_->context(), db->tree_->tables(), function);
+  }
+  // What was found to be wrong when the store was opened; empty: nothing. Without `read_only` only pages of keys that cannot
+  // be read, any other damage is an error of `open`. With it the store has the moment before the first gap of its log
+  // (stats().sequence), and the list names the durable changes behind it.
+  [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return tree_->damage(); }
+
   tiered(const tiered&) = delete;
   tiered& operator=(const tiered&) = delete;
   // Makes all changes durable if the drives work.
   ~tiered() {
     threads_.stop();
+    if (options_.read_only) return;
     try {
       log().flush();
+      tree_->close();
     } catch (const std::exception&) {
       // The loss bound holds no longer; opening replays what is durable.
     }
@@ -283,6 +320,7 @@ class tiered {
   // nothing refers to; segments with more than a little garbage are given up. Throws tiered_full: no room for all of it; the
   // part that had room is done.
   void compact() {
+    refuse_if_read_only();
     freeze();
     exhausted_at_.store(never_exhausted, std::memory_order_relaxed);
     const auto drain = [&] {
@@ -330,7 +368,8 @@ class tiered {
 
   static Clock default_clock() requires std::default_initializable<Clock> { return Clock(); }
 
-  tiered(const tiered_drives<Device, Memory>& drives, const tiered_options& options, Clock clock)
+  tiered(const tiered_drives<Device, Memory>& drives, const tiered_options& options, Clock clock,
+         std::vector<detail::tiered::loose_change>* behind = nullptr)
       : options_(options), clock_(clock, half_bound() / 4) {
     if (options_.background && !std::same_as<Clock, blocks::emulated_clock>)
       throw error("a store on a clock of its own cannot have threads", "open it with background = false");
@@ -338,8 +377,8 @@ class tiered {
     const detail::tiered::drive_header header = open_parts(drives, devices);
     tree_.emplace(detail::tiered::drive_pair<Device>{devices, detail::tiered::areas_of(header, devices)}, header,
                   options_, moments_, memory_.get());
-    moments_.publish(tree_->recover(header.store));
-    if (options_.background) start();
+    moments_.publish(tree_->recover(header.store, behind));
+    if (options_.background && !options_.read_only) start();
   }
 
   [[nodiscard]] detail::tiered::drive_header open_parts(const tiered_drives<Device, Memory>& drives,
@@ -356,7 +395,13 @@ class tiered {
 
   // ---- changes
 
+  void refuse_if_read_only() const {
+    if (options_.read_only)
+      throw error("the store is opened to be read only", "open it without `read_only` to change it");
+  }
+
   std::uint64_t apply(std::span<const change> changes) {
+    refuse_if_read_only();
     std::size_t bytes = 0;
     std::size_t memory = 0;
     bool frees = true;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,18 @@ namespace pmlab::stores::detail::tiered {
 [[nodiscard]] inline std::uint64_t checksum_of(const drive_header& h) noexcept {
   return checksum(&h, offsetof(drive_header, checksum), 4);
 }
+[[nodiscard]] inline std::uint64_t checksum_of(const drive_epoch& e) noexcept {
+  return checksum(&e, offsetof(drive_epoch, checksum), 6);
+}
+
+// Fills in the first block of a drive.
+inline void put_header(std::span<std::byte> block, drive_header h, drive_epoch e) noexcept {
+  h.checksum = checksum_of(h);
+  std::memcpy(block.data(), &h, sizeof h);
+  if (h.version == drive_header::oldest_version) return;
+  e.checksum = checksum_of(e);
+  std::memcpy(block.data() + drive_epoch::offset, &e, sizeof e);
+}
 
 template <blocks::device Device>
 class drive_opener {
@@ -36,16 +49,16 @@ class drive_opener {
     std::memcpy(&header_, block.data(), sizeof header_);
     is_blank_ = std::all_of(block.data(), block.data() + blocks::least_block_bytes,
                             [](std::byte b) { return b == std::byte{0}; });
-    is_ours_ = header_.magic == drive_header::right_magic && (!is_of_this_version() || has_right_checksum());
+    is_ours_ = header_.magic == drive_header::right_magic && (!is_of_a_known_version() || has_right_checksum());
   }
 
   [[nodiscard]] const drive_header& header() const noexcept { return header_; }
   [[nodiscard]] bool is_blank() const noexcept { return is_blank_; }
   [[nodiscard]] bool is_ready() const noexcept {
-    return is_ours_ && is_of_this_version() && header_.state == drive_state::ready;
+    return is_ours_ && is_of_a_known_version() && header_.state == drive_state::ready;
   }
   [[nodiscard]] bool is_forming() const noexcept {
-    return is_ours_ && is_of_this_version() && header_.state == drive_state::forming;
+    return is_ours_ && is_of_a_known_version() && header_.state == drive_state::forming;
   }
 
   // Throws pmlab::error unless it is a drive of this role, and as large as it was.
@@ -56,8 +69,9 @@ class drive_opener {
     if (!is_ours_)
       throw error(drive + " holds something else, or its header is damaged",
                   "give the drive of the store; option `format` makes an empty store, and loses all that is there");
-    if (!is_of_this_version())
+    if (!is_of_a_known_version())
       throw error(drive + " has version " + std::to_string(header_.version) + " of the layout, not " +
+                      std::to_string(drive_header::oldest_version) + " or " +
                       std::to_string(drive_header::current_version),
                   "use the version of pmlab that made it");
     if (header_.role != role_)
@@ -74,7 +88,7 @@ class drive_opener {
                   "the file was cut off: restore it");
   }
 
-  // Durable on return.
+  // Durable on return, with the epoch of a store that no session has had.
   void write(drive_header h, drive_state state) {
     const blocks::geometry shape = device_.shape();
     h.role = role_;
@@ -83,7 +97,7 @@ class drive_opener {
     h.blocks = shape.blocks;
     h.checksum = checksum_of(h);
     blocks::buffer block(shape.block_bytes);
-    std::memcpy(block.data(), &h, sizeof h);
+    put_header(block.bytes(), h, {});
     drive_.write_durable(0, block.bytes(), blocks::stream::manifest);
     header_ = h;
     is_ours_ = true;
@@ -94,7 +108,9 @@ class drive_opener {
 
  private:
   // Headers of other versions may have other fields.
-  [[nodiscard]] bool is_of_this_version() const noexcept { return header_.version == drive_header::current_version; }
+  [[nodiscard]] bool is_of_a_known_version() const noexcept {
+    return header_.version >= drive_header::oldest_version && header_.version <= drive_header::current_version;
+  }
   [[nodiscard]] bool has_right_checksum() const noexcept { return header_.checksum == checksum_of(header_); }
 
   Device& device_;

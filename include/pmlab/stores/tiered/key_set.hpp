@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pmlab/base/hash.hpp>
+#include <pmlab/stores/tiered/findings.hpp>
 #include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/pages.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
@@ -84,7 +85,7 @@ class key_set {
   [[nodiscard]] const set_description& described() const noexcept { return described_; }
   // Of DRAM.
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }
-  [[nodiscard]] bool may_have(std::uint64_t hash) const { return filter_.may_have(hash); }
+  [[nodiscard]] bool may_have(std::uint64_t hash) const { return !unreadable_.empty() || filter_.may_have(hash); }
   // That its versions refer to.
   [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
   // Of keys and values.
@@ -92,20 +93,35 @@ class key_set {
   // By segment.
   [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
 
-  // Reads all pages: fences and filter. Throws pmlab::error: a page is damaged, the drive fails.
-  void load() {
+  // Reads all pages: fences and filter. A damaged page is noted, and never read again: its fence is the last version
+  // before it, so that searches that may end in it fail, and others do not need it. Throws pmlab::error: the drive fails,
+  // unless `found` tolerates it.
+  void load(findings& found) {
     std::vector<std::uint64_t> hashes;
-    for (std::uint32_t p = 0; p < described_.pages;)
-      for (const std::shared_ptr<const page>& one : read(p, pages_ahead)) {
+    fence last{0, {}, newest};
+    std::uint32_t one_by_one = 0;
+    for (std::uint32_t p = 0; p < described_.pages;) {
+      for (const std::shared_ptr<const page>& one : read_if_whole(p, one_by_one, found)) {
+        if (one == nullptr) {
+          fences_.push_back(last);
+          unreadable_.push_back(p++);
+          continue;
+        }
         add_fence(one->name(0));
         for (std::size_t i = 0; i < one->count(); ++i) {
           const found_version v = one->at(i);
           hashes.push_back(hash_of(v.table, v.key));
           if (v.has_value()) shapes_[v.place.segment].add({1, v.value_bytes});
         }
+        const version_name end = one->name(one->count() - 1);
+        last = {end.table, std::string(end.key), end.sequence};
         ++p;
       }
+    }
+    // The values that a damaged page names are unknown.
+    for (const segment_share& v : described_.value_segments) shapes_.try_emplace(v.segment, value_shape{1, v.bytes});
     finish(hashes);
+    for (const std::uint32_t p : unreadable_) found.note(described_as_lost(p));
   }
 
   // Pages that are read at once where all of them are needed.
@@ -117,6 +133,9 @@ class key_set {
     const std::uint64_t at = described_.start_page + first;
     const std::size_t count = std::min<std::size_t>(
         {most, per_segment - at % per_segment, static_cast<std::size_t>(described_.pages - first)});
+    const auto lost = std::lower_bound(unreadable_.begin(), unreadable_.end(), first);
+    if (lost != unreadable_.end() && *lost < first + count)
+      throw error(described_as_lost(*lost), "check the drive; the store answers nothing from this page");
     blocks::buffer bytes(count * context_.page_bytes);
     context_.readers.with([&](auto& drives) {
       drives.read(described_.key_segments[at / per_segment],
@@ -166,6 +185,38 @@ class key_set {
     std::uint64_t sequence;
     [[nodiscard]] version_name name() const noexcept { return {table, key, sequence}; }
   };
+  // Up to pages_ahead pages, or the one page, which is null if it is damaged. `one_by_one`: pages before this one are
+  // read alone, since one of them is.
+  [[nodiscard]] std::vector<std::shared_ptr<const page>> read_if_whole(std::uint32_t p, std::uint32_t& one_by_one,
+                                                                       const findings& found) const {
+    if (p >= one_by_one) try {
+        return read(p, pages_ahead);
+      } catch (const error&) {
+        one_by_one = p + static_cast<std::uint32_t>(pages_ahead);
+      }
+    try {
+      return read(p);
+    } catch (const damaged_page&) {
+    } catch (const error&) {
+      if (!found.tolerates()) throw;
+    }
+    return {nullptr};
+  }
+  // Keys of a page that cannot be read lie between those of its neighbours.
+  [[nodiscard]] std::string described_as_lost(std::uint32_t p) const {
+    const std::uint64_t at = described_.start_page + p;
+    const auto text = [](const fence& f) {
+      std::string shown = "'";
+      for (const char c : f.key.substr(0, 40)) shown.push_back(c >= ' ' && c <= '~' ? c : '?');
+      return shown + "' of table " + std::to_string(f.table);
+    };
+    std::string range = fences_.size() > p ? " (keys from " + text(fences_[p]) : std::string(" (keys");
+    std::size_t next = p + 1;
+    while (std::binary_search(unreadable_.begin(), unreadable_.end(), next)) ++next;
+    range += next < fences_.size() ? " to " + text(fences_[next]) + ")" : " up to the last one of the set)";
+    return "page " + std::to_string(p) + " of the keys of set " + std::to_string(described_.id) + " in " +
+           in_words(described_.key_segments[at / context_.pages_per_segment()]) + " is damaged" + range;
+  }
   void add_fence(const version_name& name) { fences_.push_back({name.table, std::string(name.key), name.sequence}); }
   void finish(const std::vector<std::uint64_t>& hashes) {
     filter_.build(hashes);
@@ -176,6 +227,7 @@ class key_set {
   set_context<Device> context_;
   set_description described_;
   std::vector<fence> fences_;
+  std::vector<std::uint32_t> unreadable_;  // pages that were damaged when it was opened
   bloom_filter filter_;
   std::map<std::uint32_t, value_shape> shapes_;
   std::size_t memory_ = 0;

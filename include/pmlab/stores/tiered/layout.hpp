@@ -57,7 +57,8 @@ enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
 
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'};
-  static constexpr std::uint64_t current_version = 2;  // 1: no leaves
+  static constexpr std::uint64_t current_version = 3;  // 1: no leaves; 2: no epochs
+  static constexpr std::uint64_t oldest_version = 2;   // that is opened, and becomes the current one
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;
@@ -76,15 +77,29 @@ struct drive_header {
 };
 static_assert(sizeof(drive_header) == 96 && std::is_trivially_copyable_v<drive_header>);
 
+// What a drive without manifests knows of the manifests: behind its header, in the same sector. See epoch.hpp.
+struct drive_epoch {
+  static constexpr std::size_t offset = 128;  // in block 0
+
+  std::uint64_t session = 0;    // of the store: each opening begins one
+  std::uint64_t promised = 0;   // the manifest that was about to be written
+  std::uint64_t confirmed = 0;  // a manifest that was durable
+  std::uint64_t durable = 0;    // changes up to this sequence were, too
+  std::uint64_t checksum = 0;   // of all before
+};
+static_assert(sizeof(drive_epoch) == 40 && std::is_trivially_copyable_v<drive_epoch> &&
+              sizeof(drive_header) <= drive_epoch::offset &&
+              drive_epoch::offset + sizeof(drive_epoch) <= blocks::least_block_bytes);
+
 struct group_header {
   std::uint64_t checksum = 0;  // of all that follows, header and records
   std::uint64_t previous = 0;  // the checksum of the group before: a chain
   identity store{};
-  std::uint64_t generation = 0;  // of the opening that wrote it: two openings never write the same group
+  std::uint64_t generation = 0;  // the durable manifest: each opening begins with one, so no two write the same group
   std::uint64_t first = 0;       // sequence of its first record; they are consecutive
   std::uint32_t records = 0;
-  std::uint32_t bytes = 0;  // of the records
-  std::uint64_t unused = 0;
+  std::uint32_t bytes = 0;    // of the records
+  std::uint64_t durable = 0;  // changes up to this sequence were durable when it was written
 };
 static_assert(sizeof(group_header) == 64 && std::is_trivially_copyable_v<group_header>);
 

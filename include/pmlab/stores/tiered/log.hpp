@@ -6,6 +6,8 @@
 // (L1) < (L2): a change is durable, and older ones with it, when the flush behind its group has completed.
 // A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at the
 // first that is not there, and later ones stay lost, since the next opening writes other groups behind the same chain.
+// A group also has the last change that was durable when it was written, and the manifest that was. A gap before a change that an intact group
+// behind it calls durable is no torn end but damage: see replay.hpp.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -63,7 +65,7 @@ class log {
 
   // Goes on behind `end`, in a fresh segment; `groups` are those that replay found.
   void begin(std::uint64_t generation, const log_anchor& end, std::vector<logged_group> groups) {
-    generation_ = generation;
+    manifest_is(generation);
     chain_ = end.chain;
     durable_ = unflushed_ = end.next - 1;
     for (const logged_group& g : groups) {
@@ -75,6 +77,9 @@ class log {
       held_.back().last = g.last;
     }
   }
+
+  // The manifest of this version is durable: groups that are written from now on have its number. From any thread.
+  void manifest_is(std::uint64_t version) noexcept { generation_.store(version, std::memory_order_relaxed); }
 
   // The most that one batch may have.
   [[nodiscard]] std::size_t most_batch_bytes() const noexcept { return where_.segment_bytes - sizeof(group_header); }
@@ -254,10 +259,11 @@ class log {
     group_header h;
     h.previous = chain_;
     h.store = store_;
-    h.generation = generation_;
+    h.generation = generation_.load(std::memory_order_relaxed);
     h.first = g.changes.front()->name().sequence;
     h.records = static_cast<std::uint32_t>(g.changes.size());
     h.bytes = static_cast<std::uint32_t>(g.bytes);
+    h.durable = durable_now();
     const std::uint64_t sealed = seal(buffer_.data(), h);
     drive_.write(g.segment, g.offset, buffer_.bytes().first(bytes), blocks::stream::log);
     const std::scoped_lock lock(mutex_);
@@ -272,7 +278,7 @@ class log {
   identity store_;
   segment_map& segments_;
   media_class preferred_;
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_{0};
 
   std::mutex flush_mutex_;
   std::atomic<bool> failed_{false};

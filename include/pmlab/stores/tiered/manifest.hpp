@@ -52,12 +52,22 @@ struct leaf_description {
   std::vector<set_description> sets{};  // oldest first
 };
 
+// What a manifest knows of the other parts of the store: see epoch.hpp.
+struct manifest_epoch {
+  std::uint64_t session = 0;  // of the store: each opening begins one
+  std::uint64_t opened = 0;   // the version of the manifest that this session began with
+  std::uint64_t needs = 0;    // the other drive has promised at least this version, in this session
+  std::uint64_t durable = 0;  // changes up to this sequence were durable
+  bool is_there = false;      // false: of a layout without epochs
+};
+
 struct manifest_state {
   std::vector<std::string> tables{};
   std::vector<set_description> sets{};     // of the root, oldest first
   std::vector<leaf_description> leaves{};  // in order; the first one begins before all keys
   std::uint64_t ingested = 0;              // versions up to this one are in sets
   log_anchor replay{};
+  manifest_epoch epoch{};
 };
 
 // ---- the state as bytes ----
@@ -99,6 +109,7 @@ class bytes_reader {
     return 0;
   }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
+  [[nodiscard]] std::size_t left() const noexcept { return left_; }
 
  private:
   bool take(std::size_t bytes) {
@@ -144,6 +155,7 @@ class bytes_reader {
     text(l.bound);
     sets(l.sets);
   }
+  for (const std::uint64_t n : {s.epoch.session, s.epoch.opened, s.epoch.needs, s.epoch.durable}) out.number(n);
   return out.bytes();
 }
 
@@ -185,7 +197,12 @@ class bytes_reader {
     l.bound = in.text(in.number());
     read_sets(l.sets);
   }
-  if (in.failed() || !possible) return std::nullopt;
+  s.epoch.durable = s.ingested;
+  if (in.left() > 0) {
+    for (std::uint64_t* n : {&s.epoch.session, &s.epoch.opened, &s.epoch.needs, &s.epoch.durable}) *n = in.number();
+    s.epoch.is_there = true;
+  }
+  if (in.failed() || in.left() > 0 || !possible) return std::nullopt;
   return s;
 }
 
@@ -215,6 +232,13 @@ class manifest {
     if (!found)
       throw error("neither manifest of the tiered store is valid", "the drive was damaged: restore it from a copy");
     return std::move(*found);
+  }
+
+  // Of a store that is made: the area that its first state leaves has none, of no store that was here before. Durable on
+  // return.
+  void clear(blocks::synchronous<Device>& drive) {
+    blocks::buffer block(where_.block_bytes);
+    drive.write_durable(where_.manifest_block(0), block.bytes(), blocks::stream::manifest);
   }
 
   // The next area with this state; nothing: the state is too large for one. Throws std::bad_alloc.

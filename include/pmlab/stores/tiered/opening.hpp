@@ -105,9 +105,10 @@ template <blocks::device Device, class Memory>
   empty.replay.chain = mix_bits(h.store[0] ^ golden_ratio * h.store[1]);
   const std::optional<blocks::buffer> area = first.sealed(empty);
   if (!area) throw error("manifests are too small", "choose at least 512 bytes");
-  first.write(drive, *area);  // (H2)
-  if (staging) staging->write(h, drive_state::ready);                                                   // (H3)
-  capacity.write(h, drive_state::ready);                                                                // (H4)
+  first.clear(drive);                                  // behind (H1): the store that was here is given up
+  first.write(drive, *area);                           // (H2)
+  if (staging) staging->write(h, drive_state::ready);  // (H3)
+  capacity.write(h, drive_state::ready);               // (H4)
   memory.end(h.store);
   return capacity.header();
 }
@@ -123,6 +124,8 @@ template <blocks::device Device, class Memory = no_memory_to_open>
   const bool staging_is_blank = !staging || staging->is_blank();
   const bool is_unmade =
       capacity.is_blank() || (capacity.is_forming() && (staging || capacity.header().has_staging == 0));
+  if (options.read_only && staging_is_blank && is_unmade)
+    throw error("there is no tiered store on these drives, and `read_only` makes none", "give the drives of the store");
   if (options.format || (staging_is_blank && is_unmade)) return make_store(options, devices, staging, capacity, memory);
   if (staging) staging->check();
   capacity.check();
@@ -134,9 +137,10 @@ template <blocks::device Device, class Memory = no_memory_to_open>
       throw error("the staging and the capacity drive belong to different stores", "give both drives of one store");
     if (!staging->is_ready())
       throw error("the staging drive is being made", "give another drive, or use option `format`");
-    if (!capacity.is_ready()) capacity.write(staging->header(), drive_state::ready);  // (H4), a crash came before
+    if (!capacity.is_ready() && !options.read_only)
+      capacity.write(staging->header(), drive_state::ready);  // (H4), a crash came before
   }
-  memory.end(capacity.header().store);
+  if (!options.read_only) memory.end(capacity.header().store);
   return capacity.header();
 }
 

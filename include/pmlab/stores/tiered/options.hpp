@@ -37,6 +37,7 @@ struct tiered_options {
   std::uint64_t cache_bytes = 0;            // of the memory limit, for pages and values that were read; 0: none
   std::uint64_t memtable_bytes = 0;         // of persistent memory, before a memtable becomes a set; 0: a fifth of it
   bool format = false;                      // makes an empty store on drives that hold something else
+  bool read_only = false;                   // opens a damaged store as far as it can be read, and writes nothing
   std::array<std::uint64_t, 2> identity{};  // of the new store; zeros: chosen at random
 };
 
@@ -100,6 +101,8 @@ inline void check_options(const tiered_options& o, std::uint32_t block_bytes, bo
   if (o.most_leaf_sets == 0) throw error("leaves of no sets", "choose at least 1");
   if (o.garbage_percent == 0 || o.garbage_percent > 100)
     throw error("segments with " + std::to_string(o.garbage_percent) + " percent of garbage", "choose 1 to 100");
+  if (o.read_only && o.format)
+    throw error("a store that is formatted and opened to be read only", "choose one of `format` and `read_only`");
   if (o.page_bytes < 512 || o.page_bytes > 65536 || o.page_bytes % block_bytes != 0)
     throw error("pages of " + std::to_string(o.page_bytes) + " bytes on blocks of " + std::to_string(block_bytes),
                 "choose a multiple of a block, 512 to 65536");

@@ -87,7 +87,13 @@ class page_builder {
   std::size_t at_ = sizeof(page_header);
 };
 
-// A page that was read. Throws pmlab::error if it is not the one that is named: a damaged page is never used.
+// The page is not the one that was written.
+class damaged_page : public error {
+ public:
+  using error::error;
+};
+
+// A page that was read. Throws damaged_page if it is not the one that is named: a damaged page is never used.
 class page {
  public:
   page(blocks::buffer bytes, std::uint64_t set, std::uint32_t number) : bytes_(std::move(bytes)) {
@@ -109,8 +115,9 @@ class page {
       right = at <= bytes_.size();
     }
     if (!right || starts_.empty())
-      throw error("page " + std::to_string(number) + " of the keys of set " + std::to_string(set) + " is damaged",
-                  "check the drive; the store answers nothing from this page");
+      throw damaged_page(
+          "page " + std::to_string(number) + " of the keys of set " + std::to_string(set) + " is damaged",
+          "check the drive; the store answers nothing from this page");
   }
 
   [[nodiscard]] std::size_t count() const noexcept { return starts_.size(); }

@@ -1,8 +1,14 @@
 // Reads the log back: the groups that continue the chain, up to the first that is not there.
+//
+// A crash may leave any groups of the last flush, so a gap is no damage by itself. It is damage if an intact group behind
+// it was written when changes in the gap were durable, or by a session or behind a manifest that opening has not found.
+// Looked at are the rest of the segment with the gap, and all segments that begin with a group behind it, also where that
+// first group is itself damaged.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/buffer.hpp>
+#include <pmlab/stores/tiered/findings.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/log.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
@@ -13,21 +19,37 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace pmlab::stores::detail::tiered {
 
+// Intact groups behind the end of replay.
+struct groups_behind {
+  struct place {
+    std::uint64_t first;
+    std::uint32_t segment;
+    std::uint32_t offset;
+  };
+  std::vector<place> groups{};  // in order
+  std::uint64_t last = 0;       // their last change
+  std::uint64_t durable = 0;    // what one of them calls durable
+  std::uint64_t manifest = 0;   // the newest that one of them calls durable
+};
+
 struct replayed {
   log_anchor end{};  // where the log goes on
   std::vector<logged_group> groups{};
+  std::uint64_t manifest = 0;  // the newest that one of them calls durable
 };
 
 // Thread safety: none.
 template <blocks::device Device>
 class log_reader {
  public:
-  log_reader(segment_io<Device>& drives, const store_areas& where, const identity& store)
-      : drives_(drives), where_(where), store_(store), segment_(where.segment_bytes) {}
+  // `found`: a drive that fails is noted there, if it tolerates that.
+  log_reader(segment_io<Device>& drives, const store_areas& where, const identity& store, findings& found)
+      : drives_(drives), where_(where), store_(store), found_(found), segment_(where.segment_bytes) {}
 
   // Calls apply(change, sequence, place) for each record from `begin` on. Throws pmlab::error if the drive fails.
   template <class Apply>
@@ -54,34 +76,110 @@ class log_reader {
       at.offset += static_cast<std::uint32_t>(round_up(sizeof header_ + header_.bytes, where_.block_bytes));
     }
     result.end = at;
+    result.manifest = generation_;
     return result;
   }
 
+  // Behind the end of `run`, of the session that began with the manifest `opened` or a later one.
+  [[nodiscard]] groups_behind look_behind(const log_anchor& end, std::uint64_t opened) {
+    groups_behind behind;
+    if (end.segment != no_segment && end.offset < where_.segment_bytes)
+      look_at(end.segment, end.offset, end, opened, behind);
+    for (const std::uint32_t s : suspects_) {
+      if (s == end.segment) continue;
+      read(s, 0, segment_.bytes().first(where_.block_bytes));
+      group_header h;
+      std::memcpy(&h, segment_.data(), sizeof h);
+      if (h.generation < opened || h.first < end.next) {
+        // An intact group of an earlier session, or an earlier change. A damaged one may be any; a long one is believed.
+        if (h.store == store_ && (h.bytes > most_checked_bytes || is_intact_alone(s, h))) continue;
+      }
+      look_at(s, 0, end, opened, behind);
+    }
+    std::sort(behind.groups.begin(), behind.groups.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    return behind;
+  }
+  // Calls apply as `run` does, for a group that `look_behind` has found.
+  template <class Apply>
+  void run_one(const groups_behind::place& p, Apply&& apply) {
+    read(p.segment, p.offset, segment_.bytes().first(where_.segment_bytes - p.offset));
+    std::memcpy(&header_, segment_.data(), sizeof header_);
+    apply_records({p.segment, p.offset, 0, p.first}, apply);
+  }
+
  private:
+  static constexpr std::uint32_t most_checked_bytes = 65536;
+
   // Of each segment, the chain that its first group continues.
   void find_heads() {
     for (std::uint32_t c = 0; c < classes; ++c)
       for (std::uint32_t n = 0; n < where_.drives[c].segments(); ++n) {
         const std::uint32_t s = c == index_of(media_class::staging) ? n : n | capacity_bit;
-        drives_.read(s, 0, segment_.bytes().first(where_.block_bytes), blocks::stream::log);
+        read(s, 0, segment_.bytes().first(where_.block_bytes));
         group_header h;
         std::memcpy(&h, segment_.data(), sizeof h);
         if (h.store == store_ && h.records > 0) heads_.emplace(h.previous, s);
+        if (h.store[0] == store_[0] || h.store[1] == store_[1]) suspects_.push_back(s);
       }
+  }
+
+  // Whether it may be the header of a group of this store, `left` bytes before the end of a segment.
+  [[nodiscard]] bool is_possible(const group_header& h, std::size_t left) const noexcept {
+    return h.store == store_ && h.records > 0 && h.bytes <= left - sizeof h;
+  }
+  [[nodiscard]] static bool has_right_checksum(const group_header& h, const std::byte* start) noexcept {
+    constexpr std::size_t own = sizeof h.checksum;
+    return h.checksum == checksum(start + own, sizeof h - own + h.bytes, 1);
+  }
+  // The first group of a segment.
+  [[nodiscard]] bool is_intact_alone(std::uint32_t segment, const group_header& h) {
+    if (!is_possible(h, where_.segment_bytes)) return false;
+    read(segment, 0, segment_.bytes().first(round_up(sizeof h + h.bytes, where_.block_bytes)));
+    return has_right_checksum(h, segment_.data());
+  }
+  void look_at(std::uint32_t segment, std::uint32_t from, const log_anchor& end, std::uint64_t opened,
+               groups_behind& behind) {
+    const std::size_t bytes = where_.segment_bytes - from;
+    read(segment, from, segment_.bytes().first(bytes));
+    for (std::size_t at = 0; at < bytes;) {
+      group_header h;
+      std::memcpy(&h, segment_.data() + at, sizeof h);
+      if (!is_possible(h, bytes - at) || h.generation < opened || h.first < end.next ||
+          !has_right_checksum(h, segment_.data() + at)) {
+        at += where_.block_bytes;
+        continue;
+      }
+      behind.groups.push_back({h.first, segment, from + static_cast<std::uint32_t>(at)});
+      behind.last = std::max(behind.last, h.first + h.records - 1);
+      behind.durable = std::max(behind.durable, h.durable);
+      behind.manifest = std::max(behind.manifest, h.generation);
+      at += round_up(sizeof h + h.bytes, where_.block_bytes);
+    }
+  }
+  // A part that the drive does not give is as if it had zeros, if that is tolerated.
+  void read(std::uint32_t segment, std::uint32_t offset, std::span<std::byte> data) {
+    try {
+      drives_.read(segment, offset, data, blocks::stream::log);
+    } catch (const error& e) {
+      if (!found_.tolerates()) throw;
+      found_.note(e.what());
+      std::memset(data.data(), 0, data.size());
+    }
   }
 
   // Reads the group there into the buffer. True: it is whole, and continues the chain.
   [[nodiscard]] bool is_next(const log_anchor& at) {
     if (at.offset + where_.block_bytes > where_.segment_bytes) return false;
-    drives_.read(at.segment, at.offset, segment_.bytes().first(where_.block_bytes), blocks::stream::log);
+    read(at.segment, at.offset, segment_.bytes().first(where_.block_bytes));
     std::memcpy(&header_, segment_.data(), sizeof header_);
     if (header_.store != store_ || header_.previous != at.chain || header_.first != at.next) return false;
     if (header_.records == 0 || header_.generation < generation_) return false;
     if (header_.bytes > where_.segment_bytes - at.offset - sizeof header_) return false;
     const std::uint64_t bytes = round_up(sizeof header_ + header_.bytes, where_.block_bytes);
     if (bytes > where_.block_bytes)
-      drives_.read(at.segment, at.offset + where_.block_bytes,
-                   segment_.bytes().subspan(where_.block_bytes, bytes - where_.block_bytes), blocks::stream::log);
+      read(at.segment, at.offset + where_.block_bytes,
+           segment_.bytes().subspan(where_.block_bytes, bytes - where_.block_bytes));
     const std::size_t own = sizeof header_.checksum;
     return header_.checksum == checksum(segment_.data() + own, sizeof header_ - own + header_.bytes, 1);
   }
@@ -113,10 +211,12 @@ class log_reader {
   segment_io<Device>& drives_;
   store_areas where_;
   identity store_;
+  findings& found_;
   blocks::buffer segment_;
   group_header header_{};
   std::uint64_t generation_ = 0;
   std::multimap<std::uint64_t, std::uint32_t> heads_;  // previous -> segment
+  std::vector<std::uint32_t> suspects_;                // segments that may begin with a group
 };
 
 }  // namespace pmlab::stores::detail::tiered

@@ -14,6 +14,8 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/tiered/cursor.hpp>
+#include <pmlab/stores/tiered/epoch.hpp>
+#include <pmlab/stores/tiered/findings.hpp>
 #include <pmlab/stores/tiered/key_set.hpp>
 #include <pmlab/stores/tiered/leaf.hpp>
 #include <pmlab/stores/tiered/log.hpp>
@@ -26,6 +28,7 @@
 #include <pmlab/stores/tiered/read_cache.hpp>
 #include <pmlab/stores/tiered/replay.hpp>
 #include <pmlab/stores/tiered/rewrite.hpp>
+#include <pmlab/stores/tiered/salvage.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
 #include <pmlab/stores/tiered/segments.hpp>
 #include <pmlab/stores/tiered/survivors.hpp>
@@ -35,6 +38,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -73,15 +77,25 @@ class tree {
         cache_(options.cache_bytes),
         context_{on.where, header.page_bytes, segments_, readers_, cache_},
         log_(on, header.store, segments_, place_.log),
-        manifest_(on.where.drives[index_of(place_.log)], on.where, header.store) {
+        manifest_(on.where.drives[index_of(place_.log)], on.where, header.store),
+        epochs_(on, place_.log),
+        found_(options.read_only) {
     if (options_.leaf_bytes == 0) options_.leaf_bytes = 16 * std::uint64_t{on.where.segment_bytes};
   }
   tree(const tree&) = delete;
   tree& operator=(const tree&) = delete;
 
-  // Reads sets and log. Returns the sequence of the newest change. REQUIRES: no other operation yet.
-  std::uint64_t recover(const identity& store) {
+  // Reads sets and log. Returns the sequence of the newest change. `behind`: gets the changes of intact groups behind a gap
+  // of the log; null: they are not read. REQUIRES: no other operation yet.
+  std::uint64_t recover(const identity& store, std::vector<loose_change>* behind = nullptr) {
     const manifest_state found = manifest_.read(manifest_drive_);
+    epoch_ = found.epoch;
+    epochs_.check(epoch_, manifest_.version(), found_);
+    if constexpr (Memory::is_there) {
+      if (found.replay.segment == in_memory)
+        check_moment("the memory", "the drives", memory_->epoch(), epoch_, manifest_.version(), manifest_.version(),
+                     found_);
+    }
     tables_ = found.tables;
     ingested_ = found.ingested;
     replay_ = found.replay;
@@ -99,8 +113,17 @@ class tree {
     if constexpr (Memory::is_there)
       return recover_memory(std::move(v));
     else
-      return replay(store, std::move(v));
+      return replay(store, std::move(v), behind);
   }
+  // What was wrong when it was opened.
+  [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return found_.list(); }
+  // The store is closed: the manifest has its last change. REQUIRES: all of them are durable; no other operation.
+  void close() {
+    const std::scoped_lock lock(mutex_);
+    if (durable_now() != epoch_.durable) commit(described(*pinned()), true);
+  }
+  // By number. REQUIRES: as for recover.
+  [[nodiscard]] const std::vector<std::string>& tables() const noexcept { return tables_; }
 
   // ---- memtables
 
@@ -271,6 +294,9 @@ class tree {
     const auto at = std::find(tables_.begin(), tables_.end(), name);
     const auto id = static_cast<std::size_t>(at - tables_.begin());
     if (at == tables_.end()) {
+      if (options_.read_only)
+        throw error("the store has no table '" + std::string(name) + "', and is opened to be read only",
+                    "open it without `read_only` to make one");
       if (id == most_tables)
         throw error("the store has " + std::to_string(id) + " tables, and can have no more",
                     "put a prefix into the keys");
@@ -385,35 +411,85 @@ class tree {
 
   // ---- opening
 
-  std::uint64_t replay(const identity& store, std::shared_ptr<view> v) requires(!Memory::is_there) {
+  std::uint64_t replay(const identity& store, std::shared_ptr<view> v,
+                       std::vector<loose_change>* behind) requires(!Memory::is_there) {
     if (replay_.segment == in_memory)
       throw error("the newest changes of this store are in persistent memory, and none is given",
                   "open it with the memory that it was made with");
     v->active = make_memtable(0);
-    log_reader<Device> reader(io_, on_.where, store);
+    log_reader<Device> reader(io_, on_.where, store, found_);
     const replayed log = reader.run(replay_, [&](const change& c, std::uint64_t s, auto place) {
       if (s > ingested_) v->active->insert(c, s, place);
     });
     view_ = std::move(v);
+    const groups_behind others = reader.look_behind(log.end, epoch_.opened);
+    check_end(log, others);
+    if (behind != nullptr)
+      for (const auto& p : others.groups)
+        reader.run_one(p, [&](const change& c, std::uint64_t s, auto) {
+          behind->push_back({c.kind, c.table, std::string(c.key), std::string(c.value), s});
+        });
+    log_.begin(manifest_.version(), log.end, log.groups);
+    if (options_.read_only) return log.end.next - 1;
     // Groups of a process that was killed may be in the drive's cache only.
     // (O1) < (O2): a generation begins when all that replay has found is durable.
     io_.flush_all(blocks::stream::log);  // (O1)
-    commit(described(*view_));           // (O2)
-    next_id_ = manifest_.version() << 24;
-    log_.begin(manifest_.version(), log.end, log.groups);
+    begin_session();                     // (O2)
     return log.end.next - 1;
+  }
+  // Whether the log ends where it may. Throws pmlab::error, or notes it: durable changes are missing.
+  void check_end(const replayed& log, const groups_behind& behind) {
+    static const std::string remedy =
+        "nothing was overwritten: restore the drive; option `read_only` opens, and `salvage` reads, the intact rest";
+    const std::uint64_t next = log.end.next;
+    const std::uint64_t durable = std::max({epoch_.durable, behind.durable, epochs_.durable()});
+    if (epoch_.durable >= next || behind.durable >= next) {
+      const std::uint64_t last = behind.groups.empty() ? durable : behind.groups.front().first - 1;
+      std::string what = "the log of the tiered store is damaged";
+      if (log.end.segment != no_segment)
+        what += " in " + in_words(log.end.segment) + " at byte " + std::to_string(log.end.offset) +
+                ", or at the begin of the segment behind it";
+      what += ": changes " + std::to_string(next) + " to " + std::to_string(last) + " are lost, and were durable";
+      if (!behind.groups.empty())
+        what += "; groups behind them, up to change " + std::to_string(behind.last) + ", are intact";
+      found_.refuse(what, remedy);
+    } else if (durable >= next) {
+      found_.refuse(epochs_.with_manifests() +
+                        " is of an older moment than the other drive, or its log is damaged: changes " +
+                        std::to_string(next) + " to " + std::to_string(durable) + " are lost, and were durable",
+                    remedy);
+    } else if (std::max(log.manifest, behind.manifest) > manifest_.version()) {
+      found_.refuse("the newest manifest of the tiered store is damaged: the log knows version " +
+                        std::to_string(std::max(log.manifest, behind.manifest)) + ", and the newest valid one is " +
+                        std::to_string(manifest_.version()),
+                    remedy);
+    }
+  }
+  // The first manifest of this opening. REQUIRES: all that was found is durable.
+  void begin_session() {
+    epoch_.session += 1;
+    epoch_.opened = manifest_.version() + 1;
+    commit(described(*view_), true);
+    epochs_.upgrade();
+    next_id_ = manifest_.version() << 24;
   }
   std::uint64_t recover_memory(std::shared_ptr<view> v) requires(Memory::is_there) {
     if (replay_.segment != in_memory)
       throw error("this store was made without persistent memory: its newest changes are in a log",
                   "open it without memory; to move it, copy its tables to a store that is made with memory");
-    const std::uint64_t last = memory_->recover(ingested_);
+    const std::uint64_t last = options_.read_only ? memory_->look(ingested_, found_) : memory_->recover(ingested_);
+    const std::uint64_t durable = std::max(epoch_.durable, epochs_.durable());
+    if (last < durable)
+      found_.refuse("the memory is of an older moment than the drives: changes " + std::to_string(last + 1) + " to " +
+                        std::to_string(durable) + " are lost, and were durable",
+                    "give drives and memory of one moment: restore all of them from one copy");
     v->active = make_memtable(ingested_);
     v->active->found(last);
     view_ = std::move(v);
+    if (options_.read_only) return last;
+    epoch_.durable = last;
     io_.flush_all(blocks::stream::manifest);  // (O1)
-    commit(described(*view_));                // (O2) of ids: none is used again
-    next_id_ = manifest_.version() << 24;
+    begin_session();                          // (O2) of ids: none is used again
     return last;
   }
 
@@ -437,7 +513,7 @@ class tree {
     std::vector<set_pointer> all;
     for (const set_description& d : oldest_first) {
       const auto one = std::make_shared<key_set<Device>>(context_, d);
-      one->load();
+      one->load(found_);
       all.insert(all.begin(), one);
     }
     return all;
@@ -521,18 +597,61 @@ class tree {
       for (auto s = newest_first.rbegin(); s != newest_first.rend(); ++s) all.push_back((*s)->described());
       return all;
     };
-    manifest_state s{tables_, sets(v.sets), {}, ingested_, replay_};
+    manifest_state s{tables_, sets(v.sets), {}, ingested_, replay_, {}};
     for (const auto& l : v.leaves) s.leaves.push_back({l->table, l->bound, sets(l->sets)});
     return s;
   }
-  // Durable on return. Throws tiered_full: the state is too large, nothing was written; pmlab::error: the drive failed.
-  void commit(const manifest_state& next) { manifest_.write(manifest_drive_, sealed(next)); }
-  [[nodiscard]] blocks::buffer sealed(const manifest_state& next) const {
+  // Changes up to this one are durable.
+  [[nodiscard]] std::uint64_t durable_now() const {
+    if constexpr (Memory::is_there)
+      return std::max(epoch_.durable, moments_.now());
+    else
+      return log_.durable_now();
+  }
+  // A manifest that will be written.
+  struct next_manifest {
+    manifest_epoch epoch;
+    bool enters_other;  // the other drive gets an entry of it
+    blocks::buffer area;
+  };
+  // Throws tiered_full: the state is too large; std::bad_alloc.
+  [[nodiscard]] next_manifest sealed(manifest_state next, bool enters_other) const {
+    next.epoch = epoch_;
+    next.epoch.durable = durable_now();
+    if (enters_other) next.epoch.needs = manifest_.version() + 1;
     std::optional<blocks::buffer> area = manifest_.sealed(next);
     if (!area)
       throw tiered_full("the manifest has no room for the sets of " + std::to_string(next.leaves.size()) + " leaves",
                         "make the store with larger manifests (manifest_bytes), or with larger leaves");
-    return std::move(*area);
+    return {next.epoch, enters_other, std::move(*area)};
+  }
+  // Durable on return. Throws pmlab::error: a drive failed, and the manifest is there or not.
+  void commit(const next_manifest& next) {
+    const std::uint64_t version = manifest_.version() + 1;
+    drive_epoch entry;
+    entry.session = epoch_.session;
+    entry.promised = version;
+    entry.confirmed = manifest_.version();
+    if (next.enters_other) epochs_.enter(next.epoch, version, manifest_.version());  // (E1)
+    if constexpr (Memory::is_there) memory_->become(entry);
+    manifest_.write(manifest_drive_, next.area);  // (E2)
+    epoch_ = next.epoch;
+    log_.manifest_is(version);
+    entry.confirmed = version;
+    try {
+      if constexpr (Memory::is_there) memory_->become(entry);          // (E3)
+      if (next.enters_other) epochs_.enter(epoch_, version, version);  // (E3)
+    } catch (const std::exception&) {
+      // The manifest is durable all the same; the other parts get an entry of the next one.
+    }
+  }
+  void commit(manifest_state next, bool enters_other = false) { commit(sealed(std::move(next), enters_other)); }
+  // Whether one of these sets has keys or values on the drive without manifests.
+  [[nodiscard]] bool are_on_other(const std::vector<set_pointer>& sets) const {
+    bool any = false;
+    for (const set_pointer& s : sets)
+      s->described().for_each_segment([&](std::uint32_t n) { any = any || class_of(n) != place_.log; });
+    return any;
   }
   // Makes the edit durable, then visible. `made`: the sets that it adds. Throws: the edit was not made.
   //
@@ -542,10 +661,10 @@ class tree {
   void install(const std::vector<set_pointer>& made, Edit&& edit) {
     view proposed = *pinned();
     edit(proposed);
-    const blocks::buffer area = sealed(described(proposed));
+    const next_manifest next = sealed(described(proposed), are_on_other(made));
     const auto before = static_cast<std::ptrdiff_t>(doubtful_.size());
     doubtful_.insert(doubtful_.end(), made.begin(), made.end());     // (V1)
-    manifest_.write(manifest_drive_, area);                          // (V2)
+    commit(next);                                                    // (V2)
     doubtful_.erase(doubtful_.begin(), doubtful_.begin() + before);  // this manifest does not name these
     {
       const std::scoped_lock lock(view_mutex_);
@@ -897,6 +1016,8 @@ class tree {
   set_context<Device> context_;
   tiered::log<Device> log_;
   tiered::manifest<Device> manifest_;
+  epoch_keeper<Device> epochs_;  // under mutex_
+  findings found_;               // of opening
   std::atomic<std::uint64_t> next_id_{1};
 
   mutable std::mutex ageing_mutex_;      // one spill or compaction at a time; before mutex_
@@ -906,6 +1027,7 @@ class tree {
   std::vector<std::string> tables_;
   std::uint64_t ingested_ = 0;
   log_anchor replay_{};
+  manifest_epoch epoch_{};  // of the last manifest
   std::vector<set_pointer> doubtful_;
 
   std::atomic<std::uint64_t> ingests_{0};

@@ -11,11 +11,12 @@
 //
 // Versions leave when a set has them: by ranges of sequences, since a set is made of one (memory_table.hpp).
 //
-// Layout (medium): named root `tiered` -> memory_state; the string index `tiered.versions`.
+// Layout (medium): named root `tiered` -> memory_state, `tiered.epoch` -> memory_epoch; the string index `tiered.versions`.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/stores/tiered/findings.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
@@ -90,6 +91,13 @@ struct memory_state {
   std::atomic<std::uint64_t> phase{0};
 };
 
+// What the memory knows of the manifests: epoch.hpp. A root of its own: memory of older stores has none, and gets one.
+struct memory_epoch {
+  std::atomic<std::uint64_t> session{0};
+  std::atomic<std::uint64_t> promised{0};
+  std::atomic<std::uint64_t> confirmed{0};
+};
+
 // Sequences in (low, high].
 struct sequence_range {
   std::uint64_t low = 0;
@@ -105,7 +113,10 @@ class version_index {
 
  public:
   explicit version_index(Medium& medium)
-      : medium_(medium), state_(open_state(medium)), versions_(strings_type::open(medium, "tiered.versions")) {}
+      : medium_(medium),
+        state_(open_root<memory_state>(medium, "tiered", "tiered_memory")),
+        epoch_(open_root<memory_epoch>(medium, "tiered.epoch", "tiered_epoch")),
+        versions_(strings_type::open(medium, "tiered.versions")) {}
   version_index(const version_index&) = delete;
   version_index& operator=(const version_index&) = delete;
   ~version_index() = default;
@@ -129,10 +140,29 @@ class version_index {
     change.commit();
   }
 
+  // ---- epoch
+
+  [[nodiscard]] drive_epoch epoch() const noexcept {
+    drive_epoch e;
+    e.session = epoch_.session.load(std::memory_order_acquire);
+    e.promised = epoch_.promised.load(std::memory_order_acquire);
+    e.confirmed = epoch_.confirmed.load(std::memory_order_acquire);
+    return e;
+  }
+  // All of it at once; durable on return.
+  void become(const drive_epoch& e) {
+    publication change(medium_);
+    media::publish_store(change, epoch_.session, e.session);
+    media::publish_store(change, epoch_.promised, e.promised);
+    media::publish_store(change, epoch_.confirmed, e.confirmed);
+    change.commit();
+  }
+
   // ---- opening
 
   // Removes everything.
   void clear() {
+    become(drive_epoch());
     retire({sequence_range{}});
     collect();
   }
@@ -159,6 +189,27 @@ class version_index {
       throw error("the memory has " + std::to_string(count) + " of the " + std::to_string(last - ingested) +
                       " changes behind sequence " + std::to_string(ingested),
                   "give the memory and the drives of one moment: restore all of them from one copy");
+    return last;
+  }
+
+  // As recover, and removes nothing: those versions are outside the ranges that readers ask for.
+  std::uint64_t look(std::uint64_t ingested, findings& found) {
+    std::uint64_t last = ingested;
+    versions_.scan_keys({}, [&](std::string_view text) {
+      if ((mark_in(text) & ends_batch) != 0) last = std::max(last, sequence_in(text));
+      return true;
+    });
+    std::uint64_t count = 0;
+    versions_.scan_keys({}, [&](std::string_view text) {
+      if (!sequence_range{ingested, last}.has(sequence_in(text))) return true;
+      ++count;
+      entered(text);
+      return true;
+    });
+    if (count != last - ingested)
+      found.refuse("the memory has " + std::to_string(count) + " of the " + std::to_string(last - ingested) +
+                       " changes behind sequence " + std::to_string(ingested),
+                   "");
     return last;
   }
 
@@ -290,15 +341,17 @@ class version_index {
   static constexpr std::size_t dram_per_entry = 24;  // of towers
   static constexpr unsigned entries_per_fence = 32;
 
-  static memory_state& open_state(Medium& medium) {
-    const media::root root = medium.named_root("tiered", "tiered_memory", 1);
-    if (const media::pointer<memory_state> stored(root.word->load(std::memory_order_acquire)); stored) {
+  template <class State>
+  static State& open_root(Medium& medium, std::string_view name, std::string_view layout) {
+    const media::root root = medium.named_root(name, layout, 1);
+    if (const media::pointer<State> stored(root.word->load(std::memory_order_acquire)); stored) {
       if (!media::can_name(medium, stored))
-        throw error("the root of 'tiered' is corrupt", "restore the memory and both drives from one copy");
+        throw error("the root of '" + std::string(name) + "' is corrupt",
+                    "restore the memory and both drives from one copy");
       return *medium.resolve(stored);
     }
     publication change(medium);
-    auto* const made = media::create<memory_state>(change);
+    auto* const made = media::create<State>(change);
     if (made == nullptr) throw error("no space for a memtable in the memory", "use a larger pool");
     media::persist(medium, *made);                                         // (M3)
     media::publish_store(change, *root.word, medium.locate(made).word());  // (M4)
@@ -386,6 +439,7 @@ class version_index {
 
   Medium& medium_;
   memory_state& state_;
+  memory_epoch& epoch_;
   strings_type versions_;
   std::vector<std::string> made_;  // of a batch that is not complete
   std::atomic<std::uint64_t> entries_{0};
