@@ -6,6 +6,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/erased/any_index.hpp>
+#include <pmlab/hybrid/roots.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/strings/roots.hpp>
 
@@ -156,9 +157,11 @@ contents contents_of(const std::string& path, patience each) {
   contents all{path, said.at("capacity"), said.at("allocated"), said.at("survives"), said.at("device"), {}};
   for (const json& r : said.at("roots")) all.roots.push_back(root_of(r, all.roots.size()));
   pair_strings(all.roots);
-  // Of a typed index its own root is shown, with keys and values as words.
+  // Of a typed index its own root is shown, with keys and values as words; of a hybrid index both halves.
   std::erase_if(all.roots, [](const root& r) {
-    return r.facts.name.ends_with(strings::types_suffix) && r.facts.layout.starts_with(strings::typed_layout_prefix);
+    return (r.facts.name.ends_with(strings::types_suffix) &&
+            r.facts.layout.starts_with(strings::typed_layout_prefix)) ||
+           r.facts.layout == hybrid::replica_layout;
   });
   return all;
 }
