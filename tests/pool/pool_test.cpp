@@ -5,6 +5,7 @@
 #include "tools/pool/repair.hpp"
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
@@ -233,6 +234,19 @@ TEST_F(Pools, ARepairedTypedIndexKeepsItsTypes) {
   EXPECT_THROW((strings::typed_index<std::int32_t, order, media::pmem, tree>::open(pool, "orders")), error);
   EXPECT_EQ(prices::open(pool, "prices").find(-1), 2.5);
   EXPECT_EQ(orders::open(pool, "orders").find(7)->pieces, 4U);
+}
+
+TEST_F(Pools, BothHalvesOfAHybridIndexAreShownAndNoMark) {
+  {
+    media::pmem pool(path_, {.create_bytes = pool_bytes});
+    auto index = hybrid::hybrid_index<table, tree, hybrid::primary::hash>::open(pool, pool);
+    index.insert(1, 2);
+    index.settle();
+    EXPECT_EQ(pool.roots().size(), 3U);
+  }
+  const contents all = contents_of(path_);
+  ASSERT_EQ(all.roots.size(), 2U);
+  for (const root_report& r : checks_of(all)) EXPECT_TRUE(r.problem.empty() && r.violations.empty()) << r.problem;
 }
 
 TEST_F(Pools, ABrokenIndexIsFoundAndWhatIsLeftIsSaved) {
