@@ -73,6 +73,27 @@ TEST_F(adaptive, goes_round_a_cache_that_hardly_hits_and_comes_back) {
   EXPECT_EQ(in_mode(index, mode::serial), keys) << "hits pay";
 }
 
+// A span of time below 0 would be the longest of all, and its mode the dearest for hundreds of windows.
+TEST_F(adaptive, a_clock_that_jumps_back_makes_no_mode_dear) {
+  auto index = cached::open(medium_, "x", options());
+  for (std::uint64_t key = 0; key < keys; ++key) index.insert(key, key);
+  search_time = 1000;
+  constexpr std::uint64_t jump = 500'000'000;
+  time_now = 1'000 * jump;
+  std::uint64_t jumps = 100;
+  wrapped_index::on_call = [&jumps] {
+    time_now += search_time;
+    if (jumps > 0) {
+      --jumps;
+      time_now -= jump;
+    }
+  };
+  read(index, true, 100'000);
+  EXPECT_EQ(jumps, 0U);
+  EXPECT_EQ(in_mode(index, mode::serial), keys) << "hits pay";
+  EXPECT_EQ(index.cache_statistics().switches, 0U);
+}
+
 // The tests set the times of lookups.
 TEST_F(adaptive, bypasses_where_misses_cost_more_than_searches) {
   cache::chooser chooser(options(), false, false);

@@ -1,8 +1,10 @@
 // The hybrid index on real threads: opening, space, queues, and the guarantees of its options.
+#include <pmlab/base/error.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/media/dram.hpp>
+#include <pmlab/media/pmem.hpp>
 
 #include <gtest/gtest.h>
 
@@ -10,10 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -231,6 +236,54 @@ TEST(hybrid_index_space, a_tree_without_space_refuses_new_keys_and_loses_none) {
   }
 }
 
+// What was beside the full tree has no space in it after the rebuild either.
+TEST(hybrid_index_space, a_tree_that_is_full_can_be_erased_from_after_it_was_opened_again) {
+  for (const update how : {update::synchronous, update::asynchronous}) {
+    dram of_hash;
+    dram of_tree(media::dram_options{.capacity_bytes = 64 << 10});
+    options o = with(how);
+    o.queues = 1;
+    o.queue = 16;
+    o.updaters = 0;  // entries wait until the queue is full: some find no space
+    std::map<std::uint64_t, std::uint64_t> expected;
+    std::uint64_t next = 0;
+    {
+      auto index = hash_first::open(of_hash, of_tree, o);
+      for (; index.insert(key_of(next), next) == outcome::inserted; ++next) expected[key_of(next)] = next;
+      // Keys of the tree are replaced by others, so that the rebuild finds other leaves full.
+      for (std::uint64_t i = 0; i < next; i += 100) {
+        EXPECT_EQ(index.erase(key_of(i)), outcome::erased);
+        expected.erase(key_of(i));
+      }
+      for (int refused = 0; refused < 300; ++next)
+        if (index.insert(key_of(next), next) == outcome::inserted)
+          expected[key_of(next)] = next;
+        else
+          ++refused;
+    }
+    ASSERT_GT(expected.size(), 1000U);
+    // Some more, as a queue may hold that was dropped by a crash.
+    {
+      auto of_points = hash::open(of_hash);
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        ASSERT_EQ(of_points.insert(key_of(next + i), i), outcome::inserted);
+        expected[key_of(next + i)] = i;
+      }
+    }
+    auto index = hash_first::open(of_hash, of_tree, o);
+    EXPECT_NO_THROW(expect_holds(index, expected));
+    ASSERT_NO_THROW(index.wait_until_complete());
+    EXPECT_EQ(index.insert(key_of(next + 200), 1), outcome::full);
+    for (std::uint64_t i = 0; i < next; i += 2)
+      if (expected.erase(key_of(i)) != 0) {
+        ASSERT_EQ(index.erase(key_of(i)), outcome::erased);
+      }
+    EXPECT_EQ(index.insert(key_of(next + 200), 1), outcome::inserted);
+    expected[key_of(next + 200)] = 1;
+    expect_holds(index, expected);
+  }
+}
+
 TEST(hybrid_index_space, a_hash_without_space_sends_finds_to_the_tree) {
   for (const update how : {update::synchronous, update::asynchronous}) {
     dram of_hash(media::dram_options{.capacity_bytes = 256 << 10});
@@ -269,6 +322,68 @@ TEST(hybrid_index_space, a_primary_without_space_changes_nothing) {
   for (; index.insert(key_of(next), next) == outcome::inserted; ++next) expected[key_of(next)] = next;
   EXPECT_EQ(index.find(key_of(next)), std::nullopt);
   expect_holds(index, expected);
+}
+
+// ---- both halves in one pool ----
+
+using media::pmem;
+using pool_hash = indexes::cceh<pmem>;
+using pool_tree = indexes::fast_fair<pmem>;
+using pool_hash_first = hybrid::hybrid_index<pool_hash, pool_tree, primary::hash>;
+using pool_tree_first = hybrid::hybrid_index<pool_hash, pool_tree, primary::tree>;
+
+class hybrid_index_pool : public testing::Test {
+ protected:
+  static constexpr std::uint64_t entries = 500;
+
+  // What opening says; "": it opens.
+  template <class Index>
+  static std::string refusal(pmem& pool) {
+    try {
+      static_cast<void>(Index::open(pool, pool));
+    } catch (const error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  static std::uint64_t missing(pmem& pool) {
+    auto index = pool_hash_first::open(pool, pool);
+    std::uint64_t count = 0;
+    for (std::uint64_t i = 0; i < entries; ++i) count += index.find(i) == i ? 0 : 1;
+    return count;
+  }
+
+  tests::temporary_folder folder_;
+  pmem pool_{folder_.file("pool"), {.create_bytes = 32 << 20}};
+};
+
+// Its queue is dropped when it is closed: the tree lacks all of the entries, and the hash would lose them.
+TEST_F(hybrid_index_pool, of_which_one_is_the_replica_is_not_opened_with_that_as_the_primary) {
+  options o;
+  o.updaters = 0;
+  {
+    auto index = pool_hash_first::open(pool_, pool_, o);
+    for (std::uint64_t i = 0; i < entries; ++i) ASSERT_EQ(index.insert(i, i), outcome::inserted);
+  }
+  EXPECT_NE(refusal<pool_tree_first>(pool_).find("'fast_fair' is the replica of a hybrid index"), std::string::npos);
+  // Its half in DRAM makes no difference.
+  dram memory;
+  using in_dram = hybrid::hybrid_index<hash, pool_tree, primary::tree>;
+  EXPECT_THROW(static_cast<void>(in_dram::open(memory, pool_)), error);
+  EXPECT_EQ(missing(pool_), 0U);
+  auto index = pool_hash_first::open(pool_, pool_);
+  EXPECT_TRUE(index.check().ok());
+}
+
+TEST_F(hybrid_index_pool, takes_no_index_with_entries_for_the_replica_of_an_empty_one) {
+  {
+    auto alone = pool_hash::open(pool_);
+    for (std::uint64_t i = 0; i < entries; ++i) ASSERT_EQ(alone.insert(i, i), outcome::inserted);
+  }
+  for (int again = 0; again < 2; ++again)
+    EXPECT_NE(refusal<pool_tree_first>(pool_).find("'fast_fair', is empty, and 'cceh' has entries"), std::string::npos);
+  EXPECT_EQ(refusal<pool_hash_first>(pool_), "");
+  EXPECT_EQ(missing(pool_), 0U);
 }
 
 TEST(hybrid_index_queue, writers_that_find_it_full_wait_and_lose_nothing) {

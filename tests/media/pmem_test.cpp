@@ -244,6 +244,66 @@ TEST_F(pmem_pool, uses_the_space_of_small_blocks_again_after_a_restart) {
   }
 }
 
+// A full pool: the blocks of one kind are half freed, and as many fit again. Freed before or after a restart, and with
+// blocks of another kind allocated first.
+TEST_F(pmem_pool, that_is_full_has_space_again_for_blocks_that_are_freed_after_a_restart) {
+  struct kind {
+    std::size_t bytes, alignment;
+  };
+  // The last two have one size for libpmemobj: the second of them gets larger blocks.
+  for (const auto& kinds :
+       {std::array<kind, 2>{{{65536, 64}, {64, 64}}}, std::array<kind, 2>{{{2304, 256}, {512, 64}}},
+        std::array<kind, 2>{{{300'000, 64}, {4096, 4096}}}, std::array<kind, 2>{{{16384, 256}, {16384, 64}}}}) {
+    const std::string file = path(("full" + std::to_string(kinds[0].bytes)).c_str());
+    std::array<std::vector<std::uint64_t>, 2> blocks;
+    const auto allocate = [&](pool& medium, std::size_t of, std::size_t most) {
+      std::size_t count = 0;
+      for (; count < most; ++count) {
+        pool::publication change(medium);
+        void* const block = change.allocate(kinds[of].bytes, kinds[of].alignment);
+        if (block == nullptr) break;
+        change.commit();
+        blocks[of].push_back(medium.locate(static_cast<char*>(block)).word());
+      }
+      return count;
+    };
+    const auto free_half = [&](pool& medium, std::size_t of) {
+      std::vector<std::uint64_t> kept;
+      for (std::size_t i = 0; i < blocks[of].size(); ++i) {
+        if (i % 2 == 0) {
+          kept.push_back(blocks[of][i]);
+          continue;
+        }
+        pool::publication change(medium);
+        change.release(medium.resolve(media::pointer<char>(blocks[of][i])), kinds[of].bytes);
+        change.commit();
+      }
+      const std::size_t freed = blocks[of].size() - kept.size();
+      blocks[of] = kept;
+      return freed;
+    };
+    std::size_t freed = 0;
+    {
+      pool medium(file, {.create_bytes = 16 << 20});
+      ASSERT_EQ(allocate(medium, 1, 8), 8U);
+      ASSERT_GT(allocate(medium, 0, 1'000'000), 8U);
+    }
+    {
+      pool medium(file);
+      freed = free_half(medium, 0);
+      EXPECT_EQ(allocate(medium, 0, 1'000'000), freed) << kinds[0].bytes << " bytes, freed after a restart";
+      free_half(medium, 1);
+      EXPECT_EQ(allocate(medium, 1, 4), 4U) << kinds[1].bytes << " bytes, freed after a restart";
+      freed = free_half(medium, 0);
+    }
+    {
+      pool medium(file);
+      allocate(medium, 1, 1);
+      EXPECT_EQ(allocate(medium, 0, 1'000'000), freed) << kinds[0].bytes << " bytes, freed before a restart";
+    }
+  }
+}
+
 // Calls of msync while libpmemobj makes words of this pool durable.
 int msync_calls_of(PMEMobjpool* other) {
   const PMEMoid root = pmemobj_root(other, 64);

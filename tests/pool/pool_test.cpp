@@ -5,6 +5,7 @@
 #include "tools/pool/repair.hpp"
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
@@ -12,6 +13,7 @@
 #include <pmlab/indexes/nv_tree.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/strings/typed_index.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -210,6 +212,41 @@ TEST_F(Pools, APoolWhoseProcessWasKilledIsReadAsItIs) {
   EXPECT_TRUE(salvaged[0].is_whole());
   EXPECT_EQ(shapes_of(contents_of(copy_))[0].shape->entries, found.size());
   ::munmap(answered, sizeof *answered);
+}
+
+// Without them the new pool would take any types, and show the old keys and values as those.
+TEST_F(Pools, ARepairedTypedIndexKeepsItsTypes) {
+  struct order {
+    std::uint64_t article, pieces;
+  };
+  using prices = strings::typed_index<std::int64_t, double, media::pmem, tree>;
+  using orders = strings::typed_index<std::uint32_t, order, media::pmem, tree>;
+  {
+    media::pmem pool(path_, {.create_bytes = pool_bytes});
+    prices::open(pool, "prices").insert(-1, 2.5);
+    orders::open(pool, "orders").insert(7, order{3, 4});
+  }
+  const contents all = contents_of(path_);
+  EXPECT_EQ(all.roots.size(), 3U) << "an index of numbers, strings and their words";
+  for (const salvaged_root& r : repair(all, chosen_roots(all, {}), copy_, 0)) EXPECT_TRUE(r.is_whole());
+  media::pmem pool(copy_);
+  EXPECT_THROW((strings::typed_index<std::uint64_t, double, media::pmem, tree>::open(pool, "prices")), error);
+  EXPECT_THROW((strings::typed_index<std::int32_t, order, media::pmem, tree>::open(pool, "orders")), error);
+  EXPECT_EQ(prices::open(pool, "prices").find(-1), 2.5);
+  EXPECT_EQ(orders::open(pool, "orders").find(7)->pieces, 4U);
+}
+
+TEST_F(Pools, BothHalvesOfAHybridIndexAreShownAndNoMark) {
+  {
+    media::pmem pool(path_, {.create_bytes = pool_bytes});
+    auto index = hybrid::hybrid_index<table, tree, hybrid::primary::hash>::open(pool, pool);
+    index.insert(1, 2);
+    index.settle();
+    EXPECT_EQ(pool.roots().size(), 3U);
+  }
+  const contents all = contents_of(path_);
+  ASSERT_EQ(all.roots.size(), 2U);
+  for (const root_report& r : checks_of(all)) EXPECT_TRUE(r.problem.empty() && r.violations.empty()) << r.problem;
 }
 
 TEST_F(Pools, ABrokenIndexIsFoundAndWhatIsLeftIsSaved) {

@@ -417,6 +417,42 @@ TEST(string_index, comes_back_from_its_pool_and_refuses_another_layout) {
   }
 }
 
+// The numbers that it holds would be taken for the places of records.
+TEST(string_index, does_not_open_an_index_of_numbers_that_has_entries) {
+  media::dram medium;
+  const auto refusal = [&](auto open_strings) {
+    try {
+      open_strings();
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  {
+    auto numbers = indexes::fast_fair<media::dram>::open(medium, "tree");
+    numbers.insert(strings::detail::layer{}.word_of("k"), 7);
+    auto hashed = indexes::cceh<media::dram>::open(medium, "table");
+    hashed.insert(1, 2);
+    auto digits = indexes::woart<media::dram>::open(medium, "digits");
+    digits.insert(1, 2);
+  }
+  const std::string tree =
+      refusal([&] { over<media::dram, indexes::fast_fair, word_values>::open(medium, "tree").insert("other", 1); });
+  EXPECT_NE(tree.find("'tree' is an index of numbers, and has entries"), std::string::npos) << tree;
+  const std::string table =
+      refusal([&] { over<media::dram, indexes::cceh, word_values>::open(medium, "table").insert("other", 1); });
+  EXPECT_NE(table.find("'table' is an index of numbers"), std::string::npos) << table;
+  const std::string digits =
+      refusal([&] { over<media::dram, indexes::woart, word_values>::open(medium, "digits").insert("other", 1); });
+  EXPECT_NE(digits.find("'digits' is an index of numbers"), std::string::npos) << digits;
+  // Without an entry it may become one of strings.
+  auto numbers = indexes::fast_fair<media::dram>::open(medium, "tree");
+  EXPECT_EQ(numbers.erase(strings::detail::layer{}.word_of("k")), outcome::erased);
+  auto strings = over<media::dram, indexes::fast_fair, word_values>::open(medium, "tree");
+  EXPECT_EQ(strings.insert("k", 1), outcome::inserted);
+  EXPECT_TRUE(strings.check().ok());
+}
+
 // A search never follows a broken record outside: it is reported.
 TEST(string_index, check_finds_a_key_that_does_not_lead_to_its_record) {
   media::dram medium;

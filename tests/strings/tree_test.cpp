@@ -3,6 +3,7 @@
 #include <pmlab/indexes/woart.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
+#include <pmlab/media/wrapper.hpp>
 #include <pmlab/strings/detail/radix/node.hpp>
 #include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/string_index.hpp>
@@ -11,12 +12,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -331,6 +334,53 @@ TEST_F(damaged_tree, a_circle_ends) {
   EXPECT_THROW(index_.scan("key", 1, [](std::string_view, std::uint64_t) {}), error);
   use();
   *top_ = 0;
+}
+
+// DRAM that calls `on_read` before each read that an index announces.
+class watched_dram : public media::wrapper<media::dram> {
+ public:
+  static constexpr media::optional_parts parts{};
+  watched_dram() : wrapper(std::in_place) {}
+
+  class publication : public media::dram::publication {
+   public:
+    explicit publication(watched_dram& medium) noexcept : media::dram::publication(medium.inner()) {}
+  };
+
+  void flush(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
+  void fence() noexcept {}
+  void copy(void* target, const void* source, std::size_t bytes) noexcept { inner().copy(target, source, bytes); }
+  void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {
+    if (on_read) on_read();
+  }
+
+  std::function<void()> on_read;
+};
+
+// It was taken for a damaged one without children.
+TEST(tree_of_strings, a_node_whose_children_are_replaced_by_others_while_it_is_read_is_sound) {
+  const std::string path = "a way of more than eight bytes ";
+  const auto key = [&](int last) { return path + static_cast<char>(last); };
+  constexpr int children = 20;
+  // The children change before each of the reads of a scan in turn.
+  bool changed = true;
+  for (int at = 1; changed; ++at) {
+    ASSERT_LT(at, 1000);
+    watched_dram medium;
+    auto index = tree_index<watched_dram>::open(medium, "t");
+    for (int i = 0; i < children; ++i) ASSERT_EQ(index.insert(key(100 + i), 1), outcome::inserted);
+    int reads = 0;
+    changed = false;
+    medium.on_read = [&] {
+      if (changed || ++reads != at) return;
+      changed = true;
+      for (int i = 0; i < children; ++i) ASSERT_EQ(index.insert(key(1 + i), 1), outcome::inserted);
+      for (int i = 0; i < children; ++i) ASSERT_EQ(index.erase(key(100 + i)), outcome::erased);
+    };
+    ASSERT_NO_THROW(index.scan(key(127), 1, [](std::string_view, std::uint64_t) {})) << "before read " << at;
+    medium.on_read = nullptr;
+    EXPECT_TRUE(index.check().ok());
+  }
 }
 
 }  // namespace

@@ -227,6 +227,18 @@ TEST(typed_index, refuses_other_types_and_names_both) {
   EXPECT_THROW((typed_index<int, int, dram, tree>::open(memory, "a_name_of_22_character")), error);
 }
 
+// The types are noted last: noted first, they would refuse the right ones for ever.
+TEST(typed_index, what_does_not_open_gets_no_types) {
+  dram memory;
+  {
+    auto hashed = indexes::cceh<dram>::open(memory, "orders");
+    hashed.insert(1, 2);
+  }
+  EXPECT_THROW((typed_index<std::int64_t, double, dram, indexes::fast_fair<dram>>::open(memory, "orders")), error);
+  auto index = typed_index<std::uint64_t, std::uint64_t, dram, indexes::cceh<dram>>::open(memory, "orders");
+  EXPECT_EQ(index.find(1), 2U);
+}
+
 TEST(typed_index, a_full_medium_changes_nothing_and_can_be_erased_from) {
   dram memory(media::dram_options{.capacity_bytes = std::uint64_t{4} << 20, .huge_pages = false});
   auto index = typed_index<std::int32_t, order, dram, indexes::fast_fair<dram>>::open(memory, "full");

@@ -6,6 +6,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/erased/any_index.hpp>
+#include <pmlab/hybrid/roots.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/strings/roots.hpp>
 
@@ -70,6 +71,20 @@ void pair_strings(std::vector<root>& roots) {
     r.words = *words;
     r.problem.clear();
     below->strings = r.facts.name;
+  }
+}
+
+bool holds_types(const media::root_facts& f) {
+  return f.name.ends_with(strings::types_suffix) && f.layout.starts_with(strings::typed_layout_prefix);
+}
+
+// Connects typed indexes with their types.
+void attach_types(std::vector<root>& roots) {
+  for (const root& types : roots) {
+    if (!holds_types(types.facts)) continue;
+    const std::string_view name = types.facts.name;
+    if (root* const typed = root_named(roots, name.substr(0, name.size() - strings::types_suffix.size())))
+      typed->types = types.facts;
   }
 }
 
@@ -156,10 +171,10 @@ contents contents_of(const std::string& path, patience each) {
   contents all{path, said.at("capacity"), said.at("allocated"), said.at("survives"), said.at("device"), {}};
   for (const json& r : said.at("roots")) all.roots.push_back(root_of(r, all.roots.size()));
   pair_strings(all.roots);
-  // Of a typed index its own root is shown, with keys and values as words.
-  std::erase_if(all.roots, [](const root& r) {
-    return r.facts.name.ends_with(strings::types_suffix) && r.facts.layout.starts_with(strings::typed_layout_prefix);
-  });
+  attach_types(all.roots);
+  // Of a typed index its own root is shown, with keys and values as words; of a hybrid index both halves.
+  std::erase_if(all.roots,
+                [](const root& r) { return holds_types(r.facts) || r.facts.layout == hybrid::replica_layout; });
   return all;
 }
 

@@ -20,8 +20,9 @@ struct root {
   media::root_facts facts;
   const bench::index_description* index = nullptr;
   std::string problem = {};
-  std::string words = {};    // of string keys: the root that holds their words
-  std::string strings = {};  // of words: the root of the string keys that they are of
+  std::string words = {};                       // of string keys: the root that holds their words
+  std::string strings = {};                     // of words: the root of the string keys that they are of
+  std::optional<media::root_facts> types = {};  // of a typed index: the root with the types of its keys and values
   // True if this build can read it.
   [[nodiscard]] bool is_readable() const noexcept { return index != nullptr || !words.empty(); }
   // Named when its process ended, and still empty; or of an index that keeps nothing. There is nothing to open.

@@ -114,7 +114,10 @@ void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<n
   const unfinished_pool made(path);
   {
     media::pmem pool(made.path(), {.create_bytes = bytes, .bypass_msync = true});
-    for (const new_root& r : roots) fill(pool, r);
+    for (const new_root& r : roots) {
+      fill(pool, r);
+      if (r.types) static_cast<void>(pool.named_root(r.types->name, r.types->layout, r.types->version));
+    }
   }
   {
     // With the options of every other program.

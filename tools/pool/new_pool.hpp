@@ -4,8 +4,10 @@
 #include "tools/catalogue/registry.hpp"
 #include "tools/pool/strings_root.hpp"
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/root_table.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +21,8 @@ struct new_root {
   std::span<const indexes::entry> entries;  // ascending, each key once
   // Of string keys, instead of `entries`; `index` is that of their words.
   const string_entries* texts = nullptr;
-  std::string_view values = {};  // "words" or "blobs"
+  std::string_view values = {};                 // "words" or "blobs"
+  std::optional<media::root_facts> types = {};  // of a typed index
 
   [[nodiscard]] std::size_t count() const noexcept { return texts == nullptr ? entries.size() : texts->size(); }
 };

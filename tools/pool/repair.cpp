@@ -22,7 +22,7 @@ std::vector<salvaged_root> repair(const contents& damaged, const std::vector<roo
     const read_entries& read = kept.back();
     const root& below = words_of(damaged, r);
     const string_entries* const texts = read.values.empty() ? nullptr : &read.texts;
-    made.push_back({below.facts.name, below.index, read.entries, texts, read.values});
+    made.push_back({below.facts.name, below.index, read.entries, texts, read.values, below.types});
     salvaged.push_back({std::move(before), read.count(), read.contradictions, read.problem});
   }
   make_pool(path, bytes != 0 ? bytes : std::max(damaged.file_bytes, bytes_for(made)), made);

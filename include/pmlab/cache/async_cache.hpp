@@ -318,7 +318,9 @@ class async_cache {
     if (!plan.timed) return find_in(plan.how, mine, number, key, hit);
     const std::uint64_t start = chooser_.now();
     const std::optional<value_type> value = find_in(plan.how, mine, number, key, hit);
-    chooser_.record(number, plan.how, hit, chooser_.now() - start);
+    const std::uint64_t end = chooser_.now();
+    // A user's clock may have jumped back: such a lookup is no sample.
+    if (end >= start) chooser_.record(number, plan.how, hit, end - start);
     return value;
   }
 

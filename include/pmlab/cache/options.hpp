@@ -104,7 +104,7 @@ struct options {
   std::uint32_t window = 128;
   // Parts of the cache that each have a mode of their own.
   unsigned shards = 4;
-  // Picoseconds; null: media::fast_clock.
+  // Picoseconds; null: media::fast_clock. A lookup during which it jumps back counts for no mode.
   std::uint64_t (*now)() = nullptr;
 };
 

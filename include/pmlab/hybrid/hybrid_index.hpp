@@ -42,7 +42,11 @@
 //   H5  (hash) A point read that may meet a direct change waits until both halves have it.
 //   H6  If the replica has no space: (tree) the hash loses the key and stops being complete, so that finds continue in
 //       the tree; (hash) the entry is stored in the overlay, and new keys are refused, with nothing changed, until the
-//       tree accepts the entries of the overlay.
+//       tree accepts the entries of the overlay. A rebuild does the same: so a full index that is opened again can be
+//       erased from.
+//   H7  A replica in a durable medium is marked as one before an entry is in it, and no marked half is opened as the
+//       primary: it may lack changes, and the other half would lose them. (With a name in the options the names of the
+//       roots do the same.)
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -53,6 +57,7 @@
 #include <pmlab/hybrid/detail/stripes.hpp>
 #include <pmlab/hybrid/detail/updaters.hpp>
 #include <pmlab/hybrid/options.hpp>
+#include <pmlab/hybrid/roots.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -107,7 +112,8 @@ class hybrid_index {
   // (`wait_until_complete`): with the tree as primary everything is served, points from the tree; with the hash as
   // primary points are served, while writes and scans wait. A replica in a durable medium is first compared with the
   // primary, which takes a walk of it. Throws the exceptions of the halves; pmlab::error: an invalid option, no
-  // threads. The media must outlive the index.
+  // threads, a primary that was the replica, a replica with entries beside an empty primary. The media must outlive the
+  // index.
   template <class HashMedium, class TreeMedium>
   static hybrid_index open(HashMedium& hash_medium, TreeMedium& tree_medium, const options& o = {}) {
     return hybrid_index(hash_medium, tree_medium, o, clock::now());
@@ -265,6 +271,10 @@ class hybrid_index {
             },
             [this](key_type key) { prefetch_replica(key); }, begin_),
         overlay_(hash_is_primary ? updaters_.places() + most_threads : 0) {
+    if constexpr (hash_is_primary)
+      tell_halves_apart(hash_medium, tree_medium, Hash::layout_name, Tree::layout_name);
+    else
+      tell_halves_apart(tree_medium, hash_medium, Tree::layout_name, Hash::layout_name);
     drop_entries_missing_in_primary();
     start_rebuild(false);
     if (o.rebuilders == 0) wait_until_complete();
@@ -279,6 +289,32 @@ class hybrid_index {
   static std::string root_of(const options& o, std::string_view layout, bool is_primary) {
     if (o.name.empty()) return std::string(layout);
     return std::string(o.name) + (is_primary ? "" : ":c");
+  }
+
+  // H7. A medium that does not list its roots is not searched for marks.
+  template <class PrimaryMedium, class ReplicaMedium>
+  void tell_halves_apart(PrimaryMedium& of_primary, ReplicaMedium& of_replica, std::string_view primary_layout,
+                         std::string_view of_replica_layout) {
+    if (!options_.name.empty()) return;
+    if constexpr (requires { of_primary.roots(); })
+      for (const auto& r : of_primary.roots())
+        if (r.made && r.layout == replica_layout && r.name == std::string(primary_layout).append(replica_suffix))
+          throw error("'" + std::string(primary_layout) + "' is the replica of a hybrid index, and may lack changes",
+                      std::string("open it with the ") + (hash_is_primary ? "tree" : "hash") + " as the primary");
+    if constexpr (media::medium<ReplicaMedium>) {
+      if (!media::is_durable(of_replica)) return;
+      std::atomic<std::uint64_t>& mark =
+          *of_replica.named_root(std::string(of_replica_layout).append(replica_suffix), replica_layout, replica_version)
+               .word;
+      if (mark.load(std::memory_order_acquire) != 0) return;
+      if (the_primary().size() == 0 && the_replica().size() != 0)
+        throw error("the primary of this hybrid index, '" + std::string(primary_layout) + "', is empty, and '" +
+                        std::string(of_replica_layout) + "' has entries that were never its replica's",
+                    "make that one the primary, or give the hybrid index a name of its own");
+      mark.store(1, std::memory_order_release);  // (M1)
+      media::persist(of_replica, mark);          // (M2)
+      // (M1) < (M2) < the first entry of the replica.
+    }
   }
 
   // Threads that may be in the middle of a direct change at a time.
@@ -492,7 +528,7 @@ class hybrid_index {
         // An entry that a durable tree holds already has the hash's value.
         entries = detail::for_each_sorted_part(hash_, threads(), stop_, [this](std::span<const indexes::entry> part) {
           begin_();
-          if (indexes::detail::load_into(tree_, part) != part.size()) lose_space();
+          load_or_keep_beside(part);
         });
       } else {
         if (empty_first) empty_hash();
@@ -513,6 +549,15 @@ class hybrid_index {
     complete_.store(!has_lost_space_, std::memory_order_release);
     is_rebuilding_ = false;
     rebuilt_.notify_all();
+  }
+
+  // Entries for which the tree has no space are kept beside it, as far as that has room (H6).
+  void load_or_keep_beside(std::span<const indexes::entry> part) {
+    const std::size_t loaded = indexes::detail::load_into(tree_, part);
+    for (const indexes::entry& e : part.subspan(loaded)) {
+      if (!overlay_.has_room()) return lose_space();
+      change_tree({change::kind::put, e.key, e.value});
+    }
   }
 
   void fill_hash(std::span<const indexes::entry> chunk, std::uint64_t time) {

@@ -15,11 +15,13 @@
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/pool_name.hpp>
+#include <pmlab/media/pool_runs.hpp>
 #include <pmlab/media/root_table.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -265,6 +267,7 @@ class pmem {
     std::size_t bytes;
     std::size_t alignment;
     std::uint64_t id;
+    bool is_of_runs = false;  // of an earlier opening: `bytes` may be more than were asked for then
   };
 
   [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
@@ -433,11 +436,13 @@ class pmem {
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
     // libpmemobj finds the free space in a run of blocks again only if it knows their class when it first reads the
-    // heap. So the classes of small aligned blocks, of which an index may have many, are registered before the first
-    // allocation, each as aligned as its size allows.
+    // heap, and when a block is freed. So the classes of small aligned blocks, of which an index may have many, are
+    // registered before the first allocation, each as aligned as its size allows; and those of all blocks that the pool
+    // holds. Else a full pool that was opened again would stay full, whatever is erased.
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
+    if (existed) register_classes_of_runs();
     if (!options.huge_pages || backing_ != backing::tmpfs) return;
     // A new pool is empty, and no thread waits for its entries. An existing one will be read at once.
     if (existed)
@@ -469,6 +474,8 @@ class pmem {
     constexpr std::size_t tries = 32;
     std::size_t unit = bytes;
     for (std::size_t i = 0; i < tries; ++i, unit += alignment) {
+      for (const size_class& known : size_classes_)
+        if (known.is_of_runs && known.bytes == unit && known.alignment % alignment == 0) return known.id;
       pobj_alloc_class_desc wanted{};
       wanted.unit_size = unit;
       wanted.alignment = alignment;
@@ -479,6 +486,36 @@ class pmem {
       return wanted.class_id;
     }
     return std::nullopt;
+  }
+
+  // The classes of the runs that an earlier opening made. Without memory for one, or where libpmemobj refuses it, the
+  // space of its freed blocks is found at a later opening only.
+  void register_classes_of_runs() {
+    constexpr std::size_t most = 64;  // of a damaged pool
+    constexpr std::size_t most_alignment = 4096;
+    constexpr std::size_t run_header = 16;
+    std::vector<run_kind> met;
+    const auto register_class = [&](const run_kind& run) {
+      if (met.size() == most || std::find(met.rbegin(), met.rend(), run) != met.rend()) return;
+      met.push_back(run);
+      const bool is_sound = std::has_single_bit(run.alignment) && run.alignment <= most_alignment &&
+                            run.block_bytes != 0 && run.block_bytes % run.alignment == 0 &&
+                            run.block_bytes < run.run_bytes / 2;
+      if (!is_sound) return;
+      pobj_alloc_class_desc wanted{};
+      wanted.unit_size = run.block_bytes;
+      wanted.alignment = run.alignment;
+      wanted.units_per_block = static_cast<unsigned>((run.run_bytes - run_header - run.alignment) / run.block_bytes);
+      wanted.header_type = POBJ_HEADER_NONE;
+      const std::scoped_lock lock(mutex_);
+      size_classes_.reserve(size_classes_.size() + 1);
+      if (pmemobj_ctl_set(handle(), "heap.alloc_class.new.desc", &wanted) == 0)
+        size_classes_.push_back({run.block_bytes, run.alignment, wanted.class_id, true});
+    };
+    try {
+      for_each_aligned_run(base_, capacity_bytes_, register_class);
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   std::string path_;

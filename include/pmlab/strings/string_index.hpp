@@ -87,8 +87,8 @@ class string_index {
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
-  // name. Throws pmlab::error: the name belongs to another layout (other values, other words), no space. `medium` must
-  // outlive the index.
+  // name. Throws pmlab::error: the name belongs to another layout (other values, other words), or to an index of numbers
+  // that has entries; no space. `medium` must outlive the index.
   static string_index open(Medium& medium, std::string_view name) {
     return open(medium, name, [&] { return Index::open(medium, name); });
   }
@@ -250,7 +250,7 @@ class string_index {
   string_index(Medium& medium, std::string_view name, OpenWords&& open_words)
       : medium_(medium),
         words_(open_words()),
-        state_(open_state(medium, name)),
+        state_(open_state(medium, name, words_)),
         locks_(media::lock_stripes_on<Medium>(usual_stripes)),
         values_(medium, media::lock_stripes_on<Medium>(usual_stripes)),
         ledger_(medium, state_.first_page),
@@ -262,7 +262,7 @@ class string_index {
     is_alone_ = false;
   }
 
-  static detail::state& open_state(Medium& medium, std::string_view name) {
+  static detail::state& open_state(Medium& medium, std::string_view name, const Index& words) {
     const media::root root =
         medium.named_root(std::string(name).append(state_suffix), layout_of(where::name, Values::name), layout_version);
     if (const media::pointer<detail::state> stored(root.word->load(std::memory_order_acquire)); stored) {
@@ -270,6 +270,10 @@ class string_index {
         throw error("the root of '" + std::string(name) + "' is corrupt", "restore the pool from a copy");
       return *medium.resolve(stored);
     }
+    // Their values would be taken for records.
+    if (words.size() != 0)
+      throw error("'" + std::string(name) + "' is an index of numbers, and has entries",
+                  "open it as that, or take another name for the strings");
     publication change(medium);
     auto* const made = media::create<detail::state>(change);
     if (made == nullptr) throw error("no space for index '" + std::string(name) + "'", "use a larger medium");

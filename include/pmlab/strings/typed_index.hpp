@@ -87,7 +87,6 @@ class typed_index {
     if (name.empty() || name.size() > longest_name)
       throw error("'" + std::string(name) + "' cannot name a typed index",
                   "use 1 to " + std::to_string(longest_name) + " characters");
-    static_cast<void>(medium.named_root(std::string(name).append(types_suffix), layout(), layout_version));
     return typed_index(medium, name, open_index);
   }
 
@@ -254,7 +253,10 @@ class typed_index {
 
   template <class OpenIndex>
   typed_index(Medium& medium, std::string_view name, OpenIndex&& open_index)
-      : below_(open_below(medium, name, open_index)) {}
+      : below_(open_below(medium, name, open_index)) {
+    // Last: an index that does not open gets no types.
+    static_cast<void>(medium.named_root(std::string(name).append(types_suffix), layout(), layout_version));
+  }
 
   template <class OpenIndex>
   [[nodiscard]] static below_type open_below(Medium& medium, std::string_view name, OpenIndex&& open_index) {

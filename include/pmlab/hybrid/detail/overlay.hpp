@@ -24,9 +24,10 @@ namespace pmlab::hybrid::detail {
 class overlay {
  public:
   // `places`: so many changes may be under way; memory for them is reserved at once.
-  explicit overlay(std::size_t places) { entries_.reserve(places); }
+  explicit overlay(std::size_t places) : places_(places) { entries_.reserve(places); }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool has_room() const noexcept { return count() < places_; }
 
   // Makes a change by `in_tree()`: false if the tree has no space for (key, value). It is then here.
   template <class InTree>
@@ -79,6 +80,7 @@ class overlay {
   }
   void publish_count() noexcept { count_.store(entries_.size(), std::memory_order_release); }
 
+  std::size_t places_;
   mutable std::mutex mutex_;
   std::vector<indexes::entry> entries_;  // ascending
   std::atomic<std::size_t> count_{0};

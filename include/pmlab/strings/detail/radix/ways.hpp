@@ -153,7 +153,10 @@ class ways {
   // The record that the word leads to, or one below; of an empty word, one below `at`.
   [[nodiscard]] const record& some_record(slot_word word, position at) const {
     for (;;) {
-      if (word.is_empty()) word = word_from(at, 0);
+      // A node has children at every moment, but a look at one slot after the other may miss all of them: writers may
+      // fill those that it has passed, and empty those that are left.
+      constexpr int most_tries = 100;
+      for (int tries = 0; word.is_empty() && tries < most_tries; ++tries) word = word_from(at, 0);
       if (word.is_empty()) throw damaged("a node has no children");
       if (!word.is_link()) return record_in(word);
       at = child_of(word, at.depth);

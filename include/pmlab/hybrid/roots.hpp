@@ -1,0 +1,16 @@
+// The mark of a half that is the replica: for code that inspects media.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace pmlab::hybrid {
+
+// Suffix of the name of a replica in a durable medium: the root of its mark, whose word is 1.
+inline constexpr std::string_view replica_suffix = ":r";
+// That root's layout.
+inline constexpr std::string_view replica_layout = "hybrid_replica";
+// And its version.
+inline constexpr std::uint64_t replica_version = 1;
+
+}  // namespace pmlab::hybrid
