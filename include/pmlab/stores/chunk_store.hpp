@@ -11,8 +11,9 @@
 //
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
 // free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
-// One line, one flush, one fence. If the drive keeps a whole block over a power failure, an overwrite of one block goes to
-// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied. With
+// One line, one flush, one fence. If the drive keeps a whole block, over a power failure (B1) and beside other requests
+// (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a read of several
+// blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With
 // the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
 // Thread safety: any operation from any number of threads (`check`: no other operation). Operations that overlap in time
@@ -563,6 +564,7 @@ class chunk_store {
     p.parts_ = joined(blocks, at);
     p.generation_ = s.gone.enter();
     p.epoch_ = s.readers.enter();
+    if (is_wide(p)) ++s.wide_reads_of(p.key_);
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -571,6 +573,7 @@ class chunk_store {
     const std::scoped_lock lock(s.mutex);
     s.gone.leave(p.generation_, free_);
     s.readers.leave(p.epoch_);
+    if (is_wide(p)) --s.wide_reads_of(p.key_);
     if (s.merges > 0) changed();
   }
 
@@ -862,6 +865,11 @@ class chunk_store {
     detail::chunk_store::limbo gone;
     detail::chunk_store::reader_epochs readers;
     unsigned merges = 0;  // by copy, under way
+    // Reads under way that a write in place could come between. Some chunks share a count.
+    std::array<std::uint32_t, 16> wide_reads{};
+    [[nodiscard]] std::uint32_t& wide_reads_of(std::uint64_t key) noexcept {
+      return wide_reads[mix_bits(key) / stripe_count % wide_reads.size()];
+    }
     // The blocks that they replace: of those whose record is being written.
     std::unordered_map<std::uint64_t, std::vector<extent>> leaving;
     std::unordered_map<std::uint64_t, writer_state> writers;
@@ -1218,7 +1226,7 @@ class chunk_store {
   // False: there is no space.
   [[nodiscard]] bool plan_write(stripe& s, writer_state& state, plan& p) {
     places at{};
-    if (!choose_places(state, places_now(state, p, at), at, p)) {
+    if (!choose_places(s, state, places_now(state, p, at), at, p)) {
       leave_state(s, p.key_);
       return false;
     }
@@ -1226,11 +1234,17 @@ class chunk_store {
     return true;
   }
 
+  // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to see
+  // no write without those that ended before it. Nothing is written in place while such a read of the chunk runs: the
+  // writes in place that it meets were under way when it began, so that they may take effect in any order.
+  [[nodiscard]] bool is_wide(const plan& p) const noexcept { return in_place_ && p.blocks_.count > 1; }
+
   // Decides where a write goes; `at`: where its blocks are now. `directly`: as places_now. False: the drive is full.
-  [[nodiscard]] bool choose_places(writer_state& state, bool directly, const places& at, plan& p) {
+  [[nodiscard]] bool choose_places(stripe& s, writer_state& state, bool directly, const places& at, plan& p) {
     const range blocks = p.blocks_;
     const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
-    if (directly && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+    const bool is_read = s.wide_reads_of(p.key_) > 0;
+    if (directly && !is_read && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
       ++state.direct;
       p.way_ = plan::way::in_place;
       p.parts_ = {{blocks, at[blocks.first]}};
