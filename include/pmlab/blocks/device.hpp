@@ -17,6 +17,21 @@
 //   (B5) A failed flush fails the device: no later request succeeds.
 //   (B6) The data path changes no metadata of a file: its size never changes and its extents are written.
 //   (B7) A queue orders nothing by itself: a flush that is submitted before a write completed does not cover that write.
+//
+// What requests see of others that overlap them in time and in blocks:
+//   (B8) Each aligned unit of `atomic_bytes` is whole: a read finds in it what one write left, never bytes of two, and of
+//        two writes one has it. A drive keeps more together among commands (AWUN, NAWUN) than over a power failure
+//        (AWUPF, NAWUPF), so one figure is a promise for both. A device that promises nothing (0) may mix bytes within a
+//        block. A request of several units is no unit: a read may find the second unit of a write and not the first.
+//
+//   device                        keeps whole among requests
+//   memory                        a block, or atomic_bytes if that is more, even if it promises nothing for a power failure
+//   file, direct I/O              the unit that the kernel states (STATX_WRITE_ATOMIC); a unit that it does not state is, on
+//                                 most drives, a logical block of the drive
+//   file, page cache              nothing: the kernel copies pages beside each other
+//   counted, recorded, faulty,    as the device within; a fault of `faulty` is one of its request, not of requests beside it
+//   any_device, reference
+//   timed, emulated               the bytes are the inner device's, at submission; promised is the smaller unit of both
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -42,11 +57,12 @@ inline constexpr std::uint32_t most_block_bytes = 65536;
 // I/O. blocks::buffer begins at a multiple of this.
 inline constexpr std::size_t data_alignment = 4096;
 
-// The shape of a device, and its promises for a power failure.
+// The shape of a device, and its promises for a power failure and for requests that overlap.
 struct geometry {
   std::uint64_t blocks = 0;          // of the whole device
   std::uint32_t block_bytes = 4096;  // a power of two, 512 to 65536
-  std::uint32_t atomic_bytes = 0;    // an aligned unit that a power failure keeps whole: a power of two; 0: no promise
+  std::uint32_t atomic_bytes = 0;    // an aligned unit that a power failure (B1) and other requests (B8) keep whole: a
+                                     // power of two; 0: no promise
   bool volatile_cache = true;        // completed writes need a flush
 
   // What a crash keeps whole: at least a sector.

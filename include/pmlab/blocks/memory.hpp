@@ -6,11 +6,18 @@
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/immediate_queue.hpp>
 #include <pmlab/media/huge_pages.hpp>
+#include <pmlab/media/lines.hpp>
+#include <pmlab/sync/relax.hpp>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -18,8 +25,9 @@
 
 namespace pmlab::blocks {
 
-// Thread safety: see blocks/device.hpp. Requests of two threads that overlap race, as on a drive; their blocks then hold
-// bytes of both.
+// Thread safety: see blocks/device.hpp. Requests of two threads that overlap keep each block whole, or each unit of
+// atomic_bytes if that is larger (B8): a lock is held while a unit is copied. Its price is one atomic change and a store
+// for each 4 KiB or unit.
 class memory {
  public:
   // Zeros at first; memory is taken when a block is first written. Throws pmlab::error for an impossible geometry or if
@@ -53,19 +61,38 @@ class memory {
  private:
   friend queue;
 
+  // Of the units with the same remainder. One atomic change for each copy: a lock that readers share would take two.
+  struct alignas(media::cache_line_bytes) unit_lock {
+    std::atomic<bool> held{false};
+
+    void lock() noexcept {
+      for (sync::backoff wait; held.exchange(true, std::memory_order_acquire); wait.pause()) continue;
+    }
+    void unlock() noexcept { held.store(false, std::memory_order_release); }
+  };
+  static constexpr std::size_t lock_count = 128;
+  static constexpr std::uint32_t least_locked_bytes = 4096;
+
   void perform(const request& r) noexcept {
-    std::byte* const place = start_ + r.first * shape_.block_bytes;
-    const std::size_t bytes = std::size_t{r.count} * shape_.block_bytes;
-    if (r.what == operation::read) {
-      std::memcpy(r.data, place, bytes);
-    } else if (writes(r.what)) {
-      std::memcpy(place, r.data, bytes);
-    } else if (r.what == operation::discard) {
-      std::memset(place, 0, bytes);
+    if (!moves_data(r.what) && r.what != operation::discard) return;
+    const std::uint64_t unit = std::max({shape_.block_bytes, shape_.atomic_bytes, least_locked_bytes});
+    const std::uint64_t first = r.first * shape_.block_bytes;
+    const std::uint64_t end = first + std::uint64_t{r.count} * shape_.block_bytes;
+    for (std::uint64_t at = first; at < end;) {
+      const std::uint64_t bytes = std::min(end, (at / unit + 1) * unit) - at;
+      const std::scoped_lock lock((*locks_)[at / unit % lock_count]);
+      if (r.what == operation::read)
+        std::memcpy(r.data + (at - first), start_ + at, bytes);
+      else if (writes(r.what))
+        std::memcpy(start_ + at, r.data + (at - first), bytes);
+      else
+        std::memset(start_ + at, 0, bytes);
+      at += bytes;
     }
   }
 
   geometry shape_;
+  std::unique_ptr<std::array<unit_lock, lock_count>> locks_ = std::make_unique<std::array<unit_lock, lock_count>>();
   std::byte* start_ = nullptr;
 };
 

@@ -11,13 +11,19 @@
 //
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
 // free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
-// One line, one flush, one fence. If the drive keeps a whole block over a power failure, an overwrite of one block goes to
-// the block's place, and the memory is not written at all. A full ring goes into the chunk's map: no data is copied. With
+// One line, one flush, one fence. If the drive keeps a whole block, over a power failure (B1) and beside other requests
+// (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a read of several
+// blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With
 // the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
-// Thread safety: any operation from any number of threads (`check` and `remove_volume`: no other operation, of that
-// volume). Operations that overlap in time and in blocks take effect in some order, whole per chunk. Progress: an
-// operation holds a lock of its chunk while it plans and while it commits, never while the drive works.
+// Thread safety: any operation from any number of threads (`check`: no other operation). Operations that overlap in time
+// and in blocks take effect in some order, whole per chunk. Progress: an operation holds a lock of its chunk while it plans
+// and while it commits, never while the drive works.
+//
+// A handle of a volume that was removed is void, for ever: its operations fail and name the volume, those in flight end
+// with an error (or had taken effect before), and none reaches the volume that gets the number next. The number and the
+// chunks of a removed volume are free when the operations that were in flight have ended. After the store is closed its
+// handles throw, too; its queues are gone before that.
 //
 // Durability: what an operation returned stays true after a crash. A write that a crash interrupts is there, whole within
 // its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same block may
@@ -57,6 +63,7 @@
 //   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
 //   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
+//   C15 a handle of a removed volume changes and reads no other volume
 // With records on blocks:
 //   C12 a reader sees no record that a crash undoes (I3 < I4)
 //   C13 an index block is whole, or is not used (F1 < F2)
@@ -93,6 +100,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -213,9 +221,21 @@ class chunk_store {
   // The records are pairs: these are their own index, and a search for one may fail.
   static constexpr bool has_pairs = requires(container & c) { c.hits(); };
 
+  // Where handles find the store; nullptr: it is closed.
+  struct store_place {
+    std::atomic<chunk_store*> store{nullptr};
+  };
+
  public:
   // Blocks of a chunk.
   using range = detail::chunk_store::range;
+  // A volume's number, from 1, and which of the volumes that had it since the store was opened.
+  struct volume_number {
+    std::uint32_t id = 0;
+    std::uint64_t generation = 0;
+  };
+  // Of operations in flight whose volume was removed.
+  static constexpr std::errc volume_removed = std::errc::identifier_removed;
   // Of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
   static constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
   // Of the same: the index is being written. Call again, until it is not this.
@@ -229,21 +249,30 @@ class chunk_store {
   // Of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
 
-  // A volume of an open store. Copied freely; the store outlives it. Its operations take whole blocks and throw
-  // pmlab::error: unaligned, beyond the end, the drive failed; chunk_store_full: there is no space.
+  // A volume of an open store. Copied freely, from and to any thread. Its operations take whole blocks and throw
+  // pmlab::error: unaligned, beyond the end, the volume was removed, the store was closed, the drive failed;
+  // chunk_store_full: there is no space.
   class volume_handle {
    public:
+    volume_handle(const volume_handle&) = default;  // and no move: the source stays a handle
+    volume_handle& operator=(const volume_handle&) = default;
+    ~volume_handle() = default;
+
     // Its size.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     // Its number in the store, from 1.
-    [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+    [[nodiscard]] std::uint32_t id() const noexcept { return of_.id; }
+    // As it was opened.
+    [[nodiscard]] std::string_view name() const noexcept {
+      return {name_.data(), static_cast<std::size_t>(std::ranges::find(name_, '\0') - name_.begin())};
+    }
 
     // Atomic within each chunk, durable on return.
-    void write(std::uint64_t offset, std::span<const std::byte> data) { store_->write(*this, offset, data); }
+    void write(std::uint64_t offset, std::span<const std::byte> data) { store().write(*this, offset, data); }
     // Blocks that were never written, or were discarded, are zeros.
-    void read(std::uint64_t offset, std::span<std::byte> data) { store_->read(*this, offset, data); }
+    void read(std::uint64_t offset, std::span<std::byte> data) { store().read(*this, offset, data); }
     // Blocks that read as zeros from now on, and need no space. Durable on return.
-    void discard(std::uint64_t offset, std::uint64_t length) { store_->discard(*this, offset, length); }
+    void discard(std::uint64_t offset, std::uint64_t length) { store().discard(*this, offset, length); }
 
     // One write of a group.
     struct part {
@@ -251,15 +280,33 @@ class chunk_store {
       std::span<const std::byte> data;  // whole blocks
     };
     // All of them or none after a crash (C11). They lie in one chunk, and do not overlap. Durable on return.
-    void write_group(std::span<const part> parts) { store_->write_group(*this, parts); }
+    void write_group(std::span<const part> parts) { store().write_group(*this, parts); }
 
    private:
     friend class chunk_store;
-    volume_handle(chunk_store& store, std::uint32_t id, std::uint64_t bytes) : store_(&store), id_(id), bytes_(bytes) {}
-    chunk_store* store_;
-    std::uint32_t id_;
+    volume_handle(chunk_store& store, volume_number of, std::uint64_t bytes, std::string_view name)
+        : place_(store.place_), of_(of), bytes_(bytes) {
+      std::ranges::copy(name, name_.begin());
+    }
+    [[nodiscard]] chunk_store& store() const {
+      if (chunk_store* const open = place_->store.load(std::memory_order_acquire)) return *open;
+      throw error("the chunk store of volume '" + std::string(name()) + "' is closed",
+                  "open it again, and then the volume");
+    }
+    std::shared_ptr<const store_place> place_;
+    volume_number of_;
     std::uint64_t bytes_;
+    std::array<char, detail::chunk_store::name_bytes> name_{};
   };
+
+  // Throws pmlab::error if a handle is of another store, or its volume was removed.
+  void check_volume(const volume_handle& v) const {
+    if (v.place_ != place_)
+      throw error("volume '" + std::string(v.name()) + "' is of another chunk store", "use a queue of its own store");
+    if (!is_current(v.of_)) throw removed(v);
+  }
+  // Of a handle: for queues.
+  [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
 
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
   // none. Both outlive it. Throws pmlab::error: a drive of another store, too small, other sizes of blocks; impossible
@@ -294,29 +341,52 @@ class chunk_store {
   chunk_store& operator=(const chunk_store&) = delete;
   // Waits for what runs in the background. REQUIRES: no operation, and no queue of a user.
   ~chunk_store() {
+    place_->store.store(nullptr, std::memory_order_release);
     if (background_.joinable()) background_.join();
   }
 
   // Opens the volume `name` (1 to 40 characters), or makes it. Throws pmlab::error: no such volume and no size given, a
-  // size that is no multiple of a block, 256 volumes.
+  // size that is no multiple of a block, 256 volumes (with removed ones that operations in flight still keep).
   [[nodiscard]] volume_handle volume(std::string_view name, const volume_options& options = {}) {
     const std::scoped_lock lock(volumes_mutex_);
     if (const std::optional<std::uint32_t> id = find_volume(name))
-      return {*this, *id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire)};
+      return handle_of(*id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
     return make_volume(name, options);
   }
 
-  // Removes the volume and frees its chunks. False: there is no such volume. REQUIRES: no other operation on it. A crash
-  // may leave some of it removed; opening the store completes that.
+  // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
+  // such volume. A crash may leave some of it removed; opening the store completes that. Throws pmlab::error if the drive
+  // fails: the volume is there as before, or removed and opening the store completes it.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
     const std::scoped_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
     change_state(*id, volume_state::going);
-    remove_chunks_of(*id);
-    change_state(*id, volume_state::free);
+    // An operation begins under the lock of its stripe: before the removal looks at the stripe, or it fails.
+    generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
+    is_going_[*id - 1] = true;
+    going_.fetch_add(1, std::memory_order_acq_rel);
+    try {
+      go_on_removing(*id);
+    } catch (const std::bad_alloc&) {
+      // It is removed: the next operation that ends goes on with it.
+    }
     return true;
+  }
+  // Goes on with removals that waited for operations in flight. At the end of each operation.
+  void finish_removals() noexcept {
+    if (going_.load(std::memory_order_acquire) == 0) return;
+    const std::unique_lock lock(volumes_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
+      if (!is_going_[id - 1] || is_used(id)) continue;
+      try {
+        go_on_removing(id);
+      } catch (const std::exception&) {
+        // The next opening goes on with it, if no later operation can.
+      }
+    }
   }
 
   // On this medium and device.
@@ -421,6 +491,7 @@ class chunk_store {
   // An operation on blocks of one chunk, between its plan and its end.
   class plan {
    public:
+    plan() = default;
     // Where its blocks are on the drive; target `hole`: no transfer, the data is zeros.
     [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
     // True: no transfer, the data is zeros.
@@ -434,10 +505,12 @@ class chunk_store {
 
    private:
     friend class chunk_store;
+    plan(volume_number of, std::uint64_t number) : key_(detail::chunk_store::name_chunk(of.id, number)), of_(of) {}
     enum class way : std::uint8_t { read, in_place, first, redirected };
     // To places that a merge by copy may read or write at the same time.
     [[nodiscard]] bool is_direct() const noexcept { return way_ == way::in_place || way_ == way::first; }
     std::uint64_t key_ = 0;
+    volume_number of_;
     range blocks_;
     way way_ = way::read;
     bool wants_merge_ = false;
@@ -473,12 +546,15 @@ class chunk_store {
   };
 
   // Plans a read of blocks of one chunk. The caller transfers, and calls end_read; unless the plan has a failure.
-  [[nodiscard]] plan begin_read(const volume_handle& v, std::uint64_t number, range blocks) {
-    plan p;
-    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+  [[nodiscard]] plan begin_read(volume_number v, std::uint64_t number, range blocks) {
+    plan p(v, number);
     p.blocks_ = blocks;
     stripe& s = stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
+    if (!is_current(v)) {
+      p.failure_ = volume_removed;
+      return p;
+    }
     places at{};
     if (record* const r = look_up(p.key_, p.failure_)) {
       const auto guard = records_.guard(*r);
@@ -488,6 +564,7 @@ class chunk_store {
     p.parts_ = joined(blocks, at);
     p.generation_ = s.gone.enter();
     p.epoch_ = s.readers.enter();
+    if (is_wide(p)) ++s.wide_reads_of(p.key_);
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -496,14 +573,15 @@ class chunk_store {
     const std::scoped_lock lock(s.mutex);
     s.gone.leave(p.generation_, free_);
     s.readers.leave(p.epoch_);
+    if (is_wide(p)) --s.wide_reads_of(p.key_);
     if (s.merges > 0) changed();
   }
 
   // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
-  // std::errc{}: planned. no_space_on_device: the drive is full; not_enough_memory: the medium is. Nothing changed then.
-  [[nodiscard]] std::errc begin_write(const volume_handle& v, std::uint64_t number, range blocks, plan& p) {
-    p = plan();
-    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+  // std::errc{}: planned. no_space_on_device: the drive is full; not_enough_memory: the medium is; `volume_removed`.
+  // Nothing changed then.
+  [[nodiscard]] std::errc begin_write(volume_number v, std::uint64_t number, range blocks, plan& p) {
+    p = plan(v, number);
     p.blocks_ = blocks;
     if (!is_complete()) {
       if (begin_write_early(p)) return {};
@@ -511,6 +589,7 @@ class chunk_store {
     }
     stripe& s = stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
+    if (!is_current(v)) return volume_removed;
     std::errc failure{};
     writer_state* const state = state_for_writing(s, p.key_, failure);
     if (state == nullptr) return failure;
@@ -518,7 +597,8 @@ class chunk_store {
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
-  // the chunk is unchanged, except that after a failed write in place the block is old or new. `no_room`: its ring is
+  // the chunk is unchanged, except that after a failed write in place the block is old or new. `volume_removed`: its data
+  // is not in use, or goes with the volume. `no_room`: its ring is
   // full until a merge by copy ends, and the write has not ended; unless it `may_remap`: then the ring goes into a map.
   [[nodiscard]] std::errc end_write(plan& p, bool written, bool may_remap = false) {
     stripe& s = stripe_of(p.key_);
@@ -532,6 +612,8 @@ class chunk_store {
       if (first) state.unmark(p.blocks_);
       if (!written)
         result = std::errc::io_error;
+      else if (!is_current(p.of_))
+        result = volume_removed;
       else if (p.way_ != plan::way::in_place)
         // A merge waits for first writes, so these do not wait for it.
         result = commit(s, state, p, p.parts_, first, may_remap || first);
@@ -553,15 +635,14 @@ class chunk_store {
   }
 
   // Plans one write of a group, redirected whatever its blocks are. `ranges` do not overlap and are in order.
-  [[nodiscard]] std::errc begin_group(const volume_handle& v, std::uint64_t number, std::span<const range> ranges,
-                                      plan& p) {
-    p = plan();
-    p.key_ = detail::chunk_store::name_chunk(v.id_, number);
+  [[nodiscard]] std::errc begin_group(volume_number v, std::uint64_t number, std::span<const range> ranges, plan& p) {
+    p = plan(v, number);
     p.way_ = plan::way::redirected;
     if (!has_maps && ranges.size() > shape_.ring) return std::errc::argument_list_too_long;
     if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
+    if (!is_current(v)) return volume_removed;
     std::errc failure{};
     if (state_for_writing(s, p.key_, failure) == nullptr) return failure;
     for (const range& r : ranges) {
@@ -575,16 +656,16 @@ class chunk_store {
 
   // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; `no_room`: as end_write.
   // Nothing changed then.
-  [[nodiscard]] std::errc discard_in_chunk(const volume_handle& v, std::uint64_t number, range blocks, plan& p,
+  [[nodiscard]] std::errc discard_in_chunk(volume_number v, std::uint64_t number, range blocks, plan& p,
                                            bool may_remap = false) {
     if (p.is_committed_) return end_discard(p);
-    const std::uint64_t key = detail::chunk_store::name_chunk(v.id_, number);
-    p = plan();
-    p.key_ = key;
+    p = plan(v, number);
     p.blocks_ = blocks;
+    const std::uint64_t key = p.key_;
     if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     stripe& s = stripe_of(key);
     auto lock = lock_for_writing(s, key);
+    if (!is_current(v)) return volume_removed;
     std::errc failure{};
     record* const r = look_up(key, failure);
     const auto writing = s.writers.find(key);
@@ -764,6 +845,7 @@ class chunk_store {
     bool lacks_room = false;                      // a write waits for a merge
     std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
 
+    [[nodiscard]] bool has_users() const noexcept { return removing || writers > (merge != 0 ? 1U : 0U); }
     // Writes to the places that blocks have stop before a merge by copy begins, and until it ends.
     [[nodiscard]] bool may_write_directly() const noexcept { return merge == 0 && !is_full_enough && !lacks_room; }
     [[nodiscard]] bool wants_merge() const noexcept {
@@ -783,6 +865,11 @@ class chunk_store {
     detail::chunk_store::limbo gone;
     detail::chunk_store::reader_epochs readers;
     unsigned merges = 0;  // by copy, under way
+    // Reads under way that a write in place could come between. Some chunks share a count.
+    std::array<std::uint32_t, 16> wide_reads{};
+    [[nodiscard]] std::uint32_t& wide_reads_of(std::uint64_t key) noexcept {
+      return wide_reads[mix_bits(key) / stripe_count % wide_reads.size()];
+    }
     // The blocks that they replace: of those whose record is being written.
     std::unordered_map<std::uint64_t, std::vector<extent>> leaving;
     std::unordered_map<std::uint64_t, writer_state> writers;
@@ -800,6 +887,7 @@ class chunk_store {
         in_place_(geometry_.atomic_bytes >= geometry_.block_bytes),
         shape_(shape_for(options)),
         records_(open(free_, shape_)) {
+    place_->store.store(this, std::memory_order_release);
     begin_recovery(options);
   }
 
@@ -882,8 +970,8 @@ class chunk_store {
     free_.fill(used.free_extents());
     for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
       if (records_.state_of_volume(i) != volume_state::going) continue;
-      remove_chunks_of(i + 1);
       const std::scoped_lock lock(volumes_mutex_);
+      remove_chunks_of(i + 1);  // no handle of it exists
       change_state(i + 1, volume_state::free);
     }
     return {};
@@ -1123,7 +1211,7 @@ class chunk_store {
     stripe& s = stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
     record* const r = find_record(p.key_);
-    if (r == nullptr) return false;
+    if (r == nullptr || !is_current(p.of_)) return false;
     const chunk c = chunk_of(*r);
     places at{};
     c.find(p.blocks_, at);
@@ -1138,7 +1226,7 @@ class chunk_store {
   // False: there is no space.
   [[nodiscard]] bool plan_write(stripe& s, writer_state& state, plan& p) {
     places at{};
-    if (!choose_places(state, places_now(state, p, at), at, p)) {
+    if (!choose_places(s, state, places_now(state, p, at), at, p)) {
       leave_state(s, p.key_);
       return false;
     }
@@ -1146,11 +1234,17 @@ class chunk_store {
     return true;
   }
 
+  // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to see
+  // no write without those that ended before it. Nothing is written in place while such a read of the chunk runs: the
+  // writes in place that it meets were under way when it began, so that they may take effect in any order.
+  [[nodiscard]] bool is_wide(const plan& p) const noexcept { return in_place_ && p.blocks_.count > 1; }
+
   // Decides where a write goes; `at`: where its blocks are now. `directly`: as places_now. False: the drive is full.
-  [[nodiscard]] bool choose_places(writer_state& state, bool directly, const places& at, plan& p) {
+  [[nodiscard]] bool choose_places(stripe& s, writer_state& state, bool directly, const places& at, plan& p) {
     const range blocks = p.blocks_;
     const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
-    if (directly && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+    const bool is_read = s.wide_reads_of(p.key_) > 0;
+    if (directly && !is_read && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
       ++state.direct;
       p.way_ = plan::way::in_place;
       p.parts_ = {{blocks, at[blocks.first]}};
@@ -1432,6 +1526,28 @@ class chunk_store {
     return {};
   }
 
+  // Removes the chunks of a volume that no handle has any more, and then frees its number; unless operations in flight use
+  // some. With the lock of volumes. Throws pmlab::error if the drive fails.
+  void go_on_removing(std::uint32_t volume_id) {
+    // Before the walk: what is in use may get its record after the walk has passed, and nothing is used anew.
+    const bool used = is_used(volume_id);
+    remove_chunks_of(volume_id);
+    if (used) return;
+    change_state(volume_id, volume_state::free);
+    is_going_[volume_id - 1] = false;
+    going_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  // Operations in flight write to chunks of this volume; a merge alone does not count.
+  [[nodiscard]] bool is_used(std::uint32_t volume_id) {
+    for (stripe& s : stripes_) {
+      const std::scoped_lock lock(s.mutex);
+      for (const auto& [key, state] : s.writers)
+        if (detail::chunk_store::volume_of(key) == volume_id && state.has_users()) return true;
+    }
+    return false;
+  }
+
+  // Of a volume whose handles are void; but for chunks that operations in flight use.
   void remove_chunks_of(std::uint32_t volume_id) {
     std::vector<std::uint64_t> all;
     records_.for_each([&](record& r) {
@@ -1442,6 +1558,7 @@ class chunk_store {
     for (const std::uint64_t key : all) {
       stripe& s = stripe_of(key);
       std::unique_lock lock(s.mutex);
+      if (const auto at = s.writers.find(key); at != s.writers.end() && at->second.has_users()) continue;
       std::errc failure{};
       record* const r = look_up(key, failure);
       if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
@@ -1487,10 +1604,20 @@ class chunk_store {
         v.bytes.store(options.bytes, std::memory_order_relaxed);                                    // (V1)
         v.state.store(static_cast<std::uint64_t>(volume_state::there), std::memory_order_release);  // (V2)
       });
-      return {*this, id, options.bytes};
+      return handle_of(id, options.bytes, name);
     }
     throw error("this chunk store has room for " + std::to_string(records_.volumes()) + " volumes",
                 "remove one, or use another store");
+  }
+
+  [[nodiscard]] volume_handle handle_of(std::uint32_t id, std::uint64_t bytes, std::string_view name) {
+    return {*this, {id, generations_[id - 1].load(std::memory_order_acquire)}, bytes, name};
+  }
+  [[nodiscard]] bool is_current(volume_number v) const noexcept {
+    return generations_[v.id - 1].load(std::memory_order_acquire) == v.generation;
+  }
+  [[nodiscard]] static error removed(const volume_handle& v) {
+    return error("volume '" + std::string(v.name()) + "' was removed", "open or make a volume of this name");
   }
 
   void change_state(std::uint32_t id, volume_state to) {
@@ -1547,6 +1674,7 @@ class chunk_store {
     while (q->reap({&done, 1}, 1) == 0) continue;
     give_queue(std::move(q));
     if (done.error == std::errc{}) return;
+    if (done.error == volume_removed) throw removed(v);
     const std::string where =
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
@@ -1592,7 +1720,12 @@ class chunk_store {
   mutable container records_;  // a search changes nothing that a user sees
   std::array<stripe, stripe_count> stripes_;
   counters counters_;
-  std::mutex volumes_mutex_;
+  // With each removal of a volume its number gets another generation: handles of before are void.
+  std::array<std::atomic<std::uint64_t>, detail::chunk_store::most_volumes> generations_{};
+  std::shared_ptr<store_place> place_ = std::make_shared<store_place>();
+  std::mutex volumes_mutex_;                                        // of the volumes' slots, and of
+  std::array<bool, detail::chunk_store::most_volumes> is_going_{};  // removed since the store was opened, and not free
+  std::atomic<unsigned> going_{0};                                  // how many are
   std::mutex queues_mutex_;
   std::atomic<std::uint64_t> merge_ids_{0};
   mutable std::mutex changes_mutex_;

@@ -28,7 +28,8 @@
 
 namespace pmlab::stores {
 
-// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; others: of the drive.
+// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; identifier_removed: the
+// volume was removed meanwhile; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
   std::uint64_t tag = 0;  // of the operation
@@ -47,6 +48,7 @@ class chunk_queue {
   using plan = typename Store::plan;
   using range = typename Store::range;
   using volume = typename Store::volume_handle;
+  using volume_number = typename Store::volume_number;
   using device_queue = typename std::remove_reference_t<decltype(std::declval<Store&>().device())>::queue;
 
  public:
@@ -66,7 +68,7 @@ class chunk_queue {
   }
 
   // Each starts an operation and returns true; false: `depth` operations are under way. They throw pmlab::error for
-  // misuse: unaligned, beyond the end of the volume.
+  // misuse: unaligned, beyond the end of the volume, a volume that was removed or is of another store.
   [[nodiscard]] bool write(const volume& v, std::uint64_t offset, std::span<const std::byte> data, std::uint64_t tag) {
     check(v, offset, data.size());
     check_data(data.data());
@@ -122,6 +124,7 @@ class chunk_queue {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
     if (wanted == 0 && has_work()) progress(0);
     while (done_.size() < wanted) progress(1);
+    store_.finish_removals();
     const std::size_t count = std::min(completions.size(), done_.size());
     for (std::size_t i = 0; i < count; ++i) {
       completions[i] = done_.front();
@@ -179,18 +182,19 @@ class chunk_queue {
     std::vector<part> parts;
     std::size_t parts_left = 0;
     kind what = kind::read;
-    volume of;
+    volume_number of;
     std::uint64_t tag = 0;
     std::errc error{};
     blocks::buffer copy;  // of a group's data
 
-    explicit operation(const volume& v) : of(v) {}
+    explicit operation(const volume& v) : of(Store::number_of(v)) {}
   };
 
   [[nodiscard]] std::uint64_t block_bytes() const noexcept { return store_.block_bytes(); }
   [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return block_bytes() * store_.chunk_blocks(); }
 
   void check(const volume& v, std::uint64_t offset, std::uint64_t length) const {
+    store_.check_volume(v);
     if (offset % block_bytes() != 0 || length % block_bytes() != 0)
       throw error("an operation on " + std::to_string(length) + " bytes at byte " + std::to_string(offset) +
                       " is not on whole blocks",
