@@ -140,7 +140,7 @@ kvs_result erase(_kvs_key_space_handle& space, const kvs_key& key, bool absent_i
 kvs_result erase_group(_kvs_key_space_handle& space, const kvs_key_group_filter& filter) {
   const auto prefix = prefix_of(filter);
   if (!prefix) return KVS_ERR_ITERATOR_FILTER_INVALID;
-  space.on->of->spaces().for_each_key(space.of->id, *prefix, [&](std::string key) {
+  space.on->of->pairs().for_each_key(*prefix, space.of->id, [&](std::string key) {
     static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
   });
   return KVS_SUCCESS;

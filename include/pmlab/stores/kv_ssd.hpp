@@ -116,6 +116,11 @@ class kv_device {
                            std::string_view name = layout_name) {
     return kv_device(medium, flash, opening(medium, flash).options_of_flash(options), name, &result);
   }
+  // The medium has the memory of a device. False: it has none, or one whose making or rebuilding was interrupted, which was
+  // never open. Throws pmlab::error: the name belongs to something else.
+  [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name = layout_name) {
+    return opening::is_complete(medium, name, layout_name, layout_version);
+  }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -215,16 +220,35 @@ class kv_device {
 
   // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the mask.
   [[nodiscard]] iterator iterate(kv_prefix prefix = {}, std::uint8_t space = 0) {
-    if ((prefix.pattern & ~prefix.mask) != 0)
-      throw error("the pattern of an iterator has bits that its mask does not have: no key can match",
-                  "give the pattern's bits in the mask, too");
-    check_space(space);
+    check_prefix(prefix, space);
     if (iterators_.fetch_add(1, std::memory_order_acq_rel) >= most_iterators) {
       iterators_.fetch_sub(1, std::memory_order_acq_rel);
       throw error("device " + core_.device.name() + " has " + std::to_string(most_iterators) + " open iterators",
                   "close one first");
     }
     return iterator(*this, space, prefix);
+  }
+  // Calls visit(key) for each key of a prefix, as an iterator returns them: it is none of the sixteen. `visit` may change the
+  // device. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; kv_damaged; and what `visit` throws.
+  template <class Visit>
+  void for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+    check_prefix(prefix, space);
+    constexpr std::size_t at_once = 256;
+    detail::kv_ssd::walk<Medium, Device, Hash> walk(core_, buckets_, space, prefix);
+    for (std::vector<std::string> keys;; keys.clear()) {
+      command(0);
+      {
+        // No port is held while `visit` runs: its operations take one themselves.
+        const lease through(core_.all_ports);
+        while (keys.size() < at_once) {
+          std::optional<std::string> key = walk.next(*through);
+          if (!key) break;
+          keys.push_back(std::move(*key));
+        }
+      }
+      for (const std::string& key : keys) visit(key);
+      if (keys.size() < at_once) return;
+    }
   }
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
@@ -357,6 +381,12 @@ class kv_device {
     if (key.size() < least || key.size() > most)
       throw error("a key of " + std::to_string(key.size()) + " bytes",
                   "this device has keys of " + std::to_string(least) + " to " + std::to_string(most) + " bytes");
+  }
+  void check_prefix(kv_prefix prefix, std::uint8_t space) const {
+    if ((prefix.pattern & ~prefix.mask) != 0)
+      throw error("the pattern of an iterator has bits that its mask does not have: no key can match",
+                  "give the pattern's bits in the mask, too");
+    check_space(space);
   }
   void check_value(std::size_t bytes) const {
     if (bytes > core_.sizes.largest_value)
