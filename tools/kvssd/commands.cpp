@@ -101,9 +101,19 @@ kvs_result store(_kvs_key_space_handle& space, const kvs_key& key, const kvs_val
     space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
     return KVS_ERR_KS_CAPACITY;
   }
-  const kvs_result result = result_of(pairs.put(name, bytes, mode_of(how), id));
-  if (result != KVS_SUCCESS) space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
-  return result;
+  bool is_done = false;
+  const auto count_again = [&] {
+    if (!is_done) space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
+  };
+  try {
+    const kvs_result result = result_of(pairs.put(name, bytes, mode_of(how), id));
+    is_done = result == KVS_SUCCESS;
+    count_again();
+    return result;
+  } catch (...) {
+    count_again();
+    throw;
+  }
 }
 
 kvs_result retrieve(_kvs_key_space_handle& space, const kvs_key& key, bool and_delete, kvs_value& value) {

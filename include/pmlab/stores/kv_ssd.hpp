@@ -187,11 +187,20 @@ class kv_device {
     [[nodiscard]] std::vector<std::string> next(std::size_t most) {
       if (front_ != nullptr) front_->wait_until(front_->command(0));
       const lease through(*ports_);
-      std::vector<std::string> keys;
-      while (keys.size() < most) {
+      // Those that a call had before it failed are the next call's.
+      while (taken_.size() < most) {
+        taken_.reserve(taken_.size() + 1 + taken_.size() / 2);
         std::optional<std::string> key = walk_.next(*through);
         if (!key) break;
-        keys.push_back(std::move(*key));
+        taken_.push_back(std::move(*key));
+      }
+      std::vector<std::string> keys;
+      if (taken_.size() <= most) {
+        keys.swap(taken_);
+      } else {
+        const auto end = taken_.begin() + static_cast<std::ptrdiff_t>(most);
+        keys.assign(taken_.begin(), end);
+        taken_.erase(taken_.begin(), end);
       }
       if (front_ != nullptr) {
         std::size_t bytes = 0;
@@ -216,6 +225,7 @@ class kv_device {
     detail::kv_ssd::ports<Device>* ports_;
     std::unique_ptr<std::atomic<unsigned>, closes> open_;  // null once it was moved
     detail::kv_ssd::walk<Medium, Device, Hash> walk_;
+    std::vector<std::string> taken_;
   };
 
   // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the mask.
@@ -476,24 +486,22 @@ class kv_device {
                                  reservation& room, detail::kv_ssd::port<Device>& through, std::size_t sent) {
     const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
     if (!pairs_.charge(before, units)) return kv_outcome::full;
-    if (before.is_there()) {
-      d.birth = before.head.birth;
-      d.page = before.head.page;
-    } else {
-      std::optional<std::uint32_t> page;
-      try {
-        page = buckets_.add(d.space, d.key, room.lines[1], through);
-      } catch (...) {
-        pairs_.refund(before, units);
-        throw;
+    bool is_done = false;
+    try {
+      if (before.is_there()) {
+        d.birth = before.head.birth;
+        d.page = before.head.page;
+        is_done = true;
+      } else if (const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through)) {
+        d.page = *page;
+        is_done = true;
       }
-      if (!page) {
-        pairs_.refund(before, units);
-        return kv_outcome::full;
-      }
-      d.page = *page;
+      if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
+    } catch (...) {
+      pairs_.refund(before, units);
+      throw;
     }
-    if (!pairs_.put(before, d, room.lines[0])) {  // (B3) in buckets.hpp
+    if (!is_done) {
       pairs_.refund(before, units);
       return kv_outcome::full;
     }
@@ -600,7 +608,7 @@ class kv_device {
     pairs_.erase(before);  // (B4) in buckets.hpp
     try {
       buckets_.remove(space, key, before.head.page, has_room ? &room.lines[0] : nullptr, through);
-    } catch (const error&) {
+    } catch (const std::exception&) {
       // The key is deleted. Its page lists it, until garbage collection meets the page.
     }
     return result;
