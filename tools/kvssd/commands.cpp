@@ -101,9 +101,19 @@ kvs_result store(_kvs_key_space_handle& space, const kvs_key& key, const kvs_val
     space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
     return KVS_ERR_KS_CAPACITY;
   }
-  const kvs_result result = result_of(pairs.put(name, bytes, mode_of(how), id));
-  if (result != KVS_SUCCESS) space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
-  return result;
+  bool is_done = false;
+  const auto count_again = [&] {
+    if (!is_done) space.of->used.fetch_sub(after - before, std::memory_order_relaxed);
+  };
+  try {
+    const kvs_result result = result_of(pairs.put(name, bytes, mode_of(how), id));
+    is_done = result == KVS_SUCCESS;
+    count_again();
+    return result;
+  } catch (...) {
+    count_again();
+    throw;
+  }
 }
 
 kvs_result retrieve(_kvs_key_space_handle& space, const kvs_key& key, bool and_delete, kvs_value& value) {
@@ -140,7 +150,7 @@ kvs_result erase(_kvs_key_space_handle& space, const kvs_key& key, bool absent_i
 kvs_result erase_group(_kvs_key_space_handle& space, const kvs_key_group_filter& filter) {
   const auto prefix = prefix_of(filter);
   if (!prefix) return KVS_ERR_ITERATOR_FILTER_INVALID;
-  space.on->of->spaces().for_each_key(space.of->id, *prefix, [&](std::string key) {
+  space.on->of->pairs().for_each_key(*prefix, space.of->id, [&](std::string key) {
     static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
   });
   return KVS_SUCCESS;

@@ -1,10 +1,14 @@
 #include "tools/kvssd/device.hpp"
 #include "tools/devices/drive_file.hpp"
+#include "tools/kvssd/files.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace pmlab::kvssd {
@@ -13,42 +17,11 @@ namespace {
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 constexpr unsigned threads_of_requests = 4;
 
-std::string memory_of(const device_uri& uri) { return uri.path + ".memory"; }
-
 // The index takes at most 32 bytes for each unit of flash, twice that while it grows; then the buffer, and room for
 // libpmemobj.
-std::uint64_t memory_bytes(const device_uri& uri) {
+std::uint64_t memory_bytes(const device_uri& uri, std::uint64_t flash_bytes) {
   if (uri.memory != 0) return uri.memory;
-  const std::uint64_t bytes = uri.rebuilds ? std::filesystem::file_size(uri.path) : uri.bytes;
-  return 64 * mib + std::max(uri.buffer, 16 * mib) + bytes / 16;
-}
-
-// The memory of the device: a pool, which is made together with the backing file.
-std::string prepared(const device_uri& uri) {
-  const bool has_flash = std::filesystem::exists(uri.path);
-  const bool has_memory = std::filesystem::exists(memory_of(uri)) || media::pmem::has_lost_its_name(memory_of(uri));
-  if (uri.rebuilds && (!has_flash || has_memory))
-    throw error(has_flash ? memory_of(uri) + " is there: the device has its memory" : "there is no device " + uri.path,
-                "open it without rebuild=yes; that is for a device whose memory file is lost");
-  if (has_flash && !has_memory && uri.bytes == 0 && !uri.rebuilds)
-    throw error(
-        uri.path + " has no memory file " + memory_of(uri),
-        "restore both files of the device from a copy; or open it once with rebuild=yes: what had not reached the "
-        "backing file is lost, and deleted keys may be there again");
-  if (!has_flash && uri.bytes == 0)
-    throw error("there is no device " + uri.path, "name an existing one, or make it: " + uri.path + "?size=1G");
-  if (!has_flash && has_memory)
-    throw error(memory_of(uri) + " is the memory of a device whose file " + uri.path + " is gone",
-                "restore the file, or remove the memory");
-  if (!has_flash) blocks::create_file(uri.path, uri.bytes);
-  return memory_of(uri);
-}
-
-blocks::any_device flash_of(const device_uri& uri) {
-  const blocks::file_options options{};
-  if (uri.profile.empty()) return blocks::any_device(std::in_place_type<blocks::file>, uri.path, options);
-  return blocks::any_device(std::in_place_type<blocks::emulated<blocks::file>>, blocks::load_drive(uri.profile),
-                            uri.path, options);
+  return 64 * mib + std::max(uri.buffer, 16 * mib) + flash_bytes / 16;
 }
 
 stores::kv_options options_of(const device_uri& uri) {
@@ -58,16 +31,148 @@ stores::kv_options options_of(const device_uri& uri) {
   return options;
 }
 
+// What went wrong, without a remedy that names the classes of the library.
+std::string problem_of(const error& e) {
+  const std::string text = e.what();
+  return text.substr(0, text.find("; "));
+}
+
+// Runs a step of a making. Its errors speak of the options of the URI.
+template <class Step>
+void step_of_making(const device_uri& uri, const std::string& remedy, Step&& step) try {
+  step();
+} catch (const error& e) {
+  throw error("cannot make the device " + uri.path + ": " + problem_of(e), remedy);
+}
+
+void check_sizes(const device_uri& uri) {
+  // Two superblocks for records and five in reserve, behind the header.
+  const std::uint64_t least = 7 * stores::kv_options{}.superblock_bytes + 4096;
+  if (uri.bytes < least || uri.bytes % 4096 != 0)
+    throw error("a device with size=" + std::to_string(uri.bytes) + " cannot be made",
+                "give size= a multiple of 4096 bytes, at least " + std::to_string(least / mib + 1) + "M");
+}
+
+// False: what is in it was never acknowledged.
+bool has_whole_memory(const device_files& at) {
+  media::pmem memory(at.memory);
+  return engine::is_complete(memory);
+}
+
+// Makes the device: its files have their names when both are complete. A failure leaves no file; a crash leaves files that
+// the next making removes, or completes.
+void make(const device_uri& uri, const device_files& at) {
+  check_sizes(uri);
+  const making one_at_a_time(at);
+  if (at.has_drive() && at.has_memory()) return;  // by another process, since it was looked for
+  const bool in_place = at.drive_is_block_device();
+  const std::string drive = in_place ? at.drive : at.new_drive;
+  if (!in_place)
+    step_of_making(uri, "choose a smaller size=, or a file system with more space",
+                   [&] { blocks::create_file(drive, uri.bytes); });
+  const std::uint64_t bytes = memory_bytes(uri, uri.bytes);
+  const std::string remedy = "check memory= (" + std::to_string(bytes / mib) + "M here) and buffer= (" +
+                             std::to_string(options_of(uri).buffer_bytes / mib) +
+                             "M here, at least 5M), and the free space of the folder";
+  step_of_making(uri, remedy, [&] {
+    media::pmem memory(at.new_memory, {.create_bytes = bytes});
+    blocks::any_device flash(std::in_place_type<blocks::file>, drive, blocks::file_options{});
+    stores::kv_options options = options_of(uri);
+    options.format = in_place;  // what an interrupted making wrote there
+    const engine made = engine::open(memory, flash, options);
+  });
+  at.name_new_ones(!in_place);
+}
+
+// Makes the memory again, in another file, which replaces what there is when it is complete.
+void rebuild(const device_uri& uri, const device_files& at) {
+  if (!at.has_drive()) throw error("there is no device " + uri.path, "name the backing file of a device");
+  if (!at.drive_has_header())
+    throw error(uri.path + " is no device: it has no header", "name another file, or restore this one from a copy");
+  if (at.has_memory() && has_whole_memory(at))
+    throw error(
+        at.memory + " is there: the device has its memory",
+        "open it without rebuild=yes; that is for a device whose memory file is lost. If this memory is not the "
+        "device's, move it elsewhere first");
+  const making one_at_a_time(at);
+  const std::uint64_t bytes = memory_bytes(uri, std::filesystem::file_size(uri.path));
+  try {
+    media::pmem memory(at.rebuilt, {.create_bytes = bytes});
+    blocks::any_device flash(std::in_place_type<blocks::file>, at.drive, blocks::file_options{});
+    stores::kv_rebuilt ignored;
+    const engine made = engine::rebuild(memory, flash, options_of(uri), ignored);
+  } catch (const error& e) {
+    throw error("cannot rebuild the device " + uri.path + ": " + problem_of(e),
+                "check memory= (" + std::to_string(bytes / mib) +
+                    "M here) and the free space of the folder; the backing file is as it was");
+  }
+  rename_durably(at.rebuilt, at.memory);
+}
+
+// Makes the device if the URI asks for that; returns the file of its memory.
+std::string prepared(const device_uri& uri) {
+  const device_files at(uri.path);
+  at.finish_naming();
+  if (uri.rebuilds) {
+    rebuild(uri, at);
+    return at.memory;
+  }
+  const bool has_drive = at.has_drive();
+  const bool has_memory = at.has_memory();
+  if (!has_drive && has_memory)
+    throw error(at.memory + " is the memory of a device whose file " + uri.path + " is gone",
+                "restore the file, or remove the memory");
+  if (!has_drive && uri.bytes == 0)
+    throw error("there is no device " + uri.path, "name an existing one, or make it: " + uri.path + "?size=1G");
+  if (!has_drive) {
+    make(uri, at);
+  } else if (has_memory) {
+    // Releases before made both files under their names: a making that failed left them, with nothing in them.
+    if (uri.bytes != 0 && !at.drive_is_block_device() && !at.drive_has_header() && at.drive_is_blank() &&
+        !has_whole_memory(at)) {
+      at.remove_memory();
+      make(uri, at);
+    }
+  } else if (at.drive_has_header() && !at.has_unfinished_memory()) {
+    throw error(
+        uri.path + " has no memory file " + at.memory,
+        "restore both files of the device from a copy; or open it once with rebuild=yes: what had not reached the "
+        "backing file is lost, and deleted keys may be there again");
+  } else if (!at.drive_is_block_device() && !at.drive_is_blank()) {
+    throw error(uri.path + " is there, and is no device: it has no header, and no memory file " + at.memory,
+                "name another file; or remove this one, and make a device with size=");
+  } else if (uri.bytes == 0) {
+    throw error(uri.path + " is empty, and no device: its making was interrupted", "make it: " + uri.path + "?size=1G");
+  } else {
+    make(uri, at);
+  }
+  return at.memory;
+}
+
+blocks::any_device flash_of(const device_uri& uri) {
+  const blocks::file_options options{};
+  if (uri.profile.empty()) return blocks::any_device(std::in_place_type<blocks::file>, uri.path, options);
+  return blocks::any_device(std::in_place_type<blocks::emulated<blocks::file>>, blocks::load_drive(uri.profile),
+                            uri.path, options);
+}
+
 engine opened(const device_uri& uri, media::pmem& memory, blocks::any_device& flash) {
-  stores::kv_rebuilt ignored;
-  return uri.rebuilds ? engine::rebuild(memory, flash, options_of(uri), ignored)
-                      : engine::open(memory, flash, options_of(uri));
+  const bool was_complete = engine::is_complete(memory);
+  try {
+    return engine::open(memory, flash, options_of(uri));
+  } catch (const error& e) {
+    if (was_complete) throw;
+    throw error(memory.path() + " is not the whole memory of a device (" + problem_of(e) + ")",
+                device_files(uri.path).drive_has_header()
+                    ? "open " + uri.path + " once with rebuild=yes"
+                    : "remove it and " + uri.path + ", and make the device with size=");
+  }
 }
 
 }  // namespace
 
 device::device(const device_uri& uri)
-    : memory_(prepared(uri), {.create_bytes = uri.bytes == 0 && !uri.rebuilds ? 0 : memory_bytes(uri)}),
+    : memory_(prepared(uri), {.keep_from_children = true}),
       flash_(flash_of(uri)),
       engine_(opened(uri, memory_, flash_)),
       spaces_(engine_),

@@ -59,17 +59,27 @@ iterators::outcome iterators::next(std::uint8_t space, std::uint8_t handle, std:
   const std::scoped_lock lock(of->mutex);
   result = {};
   for (;;) {
-    if (of->ahead.empty() && !of->is_over) {
-      std::vector<std::string> keys = of->walk.next(at_once);
-      of->is_over = keys.size() < at_once;
-      std::ranges::move(keys, std::back_inserter(of->ahead));
+    try {
+      if (of->returned == of->ahead.size() && !of->is_over) {
+        of->ahead = of->walk.next(at_once);
+        of->returned = 0;
+        of->is_over = of->ahead.size() < at_once;
+      }
+      if (of->returned == of->ahead.size()) {
+        result.end = true;
+        return outcome::done;
+      }
+      if (!add(*of, of->ahead[of->returned], out, result))
+        return result.entries == 0 ? outcome::no_room : outcome::done;
+    } catch (const stores::kv_damaged&) {
+      if (result.entries != 0) return outcome::done;
+      if (of->returned != of->ahead.size()) ++of->returned;
+      throw;
+    } catch (...) {
+      if (result.entries != 0) return outcome::done;
+      throw;
     }
-    if (of->ahead.empty()) {
-      result.end = true;
-      return outcome::done;
-    }
-    if (!add(*of, of->ahead.front(), out, result)) return result.entries == 0 ? outcome::no_room : outcome::done;
-    of->ahead.pop_front();
+    ++of->returned;
   }
 }
 

@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace pmlab::kvssd {
 
@@ -31,7 +31,8 @@ class iterators {
     std::uint32_t entries = 0, bytes = 0;
     bool end = false;
   };
-  // no_room: `out` is too small for the next entry, which stays the next one.
+  // no_room: `out` is too small for the next entry, which stays the next one. An exception loses no entry: those before it
+  // are returned first, and only a damaged one is left out by the next call.
   [[nodiscard]] outcome next(std::uint8_t space, std::uint8_t handle, std::span<std::byte> out, filled& result);
 
  private:
@@ -43,8 +44,9 @@ class iterators {
     stores::kv_prefix prefix;
     bool with_values;
     engine::iterator walk;
-    std::deque<std::string> ahead;  // keys that were not returned yet
-    bool is_over = false;           // the walk has no more
+    std::vector<std::string> ahead;  // keys of the walk
+    std::size_t returned = 0;        // of these
+    bool is_over = false;            // the walk has no more
   };
 
   [[nodiscard]] std::shared_ptr<one> find(std::uint8_t space, std::uint8_t handle);

@@ -2,6 +2,7 @@
 #include <pmlab/base/error.hpp>
 
 #include <cstring>
+#include <exception>
 #include <span>
 
 namespace pmlab::kvssd {
@@ -18,7 +19,6 @@ std::string key_of(std::uint8_t id) { return {'n', 'a', 'm', 'e', static_cast<ch
 }  // namespace
 
 key_spaces::key_spaces(engine& pairs) : pairs_(pairs) {
-  std::vector<std::string> going;
   for (unsigned id = 0; id < most; ++id) {
     const auto found = pairs_.get(key_of(static_cast<std::uint8_t>(id)), own);
     if (!found) continue;
@@ -26,50 +26,77 @@ key_spaces::key_spaces(engine& pairs) : pairs_(pairs) {
     if (found->size() <= sizeof record)
       throw error("the name of key space " + std::to_string(id) + " is damaged", "restore the device from a copy");
     std::memcpy(&record, found->data(), sizeof record);
+    if (record.is_going != 0) {
+      going_.set(id);
+      continue;
+    }
     const std::string name(reinterpret_cast<const char*>(found->data()) + sizeof record, found->size() - sizeof record);
     key_space& made = all_[name];
     made.id = static_cast<std::uint8_t>(id);
     made.name = name;
     made.capacity = record.capacity;
-    if (record.is_going != 0) going.push_back(name);
   }
-  for (const std::string& name : going) static_cast<void>(remove(name));
+  finish_removals();
 }
 
 space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
   const std::scoped_lock lock(mutex_);
   if (all_.contains(name)) return space_outcome::exists;
-  std::array<bool, most> taken{};
-  for (const auto& [other, space] : all_) taken[space.id] = true;
-  for (unsigned id = 0; id < most; ++id) {
-    if (taken[id]) continue;
-    key_space& made = all_[std::string(name)];
-    made.id = static_cast<std::uint8_t>(id);
-    made.name = name;
-    made.capacity = capacity;
-    try {
-      write(made, false);
-    } catch (...) {
-      all_.erase(made.name);
-      throw;
-    }
-    return space_outcome::done;
+  finish_removals();
+  std::bitset<most> taken = going_;
+  for (const auto& [other, space] : all_) taken.set(space.id);
+  if (taken.all()) return space_outcome::full;
+  std::uint8_t id = 0;
+  while (taken.test(id)) ++id;
+  const auto made = all_.try_emplace(std::string(name)).first;
+  try {
+    made->second.id = id;
+    made->second.name = name;
+    made->second.capacity = capacity;
+    write(made->second, false);
+  } catch (...) {
+    all_.erase(made);
+    throw;
   }
-  return space_outcome::full;
+  return space_outcome::done;
 }
 
-// (N1) the name is marked < (N2) its pairs go < (N3) the name goes: a crash in between leaves a marked name, and opening
-// goes on with (N2).
+// (N1) the name is marked < (N2) its pairs go < (N3) the name goes.
+// (N1) is the removal: what may fail comes before it, or is tried again later. A crash or a failure leaves a marked name.
 space_outcome key_spaces::remove(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   const auto at = all_.find(name);
   if (at == all_.end()) return space_outcome::absent;
   if (at->second.is_open) return space_outcome::is_open;
-  write(at->second, true);                                      // (N1)
-  remove_pairs(at->second.id);                                  // (N2)
-  static_cast<void>(pairs_.erase(key_of(at->second.id), own));  // (N3)
+  write(at->second, true);  // (N1)
+  going_.set(at->second.id);
   all_.erase(at);
+  finish_removals();
   return space_outcome::done;
+}
+
+// Those that fail stay as they are, until the next time.
+void key_spaces::finish_removals() noexcept {
+  for (unsigned id = 0; id < most && going_.any(); ++id) {
+    if (!going_.test(id)) continue;
+    const auto of = static_cast<std::uint8_t>(id);
+    bool is_empty = true;
+    const auto erase = [&](const std::string& key) {
+      try {
+        pairs_.erase(key, of);  // (N2)
+      } catch (const std::exception&) {
+        is_empty = false;  // one that is damaged keeps no other one
+      }
+    };
+    try {
+      pairs_.for_each_key({}, of, erase);
+      if (!is_empty) continue;
+      pairs_.erase(key_of(of), own);  // (N3)
+      going_.reset(id);
+    } catch (const std::exception&) {
+      // (N1) stays: the pairs belong to no key space.
+    }
+  }
 }
 
 key_space* key_spaces::open(std::string_view name, space_outcome& outcome) {
@@ -106,7 +133,7 @@ std::uint64_t key_spaces::reserved() const {
 
 key_spaces::content key_spaces::count(std::uint8_t id) {
   content sum;
-  for_each_key(id, {}, [&](const std::string& key) {
+  pairs_.for_each_key({}, id, [&](const std::string& key) {
     const auto bytes = pairs_.get(key, 0, {}, id);
     if (!bytes) return;
     ++sum.pairs;
@@ -122,10 +149,6 @@ void key_spaces::write(const key_space& space, bool is_going) {
   std::memcpy(value.data() + sizeof record, space.name.data(), space.name.size());
   if (pairs_.put(key_of(space.id), value, stores::kv_mode::post, own) == stores::kv_outcome::full)
     throw error("the device has no room for the name of a key space", "delete pairs, or make a larger device");
-}
-
-void key_spaces::remove_pairs(std::uint8_t id) {
-  for_each_key(id, {}, [&](const std::string& key) { static_cast<void>(pairs_.erase(key, id)); });
 }
 
 }  // namespace pmlab::kvssd

@@ -3,8 +3,8 @@
 
 #include "tools/kvssd/engine.hpp"
 
-#include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -26,14 +26,17 @@ struct key_space {
 // Results of the functions that change key spaces.
 enum class space_outcome : std::uint8_t { done, exists, absent, is_open, full };
 
-// Thread safety: any operation from any thread. Durability: what a function returned stays true after a crash. A removal
-// that a crash interrupts is completed when the device is opened.
+// Thread safety: any operation from any thread. Durability: what a function returned stays true after a crash; a function
+// that throws has changed nothing.
+//
+// A key space that is removed is gone at once; its pairs may follow later. Those that a failure or a crash left are removed
+// by the next `make`, `remove` or opening, and its id is not used before.
 class key_spaces {
  public:
   static constexpr std::uint8_t most = 250;  // ids 0 to 249
   static constexpr std::uint8_t own = 254;   // the key space of their names
 
-  // Reads the names. `pairs` outlives it. Throws pmlab::error: a damaged record.
+  // Reads the names. `pairs` outlives it. Throws pmlab::error: a damaged record of a name.
   explicit key_spaces(engine& pairs);
 
   [[nodiscard]] space_outcome make(std::string_view name, std::uint64_t capacity);
@@ -51,26 +54,14 @@ class key_spaces {
   };
   [[nodiscard]] content count(std::uint8_t id);
 
-  // Calls visit(key) for the keys that are there throughout. May erase them.
-  template <class Visit>
-  void for_each_key(std::uint8_t id, stores::kv_prefix prefix, Visit&& visit) {
-    engine::iterator walk = pairs_.iterate(prefix, id);
-    for (;;) {
-      const std::vector<std::string> keys = walk.next(at_once);
-      for (const std::string& key : keys) visit(key);
-      if (keys.size() < at_once) return;
-    }
-  }
-
  private:
-  static constexpr std::size_t at_once = 256;
-
   void write(const key_space& space, bool is_going);
-  void remove_pairs(std::uint8_t id);
+  void finish_removals() noexcept;
 
   engine& pairs_;
   mutable std::mutex mutex_;
   std::map<std::string, key_space, std::less<>> all_;
+  std::bitset<most> going_;  // ids of key spaces that were removed, and may have pairs
 };
 
 }  // namespace pmlab::kvssd

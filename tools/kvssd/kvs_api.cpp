@@ -3,7 +3,11 @@
 #include "tools/kvssd/message.hpp"
 #include <pmlab/kvssd/kvs_api.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,17 +16,22 @@
 namespace {
 
 using pmlab::kvssd::guarded;
-using pmlab::kvssd::is_valid;
 using pmlab::kvssd::space_outcome;
 namespace kvssd = pmlab::kvssd;
 
-// Handles that were closed.
-template <class Handle>
-void keep(std::unique_ptr<Handle> closed) {
-  static std::mutex mutex;
-  static std::vector<std::unique_ptr<Handle>> all;
-  const std::scoped_lock lock(mutex);
-  all.push_back(std::move(closed));
+using device_entry = kvssd::entry<_kvs_device_handle>;
+using space_entry = kvssd::entry<_kvs_key_space_handle>;
+
+// Keeps a closed handle. Needs no memory: closing cannot fail.
+void keep(_kvs_device_handle* closed) noexcept {
+  static std::atomic<_kvs_device_handle*> all{nullptr};
+  closed->next_closed = all.load(std::memory_order_relaxed);
+  while (!all.compare_exchange_weak(closed->next_closed, closed, std::memory_order_acq_rel)) continue;
+}
+// The same, with the device's. REQUIRES: its mutex is held.
+void keep(_kvs_device_handle& device, std::unique_ptr<_kvs_key_space_handle> closed) noexcept {
+  closed->next_closed = std::move(device.closed_spaces);
+  device.closed_spaces = std::move(closed);
 }
 
 std::optional<std::string_view> name_of(const kvs_key_space_name* name) {
@@ -31,22 +40,31 @@ std::optional<std::string_view> name_of(const kvs_key_space_name* name) {
   return std::string_view(name->name, ::strnlen(name->name, name->name_len));
 }
 
-template <class Number>
-kvs_result answer(kvs_device_handle device, Number* out, std::uint64_t value) {
-  if (!is_valid(device)) return KVS_ERR_DEV_NOT_EXIST;
+// Answers with value(device).
+template <class Number, class Value>
+kvs_result answer(kvs_device_handle device, Number* out, Value&& value) {
+  const device_entry inside(device);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
   if (out == nullptr) return KVS_ERR_PARAM_INVALID;
-  *out = static_cast<Number>(value);
-  return KVS_SUCCESS;
+  return guarded(KVS_ERR_SYS_IO, [&] {
+    *out = static_cast<Number>(value(*device->of));
+    return KVS_SUCCESS;
+  });
 }
 
-std::uint32_t utilisation_of(kvs_device_handle device) {
-  return static_cast<std::uint32_t>(device->of->pairs().stats().utilisation() * 10000 + 0.5);
+// A thread of the library waits for no other one: two that closed each other's device would wait for ever.
+bool is_in_callback() noexcept {
+  if (!kvssd::workers::is_one()) return false;
+  kvssd::last_message::set_fixed(
+      "a callback cannot close a device or a key space; close it when the callback has returned");
+  return true;
 }
 
 // Checks the arguments that all commands have; then performs `command`.
 template <class Command>
 kvs_result perform(kvs_key_space_handle space, bool has_arguments, Command&& command) {
-  if (!is_valid(space)) return KVS_ERR_KS_NOT_EXIST;
+  const space_entry inside(space);
+  if (!inside) return KVS_ERR_KS_NOT_EXIST;
   if (!has_arguments) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] { return command(*space); });
 }
@@ -55,13 +73,17 @@ kvs_result perform(kvs_key_space_handle space, bool has_arguments, Command&& com
 template <class Command>
 kvs_result perform_later(kvs_postprocess_context context, bool has_arguments, kvs_postprocess_function post,
                          Command command) {
-  if (!is_valid(context.ks_hd)) return KVS_ERR_KS_NOT_EXIST;
+  space_entry inside(context.ks_hd);
+  if (!inside) return KVS_ERR_KS_NOT_EXIST;
   if (!has_arguments || post == nullptr) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] {
     context.ks_hd->on->of->requests().give([context, post, command]() mutable {
-      context.result = perform(context.ks_hd, true, command);
+      context.result = guarded(KVS_ERR_SYS_IO, [&] { return command(*context.ks_hd); });
+      const kvs_key_space_handle space = context.ks_hd;
       post(&context);
+      space->door.leave();
     });
+    inside.release();  // to the request
     return KVS_SUCCESS;
   });
 }
@@ -94,58 +116,66 @@ kvs_result kvs_open_device(char* URI, kvs_device_handle* dev_hd) {
 }
 
 kvs_result kvs_close_device(kvs_device_handle dev_hd) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
+  if (dev_hd == nullptr || !dev_hd->door.is_open()) return KVS_ERR_DEV_NOT_EXIST;
+  if (is_in_callback()) return KVS_ERR_SYS_IO;
+  if (!dev_hd->door.close()) return KVS_ERR_DEV_NOT_EXIST;
+  // Key spaces are opened and closed inside: from here on there is no other one.
+  dev_hd->door.wait_until_empty();
+  for (const auto& [of, space] : dev_hd->spaces) static_cast<void>(space->door.close());
+  for (const auto& [of, space] : dev_hd->spaces) space->door.wait_until_empty();
+  dev_hd->of.reset();
+  keep(dev_hd);
+  return KVS_SUCCESS;
+}
+
+kvs_result kvs_get_device_info(kvs_device_handle dev_hd, kvs_device* dev_info) {
+  const device_entry inside(dev_hd);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
+  if (dev_info == nullptr) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] {
-    dev_hd->is_open.store(false, std::memory_order_release);
-    dev_hd->of.reset();
-    keep(std::unique_ptr<_kvs_device_handle>(dev_hd));
+    kvssd::device& device = *dev_hd->of;
+    const std::uint64_t capacity = device.pairs().stats().capacity_bytes;
+    const std::uint64_t reserved = device.spaces().reserved();
+    *dev_info = {.capacity = capacity,
+                 .unalloc_capacity = capacity - std::min(capacity, reserved),
+                 .max_value_len = static_cast<std::uint32_t>(device.pairs().largest_value()),
+                 .max_key_len = static_cast<std::uint32_t>(device.pairs().longest_key()),
+                 .optimal_value_len = KVS_OPTIMAL_VALUE_LENGTH,
+                 .optimal_value_granularity = KVS_VALUE_LENGTH_ALIGNMENT_UNIT,
+                 .extended_info = nullptr};
     return KVS_SUCCESS;
   });
 }
 
-kvs_result kvs_get_device_info(kvs_device_handle dev_hd, kvs_device* dev_info) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
-  if (dev_info == nullptr) return KVS_ERR_PARAM_INVALID;
-  kvssd::device& device = *dev_hd->of;
-  const std::uint64_t capacity = device.pairs().stats().capacity_bytes;
-  const std::uint64_t reserved = device.spaces().reserved();
-  *dev_info = {.capacity = capacity,
-               .unalloc_capacity = capacity - std::min(capacity, reserved),
-               .max_value_len = static_cast<std::uint32_t>(device.pairs().largest_value()),
-               .max_key_len = static_cast<std::uint32_t>(device.pairs().longest_key()),
-               .optimal_value_len = KVS_OPTIMAL_VALUE_LENGTH,
-               .optimal_value_granularity = KVS_VALUE_LENGTH_ALIGNMENT_UNIT,
-               .extended_info = nullptr};
-  return KVS_SUCCESS;
-}
-
 kvs_result kvs_get_device_capacity(kvs_device_handle dev_hd, uint64_t* dev_capacity) {
-  return answer(dev_hd, dev_capacity, is_valid(dev_hd) ? dev_hd->of->pairs().stats().capacity_bytes : 0);
+  return answer(dev_hd, dev_capacity, [](kvssd::device& d) { return d.pairs().stats().capacity_bytes; });
 }
 kvs_result kvs_get_device_utilization(kvs_device_handle dev_hd, uint32_t* dev_utilization) {
-  return answer(dev_hd, dev_utilization, is_valid(dev_hd) ? utilisation_of(dev_hd) : 0);
+  return answer(dev_hd, dev_utilization,
+                [](kvssd::device& d) { return d.pairs().stats().utilisation() * 10000 + 0.5; });
 }
 kvs_result kvs_get_min_key_length(kvs_device_handle dev_hd, uint32_t* min_key_length) {
-  return answer(dev_hd, min_key_length, is_valid(dev_hd) ? dev_hd->of->pairs().shortest_key() : 0);
+  return answer(dev_hd, min_key_length, [](kvssd::device& d) { return d.pairs().shortest_key(); });
 }
 kvs_result kvs_get_max_key_length(kvs_device_handle dev_hd, uint32_t* max_key_length) {
-  return answer(dev_hd, max_key_length, is_valid(dev_hd) ? dev_hd->of->pairs().longest_key() : 0);
+  return answer(dev_hd, max_key_length, [](kvssd::device& d) { return d.pairs().longest_key(); });
 }
 kvs_result kvs_get_min_value_length(kvs_device_handle dev_hd, uint32_t* min_value_length) {
-  return answer(dev_hd, min_value_length, KVS_MIN_VALUE_LENGTH);
+  return answer(dev_hd, min_value_length, [](kvssd::device&) { return KVS_MIN_VALUE_LENGTH; });
 }
 kvs_result kvs_get_max_value_length(kvs_device_handle dev_hd, uint32_t* max_value_length) {
-  return answer(dev_hd, max_value_length, is_valid(dev_hd) ? dev_hd->of->pairs().largest_value() : 0);
+  return answer(dev_hd, max_value_length, [](kvssd::device& d) { return d.pairs().largest_value(); });
 }
 kvs_result kvs_get_optimal_value_length(kvs_device_handle dev_hd, uint32_t* opt_value_length) {
-  return answer(dev_hd, opt_value_length, KVS_OPTIMAL_VALUE_LENGTH);
+  return answer(dev_hd, opt_value_length, [](kvssd::device&) { return KVS_OPTIMAL_VALUE_LENGTH; });
 }
 
 // ---- key spaces
 
 kvs_result kvs_create_key_space(kvs_device_handle dev_hd, kvs_key_space_name* key_space_name, uint64_t size,
                                 kvs_option_key_space opt) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
+  const device_entry inside(dev_hd);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
   if (key_space_name == nullptr) return KVS_ERR_PARAM_INVALID;
   const auto name = name_of(key_space_name);
   if (!name) return KVS_ERR_KS_NAME;
@@ -162,7 +192,8 @@ kvs_result kvs_create_key_space(kvs_device_handle dev_hd, kvs_key_space_name* ke
 }
 
 kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name* key_space_name) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
+  const device_entry inside(dev_hd);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
   if (key_space_name == nullptr) return KVS_ERR_PARAM_INVALID;
   const auto name = name_of(key_space_name);
   if (!name) return KVS_ERR_KS_NAME;
@@ -177,7 +208,8 @@ kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name* ke
 
 kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_t buffer_size,
                                kvs_key_space_name* names, uint32_t* ks_cnt) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
+  const device_entry inside(dev_hd);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
   if (names == nullptr || ks_cnt == nullptr) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] {
     const std::vector<std::string> all = dev_hd->of->spaces().names();
@@ -195,36 +227,45 @@ kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_
 }
 
 kvs_result kvs_open_key_space(kvs_device_handle dev_hd, char* name, kvs_key_space_handle* ks_hd) {
-  if (!is_valid(dev_hd)) return KVS_ERR_DEV_NOT_EXIST;
+  const device_entry inside(dev_hd);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
   if (name == nullptr || ks_hd == nullptr) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] {
     const std::scoped_lock lock(dev_hd->mutex);
     auto handle = std::make_unique<_kvs_key_space_handle>();
+    // A node of the map for the handle: behind the opening nothing may fail.
+    std::map<kvssd::key_space*, std::unique_ptr<_kvs_key_space_handle>> one;
+    const auto at = one.try_emplace(nullptr).first;
     auto outcome = space_outcome::done;
     handle->on = dev_hd;
     handle->of = dev_hd->of->spaces().open(name, outcome);
     if (outcome == space_outcome::is_open) return KVS_ERR_KS_OPEN;
     if (handle->of == nullptr) return KVS_ERR_KS_NOT_EXIST;
-    *ks_hd = handle.get();
-    dev_hd->spaces[handle->of] = std::move(handle);
+    auto node = one.extract(at);
+    node.key() = handle->of;
+    node.mapped() = std::move(handle);
+    *ks_hd = node.mapped().get();
+    dev_hd->spaces.insert(std::move(node));
     return KVS_SUCCESS;
   });
 }
 
 kvs_result kvs_close_key_space(kvs_key_space_handle ks_hd) {
-  if (ks_hd == nullptr || !is_valid(ks_hd->on)) return KVS_ERR_KS_NOT_EXIST;
-  if (!is_valid(ks_hd)) return KVS_ERR_KS_NOT_OPEN;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    _kvs_device_handle& device = *ks_hd->on;
-    const std::scoped_lock lock(device.mutex);
-    ks_hd->is_open.store(false, std::memory_order_release);
-    device.of->open_iterators().close_all(ks_hd->of->id);
-    device.of->spaces().close(*ks_hd->of);
-    const auto at = device.spaces.find(ks_hd->of);
-    keep(std::move(at->second));
-    device.spaces.erase(at);
-    return KVS_SUCCESS;
-  });
+  if (ks_hd == nullptr) return KVS_ERR_KS_NOT_EXIST;
+  const device_entry inside(ks_hd->on);
+  if (!inside) return KVS_ERR_KS_NOT_EXIST;
+  if (!ks_hd->door.is_open()) return KVS_ERR_KS_NOT_OPEN;
+  if (is_in_callback()) return KVS_ERR_SYS_IO;
+  if (!ks_hd->door.close()) return KVS_ERR_KS_NOT_OPEN;
+  ks_hd->door.wait_until_empty();
+  _kvs_device_handle& device = *ks_hd->on;
+  const std::scoped_lock lock(device.mutex);
+  device.of->open_iterators().close_all(ks_hd->of->id);
+  device.of->spaces().close(*ks_hd->of);
+  const auto at = device.spaces.find(ks_hd->of);
+  keep(device, std::move(at->second));
+  device.spaces.erase(at);
+  return KVS_SUCCESS;
 }
 
 kvs_result kvs_get_key_space_info(kvs_key_space_handle ks_hd, kvs_key_space* ks) {
@@ -366,4 +407,4 @@ kvs_result kvs_iterate_next_async(kvs_key_space_handle ks_hd, kvs_iterator_handl
 
 // ---- beyond the API
 
-const char* pmlab_kvssd_message(void) { return kvssd::last_message.c_str(); }
+const char* pmlab_kvssd_message(void) { return kvssd::last_message::get(); }

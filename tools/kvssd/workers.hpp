@@ -15,22 +15,26 @@ namespace pmlab::kvssd {
 // Thread safety: any thread. Requests begin in the order in which they were given, and may end in any order.
 class workers {
  public:
+  // Throws std::system_error: no thread could be made.
   explicit workers(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    threads_.reserve(threads);
+    try {
+      for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+      end();
+      throw;
+    }
   }
   workers(const workers&) = delete;
   workers& operator=(const workers&) = delete;
   // Performs all requests that were accepted.
-  ~workers() {
-    {
-      const std::scoped_lock lock(mutex_);
-      ends_ = true;
-    }
-    some_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
+  ~workers() { end(); }
 
-  // Waits while `most_waiting` requests wait. A callback that gives a request does not wait: its thread makes room.
+  // True: the calling thread performs a request of some device, and is in its callback perhaps.
+  [[nodiscard]] static bool is_one() noexcept { return is_worker; }
+
+  // Waits while `most_waiting` requests wait. A callback that gives a request does not wait: its thread makes room. Throws
+  // std::bad_alloc: the request was not accepted.
   void give(std::function<void()> request) {
     {
       std::unique_lock lock(mutex_);
@@ -43,6 +47,14 @@ class workers {
  private:
   static constexpr std::size_t most_waiting = 1024;
 
+  void end() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    some_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
   void work() {
     is_worker = true;
     for (;;) {

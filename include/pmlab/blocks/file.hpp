@@ -100,7 +100,10 @@ class basic_file {
   }
   basic_file(const basic_file&) = delete;
   basic_file& operator=(const basic_file&) = delete;
-  ~basic_file() = default;
+  // Unlocked, not only closed: a child process that was forked since has the descriptor, too. Such a child unlocks nothing.
+  ~basic_file() {
+    if (::getpid() == locked_by_) ::flock(state_.file.get(), LOCK_UN);
+  }
 
   // Constant.
   [[nodiscard]] geometry shape() const noexcept { return state_.shape; }
@@ -151,6 +154,7 @@ class basic_file {
                     "close it there, or choose another file");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    locked_by_ = ::getpid();
   }
 
   void check_size(const std::string& path, const file_options& options) const {
@@ -228,6 +232,7 @@ class basic_file {
   detail::file_state<System> state_;
   unsigned threads_;
   bool pool_wanted_ = false;
+  pid_t locked_by_ = -1;  // process
   std::string no_ring_;
   std::mutex pool_starts_;
   std::unique_ptr<detail::thread_pool> pool_;

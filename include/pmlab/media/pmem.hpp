@@ -44,6 +44,7 @@
 #include <libpmemobj++/persistent_ptr.hpp>
 #include <libpmemobj++/pool.hpp>
 #include <libpmemobj.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,10 @@ struct pmem_options {
   // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into
   // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
+  // True: a child process that is forked does not have the pool: a use there ends the child. libpmemobj's lock belongs to
+  // the mapping, so a child that has it keeps the pool locked after this process has closed it. Kernels without
+  // MADV_DONTFORK ignore it.
+  bool keep_from_children = false;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
   // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
   // this choice per process, not per pool, at the first pool that PMDK opens. Use it only if all PMDK pools of the
@@ -432,6 +437,7 @@ class pmem {
     caches_are_persistent_ = keeps_caches(persistence_);
     instruction_ = best_flush_instruction();
     capacity_bytes_ = capacity_of(path_);
+    if (options.keep_from_children) static_cast<void>(::madvise(base_, capacity_bytes_, MADV_DONTFORK));
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);

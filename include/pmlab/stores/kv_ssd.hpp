@@ -116,6 +116,11 @@ class kv_device {
                            std::string_view name = layout_name) {
     return kv_device(medium, flash, opening(medium, flash).options_of_flash(options), name, &result);
   }
+  // The medium has the memory of a device. False: it has none, or one whose making or rebuilding was interrupted, which was
+  // never open. Throws pmlab::error: the name belongs to something else.
+  [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name = layout_name) {
+    return opening::is_complete(medium, name, layout_name, layout_version);
+  }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -182,11 +187,20 @@ class kv_device {
     [[nodiscard]] std::vector<std::string> next(std::size_t most) {
       if (front_ != nullptr) front_->wait_until(front_->command(0));
       const lease through(*ports_);
-      std::vector<std::string> keys;
-      while (keys.size() < most) {
+      // Those that a call had before it failed are the next call's.
+      while (taken_.size() < most) {
+        taken_.reserve(taken_.size() + 1 + taken_.size() / 2);
         std::optional<std::string> key = walk_.next(*through);
         if (!key) break;
-        keys.push_back(std::move(*key));
+        taken_.push_back(std::move(*key));
+      }
+      std::vector<std::string> keys;
+      if (taken_.size() <= most) {
+        keys.swap(taken_);
+      } else {
+        const auto end = taken_.begin() + static_cast<std::ptrdiff_t>(most);
+        keys.assign(taken_.begin(), end);
+        taken_.erase(taken_.begin(), end);
       }
       if (front_ != nullptr) {
         std::size_t bytes = 0;
@@ -211,20 +225,40 @@ class kv_device {
     detail::kv_ssd::ports<Device>* ports_;
     std::unique_ptr<std::atomic<unsigned>, closes> open_;  // null once it was moved
     detail::kv_ssd::walk<Medium, Device, Hash> walk_;
+    std::vector<std::string> taken_;
   };
 
   // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the mask.
   [[nodiscard]] iterator iterate(kv_prefix prefix = {}, std::uint8_t space = 0) {
-    if ((prefix.pattern & ~prefix.mask) != 0)
-      throw error("the pattern of an iterator has bits that its mask does not have: no key can match",
-                  "give the pattern's bits in the mask, too");
-    check_space(space);
+    check_prefix(prefix, space);
     if (iterators_.fetch_add(1, std::memory_order_acq_rel) >= most_iterators) {
       iterators_.fetch_sub(1, std::memory_order_acq_rel);
       throw error("device " + core_.device.name() + " has " + std::to_string(most_iterators) + " open iterators",
                   "close one first");
     }
     return iterator(*this, space, prefix);
+  }
+  // Calls visit(key) for each key of a prefix, as an iterator returns them: it is none of the sixteen. `visit` may change the
+  // device. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; kv_damaged; and what `visit` throws.
+  template <class Visit>
+  void for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+    check_prefix(prefix, space);
+    constexpr std::size_t at_once = 256;
+    detail::kv_ssd::walk<Medium, Device, Hash> walk(core_, buckets_, space, prefix);
+    for (std::vector<std::string> keys;; keys.clear()) {
+      command(0);
+      {
+        // No port is held while `visit` runs: its operations take one themselves.
+        const lease through(core_.all_ports);
+        while (keys.size() < at_once) {
+          std::optional<std::string> key = walk.next(*through);
+          if (!key) break;
+          keys.push_back(std::move(*key));
+        }
+      }
+      for (const std::string& key : keys) visit(key);
+      if (keys.size() < at_once) return;
+    }
   }
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
@@ -358,6 +392,12 @@ class kv_device {
       throw error("a key of " + std::to_string(key.size()) + " bytes",
                   "this device has keys of " + std::to_string(least) + " to " + std::to_string(most) + " bytes");
   }
+  void check_prefix(kv_prefix prefix, std::uint8_t space) const {
+    if ((prefix.pattern & ~prefix.mask) != 0)
+      throw error("the pattern of an iterator has bits that its mask does not have: no key can match",
+                  "give the pattern's bits in the mask, too");
+    check_space(space);
+  }
   void check_value(std::size_t bytes) const {
     if (bytes > core_.sizes.largest_value)
       throw error("a value of " + std::to_string(bytes) + " bytes",
@@ -446,24 +486,22 @@ class kv_device {
                                  reservation& room, detail::kv_ssd::port<Device>& through, std::size_t sent) {
     const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
     if (!pairs_.charge(before, units)) return kv_outcome::full;
-    if (before.is_there()) {
-      d.birth = before.head.birth;
-      d.page = before.head.page;
-    } else {
-      std::optional<std::uint32_t> page;
-      try {
-        page = buckets_.add(d.space, d.key, room.lines[1], through);
-      } catch (...) {
-        pairs_.refund(before, units);
-        throw;
+    bool is_done = false;
+    try {
+      if (before.is_there()) {
+        d.birth = before.head.birth;
+        d.page = before.head.page;
+        is_done = true;
+      } else if (const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through)) {
+        d.page = *page;
+        is_done = true;
       }
-      if (!page) {
-        pairs_.refund(before, units);
-        return kv_outcome::full;
-      }
-      d.page = *page;
+      if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
+    } catch (...) {
+      pairs_.refund(before, units);
+      throw;
     }
-    if (!pairs_.put(before, d, room.lines[0])) {  // (B3) in buckets.hpp
+    if (!is_done) {
       pairs_.refund(before, units);
       return kv_outcome::full;
     }
@@ -570,7 +608,7 @@ class kv_device {
     pairs_.erase(before);  // (B4) in buckets.hpp
     try {
       buckets_.remove(space, key, before.head.page, has_room ? &room.lines[0] : nullptr, through);
-    } catch (const error&) {
+    } catch (const std::exception&) {
       // The key is deleted. Its page lists it, until garbage collection meets the page.
     }
     return result;

@@ -200,9 +200,15 @@ class buckets {
     const auto before = pairs_.find(bucket_space, key, base, through, false);
     if (!pairs_.charge(before, units)) return false;
     const std::span<const std::byte> value = std::as_bytes(std::span(content));
-    if (pairs_.put(before, {.space = bucket_space, .key = key, .value = value}, room)) return true;
-    pairs_.refund(before, units);
-    return false;
+    bool is_done = false;
+    try {
+      is_done = pairs_.put(before, {.space = bucket_space, .key = key, .value = value}, room);
+    } catch (...) {
+      pairs_.refund(before, units);
+      throw;
+    }
+    if (!is_done) pairs_.refund(before, units);
+    return is_done;
   }
   void erase_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
     const std::array<char, name_bytes> name = name_of_page(bucket, page);

@@ -104,7 +104,12 @@ class chains {
   // True if a record in the write buffer for `at` is itself the commit: it is to be marked so.
   [[nodiscard]] bool defers(const position& at) const noexcept { return defers_ && at.found; }
 
-  // Lets the key of `at` lead to `place`. False: no space; nothing has changed. Durable on return, if the record of a
+  // What `put` of a deferred word needs: behind the record, which is the commit, nothing may fail.
+  void prepare(const position& at) {
+    if (defers(at)) table_of(at.slot).add(at.slot, at.place.word());
+  }
+
+  // Lets the key of `at` lead to `place`. REQUIRES: `prepare`, for a place in the ring. False: no space; nothing has changed. Durable on return, if the record of a
   // deferred one is.
   [[nodiscard]] bool put(const position& at, place_word place) {
     if (at.found) {

@@ -42,13 +42,21 @@ class walk {
         from_(std::uint64_t{space} << 32 | (prefix.pattern & leading(prefix.mask))),
         last_(from_ | static_cast<std::uint32_t>(~leading(prefix.mask))) {}
 
-  // The next key; nothing: there is none.
+  // The next key; nothing: there is none. If it throws, the next call goes on where this one was; behind a damaged key or
+  // page, which cannot be returned.
   [[nodiscard]] std::optional<std::string> next(port<Device>& through) {
     for (;;) {
       while (!listed_.empty()) {
+        bool is_key = false;
+        try {
+          is_key = counts(listed_.back(), through);
+        } catch (const kv_damaged&) {
+          listed_.pop_back();
+          throw;
+        }
         std::string key = std::move(listed_.back());
         listed_.pop_back();
-        if (counts(key, through)) return key;
+        if (is_key) return key;
       }
       if (!read_page(through)) return std::nullopt;
     }
@@ -78,10 +86,17 @@ class walk {
         bucket_.reset();
         continue;
       }
+      std::vector<std::string> keys;
+      try {
+        const std::string content = buckets_.page(*bucket_, page_, through);
+        all_buckets::for_each_key(content, [&](std::string_view key) { keys.emplace_back(key); });
+      } catch (const kv_damaged&) {
+        ++page_;
+        throw;
+      }
+      std::reverse(keys.begin(), keys.end());
+      listed_.swap(keys);
       listed_page_ = page_++;
-      const std::string content = buckets_.page(*bucket_, listed_page_, through);
-      all_buckets::for_each_key(content, [&](std::string_view key) { listed_.emplace_back(key); });
-      std::reverse(listed_.begin(), listed_.end());
       if (!listed_.empty()) return true;
     }
   }

@@ -81,17 +81,21 @@ class alignas(64) local_table {
     (at == words_.end() ? counts_.misses : counts_.hits).fetch_add(1, std::memory_order_relaxed);
     return at == words_.end() ? std::nullopt : std::optional(at->second);
   }
-  void set(std::uint64_t slot, std::uint64_t place) {
-    if (!words_.insert_or_assign(slot, place).second || !has_filter_) return;
-    if (filter_.is_full()) {
+  // Adds the slot with this word, unless it has one: `set` needs no memory then. If it throws, nothing has changed.
+  void add(std::uint64_t slot, std::uint64_t place) {
+    if (words_.contains(slot)) return;
+    // Before the word: one too many in the filter is a search in vain.
+    if (has_filter_ && filter_.is_full()) {
       // Words that are gone leave the filter, too.
-      filter_.reset(2 * words_.size());
+      filter_.reset(2 * (words_.size() + 1));
       for (const auto& [there, ignored] : words_) filter_.add(there);
-    } else {
-      filter_.add(slot);
     }
+    if (has_filter_) filter_.add(slot);
+    words_.emplace(slot, place);
   }
-  void erase(std::uint64_t slot) { words_.erase(slot); }
+  // REQUIRES: the slot was added.
+  void set(std::uint64_t slot, std::uint64_t place) noexcept { words_.find(slot)->second = place; }
+  void erase(std::uint64_t slot) noexcept { words_.erase(slot); }
 
   [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
   [[nodiscard]] const local_counts& counts() const noexcept { return counts_; }

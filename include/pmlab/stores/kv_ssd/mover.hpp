@@ -44,6 +44,7 @@ class mover {
   explicit mover(parts& of) : core_(of), port_(of.device) {
     for (batch& b : batches_) b.bytes = blocks::buffer(batch_bytes());
     batch_of(flash_stream::moved).bytes = blocks::buffer(of.sizes.superblock_bytes);
+    emptied_.reserve(of.flash.count());
   }
 
   // Moves the oldest records of the write buffer to flash. False: there was nothing to move, or there is no room on flash
@@ -193,6 +194,7 @@ class mover {
     const std::size_t whole = std::size_t{end - b.start} * core_.sizes.unit_bytes;
     std::memset(b.bytes.data() + used, 0, whole - used);
     const std::uint64_t first = core_.sizes.byte_of(std::uint64_t{*b.open} * core_.sizes.units() + b.start);
+    moved_.reserve(moved_.size() + b.items.size());  // behind (G2) nothing may fail
     std::vector<item> items;
     items.swap(b.items);
     // A failed write takes its place, too: nothing is written twice there.

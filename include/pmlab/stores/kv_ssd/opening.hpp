@@ -59,6 +59,15 @@ class opening {
                   "remove the pool, and rebuild the device in a new one");
     return made;
   }
+  // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding was
+  // interrupted: nothing was acknowledged there.
+  [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name, std::string_view layout,
+                                        std::uint64_t version) {
+    const word& at = *medium.named_root(name, layout, version).word;
+    if (at.load(std::memory_order_acquire) == 0) return false;
+    const state& there = *medium.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
+    return there.step.load(std::memory_order_acquire) == ready;
+  }
   // The index of a rebuilt device is complete, durably.
   void end_rebuilding(state& s) {
     s.step.store(ready, std::memory_order_release);

@@ -78,16 +78,26 @@ class pairs {
     if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
   }
 
-  // Replaces the record of the key, or adds it, in promised lines; the units are charged. False: no space in the medium;
-  // nothing has changed. Durable on return.
+  // Replaces the record of the key, or adds it, in promised lines; the units are charged. False, or an exception: no space in
+  // the medium or the process; nothing has changed. Durable on return.
   [[nodiscard]] bool put(const stored& before, const draft& d, promised_lines& room) {
     const std::size_t bytes = record_bytes(d.key.size(), d.value.size());
     const std::uint32_t units = core_.sizes.units_for(bytes);
     if (!before.at.has_room) return false;
+    // What may fail comes before the lines are taken, and before (S1).
+    std::vector<std::byte> record(std::size_t{lines_for(bytes)} * media::cache_line_bytes);
+    core_.index.prepare(before.at);
     const std::uint64_t position = room.take(core_.buffer, lines_for(bytes));
     const std::uint32_t line = core_.buffer.line_of(position);
-    write(d, before, position, bytes);
-    if (!core_.index.put(before.at, place_word::in_ring(line, units))) {  // (S2)
+    write(d, before, position, record);
+    bool is_done = false;
+    try {
+      is_done = core_.index.put(before.at, place_word::in_ring(line, units));  // (S2)
+    } catch (...) {
+      core_.buffer.release(line);
+      throw;
+    }
+    if (!is_done) {
       core_.buffer.release(line);
       return false;
     }
@@ -108,8 +118,8 @@ class pairs {
   }
 
  private:
-  void write(const draft& d, const stored& before, std::uint64_t position, std::size_t bytes) {
-    std::vector<std::byte> record(std::size_t{lines_for(bytes)} * media::cache_line_bytes);
+  // `record`: zeros, as many as its lines have.
+  void write(const draft& d, const stored& before, std::uint64_t position, std::vector<std::byte>& record) {
     record_head head;
     head.sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
     head.birth = d.birth == 0 ? head.sequence : d.birth;

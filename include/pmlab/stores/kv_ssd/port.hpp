@@ -72,12 +72,17 @@ class ports {
  private:
   [[nodiscard]] std::unique_ptr<port<Device>> take() {
     const std::scoped_lock lock(mutex_);
-    if (free_.empty()) return std::make_unique<port<Device>>(device_);
+    if (free_.empty()) {
+      auto made = std::make_unique<port<Device>>(device_);
+      free_.reserve(made_ + 1);  // to give one back needs no memory
+      ++made_;
+      return made;
+    }
     std::unique_ptr<port<Device>> p = std::move(free_.back());
     free_.pop_back();
     return p;
   }
-  void give(std::unique_ptr<port<Device>> p) {
+  void give(std::unique_ptr<port<Device>> p) noexcept {
     const std::scoped_lock lock(mutex_);
     free_.push_back(std::move(p));
   }
@@ -85,6 +90,7 @@ class ports {
   Device& device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<port<Device>>> free_;
+  std::size_t made_ = 0;
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

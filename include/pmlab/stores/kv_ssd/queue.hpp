@@ -25,7 +25,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -36,7 +36,7 @@
 namespace pmlab::stores {
 
 // Of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the record is
-// damaged (kv_damaged); others: of the flash. After an error nothing has changed.
+// damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. After an error nothing has changed.
 struct kv_completion {
   std::uint64_t tag = 0;                   // of the operation
   std::errc error{};                       // std::errc{}: none
@@ -65,6 +65,9 @@ class kv_queue {
         drive_(store.core_.device, std::max(depth, 1U)),
         operations_(depth) {
     if (depth == 0) throw error("a queue of depth 0", "choose a depth of at least 1");
+    // An operation that has begun needs no memory to end.
+    for (std::vector<std::size_t>* const list : {&free_, &returned_, &done_}) list->reserve(depth);
+    events_.reserve(depth);
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
   }
   kv_queue(const kv_queue&) = delete;
@@ -109,10 +112,10 @@ class kv_queue {
     }
     const std::size_t count = std::min(completions.size(), done_.size());
     for (std::size_t i = 0; i < count; ++i) {
-      completions[i] = operations_[done_.front()].result;
-      returned_.push_back(done_.front());
-      done_.pop_front();
+      completions[i] = operations_[done_[i]].result;
+      returned_.push_back(done_[i]);
     }
+    done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
     return count;
   }
 
@@ -241,6 +244,8 @@ class kv_queue {
       o.result.error = std::errc::bad_message;
     } catch (const error&) {
       o.result.error = blocks::request_failed;
+    } catch (const std::bad_alloc&) {
+      o.result.error = std::errc::not_enough_memory;
     }
     through_.use(nullptr);
     if (!is_reading_) end(at);
@@ -335,7 +340,7 @@ class kv_queue {
   std::vector<operation> operations_;
   std::vector<std::size_t> free_;
   std::vector<std::size_t> returned_;  // reaped; their values are valid still
-  std::deque<std::size_t> done_;
+  std::vector<std::size_t> done_;      // not reaped, in their order
   std::vector<event> events_;  // a heap; empty without a front end
   std::uint64_t next_order_ = 0;
   std::array<blocks::completion, 32> reaped_{};

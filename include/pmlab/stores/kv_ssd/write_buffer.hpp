@@ -110,11 +110,11 @@ class write_buffer {
       if (states_[line] == state::live) {
         if (!records.empty() && sum + lengths_[line] > most_lines) break;
         sum += lengths_[line];
-        states_[line] = state::copied;
         records.push_back(line);
       }
       at += lengths_[line];
     }
+    for (const std::uint32_t line : records) states_[line] = state::copied;
     return records;
   }
   // `moved`: no word of the index leads to it any more, durably.

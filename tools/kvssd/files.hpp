@@ -1,0 +1,61 @@
+// The files of a device: its drive PATH and its memory PATH.memory; and PATH.unfinished/, in which they are made.
+//
+// A making that was killed leaves the folder. Order of the last steps:
+//   (R1) the memory has its name  (R2) the drive has its name
+//   (R1) < (R2): a drive without a memory was never made here. Between them the new drive is in the folder, and its memory
+//   is not; `finish_naming` does the rest.
+#pragma once
+
+#include <pmlab/base/durable_name.hpp>
+
+#include <string>
+
+namespace pmlab::kvssd {
+
+struct device_files {
+  explicit device_files(const std::string& path)
+      : drive(path),
+        memory(path + ".memory"),
+        folder(path + ".unfinished"),
+        lock(folder + "/lock"),
+        new_drive(folder + "/drive"),
+        new_memory(folder + "/memory"),
+        rebuilt(folder + "/rebuilt") {}
+
+  [[nodiscard]] bool has_drive() const;
+  [[nodiscard]] bool has_memory() const;
+  // A making was killed before (R1).
+  [[nodiscard]] bool has_unfinished_memory() const;
+  [[nodiscard]] bool drive_is_block_device() const;
+  // It begins with the header of a device. Throws pmlab::error: it cannot be read.
+  [[nodiscard]] bool drive_has_header() const;
+  // It has no byte but zeros: releases before made the drive under its name. Reads all of it.
+  [[nodiscard]] bool drive_is_blank() const;
+
+  // Gives the new files their names, durably; the drive only if it is new, too. Throws pmlab::error: none has its name then.
+  void name_new_ones(bool with_drive) const;
+  // Completes that where a crash interrupted it. Removes what a making left behind it. Throws pmlab::error.
+  void finish_naming() const;
+  void remove_memory() const;
+
+  std::string drive, memory, folder, lock, new_drive, new_memory, rebuilt;
+};
+
+// The right to make files in the folder. Removes what is there at its beginning and its end, and the folder. The lock of a
+// process ends with it.
+class making {
+ public:
+  // Throws pmlab::error: another one makes this device; the folder cannot be made.
+  explicit making(const device_files& at);
+  making(const making&) = delete;
+  making& operator=(const making&) = delete;
+  ~making();
+
+ private:
+  void remove_files() const noexcept;
+
+  const device_files& at_;
+  descriptor lock_;
+};
+
+}  // namespace pmlab::kvssd
