@@ -1,7 +1,5 @@
 // A key-value device whose process runs out of memory, at each allocation of each operation: what was answered is there,
 // what failed has changed nothing, and everything works again when there is memory, in this process and behind an opening.
-//
-// This program has an operator new of its own.
 #include <pmlab/base/random.hpp>
 #include <pmlab/stores/kv_ssd/queue.hpp>
 
@@ -16,41 +14,9 @@
 #include <vector>
 
 #include "stores/kv_devices.hpp"
+#include "support/failing_allocations.hpp"
 
 #include <gtest/gtest.h>
-
-namespace {
-
-// Allocations until the one that fails; negative: none does.
-std::int64_t until_failure = -1;
-bool one_has_failed = false;
-
-[[gnu::noinline]] void* take(std::size_t bytes, std::size_t alignment) {
-  if (until_failure >= 0 && until_failure-- == 0) {
-    one_has_failed = true;
-    throw std::bad_alloc();
-  }
-  void* const block = alignment <= alignof(std::max_align_t)
-                          ? std::malloc(std::max<std::size_t>(bytes, 1))
-                          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return take(bytes, 1); }
-void* operator new[](std::size_t bytes) { return take(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
-void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
 
 namespace pmlab::tests {
 namespace {
@@ -109,9 +75,8 @@ class Memory : public testing::Test {
     if (what < 6) {
       const bool appends = what == 0 && after[key].size() + value.size() <= 1500;
       kv_outcome done{};
-      threw = throws_at(n, [&] {
-        done = device().put(key, bytes_of(value), appends ? kv_mode::append : kv_mode::post);
-      });
+      threw =
+          throws_at(n, [&] { done = device().put(key, bytes_of(value), appends ? kv_mode::append : kv_mode::post); });
       if (!threw) {
         ASSERT_NE(done, kv_outcome::full) << where;
       }

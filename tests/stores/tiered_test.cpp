@@ -296,7 +296,7 @@ TEST(Tiered, AClockThatIsSetBackKeepsTheBound) {
       if (i % 17 == 16) behind += jump;
       const std::uint64_t due = db->step();
       if (due != ~std::uint64_t{0}) {
-        ASSERT_LE(due + behind, drives.time.now() + 6 * ms) << "the next step is said to be due too late";
+        ASSERT_LE(due + behind, drives.time.now() + 6 * ms) << "the time of the next step is too late";
       }
       for (std::uint64_t s = db->stats().durable + 1; s < made.size(); ++s)
         ASSERT_GT(made[s] + 10 * ms, drives.time.now()) << "put " << s << " is older than the bound";

@@ -31,7 +31,7 @@ stores::kv_options options_of(const device_uri& uri) {
   return options;
 }
 
-// What went wrong, without a remedy that names the classes of the library.
+// The problem of an error, without its remedy, which names the classes of the library.
 std::string problem_of(const error& e) {
   const std::string text = e.what();
   return text.substr(0, text.find("; "));

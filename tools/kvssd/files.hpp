@@ -41,7 +41,7 @@ struct device_files {
   std::string drive, memory, folder, lock, new_drive, new_memory, rebuilt;
 };
 
-// The right to make files in the folder. Removes what is there at its beginning and its end, and the folder. The lock of a
+// The right to make files in the folder. Its beginning and its end remove the files in the folder, and the folder. The lock of a
 // process ends with it.
 class making {
  public:

@@ -99,7 +99,7 @@ class entry {
     if (handle_ != nullptr) handle_->door.leave();
   }
   [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
-  // Whoever has the handle leaves it.
+  // The new owner of the handle leaves it.
   void release() noexcept { handle_ = nullptr; }
 
  private:

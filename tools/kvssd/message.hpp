@@ -11,7 +11,7 @@
 
 namespace pmlab::kvssd {
 
-// Of the calling thread: why the last function failed that says so; empty: none did.
+// The message of the last function of the calling thread that failed with one; empty: none did.
 class last_message {
  public:
   static void set(const char* text) noexcept {

@@ -1529,7 +1529,7 @@ class chunk_store {
   // Removes the chunks of a volume that no handle has any more, and then frees its number; unless operations in flight use
   // some. With the lock of volumes. Throws pmlab::error if the drive fails.
   void go_on_removing(std::uint32_t volume_id) {
-    // Before the walk: what is in use may get its record after the walk has passed, and nothing is used anew.
+    // Before the walk: what is in use may get its record after the walk has passed, and nothing is used again.
     const bool used = is_used(volume_id);
     remove_chunks_of(volume_id);
     if (used) return;

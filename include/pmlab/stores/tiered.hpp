@@ -305,8 +305,8 @@ class tiered {
   [[nodiscard]] snapshot_handle snapshot() { return {*this, moments_.hold()}; }
 
   // The flusher's step, for a store without threads: flushes if it is time. Returns when the next is due, on the clock;
-  // the greatest number: when something was written. A clock that may be set back is looked at more often: the bound is
-  // exceeded by the time between the last look before and the first one behind each jump.
+  // the greatest number: when something was written. A clock that may be set back is read more often: the bound is
+  // exceeded by the time between the last reading before and the first one behind each jump.
   std::uint64_t step() {
     const std::uint64_t oldest = log().oldest();
     if (oldest != tiered_log::never &&

@@ -341,7 +341,7 @@ class kv_queue {
   std::vector<std::size_t> free_;
   std::vector<std::size_t> returned_;  // reaped; their values are valid still
   std::vector<std::size_t> done_;      // not reaped, in their order
-  std::vector<event> events_;  // a heap; empty without a front end
+  std::vector<event> events_;          // a heap; empty without a front end
   std::uint64_t next_order_ = 0;
   std::array<blocks::completion, 32> reaped_{};
   bool is_reading_ = false;  // the operation that goes on has a read under way

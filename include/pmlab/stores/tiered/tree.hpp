@@ -675,8 +675,8 @@ class tree {
     }
     doubtful_.clear();  // (V3)
   }
-  // Fills in the sums over the sets of a view: DRAM, and segments to keep free. Room is kept for each next step, or a full store could
-  // never be made less full: ingests leave room for a spill of one set, and spills for a compaction.
+  // Fills in the sums over the sets of a view: DRAM, and segments to keep free. Space is kept for each next step, or a
+  // full store could never be made less full: ingests leave space for a spill of one set, and spills for a compaction.
   void measure(view& v) const {
     v.set_memory = 0;
     std::uint64_t root_keys = 0;

@@ -175,7 +175,10 @@ class version_index {
       if ((mark_in(text) & ends_batch) != 0) last = std::max(last, sequence_in(text));
       return true;
     });
-    retire({{0, ingested}, {last, sequence_range{}.high}});
+    std::list<sequence_range> gone;
+    gone.push_back({0, ingested});
+    gone.push_back({last, sequence_range{}.high});
+    retire(std::move(gone));
     collect();
     std::uint64_t count = 0;
     versions_.scan_keys({}, [&](std::string_view text) {
@@ -383,8 +386,8 @@ class version_index {
     return true;
   }
 
-  // Takes back what was inserted of a batch, the last one first: what is left is never a whole batch. False: there is no
-  // space for it now.
+  // Erases the inserted versions of a batch, the last one first: the rest is never a whole batch. False: there is no space
+  // for it now.
   [[nodiscard]] bool undo() {
     while (!made_.empty()) {
       if (versions_.erase(made_.back()) == strings::outcome::full) return false;
