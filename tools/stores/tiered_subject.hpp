@@ -174,11 +174,12 @@ class tiered_subject final : public pair_subject {
 
   [[nodiscard]] bool is_durable_at_once() const noexcept { return setup_.loss_ms == 0 && !has_memory; }
 
-  // In a small store, segments and leaves are small, too: otherwise all of its data would be in a few of them.
-  [[nodiscard]] std::uint64_t segment_for(std::uint64_t memory, std::uint64_t usual) const noexcept {
+  // In a small store, segments and leaves are small, too: otherwise all of its data would be in a few of them. `bytes`: of
+  // its memory, or of its drives.
+  [[nodiscard]] std::uint64_t segment_for(std::uint64_t bytes, std::uint64_t usual) const noexcept {
     constexpr std::uint64_t least = std::uint64_t{64} << 10;
     const std::uint64_t of_value = std::bit_ceil(std::uint64_t{4} * std::max<std::uint64_t>(setup_.value_bytes, 1));
-    return std::min(usual, std::max({std::bit_floor(memory / 32), least, of_value}));
+    return std::min(usual, std::max({std::bit_floor(bytes / 32), least, of_value}));
   }
 
   void open_with(bool format) {
@@ -190,6 +191,9 @@ class tiered_subject final : public pair_subject {
       o.memory_limit = setup_.memory_bytes;
       o.segment_bytes = segment_for(setup_.memory_bytes, o.segment_bytes);
     }
+    std::uint64_t drives_bytes = capacity_->shape().bytes();
+    if (staging_ != nullptr) drives_bytes += staging_->shape().bytes();
+    o.segment_bytes = segment_for(drives_bytes, o.segment_bytes);
     o.cache_bytes = setup_.cache_bytes;
     o.format = format;
     stores::tiered_drives<blocks::any_device, Memory> drives{.capacity = *capacity_};
