@@ -163,7 +163,7 @@ class version_index {
   // Removes everything.
   void clear() {
     become(drive_epoch());
-    retire({sequence_range{}});
+    retire(sequence_range{});
     collect();
   }
 
@@ -175,10 +175,8 @@ class version_index {
       if ((mark_in(text) & ends_batch) != 0) last = std::max(last, sequence_in(text));
       return true;
     });
-    std::list<sequence_range> gone;
-    gone.push_back({0, ingested});
-    gone.push_back({last, sequence_range{}.high});
-    retire(std::move(gone));
+    retire({0, ingested});
+    retire({last, sequence_range{}.high});
     collect();
     std::uint64_t count = 0;
     versions_.scan_keys({}, [&](std::string_view text) {
@@ -291,6 +289,8 @@ class version_index {
     const std::scoped_lock lock(retired_mutex_);
     retired_.splice(retired_.end(), ranges);
   }
+  // The same. Throws std::bad_alloc.
+  void retire(const sequence_range& range) { retire(std::list<sequence_range>(1, range)); }
   // Removes retired versions. Without space for it, some stay for the next call. Throws std::bad_alloc: likewise.
   void collect() {
     const std::scoped_lock one(collect_mutex_);
