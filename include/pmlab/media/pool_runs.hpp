@@ -9,11 +9,11 @@
 
 namespace pmlab::media {
 
-// Of the blocks in a run of chunks.
+// The blocks that a run of chunks is divided into.
 struct run_kind {
-  std::uint64_t block_bytes = 0;
-  std::uint64_t alignment = 0;
-  std::uint64_t run_bytes = 0;
+  std::uint64_t block_bytes = 0;  // of each block
+  std::uint64_t alignment = 0;    // of the blocks, in bytes; 0: none
+  std::uint64_t run_bytes = 0;    // of the whole run
 
   friend bool operator==(const run_kind&, const run_kind&) = default;
 };

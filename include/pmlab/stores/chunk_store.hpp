@@ -229,10 +229,10 @@ class chunk_store {
  public:
   // Blocks of a chunk.
   using range = detail::chunk_store::range;
-  // A volume's number, from 1, and which of the volumes that had it since the store was opened.
+  // Names a volume of an open store.
   struct volume_number {
-    std::uint32_t id = 0;
-    std::uint64_t generation = 0;
+    std::uint32_t id = 0;          // its number, from 1
+    std::uint64_t generation = 0;  // which of the volumes that had this number since the store was opened
   };
   // Of operations in flight whose volume was removed.
   static constexpr std::errc volume_removed = std::errc::identifier_removed;
@@ -254,7 +254,9 @@ class chunk_store {
   // chunk_store_full: there is no space.
   class volume_handle {
    public:
-    volume_handle(const volume_handle&) = default;  // and no move: the source stays a handle
+    // There is no move: the source stays a handle.
+    volume_handle(const volume_handle&) = default;
+    // Names the other handle's volume then.
     volume_handle& operator=(const volume_handle&) = default;
     ~volume_handle() = default;
 

@@ -30,6 +30,7 @@ class several_locks {
     }
     for (std::size_t i = 0; i < count_; ++i) held_[i]->lock();
   }
+  // The other one holds none then.
   several_locks(several_locks&& other) noexcept : held_(other.held_), count_(std::exchange(other.count_, 0)) {}
   // Releases the locks that it held.
   several_locks& operator=(several_locks&& other) noexcept {
