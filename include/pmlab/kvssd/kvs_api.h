@@ -10,7 +10,8 @@
  * Thread safety: every function from any thread; a handle is not closed while another thread uses it. Asynchronous
  * functions return when the request is accepted, and call `post_fn` from a thread of the library. The buffers of a
  * request belong to it until then. Closing waits for the requests that were accepted; a callback cannot close
- * (KVS_ERR_SYS_IO). A forked child has no handle of its parent: their use is KVS_ERR_DEV_NOT_EXIST or KVS_ERR_KS_NOT_EXIST.
+ * (KVS_ERR_SYS_IO). A forked child has no handle of its parent: their use is KVS_ERR_DEV_NOT_EXIST or
+ * KVS_ERR_KS_NOT_EXIST.
  * Durability: a store or delete that has succeeded survives the end of the process and a power failure. */
 #ifndef PMLAB_KVSSD_KVS_API_H
 #define PMLAB_KVSSD_KVS_API_H
