@@ -234,7 +234,7 @@ class chunk_store {
     std::uint32_t id = 0;          // its number, from 1
     std::uint64_t generation = 0;  // which of the volumes that had this number since the store was opened
   };
-  // Of operations in flight whose volume was removed.
+  // The result of operations in flight whose volume was removed.
   static constexpr std::errc volume_removed = std::errc::identifier_removed;
   // Of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
   static constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
@@ -307,7 +307,7 @@ class chunk_store {
       throw error("volume '" + std::string(v.name()) + "' is of another chunk store", "use a queue of its own store");
     if (!is_current(v.of_)) throw removed(v);
   }
-  // Of a handle: for queues.
+  // The number in a handle, for queues.
   [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
 
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has

@@ -6,8 +6,8 @@
 // (L1) < (L2): a change is durable, and older ones with it, when the flush behind its group has completed.
 // A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at the
 // first that is not there, and later ones stay lost, since the next opening writes other groups behind the same chain.
-// A group also has the last change that was durable when it was written, and the manifest that was. A gap before a change that an intact group
-// behind it calls durable is no torn end but damage: see replay.hpp.
+// A group also has the last change that was durable when it was written, and the manifest that was. A gap before a
+// change that an intact group behind it calls durable is no torn end but damage: see replay.hpp.
 #pragma once
 
 #include <pmlab/base/error.hpp>
