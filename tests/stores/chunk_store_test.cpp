@@ -311,7 +311,7 @@ double amplification_of(stores::merge_policy merge, const blocks::geometry& prom
 }
 
 TEST(ChunkStoreSpace, merging_by_copy_writes_each_byte_twice_at_most) {
-  for (const std::uint64_t blocks_of : {2, 4, 8, 16}) {
+  for (const std::uint64_t blocks_of : {2U, 4U, 8U, 16U}) {
     EXPECT_LE(amplification_of(by_copy, torn, blocks_of), 2.05) << blocks_of;
     EXPECT_GE(amplification_of(by_copy, torn, blocks_of), 1.5) << blocks_of;
     EXPECT_LE(amplification_of(stores::merge_policy::remap, torn, blocks_of), 1.02) << blocks_of;

@@ -176,7 +176,7 @@ void fill(Table& t, content& right, int most, Bytes&& bytes_of) {
   std::string what;
   for (int i = 0; what.empty() && i < most; ++i) {
     const std::string key = "key" + std::to_string(i);
-    const std::string value(bytes_of(i), static_cast<char>('a' + i % 26));
+    const std::string value(static_cast<std::size_t>(bytes_of(i)), static_cast<char>('a' + i % 26));
     what = message_of([&] { t.put(key, value); });
     if (what.empty()) right[key] = value;
   }

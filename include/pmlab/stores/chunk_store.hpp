@@ -779,9 +779,9 @@ class chunk_store {
     std::vector<std::unique_ptr<queue>> idle;
     {
       const std::scoped_lock lock(queues_mutex_);
-      const auto rest = std::ranges::partition(queues_, [](const auto& q) { return !q->has_merges(); });
-      std::ranges::move(rest, std::back_inserter(idle));
-      queues_.erase(rest.begin(), rest.end());
+      const auto rest = std::partition(queues_.begin(), queues_.end(), [](const auto& q) { return !q->has_merges(); });
+      std::move(rest, queues_.end(), std::back_inserter(idle));
+      queues_.erase(rest, queues_.end());
     }
     bool any = false;
     for (std::unique_ptr<queue>& q : idle) {

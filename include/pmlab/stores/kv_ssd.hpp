@@ -280,7 +280,7 @@ class kv_device {
           core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
       while (std::optional<std::string> key = walk.next(*through))
-        if (*key >= from) keys.push_back(std::move(*key));
+        if (key->compare(from) >= 0) keys.push_back(std::move(*key));
       std::sort(keys.begin() + before, keys.end());
       if (bucket[0].key == last) break;
       next = bucket[0].key + 1;

@@ -78,7 +78,6 @@ class chains {
   // Searches for the slot whose record matches. `matches(place_word)`: it is that of the key.
   template <class Matches>
   [[nodiscard]] position find(std::uint64_t base, Matches&& matches) {
-    position at;
     std::optional<std::uint64_t> free;
     for (std::uint64_t n = 0; n < slots; ++n) {
       const std::optional<std::uint64_t> w = word_of(base | n);

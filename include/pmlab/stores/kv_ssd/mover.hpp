@@ -309,8 +309,9 @@ class mover {
   // Of a page that is moved. Costs a search for each listed key, and no flash.
   void suspect_keys_of(const record_view& page) {
     if (!page.has_whole_value(core_.seed)) return;
-    const auto [bucket, number] = buckets<Medium, Device, Hash>::page_of_name(page.key());
+    const auto [bucket, page_number] = buckets<Medium, Device, Hash>::page_of_name(page.key());
     const auto space = static_cast<std::uint8_t>(bucket >> 32);
+    const auto number = page_number;  // a lambda of C++20 cannot capture a structured binding in clang 14
     const std::string content(reinterpret_cast<const char*>(page.value().data()), page.value().size());
     buckets<Medium, Device, Hash>::for_each_key(content, [&](std::string_view key) {
       if (!core_.index.is_empty(parts::base_of(space, key))) return;
