@@ -53,6 +53,7 @@ std::vector<volume_runner::phase> volume_runner::make_plan(const round_options& 
   splitmix64 source(options.seed * 977 + 5);
   std::uint32_t number = 0;
   const bool hot = source.one_in(2);
+  splitmix64 spans(options.seed * 613 + 9);  // of reads: the other steps do not depend on them
   const auto a_step = [&] {
     volume_step s;
     std::uint64_t first = source.below(shape_.blocks);
@@ -66,6 +67,11 @@ std::vector<volume_runner::phase> volume_runner::make_plan(const round_options& 
     s.what = kind < 6                       ? volume_step::action::write
              : kind == 6 && shape_.discards ? volume_step::action::discard
                                             : volume_step::action::read;
+    if (s.what == volume_step::action::read && spans.one_in(3)) {
+      // To the end of the chunk and on.
+      const std::uint64_t more = in_chunk + 1 + spans.below(shape_.chunk_blocks);
+      s.ranges.front().count = static_cast<std::uint32_t>(std::min(more, shape_.blocks - first));
+    }
     if (s.what != volume_step::action::write) return s;
     s.number = ++number;
     if (!shape_.groups || !source.one_in(5)) return s;
