@@ -53,6 +53,7 @@ struct planned_step {
   std::size_t scan_length = 0;         // > 0: a scan from what.key
   std::vector<std::uint64_t> batch{};  // not empty: find_batch of these
   std::vector<indexes::entry> load{};  // not empty: load of these
+  bool iterates = false;               // an iterator over all keys
 };
 
 struct round_plan {
