@@ -44,6 +44,10 @@ class chunk_store_subject {
   static constexpr blocks::geometry drive{
       .blocks = on_blocks ? 26 : 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
+  // Without room for all blocks of the volume.
+  static constexpr blocks::geometry small_drive{
+      .blocks = on_blocks ? 18 : 11, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
+
   chunk_store_subject(Medium& medium, Drive& device)
       : store_(opened(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .merge = Merge, .identity = {1, 2}})),
         disk_(store_.volume("disk", {.bytes = shape.blocks * block_bytes})) {}

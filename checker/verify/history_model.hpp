@@ -44,8 +44,8 @@ class history_model {
   std::string scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                             std::span<const indexes::entry> got);
 
-  // An iterator over all keys. Of each one it tells whether it met it: there was a moment in between at which the key was
-  // present, or absent. It meets none twice.
+  // An iterator over all keys. Each key that it met was present at a moment in between, each other one was absent at a
+  // moment. It meets none twice.
   void iterate_called(unsigned thread);
   std::string iterate_returned(unsigned thread, std::span<const std::uint64_t> got);
 
@@ -109,7 +109,8 @@ class history_model {
     std::vector<indexes::entry> ascending;
   };
 
-  // A scan or an iterator under way. A key without operations has no event of it; the first operation to begin on the key adds one.
+  // A scan or an iterator under way. A key without operations has no event of it; the first operation to begin on the key
+  // adds one.
   struct active_scan {
     unsigned thread;
     std::uint64_t from;

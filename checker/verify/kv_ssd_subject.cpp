@@ -157,7 +157,7 @@ class kv_ssd {
   }
   // A value of 1 to 24 words, which all depend on the first one.
   [[nodiscard]] static std::vector<std::uint64_t> words_for(std::uint64_t value) {
-    std::vector<std::uint64_t> words(1 + mix_bits(value) % 24);
+    std::vector<std::uint64_t> words(value >= first_large_value ? 24 : 1 + mix_bits(value) % 24);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = value + i * golden_ratio;
     return words;
   }

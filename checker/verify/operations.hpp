@@ -39,6 +39,9 @@ enum class action : std::uint8_t {
   return "?";
 }
 
+// Values from here on are large in a store of values of many sizes, and all of one size.
+inline constexpr std::uint64_t first_large_value = std::uint64_t{1} << 63;
+
 struct step {
   action what = action::find;
   std::uint64_t key = 0;

@@ -256,6 +256,11 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
     if (complete_ != nullptr) complete_->finish();
     observe(nullptr);
     check_live(*index);
+    if (options.nearly_full && phase + 1 == plan.phases.size()) {
+      judge_.begin(history_.get());
+      if (std::string wrong = judge_.fill_again(*index, true); !wrong.empty())
+        violated_("at the end of the run, " + wrong);
+    }
     machine.watch(true);
   }
   machine.watch(false);

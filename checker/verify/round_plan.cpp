@@ -157,7 +157,7 @@ class planner {
     std::size_t next_fresh = 0;
     // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so
     // that nodes empty again; the others stay where they are.
-    const bool adds = options_.grown || options_.full || source_.one_in(2);
+    const bool adds = options_.grown || options_.full || options_.nearly_full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
     // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.
     const std::size_t hot = options_.threads > 1 && !options_.grown && source_.one_in(4) ? 3 + source_.below(6) : 0;
@@ -184,6 +184,7 @@ class planner {
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
+          if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);
           thread.push_back(std::move(s));
         }

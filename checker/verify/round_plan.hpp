@@ -35,6 +35,8 @@ struct round_options {
   bool loaded = false;
   // The media have no room for a while, or from some moment on.
   bool full = false;
+  // A store on drives that are soon full: small ones, and large values.
+  bool nearly_full = false;
   // So many times the index crashes, is opened, and the threads go on with it.
   unsigned reopenings = 0;
   std::vector<std::size_t>

@@ -45,8 +45,8 @@ class target {
   }
   // Only of ordered ones: as indexes::ordered_index.
   virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
-  // Only where subject::iterates: the keys that an iterator over all of them returns beside other operations, in its order.
-  // Their number; `out` has the first ones.
+  // Only where subject::iterates: the keys that an iterator over all of them returns beside other operations, in its
+  // order. Their number; `out` has the first ones.
   virtual std::size_t iterate(std::span<std::uint64_t> /*out*/) { return 0; }
   // Writes every entry to `out`, in ascending order of keys (equal keys side by side).
   virtual void entries(std::vector<indexes::entry>& out) = 0;
@@ -149,6 +149,8 @@ struct subject {
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
   // The drives that it is opened on beside the memory, and how it is opened on their image: in place of open_image.
   std::vector<blocks::geometry> drives{};
+  // Those of rounds that soon fill them; empty: the same.
+  std::vector<blocks::geometry> small_drives{};
   std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
   // A store of blocks, not of keys: how it is opened. Null: it is an index.
   std::shared_ptr<const volume_kind> volume{};

@@ -4,8 +4,8 @@
 // history_model.hpp: while operations overlap, every possible course is kept, an answer rules out the courses that do not
 // give it, and a crash may leave each state that a course has reached, or reaches by letting more of the operations under
 // way take effect. So acknowledged writes are there, writes under way are there wholly or not at all, and an answer that a
-// reader saw stays true; unless the volume's shape says that reads outrun writes (volume_shape::reads_outrun). Its crash
-// states are judged by a history without reads, and reads by the whole one.
+// reader saw stays true; unless reads outrun writes (volume_shape::reads_outrun). Its crash states are then judged by a
+// history without reads, and reads by the whole one.
 #pragma once
 
 #include "checker/verify/volume.hpp"
