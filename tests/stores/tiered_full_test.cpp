@@ -227,6 +227,21 @@ TEST(TieredFull, NewestChangesInPersistentMemory) {
   }
 }
 
+// A manifest names each segment: one that cannot refuses the step that would make room.
+TEST(TieredFull, ManifestsTooSmallForTheSegmentsAreRefused) {
+  shape s{1000, 1000, 4, 128, 1000};
+  s.manifest_kib = 8;
+  const std::string why = message_of([&] { machine<logged>(s).open(); });
+  EXPECT_NE(why.find("manifests of 8192 bytes are too small for the 494 segments of the drives"), std::string::npos)
+      << why;
+  EXPECT_NE(why.find("choose manifest_bytes of at least 8704"), std::string::npos) << why;
+  s.manifest_kib = 9;
+  for (const half which : {half::random, half::overwritten}) {
+    s.which = which;
+    half_is_written_again<logged>(s);
+  }
+}
+
 // A store is not made on drives on which what is kept would be most of it.
 TEST(TieredFull, TooFewSegmentsAreRefused) {
   machine<logged> few({200, 48, 8, 64, 0});
