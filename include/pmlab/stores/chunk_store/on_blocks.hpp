@@ -116,13 +116,18 @@ class records_in_region {
 
   [[nodiscard]] record* take() {
     const std::scoped_lock lock(mutex_);
-    if (free_.empty()) return unused_ == records() ? nullptr : &at(unused_++);
+    if (free_.empty()) {
+      if (unused_ == records()) return nullptr;
+      // Giving a record back must not fail.
+      if (free_.capacity() <= unused_) free_.reserve(2 * std::size_t{unused_} + 1);
+      return &at(unused_++);
+    }
     const std::uint32_t number = free_.back();
     free_.pop_back();
     return &at(number);
   }
   // REQUIRES: its newest words are zeros.
-  void give(record& r) {
+  void give(record& r) noexcept {
     const std::scoped_lock lock(mutex_);
     free_.push_back(number_of(r));
   }
@@ -141,17 +146,20 @@ class records_in_region {
   [[nodiscard]] auto guard(const record& r) const { return region_.guard(block_of(r)); }
   // REQUIRE the guard of the record:
   [[nodiscard]] record& newest(record& r) noexcept { return in(region_.newest(block_of(r)), r); }
-  [[nodiscard]] record& edit(record& r) { return in(region_.edit(block_of(r)), r); }
-  void add(record& r, index_change& change) { region_.add(block_of(r), change); }
+  // `most_held`: extents that the owner of the change holds if it fails. Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] record& edit(record& r, std::uint32_t most_held) { return in(region_.edit(block_of(r), most_held), r); }
+  void add(record& r, index_change& change, std::uint32_t most_held) noexcept {
+    region_.add(block_of(r), change, most_held);
+  }
   [[nodiscard]] bool is_sure(const record& r) const noexcept { return region_.is_sure(block_of(r)); }
-  void hold(const record& r, extent e) { region_.hold(block_of(r), e); }
+  void hold(const record& r, extent e) noexcept { region_.hold(block_of(r), e); }
   template <class Visit>
   void for_each_held(Visit&& visit) const {
     region_.for_each_held(visit);
   }
 
   // Makes all newest words of the record zeros.
-  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r)), 0, record_bytes(shape_.ring)); }
+  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r, 0)), 0, record_bytes(shape_.ring)); }
 
   // ---- REQUIRE that no guard is held:
 
@@ -345,6 +353,7 @@ class records_in_region {
   void find_records() {
     for (std::uint32_t i = 0; i < records(); ++i)
       if (at(i).key.load(std::memory_order_acquire) != 0) unused_ = i + 1;
+    free_.reserve(unused_);
     for (std::uint32_t i = unused_; i > 0; --i) {
       const std::uint64_t key = at(i - 1).key.load(std::memory_order_acquire);
       if (key == 0) {

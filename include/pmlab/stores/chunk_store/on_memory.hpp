@@ -91,10 +91,11 @@ class records_in_memory {
   // ---- records
 
   [[nodiscard]] record* take() { return records_.take(); }
-  void give(record& r) { records_.give(r); }
+  void give(record& r) noexcept { records_.give(r); }
   void erase(record& r) { records_.erase(r); }
   void clear(record& r) { records_.clear(r); }
-  void give_all(std::span<record* const> all) { records_.give_all(all); }
+  void give_all(std::span<record* const> all, std::size_t known) { records_.give_all(all, known); }
+  void forget_all() noexcept { records_.forget_all(); }
   template <class Visit>
   void for_each(Visit&& visit) {
     records_.for_each(visit);
@@ -116,8 +117,8 @@ class records_in_memory {
   };
   [[nodiscard]] static no_guard guard(const record& /*r*/) noexcept { return {}; }
   [[nodiscard]] static record& newest(record& r) noexcept { return r; }
-  [[nodiscard]] static record& edit(record& r) noexcept { return r; }
-  static void add(const record& /*r*/, const index_change& /*change*/) noexcept {}
+  [[nodiscard]] static record& edit(record& r, std::size_t /*most_held*/) noexcept { return r; }
+  static void add(const record& /*r*/, const index_change& /*change*/, std::size_t /*most_held*/) noexcept {}
   static void drive_all() noexcept {}
   static void wait_for(const index_change& /*change*/) noexcept {}
 
