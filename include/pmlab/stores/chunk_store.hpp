@@ -234,7 +234,9 @@ class chunk_store {
     void write(std::uint64_t offset, std::span<const std::byte> data) { store().write(*this, offset, data); }
     // Blocks that were never written, or were discarded, are zeros.
     void read(std::uint64_t offset, std::span<std::byte> data) { store().read(*this, offset, data); }
-    // Blocks that read as zeros from now on, and need no space. Durable on return.
+    // Blocks that read as zeros from now on, and need no space. Durable on return. A chunk of which all is discarded is
+    // removed. If merges are by copy, a part of a chunk stays reserved for this part: only the chunk as a whole frees
+    // blocks for others.
     void discard(std::uint64_t offset, std::uint64_t length) { store().discard(*this, offset, length); }
 
     // One write of a group.
@@ -267,6 +269,10 @@ class chunk_store {
     if (v.place_ != place_)
       throw error("volume '" + std::string(v.name()) + "' is of another chunk store", "use a queue of its own store");
     if (!is_current(v.of_)) throw removed(v);
+  }
+  // The name of a chunk of a volume, for queues.
+  [[nodiscard]] static std::uint64_t key_of(volume_number v, std::uint64_t number) noexcept {
+    return detail::chunk_store::name_chunk(v.id, number);
   }
   // The number in a handle, for queues.
   [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
@@ -1351,11 +1357,14 @@ class chunk_store {
     record* const r = look_up(key, failure);
     const auto writing = s.writers.find(key);
     if (r == nullptr) return failure;
-    const bool all = blocks.count == shape_.blocks && writing == s.writers.end();
+    bool all = writing == s.writers.end() || !writing->second.has_users();
     {
       const auto guard = records_.guard(*r);
       record& now = records_.newest(*r);
       if (!has_key(now, key)) return {};  // a first write may be under way: it is later
+      // A chunk without data keeps no blocks.
+      const range after{blocks.end(), shape_.blocks - blocks.end()};
+      all = all && reads_as_zeros(now, key, {0, blocks.first}) && reads_as_zeros(now, key, after);
       // Durably: another discard of the same blocks may be under way.
       if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
     }
@@ -1538,31 +1547,30 @@ class chunk_store {
       records_.erase(r);
       s.writers.erase(key);  // of a merge by copy, which ends later
     } else {
-      const auto [at, is_new] = s.writers.try_emplace(key);
       detail::chunk_store::index_change change;
-      bool is_pinned = false;
-      try {
-        pin(r);
-        is_pinned = true;
+      writer_state* state = nullptr;
+      const std::errc e = unless_exhausted([&] {
         const auto guard = records_.guard(r);
+        state = state_of_writers(s, key, r);
         for_each_owned(records_.newest(r), [&](std::uint64_t block) { owned.push_back(block); });
         records_.clear_newest(r);
         records_.add(r, change, 0);
-      } catch (const std::bad_alloc&) {
-        if (is_pinned) unpin(r);
-        if (is_new) s.writers.erase(at);
-        throw;
+        return std::errc{};
+      });
+      if (e == std::errc{}) {
+        // Operations on the chunk wait for this one, and a merge by copy is given up.
+        state->removing = state->merge_is_void = true;
+        lock.unlock();
+        records_.settle(change);
+        lock.lock();
       }
-      at->second.removing = true;
-      // Operations on the chunk wait for this one.
-      lock.unlock();
-      records_.settle(change);
-      lock.lock();
+      if (e != std::errc{} || !change.succeeded()) {
+        if (state == nullptr) return e;
+        state->removing = false;
+        leave_state(s, key);
+        return e != std::errc{} ? e : change.error();
+      }
       s.writers.erase(key);
-      if (!change.succeeded()) {
-        unpin(r);
-        return change.error();
-      }
     }
     records_.leave(key, r);
     records_.give(r);

@@ -37,18 +37,20 @@ class copy_merges {
   // Merges that failed, ever.
   [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
 
-  // Begins to merge a chunk, if that is possible now.
-  void begin(std::uint64_t key, requests& out) {
+  // Begins to merge a chunk, if that is possible now. False: it is not.
+  [[nodiscard]] bool begin(std::uint64_t key, requests& out) {
     for (std::size_t i = 0; i < most; ++i) {
       if (runs_[i]) continue;
       runs_[i].emplace();
       if (store_.begin_merge(key, runs_[i]->planned)) {
         ++running_;
-        return read(i, out);
+        read(i, out);
+        return true;
       }
       runs_[i].reset();
-      return;
+      return false;
     }
+    return false;
   }
 
   void completed(const blocks::completion& c, requests& out) {

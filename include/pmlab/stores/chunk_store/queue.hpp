@@ -334,8 +334,9 @@ class chunk_queue {
     submit_waiting();
   }
 
-  // Plans a part and queues its transfers. A write for which the drive has no space waits while operations under way,
-  // of this queue and then of others, keep replaced blocks from being free; then it fails.
+  // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its chunk, and
+  // waits while that and operations under way, of this queue and then of others, keep replaced blocks from being free; then
+  // it fails.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -345,6 +346,10 @@ class chunk_queue {
       if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
       std::errc e = plan_write(o, p);
+      // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
+      // that had nothing to copy has ended by now.
+      if (e == std::errc::no_space_on_device && merges_.begin(Store::key_of(o.of, p.chunk), waiting_))
+        e = plan_write(o, p);
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back(p);
         return;
@@ -497,7 +502,7 @@ class chunk_queue {
                                 : store_.discard_in_chunk(o.of, p.chunk, p.blocks.front(), p.planned, p.may_remap);
       if (e == Store::no_room) return wait_for_room(at, number);
       if (e == Store::not_durable_yet) return not_durable_.push_back(p);
-      if (p.planned.wants_merge()) merges_.begin(p.planned.key(), waiting_);
+      if (p.planned.wants_merge()) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
       if (e == Store::write_again) return begin_part(at, number);
     }
     // The drive's own error says more than that the write was not made.
@@ -512,7 +517,7 @@ class chunk_queue {
     // A merge that fails may fail again.
     if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
     p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
-    if (!p.may_remap) merges_.begin(p.planned.key(), waiting_);
+    if (!p.may_remap) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
     without_room_.push_back(p);
   }
 
