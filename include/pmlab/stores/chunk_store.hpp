@@ -29,6 +29,11 @@
 // its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same block may
 // return data that is not durable yet, as on the drive itself. Asynchronous operations: chunk_store/queue.hpp.
 //
+// Damage: headers, index blocks and pairs of records have checksums, and opening is an error that names the damaged part;
+// a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or if the store was closed.
+// The data of users has no checksum, and neither have records in persistent memory: the drive and the memory are trusted
+// with these. A copy of drive or records of another session is an error.
+//
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
@@ -61,7 +66,8 @@
 //   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
 //   C7 one record for a chunk
 //   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
-//   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
+//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3, chunk_store/session.hpp)
+//   C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 //   C15 a handle of a removed volume changes and reads no other volume
 // With records on blocks:
@@ -278,8 +284,8 @@ class chunk_store {
   [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
 
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
-  // none. Both outlive it. Throws pmlab::error: a drive of another store, too small, other sizes of blocks; impossible
-  // options; a damaged pool or header; no space.
+  // none. Both outlive it. Throws pmlab::error: a drive of another store or of another moment, too small, other sizes of
+  // blocks; impossible options; a damaged pool or header; no space.
   static chunk_store open(Container& medium, Device& device, const chunk_store_options& options = {},
                           std::string_view name = layout_name) requires media::medium<Container> {
     return chunk_store(device, options, [&](detail::chunk_store::free_map& /*free*/, auto& shape) {

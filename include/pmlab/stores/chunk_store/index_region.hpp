@@ -169,9 +169,10 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage. Throws
-  // pmlab::error: an index block is damaged, the drive fails.
-  void load(bool whole) {
+  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage; `closed`: no write
+  // was cut off since, so one that is not whole is damage, too, unless an earlier opening forgot it. Throws pmlab::error: an
+  // index block is damaged, the drive fails.
+  void load(bool whole, bool closed = false) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
     drive.flush(blocks::stream::index);
@@ -181,7 +182,7 @@ class index_region {
       drive.read(layout_.place(number, 0),
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
-      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole);
+      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole, closed);
     }
   }
 
@@ -266,6 +267,13 @@ class index_region {
     }
   }
 
+  // False: the last write of some index block failed, and its place may be torn.
+  [[nodiscard]] bool is_sure() const noexcept {
+    return std::ranges::all_of(lanes_, [](const auto& l) {
+      return std::ranges::all_of(l->dirty, [](const auto& entry) { return entry.second.failures == 0; });
+    });
+  }
+
   // ---- writing
 
   // Submits the writes of dirty blocks and settles changes, without waiting. REQUIRES: no guard is held.
@@ -305,12 +313,12 @@ class index_region {
   }
 
   void load_block(blocks::synchronous<Device>& drive, blocks::buffer& piece, std::uint32_t index, std::uint32_t number,
-                  bool whole) {
+                  bool whole, bool closed) {
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        if (whole) damaged(number);
+        if (whole || (closed && !is_forgotten(b))) damaged(number);
         ++torn_;
         continue;
       }
@@ -321,6 +329,10 @@ class index_region {
     std::memcpy(current(number), payload_of(best), stride_);
     sequences_[number] = head_of(best).sequence;
     forget_torn(drive, block_in(piece, index, sequences_[number] + 1), number);
+  }
+
+  [[nodiscard]] static bool is_forgotten(std::span<const std::byte> block) noexcept {
+    return std::ranges::all_of(block.first(sizeof(index_block_head)), [](std::byte b) { return b == std::byte{}; });
   }
 
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit

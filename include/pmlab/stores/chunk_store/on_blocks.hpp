@@ -23,6 +23,7 @@
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
 
 #include <algorithm>
 #include <array>
@@ -77,14 +78,22 @@ class records_in_region {
         geometry_(device.shape()),
         header_(open_header(shape, identity, format)),
         shape_(shape),
-        region_(device, layout(), free) {
+        region_(device, layout(), free),
+        session_(device) {
     if (header_.region.state == forming) {
       region_.format();  // (F1)
       header_.region.state = ready;
       write_header(header_);  // (F2)
     }
-    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes);
+    session_.read();
+    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.was_closed());
     find_records();
+    session_.begin();
+  }
+  records_in_region(const records_in_region&) = delete;
+  records_in_region& operator=(const records_in_region&) = delete;
+  ~records_in_region() {
+    if (region_.is_sure()) session_.end();
   }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
@@ -372,6 +381,7 @@ class records_in_region {
   headers header_;
   chunk_shape shape_;
   index_region<Device> region_;
+  session<Device> session_;
   chunk_table table_;
   media::dram words_;
   mutable std::mutex mutex_;         // of these

@@ -39,6 +39,7 @@
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/promised_list.hpp>
 #include <pmlab/stores/chunk_store/record_cache.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
 #include <pmlab/stores/chunk_store/stripe.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
 #include <pmlab/sync/relax.hpp>
@@ -106,6 +107,18 @@ struct pairs_header {
 };
 static_assert(sizeof(pairs_header) == 72 && std::is_trivially_copyable_v<pairs_header>);
 
+// The same with the session of the store; stores of before have none.
+struct pairs_header_and_session {
+  pairs_header header;
+  std::uint64_t session = 0;   // the word of a known_session
+  std::uint64_t checksum = 0;  // of all before
+
+  [[nodiscard]] std::uint64_t right_checksum() const noexcept {
+    return pmlab::checksum(this, offsetof(pairs_header_and_session, checksum));
+  }
+};
+static_assert(sizeof(pairs_header_and_session) == 88 && std::is_trivially_copyable_v<pairs_header_and_session>);
+
 // Thread safety: a record's functions, and those with a key: the caller has the lock of the chunk's part; volumes: that of
 // volumes. The rest: any thread.
 template <record_device Pairs, blocks::device Device>
@@ -147,6 +160,7 @@ class records_in_pairs {
         free_(free),
         geometry_(device.shape()),
         space_(options.space),
+        known_(),
         header_(open_header(shape, identity, format)),
         shape_(shape),
         bytes_(record_bytes(shape.ring)),
@@ -161,7 +175,11 @@ class records_in_pairs {
       volume_slot& v = (*volumes_)[key - 1];
       if (pairs_.get(key_bytes(key), 0, bytes_of(v), space_) != sizeof v) damaged("volume " + std::to_string(key));
     });
+    session_.begin(*this, "the " + name());
   }
+  records_in_pairs(const records_in_pairs&) = delete;
+  records_in_pairs& operator=(const records_in_pairs&) = delete;
+  ~records_in_pairs() { session_.end(*this); }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
   [[nodiscard]] std::string name() const { return "key-value device beside " + device_.name(); }
@@ -180,6 +198,11 @@ class records_in_pairs {
   // Searches that found the record in DRAM, and others.
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t misses() const noexcept { return misses_.load(std::memory_order_relaxed); }
+
+  // ---- the session
+
+  [[nodiscard]] known_session known() const noexcept { return known_; }
+  [[nodiscard]] bool keep(const known_session& k) { return put_header(header_, k); }  // (S1), (S3)
 
   // ---- level 1
 
@@ -526,9 +549,12 @@ class records_in_pairs {
     if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
       throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
                   "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+    pairs_header_and_session there;
     pairs_header h;
-    if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(h), space_)) {
+    if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(there), space_)) {
+      h = there.header;
       check(h, *size);
+      if (*size == sizeof there) known_ = session_in(there);
       shape.blocks = static_cast<std::uint32_t>(h.chunk_blocks);
       shape.ring = h.ring;
     } else {
@@ -564,14 +590,25 @@ class records_in_pairs {
     h.ring = shape.ring;
     return h;
   }
+  [[nodiscard]] known_session session_in(const pairs_header_and_session& there) const {
+    const auto known = known_session::of(there.session);
+    if (there.checksum != there.right_checksum() || !known) damaged("the session");
+    return *known;
+  }
+  // False: the device is full.
+  [[nodiscard]] bool put_header(const pairs_header& h, const known_session& k) {
+    pairs_header_and_session value{h, k.word(), 0};
+    value.checksum = value.right_checksum();
+    return pairs_.put(key_bytes(0), bytes_of(value), kv_mode::post, space_) != kv_outcome::full;
+  }
   void write_pair(pairs_header& h) {
     h.checksum = h.right_checksum();
-    if (pairs_.put(key_bytes(0), bytes_of(h), kv_mode::post, space_) == kv_outcome::full)
-      throw error("the " + name() + " is full", "remove pairs of it, or use a larger one");
+    if (!put_header(h, {})) throw error("the " + name() + " is full", "remove pairs of it, or use a larger one");
   }
 
   void check(const pairs_header& h, std::size_t size) const {
-    if (size != sizeof h || h.magic != pairs_header::right_magic) foreign();
+    if ((size != sizeof h && size != sizeof(pairs_header_and_session)) || h.magic != pairs_header::right_magic)
+      foreign();
     if (h.version != pairs_header::current_version)
       throw error("the records on the " + name() + " have version " + std::to_string(h.version) +
                       " of the layout, and this program reads version " + std::to_string(pairs_header::current_version),
@@ -627,6 +664,7 @@ class records_in_pairs {
   free_map& free_;
   blocks::geometry geometry_;
   std::uint8_t space_;
+  known_session known_;
   pairs_header header_;
   chunk_shape shape_;
   std::size_t bytes_;  // of a record
@@ -639,6 +677,7 @@ class records_in_pairs {
   std::string failure_;
   std::atomic<std::uint64_t> waiting_{0};
   std::atomic<std::uint64_t> hits_{0}, misses_{0};
+  session<Device> session_{device_};
 };
 
 }  // namespace pmlab::stores::detail::chunk_store
