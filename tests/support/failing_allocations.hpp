@@ -41,15 +41,15 @@ inline bool fails_now() noexcept {
   if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes == 0 ? 1 : bytes);
   // Zeros, as in a new pool: the content of a previous index at the same address must not look like this one's.
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* const block = std::aligned_alloc(alignment, rounded);
-  return block == nullptr ? nullptr : std::memset(block, 0, rounded);
+  void* const taken = std::aligned_alloc(alignment, rounded);
+  return taken == nullptr ? nullptr : std::memset(taken, 0, rounded);
 }
 [[gnu::noinline]] inline void* take_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const block = take(bytes, alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
+  void* const taken = take(bytes, alignment);
+  if (taken == nullptr) throw std::bad_alloc();
+  return taken;
 }
-[[gnu::noinline]] inline void give_back(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] inline void give_back(void* taken) noexcept { std::free(taken); }
 inline constexpr std::size_t usual = alignof(std::max_align_t);
 
 // The result of a call with a failing allocation.
