@@ -70,11 +70,12 @@ bool device_files::drive_is_blank() const {
 }
 
 void device_files::name_new_ones(bool with_drive) const {
-  rename_durably(new_memory, memory);  // (R1)
   try {
+    rename_durably(new_memory, memory);                // (R1)
     if (with_drive) rename_durably(new_drive, drive);  // (R2)
   } catch (...) {
-    if (!has_drive()) ::unlink(memory.c_str());
+    // A renaming that failed may have given the name all the same.
+    if (!with_drive || !has_drive()) ::unlink(memory.c_str());
     throw;
   }
 }
