@@ -501,22 +501,27 @@ class kv_device {
     const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
     if (!pairs_.charge(before, units)) return kv_outcome::full;
     bool is_done = false;
+    std::optional<std::uint32_t> added;  // the page of a new key
+    const auto undo = [&] {
+      if (added) buckets_.take_back(d.space, d.key, *added, through);
+      pairs_.refund(before, units);
+    };
     try {
       if (before.is_there()) {
         d.birth = before.head.birth;
         d.page = before.head.page;
         is_done = true;
-      } else if (const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through)) {
-        d.page = *page;
+      } else if ((added = buckets_.add(d.space, d.key, room.lines[1], through))) {
+        d.page = *added;
         is_done = true;
       }
       if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
     } catch (...) {
-      pairs_.refund(before, units);
+      undo();
       throw;
     }
     if (!is_done) {
-      pairs_.refund(before, units);
+      undo();
       return kv_outcome::full;
     }
     core_.counts.user_bytes.fetch_add(d.key.size() + sent, std::memory_order_relaxed);
