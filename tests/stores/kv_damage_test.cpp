@@ -276,5 +276,158 @@ TEST(KvMoments, the_last_opening_is_the_last) {
   EXPECT_NE(last.find("copy its pairs to a new device"), std::string::npos) << last;
 }
 
+// ---- flipped bits
+
+// Runs work() with one bit of the flash flipped.
+template <class Work>
+void with_flipped(machine& m, std::size_t bit, Work&& work) {
+  std::byte& one = m.flash_bytes()[bit / 8];
+  one ^= std::byte{1} << bit % 8;
+  work();
+  one ^= std::byte{1} << bit % 8;
+}
+
+TEST(KvFlippedBits, of_the_header_are_named_when_the_device_is_opened) {
+  machine m;
+  content right;
+  splitmix64 random(seed_or(11));
+  {
+    store db = m.open();
+    change(db, right, 60, random);
+  }
+  const std::size_t end = 8 * (layout::flash_moment::offset + sizeof(layout::flash_moment));
+  for (std::size_t bit = 0; bit < 8 * 512; ++bit) {
+    with_flipped(m, bit, [&] {
+      const std::string what = message_of([&] {
+        store db = m.open();
+        expect_content(db, right, ", bit " + std::to_string(bit));
+      });
+      ASSERT_EQ(what.empty(), bit >= end) << what << bit;
+      const bool names_it = what.find("block 0 of") != std::string::npos || what.find("no header") != std::string::npos;
+      ASSERT_TRUE(what.empty() || names_it) << what;
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Each answer is right, or an error that names a record; an iterator misses no key unless it says so.
+TEST(KvFlippedBits, of_records_and_pages_are_never_served) {
+  machine m;
+  content right;
+  splitmix64 random(seed_or(12));
+  store db = m.open();
+  for (int i = 0; i < 20; ++i) change(db, right, 60, random);
+  ASSERT_TRUE(db.empty_buffer());
+  std::uint64_t values = 0, keys_damaged = 0, harmless = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t bit = 8 * 512 + random.below(8 * (m.flash_bytes().size() - 512));
+    with_flipped(m, bit, [&] {
+      const std::string where = ", bit " + std::to_string(bit);
+      std::uint64_t errors = 0;
+      const auto is_named = [&](const error& e) {
+        ++errors;
+        ASSERT_NE(std::string(e.what()).find("the record at unit "), std::string::npos) << e.what() << where;
+      };
+      for (std::uint64_t n = 0; n < keys; ++n) {
+        const std::string key = key_of(n);
+        const auto expected = right.find(key);
+        try {
+          const auto found = db.get(key);
+          ASSERT_EQ(found.has_value(), expected != right.end()) << key << where;
+          if (found) {
+            ASSERT_TRUE(text_of(*found) == expected->second) << key << where;
+          }
+        } catch (const stores::kv_damaged& e) {
+          is_named(e);
+        }
+      }
+      values += errors;
+      const std::uint64_t of_values = errors;
+      std::vector<std::string> found;
+      auto walk = db.iterate();
+      for (bool ends = false; !ends;) {
+        try {
+          const auto some = walk.next(7);
+          ends = some.size() < 7;
+          found.insert(found.end(), some.begin(), some.end());
+        } catch (const stores::kv_damaged& e) {
+          is_named(e);
+        }
+      }
+      std::sort(found.begin(), found.end());
+      ASSERT_EQ(std::unique(found.begin(), found.end()), found.end()) << where;
+      for (const std::string& key : found) ASSERT_TRUE(right.contains(key)) << key << where;
+      if (errors == of_values) {
+        ASSERT_EQ(found.size(), right.size()) << where;
+      }
+      keys_damaged += errors - of_values;
+      harmless += errors == 0 ? 1 : 0;
+    });
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(values, 500U);
+  EXPECT_GT(keys_damaged, 100U);
+  EXPECT_GT(harmless, 100U);
+  RecordProperty("values", static_cast<int>(values));
+  RecordProperty("iterations", static_cast<int>(keys_damaged));
+}
+
+// Records move while a bit is wrong: collection takes no damaged byte along, and gives the rest of the superblock up.
+TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
+  splitmix64 random(seed_or(13));
+  std::uint64_t errors = 0;
+  for (int i = 0; i < 150; ++i) {
+    machine m;
+    content right;
+    store db = m.open();
+    for (int n = 0; n < 4; ++n) change(db, right, 60, random);
+    ASSERT_TRUE(db.empty_buffer());
+    const std::size_t bit = 8 * 512 + random.below(8 * (m.flash_bytes().size() / 2 - 512));
+    m.flash_bytes()[bit / 8] ^= std::byte{1} << bit % 8;
+    const std::string where = ", round " + std::to_string(i) + ", bit " + std::to_string(bit);
+    std::uint64_t stored = 0;
+    for (int n = 0; n < 1500; ++n) {
+      // Half of the keys stay as they are.
+      const std::string key = key_of(random.below(keys / 2));
+      const std::string value = random_value(random, random.below(400));
+      try {
+        if (db.put(key, bytes_of(value)) == kv_outcome::full) continue;
+        right[key] = value;
+        ++stored;
+      } catch (const stores::kv_damaged&) {
+        ++errors;
+      }
+    }
+    ASSERT_GT(stored, 1000U) << where;
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      const auto expected = right.find(key_of(n));
+      try {
+        const auto found = db.get(key_of(n));
+        ASSERT_EQ(found.has_value(), expected != right.end()) << key_of(n) << where;
+        if (found) {
+          ASSERT_TRUE(text_of(*found) == expected->second) << key_of(n) << where;
+        }
+      } catch (const stores::kv_damaged&) {
+        ++errors;
+      }
+    }
+  }
+  EXPECT_GT(errors, 10U);
+}
+
+TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
+  machine m;
+  { store db = m.open(); }
+  for (layout::word* size : {&m.root().unit_bytes, &m.root().superblock_bytes, &m.root().blocks, &m.root().block_bytes})
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      *size ^= std::uint64_t{1} << bit;
+      const std::string what = message_of([&] { static_cast<void>(m.open()); });
+      *size ^= std::uint64_t{1} << bit;
+      ASSERT_TRUE(what.find("is damaged: its units") != std::string::npos ||
+                  what.find("was made for") != std::string::npos)
+          << what;
+    }
+}
+
 }  // namespace
 }  // namespace pmlab::tests

@@ -273,6 +273,11 @@ class opening {
     if (h.checksum != checksum_of(h))
       throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
     check_version(h);
+    if (is_of(s, h) && (s.unit_bytes.load(std::memory_order_acquire) != h.unit_bytes ||
+                        s.superblock_bytes.load(std::memory_order_acquire) != h.superblock_bytes))
+      throw error("the memory of the key-value device in " + medium_.name() +
+                      " is damaged: its units and superblocks are not those that device " + device_.name() + " has",
+                  "restore the pool and the flash from a copy, or rebuild the memory from the flash");
     if (!is_of(s, h))
       throw error(
           "device " + device_.name() + " is the flash of another key-value device than the one in " + medium_.name(),
