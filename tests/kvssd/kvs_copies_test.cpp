@@ -1,4 +1,4 @@
-// The two files of a device as copies of different moments, and what rebuild=yes makes of them.
+// The two files of a device as a kill leaves them, as copies of different moments, and as rebuild=yes makes them.
 #include <pmlab/kvssd/kvs_api.h>
 
 #include <array>
@@ -102,6 +102,40 @@ TEST_F(Copies, of_different_moments_are_refused_until_the_memory_is_rebuilt) {
         EXPECT_NE(message().find("moment"), std::string::npos) << message();
       }
     }
+}
+
+// A parent that has the device open is killed; its forked child lives, and has its files.
+TEST_F(Copies, that_a_forked_child_of_a_killed_process_keeps_are_refused_with_its_number) {
+  std::array<int, 2> from_grandchild{}, to_grandchild{};
+  ASSERT_EQ(::pipe(from_grandchild.data()) + ::pipe(to_grandchild.data()), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    if (open(small) != KVS_SUCCESS) ::_exit(1);
+    change(0);
+    if (const pid_t child = ::fork(); child == 0) {
+      const pid_t own = ::getpid();
+      char any = 0;
+      if (::write(from_grandchild[1], &own, sizeof own) != sizeof own) ::_exit(1);
+      ::_exit(::read(to_grandchild[0], &any, 1) == 1 ? 0 : 1);
+    }
+    for (;;) ::pause();
+  }
+  pid_t grandchild = 0;
+  ASSERT_EQ(::read(from_grandchild[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+  ASSERT_EQ(open(), KVS_ERR_DEV_NOT_EXIST) << "it is open";
+  ::kill(parent, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  const kvs_result opened = open();
+  EXPECT_EQ(opened, KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_NE(message().find("in process " + std::to_string(grandchild) + ";"), std::string::npos) << message();
+  expect_for_c_programs(message());
+  ASSERT_EQ(::write(to_grandchild[1], "x", 1), 1);
+  // It is no child of this process: its end is waited for by its lock, which an opening does for half a second.
+  ASSERT_EQ(open(), KVS_SUCCESS) << message();
+  expect(0);
+  close();
+  for (const int file : {from_grandchild[0], from_grandchild[1], to_grandchild[0], to_grandchild[1]}) ::close(file);
 }
 
 }  // namespace

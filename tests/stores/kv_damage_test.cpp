@@ -310,7 +310,7 @@ TEST(KvFlippedBits, of_the_header_are_named_when_the_device_is_opened) {
   }
 }
 
-// Each answer is right, or an error that names a record; an iterator misses no key unless it says so.
+// Each answer is right, or an error that names a record; an iterator misses a key only behind such an error.
 TEST(KvFlippedBits, of_records_and_pages_are_never_served) {
   machine m;
   content right;
