@@ -17,6 +17,9 @@
 #include "support/failing_allocations.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace pmlab::tests {
 namespace {
@@ -388,6 +391,123 @@ TEST_F(Allocations, that_fail_in_the_threads_of_the_library_end_a_request_with_a
     ASSERT_EQ(open(), KVS_SUCCESS) << message();
   }
   close();
+}
+
+// ---- killed at an allocation
+
+class Kills : public Allocations {
+ protected:
+  // A child opens the device, and is killed at allocation `n` of work(). False: it came to the end.
+  template <class Work>
+  [[nodiscard]] bool kills_at(std::int64_t n, Work&& work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      failure_kills = true;
+      const bool done = work([&] { until_failure = n; });
+      until_failure = -1;
+      ::_exit(done ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << status;
+    return WIFSIGNALED(status);
+  }
+  void fill(const std::string& space) {
+    if (make_space(device_, space) != KVS_SUCCESS) {
+      ASSERT_EQ(make_space(device_, space), KVS_ERR_KS_EXIST);
+    }
+    const kvs_key_space_handle h = opened_space(device_, space);
+    for (int i = 0; i < pairs; ++i) {
+      ASSERT_EQ(store(h, "grup:" + std::to_string(i), space), KVS_SUCCESS);
+      ASSERT_EQ(store(h, "user:" + std::to_string(i), space), KVS_SUCCESS);
+    }
+    ASSERT_EQ(kvs_close_key_space(h), KVS_SUCCESS);
+  }
+  // Pairs of a group that are there; each has its value.
+  int count(kvs_key_space_handle h, const std::string& group, const std::string& space) {
+    int there = 0;
+    for (int i = 0; i < pairs; ++i) {
+      std::string value;
+      if (retrieve(h, group + std::to_string(i), &value) != KVS_SUCCESS) continue;
+      EXPECT_EQ(value, space);
+      ++there;
+    }
+    return there;
+  }
+  static constexpr int pairs = 12;
+};
+
+TEST_F(Kills, of_a_making_leave_what_the_next_one_ends) {
+  int killed = 0;
+  for (std::int64_t n = 0;; n += 1 + n / 2, ++killed) {
+    const bool was_killed = kills_at(n, [&](auto&& begin) {
+      begin();
+      return open(small) == KVS_SUCCESS && kvs_close_device(device_) == KVS_SUCCESS;
+    });
+    ASSERT_EQ(open(small), KVS_SUCCESS) << "allocation " << n << ": " << message();
+    use();
+    close();
+    ASSERT_EQ(files(), both_) << n;
+    for (const std::string& name : both_) fs::remove(folder_ / name);
+    if (!was_killed) break;
+  }
+  EXPECT_GT(killed, 8);
+}
+
+TEST_F(Kills, of_a_deletion_leave_a_key_space_or_none_and_whole_pairs_of_a_group) {
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  fill("kept");
+  close();
+  kvs_key_group_filter group{{255, 255, 255, 255}, {'g', 'r', 'u', 'p'}};
+  for (const bool of_group : {false, true}) {
+    int killed = 0;
+    int in_part = 0;
+    for (std::int64_t n = 0;; n += 1 + n / 3, ++killed) {
+      const std::string where = "allocation " + std::to_string(n) + (of_group ? " of a group" : " of a key space");
+      ASSERT_EQ(open(), KVS_SUCCESS) << where << message();
+      fill("deleted");
+      close();
+      const bool was_killed = kills_at(n, [&](auto&& begin) {
+        if (open() != KVS_SUCCESS) return false;
+        std::string name = "deleted";
+        kvs_key_space_name text{static_cast<std::uint32_t>(name.size()), name.data()};
+        const kvs_key_space_handle h = of_group ? opened_space(device_, name) : nullptr;
+        begin();
+        return (of_group ? kvs_delete_key_group(h, &group) : kvs_delete_key_space(device_, &text)) == KVS_SUCCESS;
+      });
+      ASSERT_EQ(open(), KVS_SUCCESS) << where << message();
+      std::string name = "deleted";
+      kvs_key_space_handle h = nullptr;
+      const bool is_there = kvs_open_key_space(device_, name.data(), &h) == KVS_SUCCESS;
+      if (is_there) {
+        const int left = count(h, "grup:", name);
+        in_part += left < pairs ? 1 : 0;
+        ASSERT_TRUE(of_group ? was_killed || left == 0 : left == pairs && was_killed) << where << ", " << left;
+        ASSERT_EQ(count(h, "user:", name), pairs) << where;
+        if (of_group) {
+          ASSERT_EQ(kvs_delete_key_group(h, &group), KVS_SUCCESS) << where << message();
+          ASSERT_EQ(count(h, "grup:", name), 0) << where;
+        }
+        ASSERT_EQ(kvs_close_key_space(h), KVS_SUCCESS);
+      } else {
+        ASSERT_FALSE(of_group) << where;
+        ++in_part;
+        // Its number is free again, and has no pair.
+        ASSERT_EQ(make_space(device_, name), KVS_SUCCESS) << where << message();
+        h = opened_space(device_, name);
+        kvs_key_space about{};
+        ASSERT_EQ(kvs_get_key_space_info(h, &about), KVS_SUCCESS);
+        ASSERT_EQ(about.count, 0U) << where;
+        ASSERT_EQ(kvs_close_key_space(h), KVS_SUCCESS);
+      }
+      h = opened_space(device_, "kept");
+      ASSERT_EQ(count(h, "grup:", "kept") + count(h, "user:", "kept"), 2 * pairs) << where;
+      close();
+      if (HasFailure() || !was_killed) break;
+    }
+    EXPECT_GT(killed, 8);
+    EXPECT_GT(in_part, 3);
+  }
 }
 
 }  // namespace
