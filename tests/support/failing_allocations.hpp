@@ -6,6 +6,7 @@
 #include <pmlab/base/error.hpp>
 
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,6 +19,8 @@ namespace pmlab::tests {
 // Allocations of this thread until the one that fails; negative: none does.
 inline thread_local std::int64_t until_failure = -1;
 inline thread_local bool one_has_failed = false;
+// The one that fails kills the process instead.
+inline thread_local bool failure_kills = false;
 // In background threads, one allocation in so many fails; 0: none.
 inline std::atomic<std::uint64_t> one_in_background{0};
 inline std::atomic<std::uint64_t> background_allocations{0};
@@ -26,6 +29,7 @@ inline thread_local bool is_foreground = false;
 
 inline bool fails_now() noexcept {
   if (until_failure >= 0 && until_failure-- == 0) {
+    if (failure_kills) std::raise(SIGKILL);
     one_has_failed = true;
     return true;
   }
