@@ -1,7 +1,7 @@
 // Stores on drives that are soon full: what is erased can be written again.
 //
 // A store is filled, half of what it took is erased, and that half is written again. Every erasure must be accepted, and
-// so many of the writes that two fifths of what was there are written again. All units are of one size.
+// two fifths of the filled units must be written again. All units are of one size.
 #pragma once
 
 #include <cstddef>
