@@ -109,8 +109,8 @@ class history_model {
     std::vector<indexes::entry> ascending;
   };
 
-  // A scan or an iterator under way. A key without operations has no event of it; the first operation to begin on the key
-  // adds one.
+  // A scan or an iterator under way. A key without operations has no event of it; the first operation to begin on the
+  // key adds one.
   struct active_scan {
     unsigned thread;
     std::uint64_t from;

@@ -1,7 +1,7 @@
 // Stores on drives that are soon full: what is erased can be written again.
 //
-// A store is filled, half of what it took is erased, and that half is written again. Every erasure must be accepted, and so
-// much of the rest that two fifths of the first capacity are there again. All units are of one size.
+// A store is filled, half of what it took is erased, and that half is written again. Every erasure must be accepted, and
+// two fifths of the filled units must be written again. All units are of one size.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace pmlab::verify {
 
-// Of keys 0 to `units` - 1, or blocks. `is_there(unit)`: has a value; `put(unit)` and `erase(unit)`: false if there was no
-// room. "" or the violation.
+// `units`: keys, or blocks, by number. `is_there(unit)`: has a value; `put(unit)` and `erase(unit)`: false if there was
+// no room. "" or the violation.
 template <class IsThere, class Put, class Erase>
 [[nodiscard]] std::string half_is_written_again(std::size_t units, IsThere&& is_there, Put&& put, Erase&& erase) {
   std::vector<std::size_t> taken;
