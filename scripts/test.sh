@@ -23,10 +23,12 @@
 set -euo pipefail
 . "$(dirname "$0")/lib/common.sh"
 
-# Index tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns
-# walk the same code thousands of times and stay with the release build.
-sanitized_tests=(point load full_medium concurrent)
-thread_sanitized_tests=(concurrent)
+# Tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns walk the
+# same code thousands of times and stay with the release build.
+sanitized_tests=(test_indexes_{point,load,full_medium,concurrent}
+                 test_{block_files,chunk_store,kv_device,kv_allocation,kv_cache,tiered,tiered_allocation,kvs_api})
+# Tests of failing allocations have one thread.
+thread_sanitized_tests=(test_indexes_concurrent test_{block_files,chunk_store,kv_device,kv_cache,tiered,kvs_api})
 
 logs=$root/build/test-logs
 jobs=$(nproc)
@@ -60,17 +62,17 @@ step_index() {
 step_headers() { "$scripts/check_layers" --compile library; }
 step_all_headers() { "$scripts/check_layers" --compile all; }
 
-# sanitized FOLDER PRESET SANITIZERS TEST...: builds the named index tests with the sanitizers and runs them.
+# sanitized FOLDER PRESET SANITIZERS TEST...: builds the test programs with the sanitizers and runs them.
 sanitized() {
   local folder=$root/build/$1 preset=$2 sanitizers=$3 launcher=() programs=() name
   shift 3
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   (cd "$root" && cmake --preset "$preset" -B "$folder" -DPMLAB_SANITIZE="$sanitizers" -DPMLAB_BUILD_TOOLS=OFF \
     "${launcher[@]}")
-  cmake --build "$folder" -j "$jobs" --target "${@/#/test_indexes_}"
+  cmake --build "$folder" -j "$jobs" --target "$@"
   # libpmemobj is not instrumented, and its publications are races to ThreadSanitizer.
   [[ $sanitizers != *thread* ]] || export GTEST_FILTER='-*_on_pmem*'
-  for name in "$@"; do programs+=("$(find "$folder" -type f -name "test_indexes_$name" -perm -u+x | head -1)"); done
+  for name in "$@"; do programs+=("$(find "$folder" -type f -name "$name" -perm -u+x | head -1)"); done
   printf '%s\n' "${programs[@]}" | xargs --max-procs="$jobs" --max-args=1 --delimiter='\n' env
 }
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }

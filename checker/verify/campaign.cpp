@@ -3,6 +3,7 @@
 #include "checker/verify/child_run.hpp"
 #include "checker/verify/elapsed.hpp"
 #include "checker/verify/library_subject.hpp"
+#include "checker/verify/volume.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
@@ -54,9 +55,16 @@ bool has_store_buffers(const round_options& round, memory_order order) {
   return order == memory_order::tso || (order == memory_order::by_seed && (mix_bits(round.schedule_seed) & 1) != 0);
 }
 
+constexpr std::uint64_t nearly_full_number = 12;  // of sixteen rounds
+
+bool can_be_full(const subject& kind) {
+  return kind.prefix != nullptr || (kind.volume != nullptr ? kind.volume->shape.fills_up : kind.fills_up);
+}
+
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
+  round.nearly_full = round.crash.nearly_full = number == nearly_full_number && can_be_full(kind);
   if (kind.prefix != nullptr) {
     round.full = false;
     if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1;
@@ -121,7 +129,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
   // Threads collide if there are few keys.
-  if (kind != 0 && !round.grown && !round.thin && !round.loaded && seed / 4 % 2 == 0) {
+  if (kind != 0 && !round.grown && !round.thin && !round.loaded && !round.nearly_full && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
     round.keys = std::min<std::size_t>(round.keys, 5);
   }

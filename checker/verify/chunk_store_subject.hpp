@@ -4,11 +4,9 @@
 #include "checker/verify/chunk_volume.hpp"
 #include "checker/verify/register_volume.hpp"
 #include <pmlab/stores/chunk_store.hpp>
-#include <pmlab/sync/relax.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,37 +37,27 @@ class chunk_store_subject {
                                       .blocks = on_blocks ? 16 : 12,
                                       .chunk_blocks = 4,
                                       .reads_are_atomic = true,
+                                      .reads_outrun = AtomicBytes != 0,  // those beside a write in place
                                       .groups = true,
                                       .discards = true,
                                       .fills_up = true};
   static constexpr blocks::geometry drive{
       .blocks = on_blocks ? 26 : 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
+  // Without room for all blocks of the volume.
+  static constexpr blocks::geometry small_drive{
+      .blocks = on_blocks ? 18 : 11, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
+
   chunk_store_subject(Medium& medium, Drive& device)
       : store_(opened(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .merge = Merge, .identity = {1, 2}})),
         disk_(store_.volume("disk", {.bytes = shape.blocks * block_bytes})) {}
 
-  bool write(std::uint64_t first, std::span<const std::byte> data) {
-    const writing here(*this);
-    return disk_.write(first, data);
-  }
-  // A write in place can be read before it is durable, which the history model does not allow: a read waits until no
-  // write runs.
-  void read(std::uint64_t first, std::span<std::byte> data) {
-    if constexpr (AtomicBytes == 0) return disk_.read(first, data);
-    for (sync::backoff wait;; wait.pause()) {
-      const std::scoped_lock lock(mutex_);
-      if (writing_ == 0) return disk_.read(first, data);
-    }
-  }
+  bool write(std::uint64_t first, std::span<const std::byte> data) { return disk_.write(first, data); }
+  void read(std::uint64_t first, std::span<std::byte> data) { disk_.read(first, data); }
   bool write_group(std::span<const block_range> ranges, std::span<const std::byte> data) {
-    const writing here(*this);
     return disk_.write_group(ranges, data);
   }
-  bool discard(block_range r) {
-    const writing here(*this);
-    return disk_.discard(r);
-  }
+  bool discard(block_range r) { return disk_.discard(r); }
   std::string check() {
     const indexes::check_report report = store_.check();
     return report.ok() ? std::string() : report.violations.front();
@@ -84,26 +72,8 @@ class chunk_store_subject {
       return store::open(medium, device, options);
   }
 
-  class writing {
-   public:
-    explicit writing(chunk_store_subject& of) : of_(of) { change(1); }
-    writing(const writing&) = delete;
-    writing& operator=(const writing&) = delete;
-    ~writing() { change(-1); }
-
-   private:
-    void change(int by) {
-      if constexpr (AtomicBytes == 0) return;
-      const std::scoped_lock lock(of_.mutex_);
-      of_.writing_ += by;
-    }
-    chunk_store_subject& of_;
-  };
-
   store store_;
   chunk_volume<typename store::volume_handle, block_bytes> disk_;
-  std::mutex mutex_;
-  int writing_ = 0;
 };
 
 }  // namespace pmlab::verify

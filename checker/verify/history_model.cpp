@@ -87,7 +87,7 @@ void history_model::drop(key_history& k, std::size_t which) {
 void history_model::begin(key_history& k, unsigned thread, const step& s, const answer* coming) {
   if (is_settled(k))
     for (const active_scan& scan : scans_)
-      if (s.key >= scan.from) add_operation(k, scan.thread, {action::find, s.key, 0});
+      if (s.key >= scan.from) add_operation(k, scan.thread, {scan.what, s.key, 0});
   add_operation(k, thread, s, coming);
 }
 
@@ -194,9 +194,45 @@ std::string history_model::load_returned(unsigned thread, std::size_t done) {
 
 void history_model::scan_called(unsigned thread, std::uint64_t from) {
   set_running(thread, "scan(" + std::to_string(from) + ")");
-  scans_.push_back({thread, from});
+  begin_scan({thread, from, action::find});
+}
+
+void history_model::begin_scan(const active_scan& scan) {
+  scans_.push_back(scan);
   for (std::size_t i = 0; i < keys_.size(); ++i)
-    if (keys_[i] >= from && !is_settled(states_[i])) add_operation(states_[i], thread, {action::find, keys_[i], 0});
+    if (keys_[i] >= scan.from && !is_settled(states_[i]))
+      add_operation(states_[i], scan.thread, {scan.what, keys_[i], 0});
+}
+
+void history_model::iterate_called(unsigned thread) {
+  set_running(thread, "an iterator over all keys");
+  begin_scan({thread, 0, action::meet});
+}
+
+std::string history_model::iterate_returned(unsigned thread, std::span<const std::uint64_t> got) {
+  set_ended(thread);
+  std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
+  std::vector<std::uint64_t> keys(got.begin(), got.end());
+  std::sort(keys.begin(), keys.end());
+  std::string wrong;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i > 0 && keys[i] == keys[i - 1]) wrong = "an iterator returns key " + std::to_string(keys[i]) + " twice";
+    if (!std::binary_search(keys_.begin(), keys_.end(), keys[i]))
+      wrong = "an iterator returns key " + std::to_string(keys[i]) + ", which no thread inserted";
+  }
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    key_history& k = states_[i];
+    const bool is_met = std::binary_search(keys.begin(), keys.end(), keys_[i]);
+    std::string why;
+    if (const std::optional<std::size_t> mine = place_of(k, thread))
+      why = end(k, *mine, {{}, is_met ? key_state(met) : std::nullopt});
+    else if (k.courses.front().state.has_value() != is_met)  // no other operation on the key ran meanwhile
+      why = "key " + std::to_string(keys_[i]) + " is " + in_words(k.courses.front().state) + story(k, false);
+    if (wrong.empty() && !why.empty())
+      wrong = "an iterator " + std::string(is_met ? "returns" : "does not return") + " key " +
+              std::to_string(keys_[i]) + ": " + why;
+  }
+  return wrong;
 }
 
 std::string history_model::scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,

@@ -44,6 +44,11 @@ class history_model {
   std::string scan_returned(unsigned thread, std::uint64_t from, std::size_t wanted,
                             std::span<const indexes::entry> got);
 
+  // An iterator over all keys. Each key that it met was present at a moment in between, each other one was absent at a
+  // moment. It meets none twice.
+  void iterate_called(unsigned thread);
+  std::string iterate_returned(unsigned thread, std::span<const std::uint64_t> got);
+
   // Several finds that overlap; a key may be among them twice.
   void batch_called(unsigned thread, std::span<const std::uint64_t> keys);
   std::string batch_returned(unsigned thread, std::span<const std::uint64_t> keys,
@@ -104,10 +109,12 @@ class history_model {
     std::vector<indexes::entry> ascending;
   };
 
-  // A scan under way. A key without operations has no event of it; the first operation to begin on the key adds one.
+  // A scan or an iterator under way. A key without operations has no event of it; the first operation to begin on the
+  // key adds one.
   struct active_scan {
     unsigned thread;
     std::uint64_t from;
+    action what;  // find; meet
   };
 
   [[nodiscard]] key_history& of(std::uint64_t key);
@@ -122,6 +129,7 @@ class history_model {
   static void drop(key_history& k, std::size_t which);
   // Where the operation of `thread` is among those under way.
   [[nodiscard]] static std::optional<std::size_t> place_of(const key_history& k, unsigned thread);
+  void begin_scan(const active_scan& scan);
   void set_running(unsigned thread, std::string words);
   void set_ended(unsigned thread);
   void begin(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr);

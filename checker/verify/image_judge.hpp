@@ -23,6 +23,7 @@ struct crash_options {
   std::size_t crash_recovery_one_in = 64;  // of the images
   bool remember_images = true;
   const complete_options* complete = nullptr;  // not null: every state of every point, and no sample
+  bool nearly_full = false;    // recovered stores are filled, half emptied and filled again (nearly_full.hpp)
   bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
 };
 

@@ -1,6 +1,7 @@
 // Opens the images of an index, and judges them.
 #include "checker/verify/index_judge.hpp"
 #include "checker/verify/crash_image.hpp"
+#include "checker/verify/nearly_full.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -110,7 +111,43 @@ std::string index_judge::judge(target& index, image_medium* medium) {
   if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
   if (std::string wrong = history_->judge(entries_); !wrong.empty()) return wrong;
   if (std::string wrong = judge_blocks(index, medium); !wrong.empty()) return wrong;
+  if (options_->nearly_full && random_->one_in(16)) {
+    const std::string wrong = fill_again(index, false);
+    return wrong.empty() ? wrong : "after recovery, " + wrong;
+  }
   return sampled() && !random_->one_in(sample) ? std::string() : work_on(index, medium);
+}
+
+std::string index_judge::fill_again(target& index, bool watched) {
+  const std::vector<std::uint64_t>& keys = history_->keys();
+  std::uint64_t value = first_large_value + (std::uint64_t{1} << 32);
+  model_.clear();
+  index.entries(entries_);
+  for (const indexes::entry& e : entries_) model_.emplace_back(e.key, e.value);
+  contents now;
+  for (const auto& [key, state] : model_) now.emplace(key, *state);
+  const auto done = [&](const step& s) {
+    begin_operation();
+    if (watched) simulator::the_machine().allow(simulator::machine::patience);
+    if (watched) simulator::the_machine().watch(true);
+    const answer got = index.perform(s);
+    if (watched) simulator::the_machine().watch(false);
+    if (got.changed == indexes::outcome::full) return false;
+    expect(s, now);
+    return true;
+  };
+  const std::string wrong = half_is_written_again(
+      keys.size(), [&](std::size_t i) { return now.count(keys[i]) > 0; },
+      [&](std::size_t i) {
+        return done({action::upsert, keys[i], ++value});
+      },
+      [&](std::size_t i) {
+        return done({action::erase, keys[i], 0});
+      });
+  if (!wrong.empty()) return wrong;
+  model_.clear();
+  for (const auto& [key, found] : now) model_.emplace_back(key, found);
+  return judge_work(index);
 }
 
 bool index_judge::sampled() const { return !searches_all_ && history_->keys().size() > many_keys; }

@@ -30,6 +30,9 @@ class index_judge final : public image_judge {
   // The entries of the index that is opened on the image.
   [[nodiscard]] std::vector<indexes::entry> entries_in(crash_image& image);
 
+  // Fills the store, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
+  [[nodiscard]] std::string fill_again(target& index, bool watched);
+
   [[nodiscard]] bool opens_images() const override { return kind_.open_recovered == nullptr; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& options, splitmix64& random) override;

@@ -84,6 +84,19 @@ class kv_ssd {
       if (keys.size() < 5) return;
     }
   }
+  // Beside other operations, which run between its calls, too.
+  std::size_t iterate(std::span<std::uint64_t> out) {
+    auto all = device_.iterate();
+    std::size_t count = 0;
+    for (;;) {
+      const std::vector<std::string> keys = all.next(3);
+      for (const std::string& k : keys) {
+        if (count < out.size()) out[count] = word_of(k);
+        ++count;
+      }
+      if (keys.size() < 3) return count;
+    }
+  }
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t n = 0;
     for_each([&](std::uint64_t, std::uint64_t) { ++n; });
@@ -131,20 +144,20 @@ class kv_ssd {
   // Of bytes that are no value, and of a key that an iterator returns though it is absent.
   static constexpr std::uint64_t torn = 0xbadbadbadbadbadb;
 
-  // Big-endian: neighbours are in one bucket.
+  // Big-endian: neighbours are in one bucket. Some are so long that a few of them fill a page of it.
   [[nodiscard]] static std::string name(std::uint64_t key) {
-    std::string n(8, '\0');
+    std::string n(8 + mix_bits(~key) % 3 * 40, 'k');
     for (std::size_t i = 0; i < 8; ++i) n[i] = static_cast<char>(key >> (56 - 8 * i));
     return n;
   }
   [[nodiscard]] static std::uint64_t word_of(const std::string& n) {
     std::uint64_t key = 0;
-    for (const char c : n) key = key << 8 | static_cast<std::uint8_t>(c);
+    for (const char c : n.substr(0, sizeof key)) key = key << 8 | static_cast<std::uint8_t>(c);
     return key;
   }
   // A value of 1 to 24 words, which all depend on the first one.
   [[nodiscard]] static std::vector<std::uint64_t> words_for(std::uint64_t value) {
-    std::vector<std::uint64_t> words(1 + mix_bits(value) % 24);
+    std::vector<std::uint64_t> words(value >= first_large_value ? 24 : 1 + mix_bits(value) % 24);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = value + i * golden_ratio;
     return words;
   }

@@ -40,6 +40,7 @@ class library_target final : public target {
       case action::upsert: return {tree_->insert(key, size, value, size) ? outcome::inserted : outcome::exists, {}};
       case action::update: return {tree_->update(key, size, value, size) ? outcome::updated : outcome::absent, {}};
       case action::erase: return {tree_->remove(key, size) ? outcome::erased : outcome::absent, {}};
+      case action::meet:
       case action::find: break;
     }
     std::uint64_t found = 0;

@@ -23,6 +23,7 @@ enum class action : std::uint8_t {
   erase,
   find,
   load,  // the effect of a load on one key: it is present, with its old value if it had one
+  meet,  // of an iterator: whether the key is present, with any value
 };
 
 [[nodiscard]] constexpr std::string_view to_string(action a) noexcept {
@@ -33,9 +34,13 @@ enum class action : std::uint8_t {
     case action::erase: return "erase";
     case action::find: return "find";
     case action::load: return "load";
+    case action::meet: return "meet";
   }
   return "?";
 }
+
+// Values from here on are large in a store of values of many sizes, and all of one size.
+inline constexpr std::uint64_t first_large_value = std::uint64_t{1} << 63;
 
 struct step {
   action what = action::find;
@@ -57,13 +62,19 @@ struct answer {
 
 [[nodiscard]] inline std::string to_string(const step& s) {
   return std::string(to_string(s.what)) + "(" + std::to_string(s.key) +
-         (s.what == action::erase || s.what == action::find ? "" : ", " + std::to_string(s.value)) + ")";
+         (s.what == action::erase || s.what == action::find || s.what == action::meet
+              ? ""
+              : ", " + std::to_string(s.value)) +
+         ")";
 }
 
 using contents = std::map<std::uint64_t, std::uint64_t>;
 
 // The state of one key: absent, or a value.
 using key_state = std::optional<std::uint64_t>;
+
+// In place of a value, where it is of no matter.
+inline constexpr std::uint64_t met = 1;
 
 // The expected result of `s` on a key in `state`, which it changes.
 inline answer expect(const step& s, key_state& state) {
@@ -83,6 +94,7 @@ inline answer expect(const step& s, key_state& state) {
     case action::load:
       if (!there) state = s.value;
       return {outcome::inserted, {}};
+    case action::meet: return {{}, there ? std::optional(met) : std::nullopt};
     case action::find: break;
   }
   return {{}, state};
@@ -109,6 +121,7 @@ inline void put_state(contents& model, std::uint64_t key, const key_state& state
     case action::update: return before && found == s.value;
     case action::upsert: return found == s.value;
     case action::erase: return !found;
+    case action::meet:
     case action::find: break;
   }
   return false;
@@ -130,6 +143,7 @@ answer perform(const step& s, Index& index) {
     case action::upsert: return {index.upsert(s.key, s.value), {}};
     case action::erase: return {index.erase(s.key), {}};
     case action::load: index.insert(s.key, s.value); return {indexes::outcome::inserted, {}};
+    case action::meet:
     case action::find: break;
   }
   return {{}, index.find(s.key)};

@@ -19,6 +19,9 @@ class crash_image;
 
 inline constexpr std::size_t prefix_keys = 8;
 
+// Values with this number or a greater one are large, and all of one size: a few of them fill small drives.
+inline constexpr std::uint32_t first_large_number = 1U << 30;
+
 // Sets the value of a key; 0: erases it.
 struct prefix_change {
   std::uint32_t key = 0;

@@ -2,6 +2,7 @@
 #include "checker/verify/prefix_judge.hpp"
 
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/verify/nearly_full.hpp"
 
 #include <vector>
 
@@ -31,7 +32,8 @@ std::string prefix_judge::judge(const std::function<std::unique_ptr<prefix_targe
   const bool is_long = random.one_in(options.long_work_one_in);
   const std::size_t operations = is_long ? options.long_work / 4 : options.work_after_recovery;
   if (operations == 0) return {};
-  std::string wrong = work_on(*store, operations, random);
+  std::string wrong =
+      options.nearly_full && random.one_in(2) ? fill_again(*store, false) : work_on(*store, operations, random);
   if (wrong.empty() && random.one_in(4)) {
     store.reset();
     store = open();
@@ -64,6 +66,24 @@ std::string prefix_judge::work_on(prefix_target& store, std::size_t operations, 
     for (const prefix_change& c : changes) now_[c.key] = c.number;
   }
   return compare(store);
+}
+
+std::string prefix_judge::fill_again(prefix_target& store, bool watched) {
+  now_ = store.contents(false);
+  std::uint32_t number = first_large_number + first_number_of_work;
+  const auto set = [&](std::size_t key, std::uint32_t to) {
+    const prefix_change change{static_cast<std::uint32_t>(key), to};
+    if (watched || counts_steps_) simulator::the_machine().allow(simulator::machine::patience);
+    if (watched) simulator::the_machine().watch(true);
+    const bool done = store.apply({&change, 1}) != 0;
+    if (watched) simulator::the_machine().watch(false);
+    if (done) now_[key] = to;
+    return done;
+  };
+  const std::string wrong = half_is_written_again(
+      prefix_keys, [&](std::size_t key) { return now_[key] != 0; }, [&](std::size_t key) { return set(key, ++number); },
+      [&](std::size_t key) { return set(key, 0); });
+  return wrong.empty() ? compare(store) : wrong;
 }
 
 std::string prefix_judge::compare(prefix_target& store) const {

@@ -18,6 +18,9 @@ class prefix_judge final : public image_judge {
   // The history of the run that begins.
   void begin(prefix_model* history) noexcept { history_ = history; }
 
+  // Fills the store, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
+  [[nodiscard]] std::string fill_again(prefix_target& store, bool watched);
+
   [[nodiscard]] bool opens_images() const override { return true; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& /*options*/, splitmix64& /*random*/) override { return {}; }

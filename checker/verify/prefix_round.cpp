@@ -42,7 +42,7 @@ prefix_runner::prefix_runner(const subject& kind, round_counts& counts,
       counts_(counts),
       violated_(std::move(violated)),
       memory_(memory_bytes),
-      drives_(kind.drives),
+      drives_{drive_set(kind.drives), drive_set(kind.small_drives.empty() ? kind.drives : kind.small_drives)},
       judge_(*kind.prefix) {}
 prefix_runner::~prefix_runner() = default;
 
@@ -50,7 +50,7 @@ prefix_runner::~prefix_runner() = default;
 
 std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& options) const {
   splitmix64 source(options.seed * 983 + 7);
-  std::uint32_t number = 0;
+  std::uint32_t number = options.nearly_full ? first_large_number : 0;
   const std::uint64_t bound = std::max<std::uint64_t>(kind_.prefix->at_most_milliseconds, 1);
   const bool syncs = source.one_in(2);
   std::uint64_t looks = 0;
@@ -61,6 +61,9 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
       const std::uint64_t count = source.one_in(3) ? 2 + source.below(3) : 1;
       for (std::uint64_t i = 0; i < count; ++i)
         s.changes.push_back({static_cast<std::uint32_t>(source.below(prefix_keys)), source.one_in(4) ? 0 : ++number});
+      // A segment has room for one large value.
+      if (options.nearly_full)
+        for (std::size_t i = 1; i < s.changes.size(); ++i) s.changes[i].number = 0;
       s.what = syncs && source.one_in(8) ? act::apply_synced : act::apply;
     } else if (kind < 11 && syncs) {
       s.what = act::sync;
@@ -69,6 +72,8 @@ std::vector<prefix_runner::phase> prefix_runner::make_plan(const round_options& 
     } else if (kind == 14 && source.one_in(2)) {
       s.what = act::compact;
     } else if (kind == 15 && is_first) {
+      // An old snapshot holds what is erased.
+      if (options.nearly_full) return prefix_step{act::get, {}, source.below(prefix_keys)};
       s.what = act::hold;
       if (!alone) source.below(prefix_keys);  // as a get: later steps stay as they are
     } else if (kind == 16 && is_first) {
@@ -162,7 +167,7 @@ void prefix_runner::drive(unsigned thread, const thread_steps& steps, bool alone
     machine.quietly([&] {
       if (!wrong.empty()) violated_(wrong + machine.positions());
       std::string().swap(wrong);
-      if (exploring_) explorer_->promised();
+      if (exploring_) explorer().promised();
     });
   }
 }
@@ -171,7 +176,7 @@ void prefix_runner::drive(unsigned thread, const thread_steps& steps, bool alone
 
 void prefix_runner::observe(simulator::persistence_observer* observer) {
   memory_.observe(observer);
-  drives_.observe(observer);
+  drives().observe(observer);
 }
 
 void prefix_runner::run_until_crash(const round_options& options, const phase& todo, bool last) {
@@ -187,8 +192,8 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
   machine.begin(how);
   machine.use(&memory_);
   if (options.profile != nullptr) options.profile->begin();
-  machine.use_drives(drives_.all());
-  drives_.begin(seed_of(options));
+  machine.use_drives(drives().all());
+  drives().begin(seed_of(options));
   if (exploring_) {
     crash_options crashes = options.crash;
     if (!last) {  // states are kept, not judged: other rounds do that
@@ -197,8 +202,8 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
       crashes.only_keep_one = true;
     }
     judge_.begin(history_.get());
-    explorer_->begin(seed_of(options), crashes);
-    observe(explorer_.get());
+    explorer().begin(seed_of(options), crashes);
+    observe(&explorer());
   }
   {
     machine.watch(true);
@@ -220,6 +225,9 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
     if (std::string wrong = store->check(); !wrong.empty()) violated_("at the end of the run, check(): " + wrong);
     if (std::string wrong = compare(store->contents(false), history_->now()); !wrong.empty())
       violated_("at the end of the run, " + wrong);
+    if (options.nearly_full && last)
+      if (std::string wrong = judge_.fill_again(*store, true); !wrong.empty())
+        violated_("at the end of the run, " + wrong);
     machine.watch(true);
   }
   machine.watch(false);
@@ -231,29 +239,30 @@ void prefix_runner::run_until_crash(const round_options& options, const phase& t
 
 // Replaces the drives by the image of one of the crashes, and `known_` by its content. False: there was no crash.
 bool prefix_runner::crash() {
-  const kept_crash& kept = explorer_->kept();
+  const kept_crash& kept = explorer().kept();
   if (kept.blocks == nullptr) return false;
   {
-    const std::unique_ptr<prefix_target> store = kind_.prefix->open_image(explorer_->image_of_kept());
+    const std::unique_ptr<prefix_target> store = kind_.prefix->open_image(explorer().image_of_kept());
     known_ = store->contents(false);
     known_sequence_ = store->sequence();
   }
   memory_.reset();
   memory_.restore(kept.bytes.data(), kept.bytes.size());
   memory_.restore_blocks(*kept.blocks, kept.top);
-  drives_.restore(kept.drives);
+  drives().restore(kept.drives);
   return true;
 }
 
 void prefix_runner::run(const round_options& options) {
   const std::vector<phase> phases = make_plan(options);
   if (on_history) on_history(in_words(phases));
-  if (options.crashes && explorer_ == nullptr)
-    explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
+  used_ = options.nearly_full ? 1 : 0;
+  if (options.crashes && explorers_[used_] == nullptr)
+    explorers_[used_] = std::make_unique<crash_explorer>(memory_, drives().all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
   profile_ = options.profile;
   memory_.reset();
-  drives_.restore({});
+  drives().restore({});
   known_.clear();
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (p > 0 && !crash()) break;

@@ -10,6 +10,8 @@
 #include "checker/verify/runner.hpp"
 #include "checker/verify/target.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,15 +38,18 @@ class prefix_runner final : public runner {
   [[nodiscard]] std::string perform(unsigned thread, const prefix_step& s, bool alone);
   [[nodiscard]] std::string compare(const prefix_state& found, const prefix_state& right) const;
   bool crash();
+  [[nodiscard]] drive_set& drives() noexcept { return drives_[used_]; }
+  [[nodiscard]] crash_explorer& explorer() noexcept { return *explorers_[used_]; }
   void observe(simulator::persistence_observer* observer);
 
   const subject& kind_;
   round_counts& counts_;
   std::function<void(const std::string&)> violated_;
   simulator::persistent_memory memory_;
-  drive_set drives_;
+  std::array<drive_set, 2> drives_;  // the usual ones, and the small ones
+  std::size_t used_ = 0;             // which of them
   prefix_judge judge_;
-  std::unique_ptr<crash_explorer> explorer_;
+  std::array<std::unique_ptr<crash_explorer>, 2> explorers_;  // as drives_
   std::unique_ptr<prefix_model> history_;
   prefix_target* store_ = nullptr;
   bool exploring_ = false;

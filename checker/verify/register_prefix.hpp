@@ -6,6 +6,7 @@
 //
 //   static constexpr std::string_view layout_name                     its name
 //   static constexpr std::array<blocks::geometry, 2> drives           that it is to run on
+//   static constexpr std::array<blocks::geometry, 2> small_drives     likewise, that a few large values fill
 //   static constexpr std::uint64_t at_most_milliseconds               see prefix_kind
 //   my_store(Drive&, Drive&)                                          opens it: recovery
 //
@@ -64,6 +65,7 @@ subject described_prefix(bool is_mutant, std::shared_ptr<prefix_kind>& made) {
   subject part;
   part.name = std::string(OnImage::layout_name);
   part.drives = {OnImage::drives[0], OnImage::drives[1]};
+  part.small_drives = {OnImage::small_drives[0], OnImage::small_drives[1]};
   part.is_mutant = is_mutant;
   made = std::make_shared<prefix_kind>();
   made->at_most_milliseconds = OnImage::at_most_milliseconds;

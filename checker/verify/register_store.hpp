@@ -7,6 +7,7 @@
 //   static constexpr blocks::geometry drive     of the drive that it is to run on
 //   my_store(Medium&, Drive&)                   opens it: recovery
 //   static constexpr bool fills_up              optional; true: the drive is so small that it is full in a round
+//   std::size_t iterate(std::span<std::uint64_t>)   optional; as target::iterate
 //
 // Build the file into a shared object by pmlab_simulate, and give it to `pmlab verify --subject`.
 #pragma once
@@ -66,6 +67,7 @@ class store_on_image final : public target {
   }
   std::size_t load(std::span<const indexes::entry> ascending) override { return inner_.load(ascending); }
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override { return inner_.scan(from, out); }
+  std::size_t iterate(std::span<std::uint64_t> out) override { return inner_.iterate(out); }
   void entries(std::vector<indexes::entry>& out) override { inner_.entries(out); }
   std::string check() override { return inner_.check(); }
   std::string check_opened() override { return inner_.check_opened(); }
@@ -84,6 +86,7 @@ bool register_store(bool is_mutant = false) {
   part.name = std::string(on_image::layout_name);
   part.ordered = part.image_is_ordered = indexes::ordered_index<on_image>;
   part.loads = indexes::loadable_index<on_image>;
+  part.iterates = iterated_index<on_image>;
   part.is_mutant = is_mutant;
   if constexpr (requires { on_image::fills_up; }) part.fills_up = on_image::fills_up;
   part.drives = {on_image::drive};

@@ -8,6 +8,7 @@
 //   static constexpr verify::volume_shape shape        of the volume
 //   static constexpr blocks::geometry drive            of the drive that it is to run on
 //   static constexpr blocks::geometry second_drive     optional: of another drive
+//   static constexpr blocks::geometry small_drive      optional: in place of `drive`, one that is soon full
 //   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive, my_store(Medium&, Drive&, Drive&)
 //   bool write(first, data), void read(first, data)    and, where it has them, write_group, discard, check, held_bytes:
 //                                                      as verify::volume_target
@@ -100,6 +101,10 @@ bool register_volume(bool is_mutant = false) {
   part.name = std::string(store::layout_name);
   part.drives = {store::drive};
   if constexpr (has_second_drive<store>) part.drives.push_back(store::second_drive);
+  if constexpr (requires { store::small_drive; }) {
+    part.small_drives = part.drives;
+    part.small_drives.front() = store::small_drive;
+  }
   part.is_mutant = is_mutant;
   const auto made = std::make_shared<volume_kind>();
   made->shape = store::shape;

@@ -51,6 +51,17 @@ std::string round_runner::perform(unsigned thread, const planned_step& s, std::v
     machine.quietly([&] { history_->scan_called(thread, s.what.key); });
     const std::size_t count = index_->scan(s.what.key, out);
     machine.quietly([&] { wrong = history_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
+  } else if (s.iterates) {
+    std::vector<std::uint64_t> keys;
+    machine.quietly([&] {
+      keys.resize(2 * history_->keys().size());
+      history_->iterate_called(thread);
+    });
+    const std::size_t count = index_->iterate(keys);
+    machine.quietly([&] {
+      wrong = history_->iterate_returned(thread, std::span(keys).first(std::min(count, keys.size())));
+      std::vector<std::uint64_t>().swap(keys);
+    });
   } else if (!s.batch.empty()) {
     std::vector<std::optional<std::uint64_t>> found;
     machine.quietly([&] {
@@ -245,6 +256,11 @@ void round_runner::run_until_crash(const round_options& options, const round_pla
     if (complete_ != nullptr) complete_->finish();
     observe(nullptr);
     check_live(*index);
+    if (options.nearly_full && phase + 1 == plan.phases.size()) {
+      judge_.begin(history_.get());
+      if (std::string wrong = judge_.fill_again(*index, true); !wrong.empty())
+        violated_("at the end of the run, " + wrong);
+    }
     machine.watch(true);
   }
   machine.watch(false);

@@ -26,7 +26,11 @@ using key_list = std::vector<std::uint64_t>;
 class planner {
  public:
   planner(const subject& kind, const round_options& options, const growth_trial& trial)
-      : kind_(kind), options_(options), trial_(trial), source_(options.seed * 1000003 + 11) {}
+      : kind_(kind),
+        options_(options),
+        trial_(trial),
+        source_(options.seed * 1000003 + 11),
+        iterators_(options.seed * 769 + 3) {}
 
   round_plan make() {
     if (options_.full) plan_.space = limit(), plan_.space_of_copies = limit();
@@ -153,7 +157,7 @@ class planner {
     std::size_t next_fresh = 0;
     // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so
     // that nodes empty again; the others stay where they are.
-    const bool adds = options_.grown || options_.full || source_.one_in(2);
+    const bool adds = options_.grown || options_.full || options_.nearly_full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
     // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.
     const std::size_t hot = options_.threads > 1 && !options_.grown && source_.one_in(4) ? 3 + source_.below(6) : 0;
@@ -180,6 +184,7 @@ class planner {
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
+          if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);
           thread.push_back(std::move(s));
         }
@@ -297,6 +302,11 @@ class planner {
   }
 
   void several_at_once(planned_step& s) {
+    if (kind_.iterates && iterators_.one_in(10)) {
+      s = {};
+      s.iterates = true;
+      return;
+    }
     if (kind_.ordered && source_.one_in(24))
       s.scan_length = 1 + source_.below(source_.one_in(4) ? std::min<std::size_t>(plan_.keys.size(), 120) + 2 : 16);
     else if (source_.one_in(s.what.what == action::find ? 3 : 30))
@@ -376,6 +386,7 @@ class planner {
   const round_options& options_;
   const growth_trial& trial_;
   splitmix64 source_;
+  splitmix64 iterators_;  // theirs: the other steps do not depend on them
   round_plan plan_;
   key_list fresh_;
   key_list ascending_;  // the keys that operations are about
@@ -385,6 +396,7 @@ class planner {
 }  // namespace
 
 std::string to_string(const planned_step& s) {
+  if (s.iterates) return "iterate over all keys";
   if (s.scan_length != 0) return "scan(" + std::to_string(s.what.key) + ", " + std::to_string(s.scan_length) + ")";
   std::string text;
   for (const std::uint64_t key : s.batch) text.append(text.empty() ? "find_batch(" : ", ").append(std::to_string(key));

@@ -35,6 +35,8 @@ struct round_options {
   bool loaded = false;
   // The media have no room for a while, or from some moment on.
   bool full = false;
+  // A store on drives that are soon full: small ones, and large values.
+  bool nearly_full = false;
   // So many times the index crashes, is opened, and the threads go on with it.
   unsigned reopenings = 0;
   std::vector<std::size_t>
@@ -53,6 +55,7 @@ struct planned_step {
   std::size_t scan_length = 0;         // > 0: a scan from what.key
   std::vector<std::uint64_t> batch{};  // not empty: find_batch of these
   std::vector<indexes::entry> load{};  // not empty: load of these
+  bool iterates = false;               // an iterator over all keys
 };
 
 struct round_plan {

@@ -190,10 +190,12 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->ordered = part->ordered;
   known->image_is_ordered = part->image_is_ordered;
   known->loads = part->loads;
+  known->iterates = part->iterates;
   known->key_of_hash = part->key_of_hash;
   if (part->open_simulated) known->open_simulated = part->open_simulated;
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;
   known->drives = part->drives;
+  known->small_drives = part->small_drives;
   known->fills_up = part->fills_up;
   merge_volume(*known, *part);
   merge_prefix(*known, *part);

@@ -9,6 +9,7 @@
 #include <pmlab/media/medium.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,6 +45,9 @@ class target {
   }
   // Only of ordered ones: as indexes::ordered_index.
   virtual std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) = 0;
+  // Only where subject::iterates: the keys that an iterator over all of them returns beside other operations, in its
+  // order. Their number; `out` has the first ones.
+  virtual std::size_t iterate(std::span<std::uint64_t> /*out*/) { return 0; }
   // Writes every entry to `out`, in ascending order of keys (equal keys side by side).
   virtual void entries(std::vector<indexes::entry>& out) = 0;
   // The keys that a run uses, ascending: for a target that has no walk of its own. They outlive it.
@@ -54,6 +58,12 @@ class target {
   virtual std::string check_opened() { return check(); }
   // Bytes of the medium that the index holds; nothing: unknown.
   virtual std::optional<std::uint64_t> held_bytes() = 0;
+};
+
+// It has target::iterate.
+template <class Index>
+concept iterated_index = requires(Index& index, std::span<std::uint64_t> out) {
+  { index.iterate(out) } -> std::same_as<std::size_t>;
 };
 
 template <indexes::point_index Index, class Medium>
@@ -77,6 +87,11 @@ class typed_target final : public target {
 
   std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) override {
     if constexpr (indexes::ordered_index<Index>) return index_.scan(from, out);
+    return 0;
+  }
+
+  std::size_t iterate(std::span<std::uint64_t> out) override {
+    if constexpr (iterated_index<Index>) return index_.iterate(out);
     return 0;
   }
 
@@ -114,6 +129,7 @@ struct subject {
   bool ordered = false;
   bool image_is_ordered = false;  // so is what is opened on an image
   bool loads = false;             // its `load` is more than one insert after the other
+  bool iterates = false;          // it has iterators of keys: target::iterate
   // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
@@ -133,6 +149,8 @@ struct subject {
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
   // The drives that it is opened on beside the memory, and how it is opened on their image: in place of open_image.
   std::vector<blocks::geometry> drives{};
+  // Those of rounds that soon fill them; empty: the same.
+  std::vector<blocks::geometry> small_drives{};
   std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
   // A store of blocks, not of keys: how it is opened. Null: it is an index.
   std::shared_ptr<const volume_kind> volume{};

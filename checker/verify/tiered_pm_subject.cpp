@@ -21,6 +21,11 @@ class tiered_pm_subject : public tiered_target<tiered_on<Medium, Drive>> {
       blocks::geometry{.blocks = 64, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
       blocks::geometry{.blocks = 46, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true}};
 
+  // The fewest segments that a store has: 8 and 10.
+  static constexpr std::array<blocks::geometry, 2> small_drives{
+      blocks::geometry{.blocks = 50, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
+      blocks::geometry{.blocks = 32, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true}};
+
   tiered_pm_subject(Medium& memory, Drive& staging, Drive& capacity)
       : base([&](blocks::virtual_clock clock) {
           return store::open({.staging = staging, .capacity = capacity, .memory = &memory}, options(), clock);

@@ -15,6 +15,11 @@ class tiered_subject : public tiered_target<stores::tiered<Drive, blocks::virtua
       blocks::geometry{.blocks = 64, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
       blocks::geometry{.blocks = 34, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true}};
 
+  // The fewest segments that a store has: 8 and 10.
+  static constexpr std::array<blocks::geometry, 2> small_drives{
+      blocks::geometry{.blocks = 50, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true},
+      blocks::geometry{.blocks = 32, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true}};
+
   tiered_subject(Drive& staging, Drive& capacity)
       : tiered_target<store>([&](blocks::virtual_clock clock) {
           return store::open({.staging = staging, .capacity = capacity}, tiered_target<store>::options(), clock);

@@ -101,10 +101,14 @@ class tiered_target : public prefix_target {
 
  private:
   static std::string key_of(std::uint32_t key) { return std::string(key * 5, 'k') + static_cast<char>('0' + key); }
+  // Most of a segment.
+  static constexpr std::size_t large_bytes = 1200;
   // Of any length, up to more than a block.
   static std::string value_of(std::uint32_t number) {
     std::string value = std::to_string(number) + ":";
-    const std::size_t bytes = number * 37 % 11 == 0 ? 700 : number * 53 % 190;
+    const std::size_t bytes = number >= first_large_number ? large_bytes
+                              : number * 37 % 11 == 0      ? 700
+                                                           : number * 53 % 190;
     while (value.size() < bytes) value += static_cast<char>('a' + (value.size() + number) % 26);
     return value;
   }

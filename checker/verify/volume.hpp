@@ -25,6 +25,7 @@ struct volume_shape {
   std::uint32_t chunk_blocks =
       4;  // a write within a chunk is atomic; of a larger one, the part in each chunk. At most 16
   bool reads_are_atomic = true;  // within a chunk; otherwise of each block by itself
+  bool reads_outrun = false;     // a read may return a write under way that a crash drops
   bool groups = false;           // it has write_group
   bool discards = false;         // it has discard, after which blocks read as zeros
   bool fills_up = false;         // a write may answer "full", though the memory refused it nothing

@@ -2,6 +2,7 @@
 #include "checker/verify/volume_judge.hpp"
 
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/verify/nearly_full.hpp"
 
 #include <algorithm>
 #include <span>
@@ -65,7 +66,7 @@ std::string volume_judge::judge(const std::function<std::unique_ptr<volume_targe
   const bool is_long = random.one_in(options.long_work_one_in);
   const std::size_t operations = is_long ? options.long_work : options.work_after_recovery;
   if (operations == 0) return {};
-  wrong = work_on(*volume, operations, random);
+  wrong = options.nearly_full && random.one_in(2) ? fill_again(*volume, false) : work_on(*volume, operations, random);
   if (wrong.empty()) wrong = judge_space();
   if (wrong.empty() && random.one_in(4)) {
     volume.reset();
@@ -113,6 +114,35 @@ std::string volume_judge::work_on(volume_target& volume, std::size_t operations,
     }
   }
   return compare(volume);
+}
+
+std::string volume_judge::fill_again(volume_target& volume, bool watched) {
+  std::string wrong;
+  numbers_ = numbers_in(volume, wrong);
+  if (!wrong.empty()) return wrong;
+  unique_ = first_number_of_work;
+  const auto on_machine = [&](auto&& action) {
+    if (watched || counts_steps_) simulator::the_machine().allow(simulator::machine::patience);
+    if (watched) simulator::the_machine().watch(true);
+    const bool done = action();
+    if (watched) simulator::the_machine().watch(false);
+    return done;
+  };
+  const auto write = [&](std::size_t b) {
+    const std::span<std::byte> data = buffer_.bytes().first(kind_.shape.block_bytes);
+    fill_block(data, ++unique_, b);
+    const bool done = on_machine([&] { return volume.write(b, data); });
+    if (done) numbers_[b] = unique_;
+    return done;
+  };
+  const auto erase = [&](std::size_t b) {
+    const bool done = on_machine([&] { return volume.discard({b, 1}); });
+    if (done) numbers_[b] = 0;
+    return done;
+  };
+  wrong = half_is_written_again(
+      kind_.shape.blocks, [&](std::size_t b) { return numbers_[b] != 0; }, write, erase);
+  return wrong.empty() ? compare(volume) : wrong;
 }
 
 std::string volume_judge::write_some(volume_target& volume, std::uint64_t first, std::uint32_t count) {

@@ -23,6 +23,9 @@ class volume_judge final : public image_judge {
   [[nodiscard]] std::vector<std::uint32_t> numbers_in(volume_target& volume, std::string& wrong, bool together = true);
   [[nodiscard]] std::vector<std::uint32_t> numbers_in(crash_image& image);
 
+  // Fills the volume, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
+  [[nodiscard]] std::string fill_again(volume_target& volume, bool watched);
+
   [[nodiscard]] bool opens_images() const override { return true; }
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& options, splitmix64& random) override;

@@ -30,11 +30,16 @@ volume_model::volume_model(const volume_shape& shape) : shape_(shape) {
                     std::to_string(shape.chunk_blocks) + " cannot be verified",
                 "choose chunks of 1 to " + std::to_string(most_chunk_blocks) + " blocks");
   chunks_.resize((shape.blocks + shape.chunk_blocks - 1) / shape.chunk_blocks);
+  if (!shape.reads_outrun) return;
+  volume_shape other = shape;
+  other.reads_outrun = false;
+  without_reads_ = std::make_unique<volume_model>(other);
 }
 
 void volume_model::there_before(std::span<const std::uint32_t> numbers) {
   for (std::size_t b = 0; b < numbers.size(); ++b)
     chunks_[b / shape_.chunk_blocks].courses.front().now[b % shape_.chunk_blocks] = numbers[b];
+  if (without_reads_) without_reads_->there_before(numbers);
   ++clock_;
 }
 
@@ -54,6 +59,7 @@ std::vector<volume_model::placed_part> volume_model::parts_of(unsigned thread, c
 
 void volume_model::called(unsigned thread, const volume_step& s) {
   ++clock_;
+  if (without_reads_ && s.what != volume_step::action::read) without_reads_->called(thread, s);
   if (running_.size() <= thread) running_.resize(thread + 1);
   running_[thread] = to_string(s);
   for (const auto& [number, p] : parts_of(thread, s)) {
@@ -108,6 +114,8 @@ std::string volume_model::end(std::size_t number, const part& p, const content& 
 std::string volume_model::returned(unsigned thread, const volume_step& s, std::span<const std::uint32_t> got,
                                    bool full) {
   ++clock_;
+  if (without_reads_ && s.what != volume_step::action::read)
+    if (std::string wrong = without_reads_->returned(thread, s, got, full); !wrong.empty()) return wrong;
   const std::vector<placed_part> parts = parts_of(thread, s);
   // Of a write to several chunks that found no room, some parts may have been written.
   std::optional<bool> done = !full;
@@ -132,6 +140,8 @@ std::string volume_model::returned(unsigned thread, const volume_step& s, std::s
 }
 
 std::string volume_model::judge(std::span<const std::uint32_t> numbers) {
+  const bool any = std::any_of(chunks_.begin(), chunks_.end(), [](const chunk& c) { return !c.under_way.empty(); });
+  if (without_reads_ && any) return without_reads_->judge(numbers);
   for (std::size_t number = 0; number < chunks_.size(); ++number) {
     chunk& c = chunks_[number];
     if (c.reachable.empty()) {

@@ -4,7 +4,8 @@
 // history_model.hpp: while operations overlap, every possible course is kept, an answer rules out the courses that do not
 // give it, and a crash may leave each state that a course has reached, or reaches by letting more of the operations under
 // way take effect. So acknowledged writes are there, writes under way are there wholly or not at all, and an answer that a
-// reader saw stays true.
+// reader saw stays true; unless reads outrun writes (volume_shape::reads_outrun). Its crash states are then judged by a
+// history without reads, and reads by the whole one.
 #pragma once
 
 #include "checker/verify/volume.hpp"
@@ -13,6 +14,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,7 +52,7 @@ class volume_model {
   // "" or why the answer is wrong. Of a read: the numbers that it got. `full`: a write found no room.
   std::string returned(unsigned thread, const volume_step& s, std::span<const std::uint32_t> got, bool full = false);
 
-  // "" or why a crash now, or the end of the run, must not leave these numbers of all blocks.
+  // "" or why a crash now must not leave these numbers of all blocks; or the end of the run, when nothing is under way.
   std::string judge(std::span<const std::uint32_t> numbers);
 
   [[nodiscard]] std::uint64_t version() const noexcept { return clock_; }
@@ -97,7 +99,8 @@ class volume_model {
   volume_shape shape_;
   std::vector<chunk> chunks_;
   std::uint64_t clock_ = 0;
-  std::vector<std::string> running_;  // by thread
+  std::vector<std::string> running_;             // by thread
+  std::unique_ptr<volume_model> without_reads_;  // null: what a reader saw stays true
 };
 
 }  // namespace pmlab::verify

@@ -43,7 +43,7 @@ volume_runner::volume_runner(const subject& kind, round_counts& counts,
       counts_(counts),
       violated_(std::move(violated)),
       memory_(memory_bytes),
-      drives_(kind.drives),
+      drives_{drive_set(kind.drives), drive_set(kind.small_drives.empty() ? kind.drives : kind.small_drives)},
       judge_(*kind.volume) {}
 volume_runner::~volume_runner() = default;
 
@@ -53,6 +53,7 @@ std::vector<volume_runner::phase> volume_runner::make_plan(const round_options& 
   splitmix64 source(options.seed * 977 + 5);
   std::uint32_t number = 0;
   const bool hot = source.one_in(2);
+  splitmix64 spans(options.seed * 613 + 9);  // of reads: the other steps do not depend on them
   const auto a_step = [&] {
     volume_step s;
     std::uint64_t first = source.below(shape_.blocks);
@@ -66,6 +67,11 @@ std::vector<volume_runner::phase> volume_runner::make_plan(const round_options& 
     s.what = kind < 6                       ? volume_step::action::write
              : kind == 6 && shape_.discards ? volume_step::action::discard
                                             : volume_step::action::read;
+    if (s.what == volume_step::action::read && spans.one_in(3)) {
+      // To the end of the chunk and on.
+      const std::uint64_t more = in_chunk + 1 + spans.below(shape_.chunk_blocks);
+      s.ranges.front().count = static_cast<std::uint32_t>(std::min(more, shape_.blocks - first));
+    }
     if (s.what != volume_step::action::write) return s;
     s.number = ++number;
     if (!shape_.groups || !source.one_in(5)) return s;
@@ -152,7 +158,7 @@ void volume_runner::drive(unsigned thread, const thread_steps& steps) {
     machine.quietly([&] {
       if (!wrong.empty()) violated_(wrong + machine.positions());
       std::string().swap(wrong);
-      if (exploring_) explorer_->promised();
+      if (exploring_) explorer().promised();
     });
   }
   machine.quietly([&] { buffer = blocks::buffer(); });
@@ -175,7 +181,7 @@ void volume_runner::check_live(volume_target& volume) {
 
 void volume_runner::observe(simulator::persistence_observer* observer) {
   memory_.observe(observer);
-  drives_.observe(observer);
+  drives().observe(observer);
 }
 
 // Before the last crash, states are kept, not judged: other rounds do that.
@@ -187,8 +193,8 @@ void volume_runner::begin_explorer(const round_options& options, bool last) {
     how.only_keep_one = true;
   }
   judge_.begin(history_.get());
-  explorer_->begin(seed_of(options), how);
-  observe(explorer_.get());
+  explorer().begin(seed_of(options), how);
+  observe(&explorer());
 }
 
 void volume_runner::limit_space(const round_options& options) {
@@ -210,8 +216,8 @@ void volume_runner::run_until_crash(const round_options& options, const phase& t
   machine.begin(how);
   machine.use(&memory_);
   if (options.profile != nullptr) options.profile->begin();
-  machine.use_drives(drives_.all());
-  drives_.begin(seed_of(options));
+  machine.use_drives(drives().all());
+  drives().begin(seed_of(options));
   if (exploring_) begin_explorer(options, last);
   {
     machine.watch(true);
@@ -230,6 +236,9 @@ void volume_runner::run_until_crash(const round_options& options, const phase& t
     machine.watch(false);
     observe(nullptr);
     check_live(*volume);
+    if (options.nearly_full && last)
+      if (std::string wrong = judge_.fill_again(*volume, true); !wrong.empty())
+        violated_("at the end of the run, " + wrong);
     machine.watch(true);
   }
   machine.watch(false);
@@ -241,25 +250,26 @@ void volume_runner::run_until_crash(const round_options& options, const phase& t
 
 // Replaces memory and drives by the image of one of the crashes, and `known_` by its content. False: there was no crash.
 bool volume_runner::crash() {
-  const kept_crash& kept = explorer_->kept();
+  const kept_crash& kept = explorer().kept();
   if (kept.blocks == nullptr) return false;
-  known_ = judge_.numbers_in(explorer_->image_of_kept());
+  known_ = judge_.numbers_in(explorer().image_of_kept());
   memory_.reset();
   memory_.restore(kept.bytes.data(), kept.bytes.size());
   memory_.restore_blocks(*kept.blocks, kept.top);
-  drives_.restore(kept.drives);
+  drives().restore(kept.drives);
   return true;
 }
 
 void volume_runner::run(const round_options& options) {
   const std::vector<phase> phases = make_plan(options);
   if (on_history) on_history(in_words(phases));
-  if (options.crashes && explorer_ == nullptr)
-    explorer_ = std::make_unique<crash_explorer>(memory_, drives_.all(), judge_, counts_.crash, violated_);
+  used_ = options.nearly_full ? 1 : 0;
+  if (options.crashes && explorers_[used_] == nullptr)
+    explorers_[used_] = std::make_unique<crash_explorer>(memory_, drives().all(), judge_, counts_.crash, violated_);
   exploring_ = options.crashes;
   profile_ = options.profile;
   memory_.reset();
-  drives_.restore({});
+  drives().restore({});
   known_.clear();
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (p > 0 && !crash()) break;

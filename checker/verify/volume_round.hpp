@@ -10,6 +10,8 @@
 #include "checker/verify/volume_judge.hpp"
 #include "checker/verify/volume_model.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +42,8 @@ class volume_runner final : public runner {
                                          std::vector<std::uint32_t>& numbers) const;
   void fill(const volume_step& s, std::span<std::byte> data) const;
   void check_live(volume_target& volume);
+  [[nodiscard]] drive_set& drives() noexcept { return drives_[used_]; }
+  [[nodiscard]] crash_explorer& explorer() noexcept { return *explorers_[used_]; }
   bool crash();
   void observe(simulator::persistence_observer* observer);
 
@@ -48,9 +52,10 @@ class volume_runner final : public runner {
   round_counts& counts_;
   std::function<void(const std::string&)> violated_;
   simulator::persistent_memory memory_;
-  drive_set drives_;
+  std::array<drive_set, 2> drives_;  // the usual ones, and the small ones
+  std::size_t used_ = 0;             // which of them
   volume_judge judge_;
-  std::unique_ptr<crash_explorer> explorer_;
+  std::array<std::unique_ptr<crash_explorer>, 2> explorers_;  // as drives_
   std::unique_ptr<volume_model> history_;
   volume_target* volume_ = nullptr;
   bool exploring_ = false;

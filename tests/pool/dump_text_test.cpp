@@ -22,9 +22,9 @@ using indexes::entry;
 const std::string header = R"(# pmlab-dump 1 {"root":"orders","index":"cceh"})"
                            "\n";
 
-std::string written(const std::string& root, const std::vector<entry>& entries) {
+std::string written(const std::string& root, const std::vector<entry>& entries, std::size_t roots_left = 0) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
-  write_root(file.get(), "text", root, bench::find_index("fast_fair"), entries);
+  write_root(file.get(), "text", root, bench::find_index("fast_fair"), entries, roots_left);
   std::string text(static_cast<std::size_t>(std::ftell(file.get())), '\0');
   std::rewind(file.get());
   EXPECT_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size());
@@ -87,6 +87,18 @@ TEST(DumpText, ATextThatWasCutOffIsRefused) {
   const std::string text = written("orders", {{1, 1}, {2, 2}, {30, 3}});
   EXPECT_EQ(refusal(text), "");
   expect_refused(text.substr(0, text.size() - 5), {"has 2 entries", "its header has 3"});
+}
+
+TEST(DumpText, EachCutOfATextIsRefused) {
+  const std::string text = written("orders", {{1, 1}, {30, 345}}, 2) + written("empty", {}, 1) +
+                           written("customers", {{7, 18}, {90, 12345}});
+  EXPECT_EQ(refusal(text), "");
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) EXPECT_NE(refusal(text.substr(0, bytes)), "") << bytes;
+  expect_refused(text.substr(0, text.size() - 1), {"d.txt:7", "the line has no end"});
+  expect_refused(text.substr(0, text.find("\n# pmlab-dump 1 {\"root\":\"empty") + 1),
+                 {"1 roots are there", "there are 3"});
+  // Roots may be more than a header says: texts are put together.
+  EXPECT_EQ(refusal(text + written("more", {{1, 2}})), "");
 }
 
 TEST(StringsText, EveryByteComesBack) {

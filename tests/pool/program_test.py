@@ -90,8 +90,11 @@ class Pool(ProgramTest):
     def test_two_roots_in_a_pool(self):
         entries = "".join(f"{key} {key * key}\n" for key in range(5000))
         text = self.write("t.txt", "".join(
-            f'# pmlab-dump 1 {{"root":"{root}","index":"{index}","layout_version":1,"entries":5000}}\n{entries}'
-            for root, index in (("orders", "fast_fair"), ("by customer", "cceh"))).encode())
+            f'# pmlab-dump 1 {{"root":"{root}","index":"{index}","layout_version":1,"entries":5000{left}}}\n{entries}'
+            for root, index, left in (("orders", "fast_fair", ',"roots_left":1'), ("by customer", "cceh", ""))).encode())
+        # A text that was cut off between two roots.
+        self.assert_fails(2, ["1 roots are there", "there are 2"], "pool", "load",
+                          self.write("cut.txt", self.content(text)[:self.content(text).rindex(b"#")]), self.file("cut"))
         path = self.file("new")
         self.assert_works("pool", "load", text, path)
         roots = json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]

@@ -39,7 +39,7 @@ stores::tiered_options small_options() {
   o.background = false;
   o.most_sets = 3;
   o.segment_bytes = 8192;
-  o.manifest_bytes = 4096;
+  o.manifest_bytes = 9216;
   o.page_bytes = 1024;
   o.memtable_bytes = 24 << 10;
   o.identity = {3, 4};
@@ -453,6 +453,7 @@ TEST(TieredMemory, ThreadsOfItsOwn) {
   using real = stores::tiered<drive, blocks::emulated_clock, stores::memtable_on<pool>>;
   machine m(1 << 15);
   auto options = small_options();
+  options.manifest_bytes = 128 << 10;
   options.background = true;
   options.memory_limit = 1 << 20;
   options.cache_bytes = 128 << 10;

@@ -900,6 +900,7 @@ TEST(Tiered, ThreadsOfItsOwn) {
   drive staging(1, shape_of(1 << 15));
   drive capacity(2, shape_of(1 << 15));
   auto options = small_options();
+  options.manifest_bytes = 128 << 10;
   options.background = true;
   options.loss = {.at_most = 20ms, .or_bytes = 64 << 10};
   options.memory_limit = 256 << 10;

@@ -6,6 +6,7 @@
 #include <pmlab/base/error.hpp>
 
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,6 +19,8 @@ namespace pmlab::tests {
 // Allocations of this thread until the one that fails; negative: none does.
 inline thread_local std::int64_t until_failure = -1;
 inline thread_local bool one_has_failed = false;
+// The one that fails kills the process instead.
+inline thread_local bool failure_kills = false;
 // In background threads, one allocation in so many fails; 0: none.
 inline std::atomic<std::uint64_t> one_in_background{0};
 inline std::atomic<std::uint64_t> background_allocations{0};
@@ -26,6 +29,7 @@ inline thread_local bool is_foreground = false;
 
 inline bool fails_now() noexcept {
   if (until_failure >= 0 && until_failure-- == 0) {
+    if (failure_kills) std::raise(SIGKILL);
     one_has_failed = true;
     return true;
   }
@@ -41,15 +45,15 @@ inline bool fails_now() noexcept {
   if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes == 0 ? 1 : bytes);
   // Zeros, as in a new pool: the content of a previous index at the same address must not look like this one's.
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* const block = std::aligned_alloc(alignment, rounded);
-  return block == nullptr ? nullptr : std::memset(block, 0, rounded);
+  void* const taken = std::aligned_alloc(alignment, rounded);
+  return taken == nullptr ? nullptr : std::memset(taken, 0, rounded);
 }
 [[gnu::noinline]] inline void* take_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const block = take(bytes, alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
+  void* const taken = take(bytes, alignment);
+  if (taken == nullptr) throw std::bad_alloc();
+  return taken;
 }
-[[gnu::noinline]] inline void give_back(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] inline void give_back(void* taken) noexcept { std::free(taken); }
 inline constexpr std::size_t usual = alignof(std::max_align_t);
 
 // The result of a call with a failing allocation.

@@ -134,6 +134,43 @@ TEST(history_model, a_scan_reads_every_key_of_its_range) {
 
 using values = std::vector<std::optional<std::uint64_t>>;
 
+TEST(history_model, an_iterator_meets_what_is_there_throughout_and_nothing_else) {
+  struct verdict {
+    std::vector<std::uint64_t> met;
+    const char* wrong;  // "": nothing is
+  };
+  const step erase_5{action::erase, 5, 0};
+  // Key 3 is there throughout; 5 goes and 7 comes while the iterator runs; 9 was never there.
+  for (const auto& [met, wrong] :
+       {verdict{{7, 3, 5}, ""}, verdict{{3}, ""}, verdict{{3, 7}, ""}, verdict{{5, 7}, "does not return key 3"},
+        verdict{{3, 9}, "returns key 9"}, verdict{{3, 5, 3}, "returns key 3 twice"},
+        verdict{{3, 8}, "key 8, which no thread inserted"}, verdict{{}, "does not return key 3"}}) {
+    history_model p({3, 5, 7, 9});
+    p.there_before({3, 1});
+    p.there_before({5, 1});
+    p.iterate_called(0);
+    p.called(1, erase_5);
+    EXPECT_EQ(p.returned(1, erase_5, erased), "");
+    p.called(1, insert_1);
+    EXPECT_EQ(p.returned(1, insert_1, inserted), "");
+    const std::string found_wrong = p.iterate_returned(0, met);
+    if (*wrong == '\0')
+      EXPECT_EQ(found_wrong, "");
+    else
+      EXPECT_NE(found_wrong.find(wrong), std::string::npos) << found_wrong;
+  }
+}
+
+TEST(history_model, what_an_iterator_met_stays_true) {
+  history_model p({7});
+  p.called(1, insert_1);
+  p.iterate_called(0);
+  EXPECT_EQ(p.iterate_returned(0, std::vector<std::uint64_t>{7}), "");
+  EXPECT_FALSE(allowed(p, {})) << "strict durable linearizability";
+  p.called(0, find_it);
+  EXPECT_NE(p.returned(0, find_it, not_found), "");
+}
+
 TEST(history_model, each_key_of_a_batch_is_found_for_itself) {
   history_model p({3, 7, 9});
   p.there_before({3, 30});

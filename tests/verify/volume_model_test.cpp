@@ -84,6 +84,23 @@ TEST(volume_model, of_a_read_over_two_chunks_each_part_is_some_moment_of_its_chu
   EXPECT_NE(m.returned(1, read(0, 4), numbers{2, 2, 1, 2}), "");
 }
 
+// A write in place is read before it is durable. Reads are held to an order all the same.
+TEST(volume_model, where_reads_outrun_writes_a_crash_may_take_back_what_a_read_saw) {
+  volume_shape in_place = shape;
+  in_place.reads_outrun = true;
+  volume_model m(in_place);
+  perform(m, write(1, 0, 2));
+  m.called(0, write(2, 0, 2));
+  m.called(1, read(0, 2));
+  EXPECT_EQ(m.returned(1, read(0, 2), numbers{2, 2}), "");
+  EXPECT_EQ(m.judge(numbers{1, 1, 0, 0}), "");
+  EXPECT_EQ(m.judge(numbers{2, 2, 0, 0}), "");
+  EXPECT_NE(m.judge(numbers{2, 1, 0, 0}), "");
+  EXPECT_NE(m.judge(numbers{0, 0, 0, 0}), "") << "it had returned";
+  m.called(1, read(0, 2));
+  EXPECT_NE(m.returned(1, read(0, 2), numbers{1, 1}), "") << "an earlier read saw a newer write";
+}
+
 TEST(volume_model, a_read_of_block_by_block_may) {
   volume_shape loose = shape;
   loose.reads_are_atomic = false;

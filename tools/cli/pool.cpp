@@ -98,7 +98,10 @@ int dump(const given_options& given) {
   constexpr mode_t mode = 0600;
   output_file output(output_of(given), mode);
   const removed_on_interrupt doomed(output.unfinished());
-  for (const pool::root& r : pool::chosen_roots(all, given.roots)) {
+  const auto chosen = pool::chosen_roots(all, given.roots);
+  std::size_t left = chosen.size();
+  for (const pool::root& r : chosen) {
+    --left;
     const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
     if (!read.problem.empty()) throw error(read.problem, {});
     if (read.contradictions != 0)
@@ -107,9 +110,10 @@ int dump(const given_options& given) {
                   std::string(pool::damage::remedy));
     const pool::root& words = pool::words_of(all, r);
     if (read.values.empty())
-      pool::write_root(output.stream(), output.name(), r.facts.name, *r.index, read.entries);
+      pool::write_root(output.stream(), output.name(), r.facts.name, *r.index, read.entries, left);
     else
-      pool::write_strings(output.stream(), output.name(), words.facts.name, *words.index, read.values, read.texts);
+      pool::write_strings(output.stream(), output.name(), words.facts.name, *words.index, read.values, read.texts,
+                          left);
   }
   output.finish();
   return success;

@@ -1,9 +1,11 @@
 #include "tools/kvssd/commands.hpp"
+#include "tools/kvssd/message.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -150,9 +152,19 @@ kvs_result erase(_kvs_key_space_handle& space, const kvs_key& key, bool absent_i
 kvs_result erase_group(_kvs_key_space_handle& space, const kvs_key_group_filter& filter) {
   const auto prefix = prefix_of(filter);
   if (!prefix) return KVS_ERR_ITERATOR_FILTER_INVALID;
-  space.on->of->pairs().for_each_key(*prefix, space.of->id, [&](std::string key) {
-    static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
-  });
+  bool has_begun = false;
+  try {
+    space.on->of->pairs().for_each_key(*prefix, space.of->id, [&](std::string key) {
+      static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
+      has_begun = true;
+    });
+  } catch (const std::bad_alloc&) {
+    if (!has_begun) throw;
+    last_message::set_fixed(
+        "the process has no memory to delete all pairs of the group: some of them are there; free some and delete the "
+        "group again");
+    return KVS_ERR_SYS_IO;
+  }
   return KVS_SUCCESS;
 }
 

@@ -58,6 +58,12 @@ bool has_whole_memory(const device_files& at) {
   media::pmem memory(at.memory);
   return engine::is_complete(memory);
 }
+// The memory is whole, and the drive is that of another moment.
+bool has_memory_of_another_moment(const device_files& at) {
+  media::pmem memory(at.memory);
+  blocks::any_device flash(std::in_place_type<blocks::file>, at.drive, blocks::file_options{});
+  return engine::are_of_different_moments(memory, flash);
+}
 
 // Makes the device: its files have their names when both are complete. A failure leaves no file; a crash leaves files that
 // the next making removes, or completes.
@@ -89,7 +95,7 @@ void rebuild(const device_uri& uri, const device_files& at) {
   if (!at.has_drive()) throw error("there is no device " + uri.path, "name the backing file of a device");
   if (!at.drive_has_header())
     throw error(uri.path + " is no device: it has no header", "name another file, or restore this one from a copy");
-  if (at.has_memory() && has_whole_memory(at))
+  if (at.has_memory() && has_whole_memory(at) && !has_memory_of_another_moment(at))
     throw error(
         at.memory + " is there: the device has its memory",
         "open it without rebuild=yes; that is for a device whose memory file is lost. If this memory is not the "
@@ -161,7 +167,12 @@ engine opened(const device_uri& uri, media::pmem& memory, blocks::any_device& fl
   try {
     return engine::open(memory, flash, options_of(uri));
   } catch (const error& e) {
-    if (was_complete) throw;
+    if (was_complete && !engine::are_of_different_moments(memory, flash)) throw;
+    if (was_complete)
+      throw error(
+          problem_of(e),
+          "restore both files of the device from one copy; or open it once with rebuild=yes: what had not reached "
+          "the backing file is lost, and deleted keys may be there again");
     throw error(memory.path() + " is not the whole memory of a device (" + problem_of(e) + ")",
                 device_files(uri.path).drive_has_header()
                     ? "open " + uri.path + " once with rebuild=yes"

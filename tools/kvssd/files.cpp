@@ -1,5 +1,6 @@
 #include "tools/kvssd/files.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_holders.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
 
@@ -70,11 +71,12 @@ bool device_files::drive_is_blank() const {
 }
 
 void device_files::name_new_ones(bool with_drive) const {
-  rename_durably(new_memory, memory);  // (R1)
   try {
+    rename_durably(new_memory, memory);                // (R1)
     if (with_drive) rename_durably(new_drive, drive);  // (R2)
   } catch (...) {
-    if (!has_drive()) ::unlink(memory.c_str());
+    // A renaming that failed may have given the name all the same.
+    if (!with_drive || !has_drive()) ::unlink(memory.c_str());
     throw;
   }
 }
@@ -107,7 +109,10 @@ making::making(const device_files& at) : at_(at) {
     }
     if (!lock_.is_open()) continue;
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      throw error("the device " + at.drive + " is being made, by another process or thread", "wait until it is done");
+      throw error(
+          "the device " + at.drive + " is being made, " + holders_as_text(lock_.get(), "by another process or thread"),
+          "wait until it is done; a forked process keeps the lock of its parent, also of one that was killed: end "
+          "it");
     // One that was done may have removed the file that is locked now.
     struct stat locked {
     }, named{};

@@ -29,6 +29,7 @@ class reader {
   std::vector<dumped_root> read() {
     while (!text_.empty()) {
       const std::size_t end = std::min(text_.find('\n'), text_.size());
+      is_cut_ = end == text_.size();
       std::string_view line = text_.substr(0, end);
       text_.remove_prefix(std::min(end + 1, text_.size()));
       ++number_;
@@ -39,6 +40,13 @@ class reader {
         add_entry(line);
     }
     finish_root();
+    // A value may have lost its last digits.
+    if (is_cut_ && announced_)
+      refuse("the line has no end", "dump it again: the text was cut off; or end the line if it is whole");
+    if (roots_.size() < least_roots_)
+      throw error(fmt::format("{}: {} roots are there, and a header says that there are {}", path_, roots_.size(),
+                              least_roots_),
+                  "dump it again: the text was cut off; or take \"roots_left\" out of the headers");
     if (roots_.empty()) throw error(path_ + " is no dump: it is empty", std::string(an_example));
     return std::move(roots_);
   }
@@ -80,6 +88,11 @@ class reader {
       announced_ = said["entries"].get<std::uint64_t>();
     }
     roots_.push_back(std::move(root));
+    if (said.contains("roots_left")) {
+      if (!said["roots_left"].is_number_unsigned() || said["roots_left"].get<std::uint64_t>() > media::root_limit)
+        refuse("\"roots_left\" is no count of roots", an_example);
+      least_roots_ = std::max(least_roots_, roots_.size() + said["roots_left"].get<std::size_t>());
+    }
   }
 
   // Parses a number at the front of the line and removes it.
@@ -142,7 +155,15 @@ class reader {
   std::size_t number_ = 0;  // of the line
   std::vector<dumped_root> roots_;
   std::optional<std::uint64_t> announced_;  // entries of the last root
+  std::size_t least_roots_ = 0;             // by the headers
+  bool is_cut_ = false;                     // the last line has no end
 };
+
+// The header as it was before there was "roots_left", if no root follows.
+nlohmann::ordered_json with_roots_left(nlohmann::ordered_json header, std::size_t roots_left) {
+  if (roots_left > 0) header["roots_left"] = roots_left;
+  return header;
+}
 
 // Lines that go to a file in blocks.
 class line_writer {
@@ -173,22 +194,28 @@ class line_writer {
 }  // namespace
 
 void write_root(std::FILE* file, const std::string& path, const std::string& name,
-                const bench::index_description& index, std::span<const indexes::entry> entries) {
-  line_writer lines(
-      file, path,
-      {{"root", name}, {"index", index.name}, {"layout_version", index.layout_version}, {"entries", entries.size()}});
+                const bench::index_description& index, std::span<const indexes::entry> entries,
+                std::size_t roots_left) {
+  line_writer lines(file, path,
+                    with_roots_left({{"root", name},
+                                     {"index", index.name},
+                                     {"layout_version", index.layout_version},
+                                     {"entries", entries.size()}},
+                                    roots_left));
   for (const indexes::entry& e : entries) lines.add(fmt::format("{} {}", e.key, e.value));
   lines.flush();
 }
 
 void write_strings(std::FILE* file, const std::string& path, const std::string& name,
-                   const bench::index_description& index, const std::string& values, const string_entries& entries) {
+                   const bench::index_description& index, const std::string& values, const string_entries& entries,
+                   std::size_t roots_left) {
   line_writer lines(file, path,
-                    {{"root", name},
-                     {"index", index.name},
-                     {"strings", values},
-                     {"layout_version", index.layout_version},
-                     {"entries", entries.size()}});
+                    with_roots_left({{"root", name},
+                                     {"index", index.name},
+                                     {"strings", values},
+                                     {"layout_version", index.layout_version},
+                                     {"entries", entries.size()}},
+                                    roots_left));
   for (const auto& e : entries) lines.add(line_of(e, values));
   lines.flush();
 }

@@ -9,7 +9,8 @@
 //
 // Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` read them. The header must
 // have "root" and "index"; "strings", if keys are strings (strings_text.hpp); "entries" is optional and must equal the
-// number of entries that follow. Blank lines mean nothing.
+// number of entries that follow. "roots_left" is optional: at least so many roots follow. Each line of a root with
+// "entries" has its end. So a text that was cut off anywhere is noticed. Blank lines mean nothing.
 #pragma once
 
 #include "tools/catalogue/registry.hpp"
@@ -33,14 +34,17 @@ struct dumped_root {
   std::string values = {};    // "words" or "blobs"; empty: these are numbers
 };
 
-// Throws pmlab::error if it cannot be written. `path` names the file in the error.
+// Throws pmlab::error if it cannot be written. `path` names the file in the error. `roots_left`: that are written
+// behind this one.
 void write_root(std::FILE* file, const std::string& path, const std::string& name,
-                const bench::index_description& index, std::span<const indexes::entry> entries);
+                const bench::index_description& index, std::span<const indexes::entry> entries,
+                std::size_t roots_left = 0);
 void write_strings(std::FILE* file, const std::string& path, const std::string& name,
-                   const bench::index_description& index, const std::string& values, const string_entries& entries);
+                   const bench::index_description& index, const std::string& values, const string_entries& entries,
+                   std::size_t roots_left = 0);
 
 // Throws pmlab::error that names file and line: no header, an unknown index, no number, a duplicate key, a duplicate
-// root, fewer entries than in the header.
+// root, fewer entries or roots than in the header, a line that was cut off.
 [[nodiscard]] std::vector<dumped_root> parse_dump(std::string_view text, const std::string& path);
 
 }  // namespace pmlab::pool

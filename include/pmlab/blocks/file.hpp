@@ -5,6 +5,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_holders.hpp>
 #include <pmlab/blocks/completion_ring.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/file/create.hpp>
@@ -150,8 +151,11 @@ class basic_file {
       if (errno != EWOULDBLOCK)
         throw error("cannot lock " + path + ": " + std::strerror(errno), "use a file system with flock");
       if (tries == most_tries)
-        throw error(path + " is open as a block device already, in this process or another one",
-                    "close it there, or choose another file");
+        throw error(
+            path + " is open as a block device already, " +
+                holders_as_text(state_.file.get(), "in this process or another one"),
+            "close it there, or choose another file; a forked process keeps the files of its parent, also of one "
+            "that was killed: end it");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     locked_by_ = ::getpid();

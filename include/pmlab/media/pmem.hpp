@@ -41,8 +41,6 @@
 
 #include <fcntl.h>
 #include <libpmem.h>
-#include <libpmemobj++/persistent_ptr.hpp>
-#include <libpmemobj++/pool.hpp>
 #include <libpmemobj.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -246,20 +244,14 @@ class pmem {
     open_pool(const open_pool&) = delete;
     open_pool& operator=(const open_pool&) = delete;
     ~open_pool() {
-      try {
-        if (pool_.handle() != nullptr) pool_.close();
-      } catch (const std::logic_error&) {
-        // Closed already: there is nothing to do.
-      }
+      if (handle_ != nullptr) pmemobj_close(handle_);
     }
-    void take(::pmem::obj::pool<pool_root> pool) { pool_ = pool; }
-    [[nodiscard]] PMEMobjpool* handle() const noexcept {
-      return const_cast<::pmem::obj::pool<pool_root>&>(pool_).handle();
-    }
-    [[nodiscard]] void* root() { return pool_.root().get(); }
+    void take(PMEMobjpool* pool) noexcept { handle_ = pool; }
+    [[nodiscard]] PMEMobjpool* handle() const noexcept { return handle_; }
+    [[nodiscard]] void* root() const noexcept { return pmemobj_direct(pmemobj_root(handle_, sizeof(pool_root))); }
 
    private:
-    ::pmem::obj::pool<pool_root> pool_;
+    PMEMobjpool* handle_ = nullptr;
   };
 
   [[nodiscard]] contents* aligned_contents() {
@@ -276,16 +268,6 @@ class pmem {
   };
 
   [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
-
-  // Runs a call of libpmemobj and turns its exceptions into ours.
-  template <class Call>
-  static ::pmem::obj::pool<pool_root> guarded(Call&& call, const std::string& problem, const std::string& remedy) {
-    try {
-      return call();
-    } catch (const std::exception& e) {
-      throw error(problem + ": " + e.what(), remedy);
-    }
-  }
 
   // The file at the path; none: there is none. O_NONBLOCK, since a FIFO would wait for its other end.
   [[nodiscard]] descriptor opened_file() const {
@@ -326,9 +308,11 @@ class pmem {
     if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
     if (options.reserve_space) reserve_space(file.get());
     if (options.bypass_msync) bypass_msync(backing_);
-    pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::open(path_, pool_layout); },
-                       "cannot open pool " + path_,
-                       "check that it is a pmlab pool, complete, and not open in another process"));
+    // Not by libpmemobj++: it allocates behind this call, and a failure there leaves the pool open for good.
+    pool_.take(pmemobj_open(path_.c_str(), pool_layout));
+    if (pool_.handle() == nullptr)
+      throw error("cannot open pool " + path_ + ": Failed opening pool: " + pmemobj_errormsg(),
+                  "check that it is a pmlab pool, complete, and not open in another process");
   }
 
   void reject_what_is_no_pool(int file) const {
@@ -398,9 +382,11 @@ class pmem {
     std::remove(unfinished.c_str());
     if (options.bypass_msync) bypass_msync(backing_);
     try {
-      pool_.take(guarded([&] { return ::pmem::obj::pool<pool_root>::create(unfinished, pool_layout, bytes, 0600); },
-                         "cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_,
-                         "check the free space there (df) and the requested size"));
+      pool_.take(pmemobj_create(unfinished.c_str(), pool_layout, bytes, 0600));
+      if (pool_.handle() == nullptr)
+        throw error("cannot make a pool of " + std::to_string(bytes) + " bytes at " + path_ +
+                        ": Failed creating pool: " + pmemobj_errormsg(),
+                    "check the free space there (df) and the requested size");
       contents_ = aligned_contents();
       mark_complete();  // (M1)
       const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));

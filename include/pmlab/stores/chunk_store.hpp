@@ -29,6 +29,11 @@
 // its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same block may
 // return data that is not durable yet, as on the drive itself. Asynchronous operations: chunk_store/queue.hpp.
 //
+// Damage: headers, index blocks and pairs of records have checksums, and opening is an error that names the damaged part;
+// a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or if the store was closed.
+// The data of users has no checksum, and neither have records in persistent memory: the drive and the memory are trusted
+// with these. A copy of drive or records of another session is an error.
+//
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
@@ -61,7 +66,8 @@
 //   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
 //   C7 one record for a chunk
 //   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
-//   C9 pool and drive belong to one store            C10 no write in place without the drive's promise
+//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3, chunk_store/session.hpp)
+//   C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 //   C15 a handle of a removed volume changes and reads no other volume
 // With records on blocks:
@@ -79,14 +85,18 @@
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/stores/chunk_store/block_owners.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/exhausted.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/limbo.hpp>
 #include <pmlab/stores/chunk_store/on_blocks.hpp>
 #include <pmlab/stores/chunk_store/on_kv.hpp>
 #include <pmlab/stores/chunk_store/on_memory.hpp>
+#include <pmlab/stores/chunk_store/options.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
+#include <pmlab/stores/chunk_store/stripe.hpp>
 #include <pmlab/stores/chunk_store/used_blocks.hpp>
 #include <pmlab/sync/relax.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
@@ -116,59 +126,6 @@
 #include <vector>
 
 namespace pmlab::stores {
-
-// Chosen when a store is made; a store that is opened again has those it was made with.
-struct chunk_store_options {
-  std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  // a power of two of blocks, 1 to 256 of them
-  std::uint32_t ring = 16;                             // entries of a chunk's ring, 1 to 30
-  merge_policy merge = merge_policy::remap;            // how a full ring gets room
-  // Makes an empty store on a drive that another store had. All of its data is lost.
-  bool format = false;
-  // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own, or,
-  // without one, by the first operation that needs them.
-  bool recovers_in_background = true;
-  unsigned recovery_threads = 0;  // that find the free blocks; 0: sync::recovery_threads
-  // Of the new store; zeros: chosen at random.
-  std::array<std::uint64_t, 2> identity{};
-};
-
-// Of chunk_store::volume.
-struct volume_options {
-  std::uint64_t bytes = 0;  // of a new volume, a multiple of a block; an existing one has its own
-};
-
-// What a store promises on its drive.
-struct chunk_store_promises {
-  std::uint64_t atomic_bytes = 0;  // a write within an aligned range of so many bytes is atomic
-  bool writes_in_place = false;    // overwrites of one block: the drive keeps a block whole
-  bool durable = false;            // what returned survives a power failure: the medium is durable
-};
-
-// Figures of a store.
-struct chunk_store_stats {
-  std::uint64_t chunks = 0;               // with a record
-  std::uint64_t volumes = 0;              // that are there
-  std::uint64_t free_bytes = 0;           // of the drive
-  std::uint64_t longest_free_extent = 0;  // bytes
-  std::uint64_t medium_bytes = 0;         // records, maps and the index
-  // Since the store was opened.
-  std::uint64_t in_place = 0;       // writes to the place that a block had
-  std::uint64_t first = 0;          // first writes, to the base extent
-  std::uint64_t redirected = 0;     // writes to free blocks
-  std::uint64_t merges = 0;         // rings that were merged, by either policy
-  std::uint64_t copied_bytes = 0;   // by merges
-  std::uint64_t remaps = 0;         // of these merges: into a map
-  std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
-  // Of records on a key-value device:
-  std::uint64_t record_hits = 0;    // searches that found the record in DRAM
-  std::uint64_t record_misses = 0;  // that read it, or found none
-};
-
-// The drive or the medium has no space for an operation. The chunk is unchanged, and the store goes on.
-class chunk_store_full : public error {
- public:
-  using error::error;
-};
 
 // The container "index on blocks", in place of a medium: the store's records lie on its drive.
 struct records_on_blocks {};
@@ -216,10 +173,17 @@ class chunk_store {
   using places = detail::chunk_store::places;
   using volume_slot = detail::chunk_store::volume_slot;
   using volume_state = detail::chunk_store::volume_state;
+  using writer_state = detail::chunk_store::writer_state;
+  using stripe = detail::chunk_store::stripe;
   static constexpr std::uint32_t hole = detail::chunk_store::hole;
   static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
   // The records are pairs: these are their own index, and a search for one may fail.
   static constexpr bool has_pairs = requires(container & c) { c.hits(); };
+
+  template <class Step>
+  [[nodiscard]] static std::errc unless_exhausted(Step&& step) {
+    return detail::chunk_store::unless_exhausted(std::forward<Step>(step));
+  }
 
   // Where handles find the store; nullptr: it is closed.
   struct store_place {
@@ -242,6 +206,8 @@ class chunk_store {
   static constexpr std::errc not_durable_yet = std::errc::operation_in_progress;
   // A ring that no merge makes room in can go into a map.
   static constexpr bool has_maps = container::has_maps;
+  // There is no DRAM for a step, which changed nothing.
+  static constexpr std::errc no_memory = detail::chunk_store::no_memory;
   // Of end_write: it has ended without effect. Begin the write again.
   static constexpr std::errc write_again = std::errc::operation_canceled;
   // Of its root in the medium.
@@ -251,7 +217,8 @@ class chunk_store {
 
   // A volume of an open store. Copied freely, from and to any thread. Its operations take whole blocks and throw
   // pmlab::error: unaligned, beyond the end, the volume was removed, the store was closed, the drive failed;
-  // chunk_store_full: there is no space.
+  // chunk_store_full: there is no space; std::bad_alloc: there is no DRAM. A chunk is whole as before then, or whole as
+  // after.
   class volume_handle {
    public:
     // There is no move: the source stays a handle.
@@ -273,7 +240,9 @@ class chunk_store {
     void write(std::uint64_t offset, std::span<const std::byte> data) { store().write(*this, offset, data); }
     // Blocks that were never written, or were discarded, are zeros.
     void read(std::uint64_t offset, std::span<std::byte> data) { store().read(*this, offset, data); }
-    // Blocks that read as zeros from now on, and need no space. Durable on return.
+    // Blocks that read as zeros from now on, and need no space. Durable on return. A chunk of which all is discarded is
+    // removed. If merges are by copy, a part of a chunk stays reserved for this part: only the chunk as a whole frees
+    // blocks for others.
     void discard(std::uint64_t offset, std::uint64_t length) { store().discard(*this, offset, length); }
 
     // One write of a group.
@@ -307,12 +276,16 @@ class chunk_store {
       throw error("volume '" + std::string(v.name()) + "' is of another chunk store", "use a queue of its own store");
     if (!is_current(v.of_)) throw removed(v);
   }
+  // The name of a chunk of a volume, for queues.
+  [[nodiscard]] static std::uint64_t key_of(volume_number v, std::uint64_t number) noexcept {
+    return detail::chunk_store::name_chunk(v.id, number);
+  }
   // The number in a handle, for queues.
   [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
 
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
-  // none. Both outlive it. Throws pmlab::error: a drive of another store, too small, other sizes of blocks; impossible
-  // options; a damaged pool or header; no space.
+  // none. Both outlive it. Throws pmlab::error: a drive of another store or of another moment, too small, other sizes of
+  // blocks; impossible options; a damaged pool or header; no space.
   static chunk_store open(Container& medium, Device& device, const chunk_store_options& options = {},
                           std::string_view name = layout_name) requires media::medium<Container> {
     return chunk_store(device, options, [&](detail::chunk_store::free_map& /*free*/, auto& shape) {
@@ -431,27 +404,21 @@ class chunk_store {
   // Checks C3, C7 and C8 by a walk over all records. REQUIRES: no other operation.
   [[nodiscard]] indexes::check_report check() {
     indexes::check_report report;
-    if (ensure_recovered() != std::errc{}) {
+    if (const std::errc e = ensure_recovered(); e == no_memory) {
+      throw std::bad_alloc();
+    } else if (e != std::errc{}) {
       report.add("the free blocks cannot be found: " + recovery_problem_);
       return report;
     }
-    std::vector<bool> used(geometry_.blocks, false);
-    std::fill_n(used.begin(), records_.first_data_block(), true);
-    const auto own = [&](std::uint64_t block, const std::string& owner) {
-      if (block >= geometry_.blocks)
-        report.add(owner + " has block " + std::to_string(block) + ", which the drive does not have");
-      else if (used[block])
-        report.add("block " + std::to_string(block) + " has two owners; one is " + owner);
-      else
-        used[block] = true;
-    };
+    detail::chunk_store::block_owners owners(geometry_.blocks, report);
+    owners.reserve(records_.first_data_block());
     records_.for_each([&](record& r) {
       const std::uint64_t key = r.key.load(std::memory_order_acquire);
       if (key == 0) return;
       ++report.entries;
       const std::string owner = "chunk " + std::to_string(key & ((std::uint64_t{1} << 40) - 1)) + " of volume " +
                                 std::to_string(detail::chunk_store::volume_of(key));
-      for_each_owned(r, [&](std::uint64_t block) { own(block, owner); });
+      for_each_owned(r, [&](std::uint64_t block) { owners.own(block, owner); });
       if constexpr (!has_pairs)
         if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
     });
@@ -462,20 +429,16 @@ class chunk_store {
         if (!has_key(r, key))
           report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
       });
-    const auto own_extent = [&](const extent& e, const std::string& owner) {
-      for (std::uint32_t i = 0; i < e.count; ++i) own(std::uint64_t{e.first} + i, owner);
-    };
-    for (const extent& e : free_.all()) own_extent(e, "the free map");
+    for (const extent& e : free_.all()) owners.own(e, "the free map");
     for (const stripe& s : stripes_) {
-      s.gone.for_each([&](const extent& e) { own_extent(e, "a replaced write"); });
+      s.gone.for_each([&](const extent& e) { owners.own(e, "a replaced write"); });
       // The chunk has them until its record is durable, and then the merge, until it ends.
       for (const auto& [merge, extents] : s.leaving)
-        for (const extent& e : extents) used[e.first] = true;
+        for (const extent& e : extents) owners.allow(e);
     }
     if constexpr (!container::settles_at_once)
-      records_.for_each_held([&](const extent& e) { own_extent(e, "a write that failed"); });
-    for (std::uint64_t b = 0; b < geometry_.blocks; ++b)
-      if (!used[b]) report.add("block " + std::to_string(b) + " has no owner and is not free");
+      records_.for_each_held([&](const extent& e) { owners.own(e, "a write that failed"); });
+    owners.end();
     return report;
   }
 
@@ -500,7 +463,7 @@ class chunk_store {
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
     // Of its chunk.
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
-    // Of a read: its record cannot be read, so it has not begun.
+    // Of a read: its record cannot be read, or there is no DRAM, so it has not begun.
     [[nodiscard]] std::errc failure() const noexcept { return failure_; }
     // When it has ended: a merge by copy of its chunk is to begin.
     [[nodiscard]] bool wants_merge() const noexcept { return wants_merge_; }
@@ -523,6 +486,7 @@ class chunk_store {
     detail::chunk_store::index_change change_;  // of the index, if
     bool is_committed_ = false;                 // this is so
     std::vector<extent> replaced_;              // when it is durable
+    std::uint32_t promised_ = 0;                // extents that its stripe may be given
   };
 
   // A merge by copy, between its beginning and its end.
@@ -545,28 +509,15 @@ class chunk_store {
     detail::chunk_store::reader_epochs::epoch epoch_ = 0;
     detail::chunk_store::index_change change_;  // as of a plan
     bool is_committed_ = false;
+    std::uint32_t promised_ = 0;  // as of a plan
   };
 
   // Plans a read of blocks of one chunk. The caller transfers, and calls end_read; unless the plan has a failure.
   [[nodiscard]] plan begin_read(volume_number v, std::uint64_t number, range blocks) {
     plan p(v, number);
     p.blocks_ = blocks;
-    stripe& s = stripe_of(p.key_);
-    const std::scoped_lock lock(s.mutex);
-    if (!is_current(v)) {
-      p.failure_ = volume_removed;
-      return p;
-    }
-    places at{};
-    if (record* const r = look_up(p.key_, p.failure_)) {
-      const auto guard = records_.guard(*r);
-      if (has_key(*r, p.key_)) chunk_of(*r).find(blocks, at);
-    }
-    if (p.failure_ != std::errc{}) return p;
-    p.parts_ = joined(blocks, at);
-    p.generation_ = s.gone.enter();
-    p.epoch_ = s.readers.enter();
-    if (is_wide(p)) ++s.wide_reads_of(p.key_);
+    const std::errc e = unless_exhausted([&] { return plan_read(v, blocks, p); });
+    p.failure_ = e;
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -580,22 +531,25 @@ class chunk_store {
   }
 
   // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
-  // std::errc{}: planned. no_space_on_device: the drive is full; not_enough_memory: the medium is; `volume_removed`.
-  // Nothing changed then.
+  // std::errc{}: planned. no_space_on_device: the drive is full; not_enough_memory: the medium is; no_memory;
+  // `volume_removed`. Nothing changed then.
   [[nodiscard]] std::errc begin_write(volume_number v, std::uint64_t number, range blocks, plan& p) {
     p = plan(v, number);
     p.blocks_ = blocks;
-    if (!is_complete()) {
-      if (begin_write_early(p)) return {};
-      if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
-    }
-    stripe& s = stripe_of(p.key_);
-    const auto lock = lock_for_writing(s, p.key_);
-    if (!is_current(v)) return volume_removed;
-    std::errc failure{};
-    writer_state* const state = state_for_writing(s, p.key_, failure);
-    if (state == nullptr) return failure;
-    return plan_write(s, *state, p) ? std::errc{} : std::errc::no_space_on_device;
+    return unless_exhausted([&]() -> std::errc {
+      reserve(p, blocks.count);
+      if (!is_complete()) {
+        if (begin_write_early(p)) return {};
+        if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
+      }
+      stripe& s = stripe_of(p.key_);
+      const auto lock = lock_for_writing(s, p.key_);
+      if (!is_current(v)) return volume_removed;
+      std::errc failure{};
+      writer_state* const state = state_for_writing(s, p.key_, failure);
+      if (state == nullptr) return failure;
+      return plan_write(s, *state, p) ? std::errc{} : std::errc::no_space_on_device;
+    });
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
@@ -618,7 +572,7 @@ class chunk_store {
         result = volume_removed;
       else if (p.way_ != plan::way::in_place)
         // A merge waits for first writes, so these do not wait for it.
-        result = commit(s, state, p, p.parts_, first, may_remap || first);
+        result = unless_exhausted([&] { return commit(s, state, p, p.parts_, first, may_remap || first); });
     }
     if (result == no_room || result == not_durable_yet) return result;
     for (const extent& e : p.replaced_)
@@ -632,6 +586,7 @@ class chunk_store {
                                        : counters_.redirected)
           .fetch_add(1, std::memory_order_relaxed);
     s.gone.leave(p.generation_, free_);
+    release(s, p);
     leave_state(s, p.key_);
     return result;
   }
@@ -641,90 +596,58 @@ class chunk_store {
     p = plan(v, number);
     p.way_ = plan::way::redirected;
     if (!has_maps && ranges.size() > shape_.ring) return std::errc::argument_list_too_long;
-    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
-    stripe& s = stripe_of(p.key_);
-    const auto lock = lock_for_writing(s, p.key_);
-    if (!is_current(v)) return volume_removed;
-    std::errc failure{};
-    if (state_for_writing(s, p.key_, failure) == nullptr) return failure;
-    for (const range& r : ranges) {
-      if (take_free(r, p.parts_)) continue;
+    return unless_exhausted([&]() -> std::errc {
+      if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
+      std::uint32_t count = 0;
+      for (const range& r : ranges) count += r.count;
+      reserve(p, count);
+      stripe& s = stripe_of(p.key_);
+      const auto lock = lock_for_writing(s, p.key_);
+      if (!is_current(v)) return volume_removed;
+      std::errc failure{};
+      if (state_for_writing(s, p.key_, failure) == nullptr) return failure;
+      const std::errc result = unless_exhausted([&]() -> std::errc {
+        promise(s, p, count);
+        for (const range& r : ranges)
+          if (!take_free(r, p.parts_)) return std::errc::no_space_on_device;
+        return {};
+      });
+      if (result == std::errc{}) {
+        p.generation_ = s.gone.enter();
+        return {};
+      }
+      give_up(p.parts_);
+      release(s, p);
       leave_state(s, p.key_);
-      return std::errc::no_space_on_device;
-    }
-    p.generation_ = s.gone.enter();
-    return {};
+      return result;
+    });
   }
 
-  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; `no_room`: as end_write.
-  // Nothing changed then.
+  // Makes blocks of one chunk read as zeros, durably. not_enough_memory: the medium is full; no_memory; `no_room`: as
+  // end_write. Nothing changed then.
   [[nodiscard]] std::errc discard_in_chunk(volume_number v, std::uint64_t number, range blocks, plan& p,
                                            bool may_remap = false) {
     if (p.is_committed_) return end_discard(p);
     p = plan(v, number);
     p.blocks_ = blocks;
-    const std::uint64_t key = p.key_;
-    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
-    stripe& s = stripe_of(key);
-    auto lock = lock_for_writing(s, key);
-    if (!is_current(v)) return volume_removed;
-    std::errc failure{};
-    record* const r = look_up(key, failure);
-    const auto writing = s.writers.find(key);
-    if (r == nullptr) return failure;
-    const bool all = blocks.count == shape_.blocks && writing == s.writers.end();
-    {
-      const auto guard = records_.guard(*r);
-      record& now = records_.newest(*r);
-      if (!has_key(now, key)) return {};  // a first write may be under way: it is later
-      // Durably: another discard of the same blocks may be under way.
-      if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
-    }
-    if (all) return remove_chunk(s, lock, *r);
-    writer_state* const state = state_for_writing(s, key, failure);
-    const placed nothing{blocks, hole};
-    const std::errc result = commit(s, *state, p, {&nothing, 1}, false, may_remap);
-    if (result == not_durable_yet) return result;
-    p.wants_merge_ = state->wants_merge();
-    leave_state(s, key);
-    s.gone.collect(free_);
-    return result;
+    return unless_exhausted([&] { return begin_discard(v, p, may_remap); });
   }
 
   // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably to
   // the targets, and calls end_merge.
 
-  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks.
+  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks; or there
+  // is no DRAM.
   [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) {
     m = merge_plan();
     m.key_ = key;
     if (!is_complete()) return false;
-    stripe& s = stripe_of(key);
-    const std::scoped_lock lock(s.mutex);
-    std::errc failure{};
-    record* const durable = look_up(key, failure);
-    if (durable == nullptr) return false;
-    const auto writing = s.writers.find(key);
-    if (writing != s.writers.end() &&
-        (writing->second.merge != 0 || writing->second.direct > 0 || writing->second.removing))
-      return false;
-    // The durable entries: the data of others must not overwrite blocks that the durable record names.
-    const auto guard = records_.guard(*durable);
-    if (!has_key(*durable, key) || !has_key(records_.newest(*durable), key)) return false;
-    const chunk c = chunk_of(*durable);
-    if (!c.merges_by_copy() || c.is_merged()) return false;
-    writer_state* const state = state_of_writers(s, key, *durable);
-    state->merge = m.id_ = merge_ids_.fetch_add(1, std::memory_order_relaxed) + 1;
-    state->merge_is_void = false;
-    m.base_ = c.base();
-    m.entries_ = c.ring_entries();
-    c.find({0, shape_.blocks}, m.before_);
-    for (const placed& p : joined({0, shape_.blocks}, m.before_))
-      if (p.target != hole && !c.in_base(p.target)) m.sources_.push_back(p);
-    m.generation_ = s.gone.enter();
-    m.epoch_ = s.readers.now();
-    ++s.merges;
-    return true;
+    bool begins = false;
+    static_cast<void>(unless_exhausted([&] {
+      begins = plan_merge(key, m);
+      return std::errc{};
+    }));
+    return begins;
   }
 
   // True: no read is under way that began before the merge, and may read the blocks that it overwrites.
@@ -746,7 +669,11 @@ class chunk_store {
       if (at != s.writers.end() && at->second.merge == m.id_) {
         writer_state& state = at->second;
         if (!m.is_committed_ && copied && !state.merge_is_void) {
-          commit_merge(s, state, m);
+          // Without DRAM it is given up.
+          static_cast<void>(unless_exhausted([&] {
+            commit_merge(s, state, m);
+            return std::errc{};
+          }));
           if (m.is_committed_) return false;
         }
         state.merge = 0;
@@ -755,6 +682,7 @@ class chunk_store {
       if (m.is_committed_ && m.change_.succeeded()) finish_merge(s, m);
       s.leaving.erase(m.id_);
       s.gone.leave(m.generation_, free_);
+      release(s, m);
       --s.merges;
     }
     changed();
@@ -779,7 +707,10 @@ class chunk_store {
     std::vector<std::unique_ptr<queue>> idle;
     {
       const std::scoped_lock lock(queues_mutex_);
-      const auto rest = std::partition(queues_.begin(), queues_.end(), [](const auto& q) { return !q->has_merges(); });
+      const auto has_none = [](const auto& q) { return !q->has_merges(); };
+      if (std::all_of(queues_.begin(), queues_.end(), has_none)) return false;
+      if (unless_exhausted([&] { return idle.reserve(queues_.size()), std::errc{}; }) == no_memory) return false;
+      const auto rest = std::partition(queues_.begin(), queues_.end(), has_none);
       std::move(rest, queues_.end(), std::back_inserter(idle));
       queues_.erase(rest, queues_.end());
     }
@@ -834,49 +765,6 @@ class chunk_store {
  private:
   static constexpr std::size_t stripe_count = detail::chunk_store::parts_of_chunks;
 
-  // A chunk with writes under way.
-  struct writer_state {
-    record* where = nullptr;
-    std::uint32_t base = no_block;
-    bool removing = false;                        // the chunk is being removed: the only user
-    unsigned writers = 0;                         // and a merge by copy
-    unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
-    std::uint64_t merge = 0;                      // the merge by copy under way; 0: none
-    bool merge_is_void = false;                   // its entries went into a map meanwhile
-    bool is_full_enough = false;                  // as chunk::is_full_enough
-    bool lacks_room = false;                      // a write waits for a merge
-    std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
-
-    [[nodiscard]] bool has_users() const noexcept { return removing || writers > (merge != 0 ? 1U : 0U); }
-    // Writes to the places that blocks have stop before a merge by copy begins, and until it ends.
-    [[nodiscard]] bool may_write_directly() const noexcept { return merge == 0 && !is_full_enough && !lacks_room; }
-    [[nodiscard]] bool wants_merge() const noexcept {
-      return (is_full_enough || lacks_room) && merge == 0 && direct == 0;
-    }
-    [[nodiscard]] bool is_marked(std::uint32_t b) const noexcept { return (first_writes[b / 64] >> (b % 64) & 1) != 0; }
-    void mark(range of) noexcept {
-      for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] |= std::uint64_t{1} << (b % 64);
-    }
-    void unmark(range of) noexcept {
-      for (std::uint32_t b = of.first; b < of.end(); ++b) first_writes[b / 64] &= ~(std::uint64_t{1} << (b % 64));
-    }
-  };
-
-  struct stripe {
-    mutable std::mutex mutex;  // of these, and of the words of the stripe's chunks
-    detail::chunk_store::limbo gone;
-    detail::chunk_store::reader_epochs readers;
-    unsigned merges = 0;  // by copy, under way
-    // Reads under way that a write in place could come between. Some chunks share a count.
-    std::array<std::uint32_t, 16> wide_reads{};
-    [[nodiscard]] std::uint32_t& wide_reads_of(std::uint64_t key) noexcept {
-      return wide_reads[mix_bits(key) / stripe_count % wide_reads.size()];
-    }
-    // The blocks that they replace: of those whose record is being written.
-    std::unordered_map<std::uint64_t, std::vector<extent>> leaving;
-    std::unordered_map<std::uint64_t, writer_state> writers;
-  };
-
   struct counters {
     std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, remaps{0}, copied_bytes{0},
         replaced_maps{0};
@@ -926,11 +814,12 @@ class chunk_store {
         background_ = std::thread([this] { static_cast<void>(ensure_recovered()); });
       } catch (const std::system_error&) {
         // The first operation that needs it does it.
+      } catch (const std::bad_alloc&) {
       }
     }
   }
 
-  // Waits until the free blocks are known, or finds them. An error: of all later calls, too.
+  // Waits until the free blocks are known, or finds them. An error: of all later calls, too, but for no_memory.
   [[nodiscard]] std::errc ensure_recovered() {
     if (is_complete()) return {};
     const std::scoped_lock lock(recovery_mutex_);
@@ -939,24 +828,38 @@ class chunk_store {
     try {
       recovery_error_ = recover();
     } catch (const std::bad_alloc&) {
-      recovery_error_ = std::errc::not_enough_memory;
-      recovery_problem_ = "there is no DRAM to find the free blocks";
+      return no_memory;  // a later call may have some
     }
     if (recovery_error_ == std::errc{}) recovered_.store(true, std::memory_order_release);
     return recovery_error_;
   }
   void ensure_recovered_or_throw() {
-    if (ensure_recovered() == std::errc{}) return;
+    const std::errc e = ensure_recovered();
+    if (e == std::errc{}) return;
+    if (e == no_memory) throw std::bad_alloc();
     constexpr bool can_be_read = container::answers_at_once;
     throw error("the chunk store in " + records_.name() + " cannot be " + (can_be_read ? "written" : "opened") + ": " +
                     recovery_problem_,
                 recovery_error_ == std::errc::not_enough_memory
-                    ? (can_be_read ? "make the pool larger, or use less DRAM" : "use less DRAM")
+                    ? "make the pool larger"
                     : (can_be_read ? "restore the pool from a copy; it can be read" : "restore the drive from a copy"));
   }
 
-  // Throws pmlab::error if the drive fails: of a container whose records lie there.
+  // Throws pmlab::error if the drive fails: of a container whose records lie there; std::bad_alloc: a later call does the
+  // rest, or all of it.
   [[nodiscard]] std::errc recover() {
+    if (!has_free_blocks_)
+      if (const std::errc e = find_free_blocks(); e != std::errc{}) return e;
+    has_free_blocks_ = true;
+    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
+      if (records_.state_of_volume(i) != volume_state::going) continue;
+      const std::scoped_lock lock(volumes_mutex_);
+      remove_chunks_of(i + 1);  // no handle of it exists
+      change_state(i + 1, volume_state::free);
+    }
+    return {};
+  }
+  [[nodiscard]] std::errc find_free_blocks() {
     detail::chunk_store::used_blocks used(geometry_.blocks);
     bool right = used.mark(0, records_.first_data_block());
     std::atomic<std::uint64_t> chunks{0};
@@ -969,13 +872,7 @@ class chunk_store {
       recovery_problem_ = "the pool has no space for its index";
       return std::errc::not_enough_memory;
     }
-    free_.fill(used.free_extents());
-    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
-      if (records_.state_of_volume(i) != volume_state::going) continue;
-      const std::scoped_lock lock(volumes_mutex_);
-      remove_chunks_of(i + 1);  // no handle of it exists
-      change_state(i + 1, volume_state::free);
-    }
+    free_.fill(used.free_extents(), geometry_.blocks);
     return {};
   }
 
@@ -983,6 +880,7 @@ class chunk_store {
   [[nodiscard]] bool walk_records(detail::chunk_store::used_blocks& used, std::atomic<std::uint64_t>& chunks) {
     std::atomic<bool> right{true};
     std::atomic<bool> has_memory{true};
+    if constexpr (!container::changes_as_a_whole) records_.forget_all();
     records_.for_each_part(threads_, [&](auto&& for_each_of_part) {
       std::vector<record*> unused;
       std::uint64_t found = 0;
@@ -999,7 +897,7 @@ class chunk_store {
             unused.push_back(&r);
           }
         });
-        if constexpr (!container::changes_as_a_whole) records_.give_all(unused);
+        if constexpr (!container::changes_as_a_whole) records_.give_all(unused, found);
       } catch (const std::bad_alloc&) {
         has_memory.store(false, std::memory_order_relaxed);
       }
@@ -1105,7 +1003,8 @@ class chunk_store {
     return lock;
   }
 
-  // The state of a chunk to write to, which exists until leave_state. nullptr: no space, as `failure` says.
+  // The state of a chunk to write to, which exists until leave_state. nullptr: no space, as `failure` says. Throws
+  // std::bad_alloc; nothing changed then.
   [[nodiscard]] writer_state* state_for_writing(stripe& s, std::uint64_t key, std::errc& failure) {
     if (const auto at = s.writers.find(key); at != s.writers.end()) {
       ++at->second.writers;
@@ -1117,20 +1016,30 @@ class chunk_store {
       if (has_key(records_.newest(*r), key)) return state_of_writers(s, key, *r);
     }
     if (failure != std::errc{}) return nullptr;
-    writer_state made;
-    failure = make_unnamed(made, key);
-    if (failure != std::errc{}) return nullptr;
-    made.writers = 1;
-    return &s.writers.emplace(key, made).first->second;
+    const auto at = s.writers.try_emplace(key).first;
+    failure = unless_exhausted([&] { return make_unnamed(at->second, key); });
+    if (failure != std::errc{}) {
+      s.writers.erase(at);
+      return nullptr;
+    }
+    at->second.writers = 1;
+    return &at->second;
   }
   // The same of a chunk with a record. REQUIRES: the guard of the record.
   [[nodiscard]] writer_state* state_of_writers(stripe& s, std::uint64_t key, record& r) {
-    writer_state& state = s.writers[key];
-    if (++state.writers == 1) {
-      pin(r);
+    const auto [at, is_new] = s.writers.try_emplace(key);
+    writer_state& state = at->second;
+    if (is_new) {
+      try {
+        pin(r);
+      } catch (const std::bad_alloc&) {
+        s.writers.erase(at);
+        throw;
+      }
       state.where = &r;
       state.base = chunk_of(records_.newest(r)).base();
     }
+    ++state.writers;
     return &state;
   }
 
@@ -1139,11 +1048,14 @@ class chunk_store {
     const std::optional<extent> base = free_.take(shape_.blocks);
     // Without maps, all data of a chunk must have a place to be merged to.
     if (!base && !has_maps) return std::errc::no_space_on_device;
-    state.where = records_.take();
-    if (state.where == nullptr || !records_.enter(key, *state.where)) {
+    const std::errc e = unless_exhausted([&] {
+      state.where = records_.take();
+      return state.where != nullptr && records_.enter(key, *state.where) ? std::errc{} : std::errc::not_enough_memory;
+    });
+    if (e != std::errc{}) {
       if (state.where != nullptr) records_.give(*state.where);
       if (base) free_.give(*base);
-      return std::errc::not_enough_memory;
+      return e;
     }
     if (base) state.base = base->first;
     return {};
@@ -1159,7 +1071,11 @@ class chunk_store {
       is_named = has_key(records_.newest(*state.where), key);
       if (!is_named) {
         records_.leave(key, *state.where);
-        if (state.base != no_block) give_back(*state.where, {state.base, shape_.blocks});
+        const extent base{state.base, shape_.blocks};
+        if (state.base != no_block && state.may_be_named)
+          give_back(*state.where, base);
+        else if (state.base != no_block)
+          free_.give(base);
         records_.give(*state.where);
       }
     }
@@ -1208,6 +1124,24 @@ class chunk_store {
       return records_.is_sure(r);
   }
 
+  [[nodiscard]] std::errc plan_read(volume_number v, range blocks, plan& p) {
+    stripe& s = stripe_of(p.key_);
+    const std::scoped_lock lock(s.mutex);
+    if (!is_current(v)) return volume_removed;
+    places at{};
+    std::errc failure{};
+    if (record* const r = look_up(p.key_, failure)) {
+      const auto guard = records_.guard(*r);
+      if (has_key(*r, p.key_)) chunk_of(*r).find(blocks, at);
+    }
+    if (failure != std::errc{}) return failure;
+    p.parts_ = detail::chunk_store::joined(blocks, at);
+    p.generation_ = s.gone.enter();
+    p.epoch_ = s.readers.enter();
+    if (is_wide(p)) ++s.wide_reads_of(p.key_);
+    return {};
+  }
+
   // A write that needs no free blocks, while they are not known. False: it needs some.
   [[nodiscard]] bool begin_write_early(plan& p) {
     stripe& s = stripe_of(p.key_);
@@ -1225,15 +1159,39 @@ class chunk_store {
     return plan_write(s, *state_for_writing(s, p.key_, failure), p);
   }
 
-  // False: there is no space.
+  // False: there is no space. Throws std::bad_alloc. The state was left then.
   [[nodiscard]] bool plan_write(stripe& s, writer_state& state, plan& p) {
     places at{};
-    if (!choose_places(s, state, places_now(state, p, at), at, p)) {
+    bool fits = false;
+    const std::errc e = unless_exhausted([&]() -> std::errc {
+      promise(s, p, p.blocks_.count);
+      fits = choose_places(s, state, places_now(state, p, at), at, p);
+      return {};
+    });
+    if (!fits) {
+      release(s, p);
       leave_state(s, p.key_);
+      if (e != std::errc{}) throw std::bad_alloc();
       return false;
     }
     p.generation_ = s.gone.enter();
     return true;
+  }
+
+  // What a write of so many blocks needs is there before it changes anything: here without a lock, and then with it. Throw
+  // std::bad_alloc.
+  void reserve(plan& p, std::uint32_t blocks) {
+    p.parts_.reserve(1);
+    if constexpr (!container::settles_at_once) p.replaced_.reserve(blocks);
+  }
+  void promise(stripe& s, plan& p, std::uint32_t extents) {
+    s.gone.promise(extents);
+    p.promised_ = extents;
+  }
+  // Ends the promise.
+  template <class Plan>
+  void release(stripe& s, Plan& p) noexcept {
+    s.gone.release(std::exchange(p.promised_, 0));
   }
 
   // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to see
@@ -1266,32 +1224,44 @@ class chunk_store {
   }
 
   // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough, or in more
-  // pieces than can be named; those of `parts` are free again.
+  // pieces than can be named; those of `parts` are free again. Throws std::bad_alloc; `parts` are as before then.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
+    parts.reserve(parts.size() + 1);
     if (const std::optional<extent> whole = free_.take(blocks.count)) {
       parts.push_back({blocks, whole->first});
       return true;
     }
     const std::vector<extent> pieces = free_.take_pieces(blocks.count);
+    try {
+      parts.reserve(parts.size() + pieces.size());
+    } catch (const std::bad_alloc&) {
+      for (const extent& piece : pieces) free_.give(piece);
+      throw;
+    }
     std::uint32_t next = blocks.first;
     for (const extent& piece : pieces) {
       parts.push_back({{next, piece.count}, piece.first});
       next += piece.count;
     }
     if (!pieces.empty() && (has_maps || parts.size() <= shape_.ring)) return true;
+    give_up(parts);
+    return false;
+  }
+  void give_up(std::vector<placed>& parts) noexcept {
     for (const placed& p : parts) free_.give({p.target, p.blocks.count});
     parts.clear();
-    return false;
   }
 
   // Commits `parts` of `p`, whose data is durable (K1). They are in the order of the chunk's blocks.
   [[nodiscard]] std::errc commit(stripe& s, writer_state& state, plan& p, std::span<const placed> parts, bool first,
                                  bool may_remap) {
     const auto guard = records_.guard(*state.where);
-    record& r = records_.edit(*state.where);
+    const auto most_held = static_cast<std::uint32_t>(parts.size() + 1);  // and the base extent
+    record& r = records_.edit(*state.where, most_held);
     const std::errc result = change(s, state, r, p, parts, first, may_remap);
     if (container::settles_at_once || result != std::errc{}) return result;
-    records_.add(*state.where, p.change_);
+    records_.add(*state.where, p.change_, most_held);
+    state.may_be_named = true;
     p.is_committed_ = true;
     return not_durable_yet;
   }
@@ -1380,6 +1350,46 @@ class chunk_store {
     return c.is_settled() ? c.error() : not_durable_yet;
   }
 
+  // Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] std::errc begin_discard(volume_number v, plan& p, bool may_remap) {
+    const std::uint64_t key = p.key_;
+    const range blocks = p.blocks_;
+    if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
+    reserve(p, blocks.count);
+    stripe& s = stripe_of(key);
+    auto lock = lock_for_writing(s, key);
+    if (!is_current(v)) return volume_removed;
+    std::errc failure{};
+    record* const r = look_up(key, failure);
+    const auto writing = s.writers.find(key);
+    if (r == nullptr) return failure;
+    bool all = writing == s.writers.end() || !writing->second.has_users();
+    {
+      const auto guard = records_.guard(*r);
+      record& now = records_.newest(*r);
+      if (!has_key(now, key)) return {};  // a first write may be under way: it is later
+      // A chunk without data keeps no blocks.
+      const range after{blocks.end(), shape_.blocks - blocks.end()};
+      all = all && reads_as_zeros(now, key, {0, blocks.first}) && reads_as_zeros(now, key, after);
+      // Durably: another discard of the same blocks may be under way.
+      if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
+    }
+    if (all) return remove_chunk(s, lock, *r);
+    writer_state* const state = state_for_writing(s, key, failure);
+    if (state == nullptr) return failure;
+    const placed nothing{blocks, hole};
+    const std::errc result = unless_exhausted([&] {
+      promise(s, p, blocks.count);
+      return commit(s, *state, p, {&nothing, 1}, false, may_remap);
+    });
+    if (result == not_durable_yet) return result;
+    p.wants_merge_ = state->wants_merge();
+    release(s, p);
+    leave_state(s, key);
+    s.gone.collect(free_);
+    return result;
+  }
+
   [[nodiscard]] std::errc end_discard(plan& p) {
     const std::errc result = result_of(p.change_);
     if (result == not_durable_yet) return result;
@@ -1388,15 +1398,63 @@ class chunk_store {
     for (const extent& e : p.replaced_)
       if (result == std::errc{}) s.gone.put(e);
     p.wants_merge_ = s.writers.at(p.key_).wants_merge();
+    release(s, p);
     leave_state(s, p.key_);
     s.gone.collect(free_);
     return result;
   }
 
+  // As begin_merge. Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] bool plan_merge(std::uint64_t key, merge_plan& m) {
+    stripe& s = stripe_of(key);
+    const std::scoped_lock lock(s.mutex);
+    std::errc failure{};
+    record* const durable = look_up(key, failure);
+    if (durable == nullptr) return false;
+    const auto writing = s.writers.find(key);
+    if (writing != s.writers.end() &&
+        (writing->second.merge != 0 || writing->second.direct > 0 || writing->second.removing))
+      return false;
+    // The durable entries: the data of others must not overwrite blocks that the durable record names.
+    const auto guard = records_.guard(*durable);
+    if (!has_key(*durable, key) || !has_key(records_.newest(*durable), key)) return false;
+    const chunk c = chunk_of(*durable);
+    if (!c.merges_by_copy() || c.is_merged()) return false;
+    m.base_ = c.base();
+    m.entries_ = c.ring_entries();
+    c.find({0, shape_.blocks}, m.before_);
+    for (const placed& p : detail::chunk_store::joined({0, shape_.blocks}, m.before_))
+      if (p.target != hole && !c.in_base(p.target)) m.sources_.push_back(p);
+    m.id_ = merge_ids_.fetch_add(1, std::memory_order_relaxed) + 1;
+    writer_state* const state = join_merge(s, *durable, m);
+    state->merge = m.id_;
+    state->merge_is_void = false;
+    m.generation_ = s.gone.enter();
+    m.epoch_ = s.readers.now();
+    ++s.merges;
+    return true;
+  }
+  // The state of its chunk, with memory for the blocks that it replaces. Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] writer_state* join_merge(stripe& s, record& r, merge_plan& m) {
+    std::uint32_t count = 0;
+    for (const placed& p : m.sources_) count += p.blocks.count;
+    s.gone.promise(count);
+    try {
+      s.leaving[m.id_].reserve(count);
+      writer_state* const state = state_of_writers(s, m.key_, r);
+      m.promised_ = count;
+      return state;
+    } catch (const std::bad_alloc&) {
+      s.leaving.erase(m.id_);
+      s.gone.release(count);
+      throw;
+    }
+  }
+
   // The base extent has the data of the merge's blocks. Blocks that newer entries replaced meanwhile are free already.
   void commit_merge(stripe& s, writer_state& state, merge_plan& m) {
     const auto guard = records_.guard(*state.where);
-    record& r = records_.edit(*state.where);
+    record& r = records_.edit(*state.where, 0);
     chunk c = chunk_of(r);
     places now{};
     c.find({0, shape_.blocks}, now);
@@ -1412,7 +1470,7 @@ class chunk_store {
     if constexpr (container::settles_at_once) {
       finish_merge(s, m);
     } else {
-      records_.add(*state.where, m.change_);
+      records_.add(*state.where, m.change_, 0);
       m.is_committed_ = true;
     }
   }
@@ -1474,52 +1532,51 @@ class chunk_store {
       if (now[b] != 0 && now[b] != state.base + b) s.gone.put({state.base + b, 1});
   }
 
-  // The ranges of `blocks` whose places follow each other on the drive.
-  [[nodiscard]] static std::vector<placed> joined(range blocks, const places& at) {
-    std::vector<placed> parts;
-    for (std::uint32_t b = blocks.first; b < blocks.end(); ++b) {
-      const std::uint32_t target = at[b] == 0 ? hole : at[b];
-      if (!parts.empty()) {
-        placed& last = parts.back();
-        if (target == hole ? last.target == hole : last.target != hole && last.target + last.blocks.count == target) {
-          ++last.blocks.count;
-          continue;
-        }
-      }
-      parts.push_back({{b, 1}, target});
-    }
-    return parts;
-  }
-
   // ---- removing
 
-  // Removes a chunk that no operation writes to.
+  struct promise_to_end {
+    detail::chunk_store::limbo& gone;
+    std::size_t extents;
+    ~promise_to_end() { gone.release(extents); }
+  };
+
+  // Removes a chunk that no operation writes to. Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] std::errc remove_chunk(stripe& s, std::unique_lock<std::mutex>& lock, record& r) {
     const std::uint64_t key = r.key.load(std::memory_order_acquire);
+    const std::size_t most_owned = 2 * std::size_t{shape_.blocks};
     std::vector<std::uint64_t> owned;
+    owned.reserve(most_owned);
+    s.gone.promise(most_owned);
+    const promise_to_end ends{s.gone, most_owned};
     if constexpr (container::settles_at_once) {
       for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
-      s.writers.erase(key);  // of a merge by copy, which ends later
       records_.erase(r);
+      s.writers.erase(key);  // of a merge by copy, which ends later
     } else {
-      s.writers[key].removing = true;
-      pin(r);
       detail::chunk_store::index_change change;
-      {
+      writer_state* state = nullptr;
+      const std::errc e = unless_exhausted([&] {
         const auto guard = records_.guard(r);
+        state = state_of_writers(s, key, r);
         for_each_owned(records_.newest(r), [&](std::uint64_t block) { owned.push_back(block); });
         records_.clear_newest(r);
-        records_.add(r, change);
+        records_.add(r, change, 0);
+        return std::errc{};
+      });
+      if (e == std::errc{}) {
+        // Operations on the chunk wait for this one, and a merge by copy is given up.
+        state->removing = state->merge_is_void = true;
+        lock.unlock();
+        records_.settle(change);
+        lock.lock();
       }
-      // Operations on the chunk wait for this one.
-      lock.unlock();
-      records_.settle(change);
-      lock.lock();
+      if (e != std::errc{} || !change.succeeded()) {
+        if (state == nullptr) return e;
+        state->removing = false;
+        leave_state(s, key);
+        return e != std::errc{} ? e : change.error();
+      }
       s.writers.erase(key);
-      if (!change.succeeded()) {
-        unpin(r);
-        return change.error();
-      }
     }
     records_.leave(key, r);
     records_.give(r);
@@ -1564,7 +1621,9 @@ class chunk_store {
       std::errc failure{};
       record* const r = look_up(key, failure);
       if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
-      if (r == nullptr || remove_chunk(s, lock, *r) != std::errc{})
+      if (r != nullptr) failure = remove_chunk(s, lock, *r);
+      if (failure == no_memory) throw std::bad_alloc();
+      if (failure != std::errc{})
         throw error(records_.name() + " failed: a volume cannot be removed",
                     "check the drive, and open the store again");
     }
@@ -1672,11 +1731,17 @@ class chunk_store {
   void run(std::string_view what, const volume_handle& v, std::uint64_t offset, Submit&& submit) {
     std::unique_ptr<queue> q = take_queue();
     chunk_completion done;
-    static_cast<void>(submit(*q));
+    try {
+      static_cast<void>(submit(*q));
+    } catch (...) {
+      give_queue(std::move(q));
+      throw;
+    }
     while (q->reap({&done, 1}, 1) == 0) continue;
     give_queue(std::move(q));
     if (done.error == std::errc{}) return;
     if (done.error == volume_removed) throw removed(v);
+    if (done.error == no_memory) throw std::bad_alloc();
     const std::string where =
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
@@ -1700,12 +1765,18 @@ class chunk_store {
 
   [[nodiscard]] std::unique_ptr<queue> take_queue() {
     const std::scoped_lock lock(queues_mutex_);
-    if (queues_.empty()) return std::make_unique<queue>(*this, 1);
+    if (queues_.empty()) {
+      // Giving it back must not fail.
+      queues_.reserve(made_queues_ + 1);
+      auto made = std::make_unique<queue>(*this, 1);
+      ++made_queues_;
+      return made;
+    }
     std::unique_ptr<queue> q = std::move(queues_.back());
     queues_.pop_back();
     return q;
   }
-  void give_queue(std::unique_ptr<queue> q) {
+  void give_queue(std::unique_ptr<queue> q) noexcept {
     const bool has_merges = q->has_merges();
     {
       const std::scoped_lock lock(queues_mutex_);
@@ -1729,6 +1800,7 @@ class chunk_store {
   std::array<bool, detail::chunk_store::most_volumes> is_going_{};  // removed since the store was opened, and not free
   std::atomic<unsigned> going_{0};                                  // how many are
   std::mutex queues_mutex_;
+  std::size_t made_queues_ = 0;  // behind it
   std::atomic<std::uint64_t> merge_ids_{0};
   mutable std::mutex changes_mutex_;
   mutable std::condition_variable change_;
@@ -1736,6 +1808,7 @@ class chunk_store {
   std::atomic<bool> recovered_{false};
   std::mutex recovery_mutex_;
   std::errc recovery_error_{};  // behind it
+  bool has_free_blocks_ = false;
   std::string recovery_problem_;
   unsigned threads_ = 1;
   std::thread background_;

@@ -18,14 +18,19 @@
 // kv_queue (kv_ssd/queue.hpp) read it without a lock. Moving to flash is done by one thread at a time, which holds a
 // manager's lock only while it changes a word of the index.
 //
-// Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not at
-// all. Iterators do not outlive the object. Opening reads the index and the write buffer, not the flash.
+// Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not
+// at all. Iterators do not outlive the object. Opening reads the index and the write buffer; of the flash it reads and
+// writes the first block.
+//
+// Copies: memory and flash are a pair of one moment. If one of them is of another moment than the other, as after one
+// of both was restored from an older copy, opening refuses them (kv_ssd/moments.hpp). Its unit is the opening: copies
+// of both are taken while the device is not open, or at one instant.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
 // kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer before
 // the device is opened again counts as torn by a crash: its key has the value that the index led to before.
 //
-// Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C).
+// Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C), moments.hpp (E).
 //
 // Invariants:
 //   V1 an acknowledged pair is there, whole (S1 < S2 < S3)      V2 a host sends keys and values, and nothing else
@@ -46,6 +51,7 @@
 #include <pmlab/stores/kv_ssd/core.hpp>
 #include <pmlab/stores/kv_ssd/iterator.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/moments.hpp>
 #include <pmlab/stores/kv_ssd/mover.hpp>
 #include <pmlab/stores/kv_ssd/opening.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
@@ -101,17 +107,18 @@ class kv_device {
   static constexpr unsigned most_iterators = 16;
 
   // Opens the device `name` (at most 21 characters) in `medium` and on `flash`, or makes an empty one if the medium has
-  // none. Both outlive it. Throws pmlab::error: a flash of another device, of another version or size; impossible options;
-  // a damaged pool or header; no space.
+  // none. Both outlive it. Throws pmlab::error: a flash of another device, of another version or size; a memory and a
+  // flash of different moments; impossible options; a damaged pool or header; no space.
   static kv_device open(Medium& medium, Device& flash, const kv_options& options = {},
                         std::string_view name = layout_name) {
     return kv_device(medium, flash, options, name);
   }
-  // Makes the device's memory again, in a medium without it, from the flash alone: reads all of the flash, and a multiple of
-  // its keys is in memory meanwhile. Pairs that had not reached the flash are lost: such a key has its value before, or is
-  // absent. Deleted keys may be there again. So it is the last resort; opening after a crash needs none of it. `options`: as the
-  // device was made with; the flash knows its units and superblocks. Throws pmlab::error: the medium has the device; the
-  // flash is not that of one, or failed; no space. A rebuilding that is interrupted is refused by the next opening.
+  // Makes the device's memory again, in a medium without it, from the flash alone: reads all of the flash, and a
+  // multiple of its keys is in memory meanwhile. Pairs that had not reached the flash are lost: such a key has its
+  // value before, or is absent. Deleted keys may be there again. So it is the last resort; opening after a crash needs
+  // none of it. `options`: as the device was made with; the flash knows its units and superblocks. Throws pmlab::error:
+  // the medium has the device; the flash is not that of one, or failed; no space. A rebuilding that is interrupted is
+  // refused by the next opening. Another memory of the flash, as one that is found again, is refused from now on.
   static kv_device rebuild(Medium& medium, Device& flash, const kv_options& options, kv_rebuilt& result,
                            std::string_view name = layout_name) {
     return kv_device(medium, flash, opening(medium, flash).options_of_flash(options), name, &result);
@@ -120,6 +127,13 @@ class kv_device {
   // never open. Throws pmlab::error: the name belongs to something else.
   [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name = layout_name) {
     return opening::is_complete(medium, name, layout_name, layout_version);
+  }
+  // The medium has the memory of the flash's device, and `open` refuses the two: one of both is an older copy, or the
+  // flash's note of its moment is damaged. `rebuild` makes a memory for the flash in another medium. Throws
+  // pmlab::error: the flash failed; the name belongs to something else.
+  [[nodiscard]] static bool are_of_different_moments(Medium& medium, Device& flash,
+                                                     std::string_view name = layout_name) {
+    return opening(medium, flash).are_of_different_moments(name, layout_name, layout_version);
   }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
@@ -487,22 +501,27 @@ class kv_device {
     const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
     if (!pairs_.charge(before, units)) return kv_outcome::full;
     bool is_done = false;
+    std::optional<std::uint32_t> added;  // the page of a new key
+    const auto undo = [&] {
+      if (added) buckets_.take_back(d.space, d.key, *added, through);
+      pairs_.refund(before, units);
+    };
     try {
       if (before.is_there()) {
         d.birth = before.head.birth;
         d.page = before.head.page;
         is_done = true;
-      } else if (const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through)) {
-        d.page = *page;
+      } else if ((added = buckets_.add(d.space, d.key, room.lines[1], through))) {
+        d.page = *added;
         is_done = true;
       }
       if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
     } catch (...) {
-      pairs_.refund(before, units);
+      undo();
       throw;
     }
     if (!is_done) {
-      pairs_.refund(before, units);
+      undo();
       return kv_outcome::full;
     }
     core_.counts.user_bytes.fetch_add(d.key.size() + sent, std::memory_order_relaxed);
@@ -656,13 +675,11 @@ class kv_device {
   // ---- opening
 
   // Of a sequence; the bits above are the number of the opening.
-  static constexpr unsigned sequence_bits = 40;
+  static constexpr unsigned sequence_bits = 64 - detail::kv_ssd::moment_word::opening_bits;
 
   // Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.
   void recover(bool keeps_tail) {
-    const std::uint64_t opens = root_.opens.load(std::memory_order_acquire) + 1;
-    root_.opens.store(opens, std::memory_order_release);
-    media::persist(core_.medium, root_.opens);
+    const std::uint64_t opens = root_.opens.load(std::memory_order_acquire);
     core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
     core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
     std::vector<place_word> buffered;
@@ -688,8 +705,8 @@ class kv_device {
     result = work.run();
     // The next opening's sequences are larger than those on flash.
     const std::uint64_t opens = (core_.last_sequence.load(std::memory_order_acquire) >> sequence_bits) + 1;
-    root_.opens.store(opens, std::memory_order_release);
-    media::persist(core_.medium, root_.opens);
+    // From here on the flash may change: no other memory of it is of any use.
+    detail::kv_ssd::moments(core_.medium, core_.device, root_).enter_rebuilt(opens);
     core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
     // The memory may have held a ring of this device before.
     const std::array<std::byte, media::cache_line_bytes> zeros{};

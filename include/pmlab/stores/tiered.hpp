@@ -426,7 +426,10 @@ class tiered {
       }
       if (!frees && exhausted_at_.load(std::memory_order_relaxed) == moments_.now()) full();
       std::string why;
-      if (!make_room(frees, why) && tree_->work() == before) full(why);
+      if (make_room(frees, why) || tree_->work() != before) continue;
+      // A thread of the store may have had the segments, and given them back before this one looked for some to free.
+      if (const std::optional<std::uint64_t> last = try_apply(changes, bytes, memory, frees, more)) return *last;
+      full(why);
     }
   }
 
@@ -464,7 +467,7 @@ class tiered {
                                             bool frees, std::uint32_t more) requires(!Memory::is_there) {
     const std::uint64_t before = moments_.now();
     // The last ones are for changes that make room. The keys of memtables may need more while a segment is filled.
-    detail::tiered::kept_segments keep = tree_->kept_by(v, frees);
+    detail::tiered::kept_segments keep = frees ? tree_->kept_by_erasures(v) : tree_->kept_by(v, false);
     keep.all += more;
     if (!tree_->has_room_for(keep)) return std::nullopt;
     if (!log().append(changes, before, bytes, keep, clock_.now(), v.active)) return std::nullopt;
@@ -482,7 +485,7 @@ class tiered {
   // (M2) < publish: a reader sees a change only when it is durable.
   std::optional<std::uint64_t> apply_in_memory(const view& v, std::span<const change> changes, std::size_t bytes,
                                                bool frees, std::uint32_t more) requires(Memory::is_there) {
-    detail::tiered::kept_segments keep = tree_->kept_by(v, frees, bytes);
+    detail::tiered::kept_segments keep = frees ? tree_->kept_by_erasures(v, bytes) : tree_->kept_by(v, false, bytes);
     keep.all += more;
     if (!tree_->has_room_for(keep)) return std::nullopt;
     const std::uint64_t first = moments_.now() + 1;

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
 
@@ -56,6 +57,23 @@ struct placed {
     return target == hole ? hole : target + (block - blocks.first);
   }
 };
+
+// The ranges of `blocks` whose places follow each other on the drive. Throws std::bad_alloc.
+[[nodiscard]] inline std::vector<placed> joined(range blocks, const places& at) {
+  std::vector<placed> parts;
+  for (std::uint32_t b = blocks.first; b < blocks.end(); ++b) {
+    const std::uint32_t target = at[b] == 0 ? hole : at[b];
+    if (!parts.empty()) {
+      placed& last = parts.back();
+      if (target == hole ? last.target == hole : last.target != hole && last.target + last.blocks.count == target) {
+        ++last.blocks.count;
+        continue;
+      }
+    }
+    parts.push_back({{b, 1}, target});
+  }
+  return parts;
+}
 
 // The record of a chunk. Not thread-safe: behind the lock of its chunk. REQUIRES: `r` lives in `medium`.
 template <media::medium Medium>

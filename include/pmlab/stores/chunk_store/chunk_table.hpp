@@ -34,10 +34,10 @@ class chunk_table {
   void set(std::uint64_t key, number n) {
     part& p = part_of(key);
     const std::scoped_lock lock(p.mutex);
-    std::unique_ptr<page>& at = p.pages[key / page_entries];
-    if (at == nullptr) at = std::make_unique<page>();
-    number& place = at->numbers[key % page_entries];
-    if (place == none) ++at->used;
+    auto at = p.pages.find(key / page_entries);
+    if (at == p.pages.end()) at = p.pages.emplace(key / page_entries, std::make_unique<page>()).first;
+    number& place = at->second->numbers[key % page_entries];
+    if (place == none) ++at->second->used;
     place = n;
   }
   // Without effect if the chunk has another number, or none.

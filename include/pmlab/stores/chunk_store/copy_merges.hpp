@@ -2,17 +2,17 @@
 //
 //   read the sources  -->  wait for readers of the base extent  -->  write the base extent, durably  -->  end_merge
 //
-// A merge that fails, or that is cut off, changes nothing: the ring's entries are still there.
+// A merge that fails, that is cut off or that has no DRAM changes nothing: the ring's entries are still there.
 #pragma once
 
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/request_list.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <new>
 #include <optional>
 #include <span>
@@ -24,7 +24,7 @@ namespace pmlab::stores::detail::chunk_store {
 template <class Store>
 class copy_merges {
  public:
-  using requests = std::deque<blocks::request>;
+  using requests = request_list;
 
   explicit copy_merges(Store& store) : store_(store) {}
 
@@ -37,18 +37,20 @@ class copy_merges {
   // Merges that failed, ever.
   [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
 
-  // Begins to merge a chunk, if that is possible now.
-  void begin(std::uint64_t key, requests& out) {
+  // Begins to merge a chunk, if that is possible now. False: it is not.
+  [[nodiscard]] bool begin(std::uint64_t key, requests& out) {
     for (std::size_t i = 0; i < most; ++i) {
       if (runs_[i]) continue;
       runs_[i].emplace();
       if (store_.begin_merge(key, runs_[i]->planned)) {
         ++running_;
-        return read(i, out);
+        read(i, out);
+        return true;
       }
       runs_[i].reset();
-      return;
+      return false;
     }
+    return false;
   }
 
   void completed(const blocks::completion& c, requests& out) {
@@ -115,6 +117,7 @@ class copy_merges {
     std::size_t blocks_of = 0;
     for (const placed& p : r.planned.sources()) blocks_of += p.blocks.count;
     try {
+      out.reserve_more(r.planned.sources().size());
       r.data = blocks_of == 0 ? blocks::buffer() : blocks::buffer(blocks_of * store_.block_bytes());
     } catch (const std::bad_alloc&) {
       return end(number, false);
@@ -131,6 +134,11 @@ class copy_merges {
   void write(std::size_t number, requests& out) {
     run& r = *runs_[number];
     if (!store_.may_overwrite(r.planned)) return;
+    try {
+      out.reserve_more(r.planned.sources().size());
+    } catch (const std::bad_alloc&) {
+      return end(number, false);
+    }
     r.writes = true;
     std::byte* from = r.data.data();
     const std::span<const placed> sources = r.planned.sources();

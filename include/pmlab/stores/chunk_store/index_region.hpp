@@ -25,6 +25,7 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_block.hpp>
+#include <pmlab/stores/chunk_store/promised_list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -54,17 +55,21 @@ class index_change {
   [[nodiscard]] bool is_settled() const noexcept { return state_.load(std::memory_order_acquire) != state::waiting; }
   // REQUIRE that it is settled:
   [[nodiscard]] bool succeeded() const noexcept { return state_.load(std::memory_order_acquire) == state::durable; }
-  // not_enough_memory: there was no room for it; io_error: it failed.
+  // not_enough_memory: there was no room for it; no_buffer_space: DRAM is exhausted; io_error: it failed.
   [[nodiscard]] std::errc error() const noexcept {
-    if (succeeded()) return {};
-    return state_.load(std::memory_order_acquire) == state::full ? std::errc::not_enough_memory : std::errc::io_error;
+    switch (state_.load(std::memory_order_acquire)) {
+      case state::durable: return {};
+      case state::full: return std::errc::not_enough_memory;
+      case state::without_memory: return std::errc::no_buffer_space;
+      default: return std::errc::io_error;
+    }
   }
 
  private:
   template <blocks::device Device>
   friend class index_region;
   friend class change_list;
-  enum class state : std::uint8_t { waiting, durable, failed, full };
+  enum class state : std::uint8_t { waiting, durable, failed, full, without_memory };
 
   // The owner of a change may free it as soon as it is settled.
   static void settle_all(index_change*& list, state as) noexcept {
@@ -77,18 +82,30 @@ class index_change {
 
   std::atomic<state> state_{state::waiting};
   std::uint32_t block_ = 0;
+  std::uint32_t held_ = 0;  // extents that its owner may hold when it has failed
   index_change* next_ = nullptr;
 };
 
 // Changes that are settled together, by a container that has no region. Not thread-safe.
 class change_list {
  public:
-  void add(index_change& c) noexcept { c.next_ = std::exchange(first_, &c); }
+  // Its owner holds at most so many extents if it fails.
+  void add(index_change& c, std::uint32_t most_held) noexcept {
+    c.held_ = most_held;
+    c.next_ = std::exchange(first_, &c);
+  }
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  // std::errc{}: they are durable; not_enough_memory: there was no room for them; others: they failed.
+  // Calls visit(extents that the owner of a change may hold) for each.
+  template <class Visit>
+  void for_each_held(Visit&& visit) const {
+    for (const index_change* c = first_; c != nullptr; c = c->next_) visit(c->held_);
+  }
+  // std::errc{}: they are durable; not_enough_memory: there was no room for them; no_buffer_space: DRAM is exhausted;
+  // others: they failed.
   void settle(std::errc result) noexcept {
     index_change::settle_all(first_, result == std::errc{}                    ? index_change::state::durable
                                      : result == std::errc::not_enough_memory ? index_change::state::full
+                                     : result == std::errc::no_buffer_space   ? index_change::state::without_memory
                                                                               : index_change::state::failed);
   }
 
@@ -108,7 +125,7 @@ class index_region {
     std::uint64_t failures = 0;         // writes since the current content
     index_change* collected = nullptr;  // changes of `next` that `sent` has not
     index_change* carried = nullptr;    // changes of `sent`
-    std::vector<extent> held;           // blocks that the drive may have names of, after a failure
+    promised_list<extent> held;         // blocks that the drive may have names of, after a failure
   };
 
   // Index blocks with the same remainder. A thread that waits for one of them does the lane's requests meanwhile.
@@ -152,9 +169,10 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage. Throws
-  // pmlab::error: an index block is damaged, the drive fails.
-  void load(bool whole) {
+  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage; `closed`: no write
+  // was cut off since, so one that is not whole is damage, too, unless an earlier opening forgot it. Throws pmlab::error: an
+  // index block is damaged, the drive fails.
+  void load(bool whole, bool closed = false) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
     drive.flush(blocks::stream::index);
@@ -164,7 +182,7 @@ class index_region {
       drive.read(layout_.place(number, 0),
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
-      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole);
+      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole, closed);
     }
   }
 
@@ -202,31 +220,42 @@ class index_region {
     const auto at = lane_of(number).dirty.find(number);
     return at == lane_of(number).dirty.end() || at->second.failures == 0;
   }
-  // To be changed by the caller, who then calls add.
-  [[nodiscard]] std::byte* edit(std::uint32_t number) {
-    dirty_block& d = lane_of(number).dirty[number];
-    if (d.next.size() == 0) {
-      d.next = blocks::buffer(layout_.block_bytes);
-      std::memcpy(payload_of(d.next.bytes()), current(number), stride_);
-    }
-    return payload_of(d.next.bytes());
-  }
-  // The changes of the block since are settled with `change`.
-  void add(std::uint32_t number, index_change& change) {
+  // To be changed by the caller, who then calls add; all that needs memory until the change is settled, and to hold so
+  // many extents then, is there. Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] std::byte* edit(std::uint32_t number, std::uint32_t most_held = 1) {
     lane& l = lane_of(number);
-    dirty_block& d = l.dirty.at(number);
+    auto at = l.dirty.find(number);
+    if (at == l.dirty.end()) {
+      dirty_block made;
+      made.next = blocks::buffer(layout_.block_bytes);
+      made.sent = blocks::buffer(layout_.block_bytes);
+      std::memcpy(payload_of(made.next.bytes()), current(number), stride_);
+      if (l.ready.capacity() <= l.dirty.size()) l.ready.reserve(2 * l.dirty.size() + 1);
+      at = l.dirty.emplace(number, std::move(made)).first;
+    }
+    at->second.held.promise(most_held);
+    at->second.held.release(most_held);
+    return payload_of(at->second.next.bytes());
+  }
+  // The changes of the block since are settled with `change`, whose owner then holds at most so many extents. REQUIRES: an
+  // edit for as many.
+  void add(std::uint32_t number, index_change& change, std::uint32_t most_held = 1) noexcept {
+    lane& l = lane_of(number);
+    dirty_block& d = l.dirty.find(number)->second;
+    d.held.promise(most_held);
+    change.held_ = most_held;
     change.block_ = number;
     change.next_ = std::exchange(d.collected, &change);
     if (!d.in_flight && !std::exchange(d.queued, true)) l.ready.push_back(number);
   }
 
   // Blocks of a change that failed: free as soon as the drive has no name of them.
-  void hold(std::uint32_t number, extent e) {
+  void hold(std::uint32_t number, extent e) noexcept {
     const auto at = lane_of(number).dirty.find(number);
     if (at == lane_of(number).dirty.end() || at->second.failures == 0)
       free_.give(e);
     else
-      at->second.held.push_back(e);
+      at->second.held.put(e);
   }
   // Calls visit(extent) for each that is held. REQUIRES: no guard is held.
   template <class Visit>
@@ -236,6 +265,13 @@ class index_region {
       for (const auto& [number, d] : l->dirty)
         for (const extent& e : d.held) visit(e);
     }
+  }
+
+  // False: the last write of some index block failed, and its place may be torn.
+  [[nodiscard]] bool is_sure() const noexcept {
+    return std::ranges::all_of(lanes_, [](const auto& l) {
+      return std::ranges::all_of(l->dirty, [](const auto& entry) { return entry.second.failures == 0; });
+    });
   }
 
   // ---- writing
@@ -277,12 +313,12 @@ class index_region {
   }
 
   void load_block(blocks::synchronous<Device>& drive, blocks::buffer& piece, std::uint32_t index, std::uint32_t number,
-                  bool whole) {
+                  bool whole, bool closed) {
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        if (whole) damaged(number);
+        if (whole || (closed && !is_forgotten(b))) damaged(number);
         ++torn_;
         continue;
       }
@@ -293,6 +329,10 @@ class index_region {
     std::memcpy(current(number), payload_of(best), stride_);
     sequences_[number] = head_of(best).sequence;
     forget_torn(drive, block_in(piece, index, sequences_[number] + 1), number);
+  }
+
+  [[nodiscard]] static bool is_forgotten(std::span<const std::byte> block) noexcept {
+    return std::ranges::all_of(block.first(sizeof(index_block_head)), [](std::byte b) { return b == std::byte{}; });
   }
 
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
@@ -336,7 +376,6 @@ class index_region {
   [[nodiscard]] blocks::request prepare(dirty_block& d, std::uint32_t number) {
     // After a failure: the same place again, and a sequence that the drive does not have.
     const std::uint64_t sequence = sequences_[number] + 1 + index_layout::places * d.failures;
-    if (d.sent.size() == 0) d.sent = blocks::buffer(layout_.block_bytes);
     std::memcpy(d.sent.data(), d.next.data(), d.next.size());
     seal(d.sent.bytes(), layout_, number, sequence);
     d.carried = std::exchange(d.collected, nullptr);
@@ -355,7 +394,11 @@ class index_region {
       std::memcpy(current(number), payload_of(d.sent.bytes()), stride_);
       sequences_[number] = head_of(d.sent.bytes()).sequence;
       d.failures = 0;
-      for (const extent& e : std::exchange(d.held, {})) free_.give(e);
+      for (const extent& e : d.held) free_.give(e);
+      d.held.clear();
+      // Owners of changes that failed may hold blocks yet: their promises stay.
+      for (const index_change* change = d.carried; change != nullptr; change = change->next_)
+        d.held.release(change->held_);
       index_change::settle_all(d.carried, index_change::state::durable);  // (I4)
     } else {
       ++d.failures;

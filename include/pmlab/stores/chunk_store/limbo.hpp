@@ -5,10 +5,12 @@
 #pragma once
 
 #include <pmlab/stores/chunk_store/free_map.hpp>
+#include <pmlab/stores/chunk_store/promised_list.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <new>
 
 namespace pmlab::stores::detail::chunk_store {
 
@@ -22,15 +24,29 @@ class limbo {
     ++running_[now_ % 2];
     return now_;
   }
-  void leave(generation began, free_map& free) {
+  void leave(generation began, free_map& free) noexcept {
     --running_[began % 2];
     collect(free);
   }
 
-  void put(extent e) { freed_[now_ % 2].push_back(e); }
+  // So many more extents can be put, until as many are released. Throws std::bad_alloc; nothing changed then.
+  void promise(std::size_t count) {
+    freed_[0].promise(count);
+    try {
+      freed_[1].promise(count);
+    } catch (const std::bad_alloc&) {
+      freed_[0].release(count);
+      throw;
+    }
+  }
+  void release(std::size_t count) noexcept {
+    for (auto& list : freed_) list.release(count);
+  }
+  // REQUIRES: a promise that has not ended.
+  void put(extent e) noexcept { freed_[now_ % 2].put(e); }
 
   // Frees all extents that no operation can use.
-  void collect(free_map& free) {
+  void collect(free_map& free) noexcept {
     for (int turn = 0; turn < 2; ++turn) {
       if (freed_[0].empty() && freed_[1].empty()) return;
       const std::size_t before = (now_ + 1) % 2;  // the generation before this one, and the place of the next one
@@ -59,7 +75,7 @@ class limbo {
  private:
   generation now_ = 1;
   std::array<std::uint64_t, 2> running_{};
-  std::array<std::vector<extent>, 2> freed_;
+  std::array<promised_list<extent>, 2> freed_;
   std::uint64_t times_freed_ = 0;
 };
 

@@ -23,6 +23,7 @@
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
 
 #include <algorithm>
 #include <array>
@@ -77,14 +78,22 @@ class records_in_region {
         geometry_(device.shape()),
         header_(open_header(shape, identity, format)),
         shape_(shape),
-        region_(device, layout(), free) {
+        region_(device, layout(), free),
+        session_(device) {
     if (header_.region.state == forming) {
       region_.format();  // (F1)
       header_.region.state = ready;
       write_header(header_);  // (F2)
     }
-    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes);
+    session_.read();
+    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.was_closed());
     find_records();
+    session_.begin();
+  }
+  records_in_region(const records_in_region&) = delete;
+  records_in_region& operator=(const records_in_region&) = delete;
+  ~records_in_region() {
+    if (region_.is_sure()) session_.end();
   }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
@@ -116,13 +125,18 @@ class records_in_region {
 
   [[nodiscard]] record* take() {
     const std::scoped_lock lock(mutex_);
-    if (free_.empty()) return unused_ == records() ? nullptr : &at(unused_++);
+    if (free_.empty()) {
+      if (unused_ == records()) return nullptr;
+      // Giving a record back must not fail.
+      if (free_.capacity() <= unused_) free_.reserve(2 * std::size_t{unused_} + 1);
+      return &at(unused_++);
+    }
     const std::uint32_t number = free_.back();
     free_.pop_back();
     return &at(number);
   }
   // REQUIRES: its newest words are zeros.
-  void give(record& r) {
+  void give(record& r) noexcept {
     const std::scoped_lock lock(mutex_);
     free_.push_back(number_of(r));
   }
@@ -141,17 +155,20 @@ class records_in_region {
   [[nodiscard]] auto guard(const record& r) const { return region_.guard(block_of(r)); }
   // REQUIRE the guard of the record:
   [[nodiscard]] record& newest(record& r) noexcept { return in(region_.newest(block_of(r)), r); }
-  [[nodiscard]] record& edit(record& r) { return in(region_.edit(block_of(r)), r); }
-  void add(record& r, index_change& change) { region_.add(block_of(r), change); }
+  // `most_held`: extents that the owner of the change holds if it fails. Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] record& edit(record& r, std::uint32_t most_held) { return in(region_.edit(block_of(r), most_held), r); }
+  void add(record& r, index_change& change, std::uint32_t most_held) noexcept {
+    region_.add(block_of(r), change, most_held);
+  }
   [[nodiscard]] bool is_sure(const record& r) const noexcept { return region_.is_sure(block_of(r)); }
-  void hold(const record& r, extent e) { region_.hold(block_of(r), e); }
+  void hold(const record& r, extent e) noexcept { region_.hold(block_of(r), e); }
   template <class Visit>
   void for_each_held(Visit&& visit) const {
     region_.for_each_held(visit);
   }
 
   // Makes all newest words of the record zeros.
-  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r)), 0, record_bytes(shape_.ring)); }
+  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r, 0)), 0, record_bytes(shape_.ring)); }
 
   // ---- REQUIRE that no guard is held:
 
@@ -345,6 +362,7 @@ class records_in_region {
   void find_records() {
     for (std::uint32_t i = 0; i < records(); ++i)
       if (at(i).key.load(std::memory_order_acquire) != 0) unused_ = i + 1;
+    free_.reserve(unused_);
     for (std::uint32_t i = unused_; i > 0; --i) {
       const std::uint64_t key = at(i - 1).key.load(std::memory_order_acquire);
       if (key == 0) {
@@ -363,6 +381,7 @@ class records_in_region {
   headers header_;
   chunk_shape shape_;
   index_region<Device> region_;
+  session<Device> session_;
   chunk_table table_;
   media::dram words_;
   mutable std::mutex mutex_;         // of these

@@ -33,10 +33,14 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/exhausted.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
+#include <pmlab/stores/chunk_store/promised_list.hpp>
 #include <pmlab/stores/chunk_store/record_cache.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
+#include <pmlab/stores/chunk_store/stripe.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
 #include <pmlab/sync/relax.hpp>
 
@@ -103,11 +107,17 @@ struct pairs_header {
 };
 static_assert(sizeof(pairs_header) == 72 && std::is_trivially_copyable_v<pairs_header>);
 
-// Parts of all chunks, by hash: chunks of one part have one lock of the store, which is the lock of its cached records.
-inline constexpr std::size_t parts_of_chunks = 64;
-[[nodiscard]] constexpr std::size_t part_of_chunk(std::uint64_t key) noexcept {
-  return static_cast<std::size_t>(mix_bits(key) % parts_of_chunks);
-}
+// The same with the session of the store; stores of before have none.
+struct pairs_header_and_session {
+  pairs_header header;
+  std::uint64_t session = 0;   // the word of a known_session
+  std::uint64_t checksum = 0;  // of all before
+
+  [[nodiscard]] std::uint64_t right_checksum() const noexcept {
+    return pmlab::checksum(this, offsetof(pairs_header_and_session, checksum));
+  }
+};
+static_assert(sizeof(pairs_header_and_session) == 88 && std::is_trivially_copyable_v<pairs_header_and_session>);
 
 // Thread safety: a record's functions, and those with a key: the caller has the lock of the chunk's part; volumes: that of
 // volumes. The rest: any thread.
@@ -115,12 +125,14 @@ template <record_device Pairs, blocks::device Device>
 class records_in_pairs {
   // Of a record, while a put of it is under way or it is unsure.
   struct changes {
-    std::unique_ptr<std::byte[]> next;  // its words with all changes; record_bytes, aligned by `room`
+    // Of record_bytes, and more for their alignment:
+    std::unique_ptr<std::byte[]> next;  // its words with all changes
+    std::unique_ptr<std::byte[]> sent;  // a copy that is being put
     bool queued = false;
     bool in_flight = false;
     std::uint64_t failures = 0;  // since the current words
     change_list collected;       // of `next`, and in no put yet
-    std::vector<extent> held;    // blocks that the device may have names of, after a failure
+    promised_list<extent> held;  // blocks that the device may have names of, after a failure
   };
   using cache_part = record_cache<changes>;
   using node = typename cache_part::node;
@@ -148,6 +160,7 @@ class records_in_pairs {
         free_(free),
         geometry_(device.shape()),
         space_(options.space),
+        known_(),
         header_(open_header(shape, identity, format)),
         shape_(shape),
         bytes_(record_bytes(shape.ring)),
@@ -162,7 +175,11 @@ class records_in_pairs {
       volume_slot& v = (*volumes_)[key - 1];
       if (pairs_.get(key_bytes(key), 0, bytes_of(v), space_) != sizeof v) damaged("volume " + std::to_string(key));
     });
+    session_.begin(*this, "the " + name());
   }
+  records_in_pairs(const records_in_pairs&) = delete;
+  records_in_pairs& operator=(const records_in_pairs&) = delete;
+  ~records_in_pairs() { session_.end(*this); }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
   [[nodiscard]] std::string name() const { return "key-value device beside " + device_.name(); }
@@ -181,6 +198,11 @@ class records_in_pairs {
   // Searches that found the record in DRAM, and others.
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t misses() const noexcept { return misses_.load(std::memory_order_relaxed); }
+
+  // ---- the session
+
+  [[nodiscard]] known_session known() const noexcept { return known_; }
+  [[nodiscard]] bool keep(const known_session& k) { return put_header(header_, k); }  // (S1), (S3)
 
   // ---- level 1
 
@@ -221,11 +243,17 @@ class records_in_pairs {
     if (failure != std::errc{}) damaged("the record of chunk " + std::to_string(key));
     return r;
   }
-  // Names a record that was taken; it is pinned.
+  // Names a record that was taken; it is pinned. Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] bool enter(std::uint64_t key, record& r) {
     typename cache_part::owner taken = adopt(r);
-    taken->key = key;
-    part_of(key).cache.insert_pinned(std::move(taken));
+    try {
+      taken->key = key;
+      part_of(key).cache.insert_pinned(taken);
+    } catch (const std::bad_alloc&) {
+      taken->key = 0;
+      static_cast<void>(taken.release());
+      throw;
+    }
     return true;
   }
   static void leave(std::uint64_t /*key*/, const record& /*r*/) noexcept {}
@@ -269,19 +297,31 @@ class records_in_pairs {
     const node& n = node::of(r);
     return n.changes == nullptr ? r : next_of(*n.changes);
   }
-  [[nodiscard]] record& edit(record& r) {
+  // `most_held`: extents that the owner of the change holds if it fails. What needs memory until it is settled is there.
+  // Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] record& edit(record& r, std::uint32_t most_held) {
     node& n = node::of(r);
     if (n.changes == nullptr) {
       auto made = std::make_unique<changes>();
       made->next = std::make_unique<std::byte[]>(bytes_ + alignof(record));
+      made->sent = std::make_unique<std::byte[]>(bytes_ + alignof(record));
       std::memcpy(static_cast<void*>(&next_of(*made)), &r, bytes_);
+      made->held.promise(most_held);
+      made->held.release(most_held);
+      const std::scoped_lock lock(ready_mutex_);
+      ready_.promise(1);
       n.changes = std::move(made);
+    } else {
+      n.changes->held.promise(most_held);
+      n.changes->held.release(most_held);
     }
     return next_of(*n.changes);
   }
-  void add(record& r, index_change& change) {
+  // REQUIRES: an edit for as many extents.
+  void add(record& r, index_change& change, std::uint32_t most_held) noexcept {
     node& n = node::of(r);
-    n.changes->collected.add(change);
+    n.changes->held.promise(most_held);
+    n.changes->collected.add(change, most_held);
     if (!n.changes->in_flight && !std::exchange(n.changes->queued, true)) enqueue(n);
   }
   [[nodiscard]] static bool is_sure(const record& r) noexcept {
@@ -289,12 +329,12 @@ class records_in_pairs {
     return n.changes == nullptr || n.changes->failures == 0;
   }
   // Blocks of a change that failed: free as soon as the device has no name of them.
-  void hold(const record& r, extent e) {
+  void hold(const record& r, extent e) noexcept {
     const node& n = node::of(r);
     if (is_sure(r))
       free_.give(e);
     else
-      n.changes->held.push_back(e);
+      n.changes->held.put(e);
   }
   template <class Visit>
   void for_each_held(Visit&& visit) const {
@@ -304,7 +344,7 @@ class records_in_pairs {
           for (const extent& e : n.changes->held) visit(e);
       });
   }
-  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r)), 0, bytes_); }
+  void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r, 0)), 0, bytes_); }
 
   // ---- REQUIRE that no guard is held:
 
@@ -315,8 +355,7 @@ class records_in_pairs {
       {
         const std::scoped_lock lock(ready_mutex_);
         if (ready_.empty()) return;
-        n = ready_.back();
-        ready_.pop_back();
+        n = ready_.take_last();
         waiting_.fetch_sub(1, std::memory_order_acq_rel);
       }
       put(*n);
@@ -362,8 +401,9 @@ class records_in_pairs {
   [[nodiscard]] static typename cache_part::owner adopt(record& r) noexcept {
     return typename cache_part::owner(&node::of(r));
   }
-  [[nodiscard]] static record& next_of(const changes& c) noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(c.next.get());
+  [[nodiscard]] static record& next_of(const changes& c) noexcept { return in(c.next); }
+  [[nodiscard]] static record& in(const std::unique_ptr<std::byte[]>& memory) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(memory.get());
     constexpr std::uintptr_t line = alignof(record);
     return *reinterpret_cast<record*>((at + line - 1) / line * line);
   }
@@ -415,13 +455,14 @@ class records_in_pairs {
 
   // ---- puts
 
-  void enqueue(node& n) {
+  void enqueue(node& n) noexcept {
     const std::scoped_lock lock(ready_mutex_);
-    ready_.push_back(&n);
+    ready_.put(&n);
     waiting_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // std::errc{}: the device has these words; not_enough_memory: it is full, and has those of before.
+  // std::errc{}: the device has these words; not_enough_memory: it is full, and no_memory: DRAM is, and it has those of
+  // before.
   [[nodiscard]] std::errc send(std::uint64_t key, const record& words) {
     try {
       if (words.key.load(std::memory_order_acquire) == 0) {
@@ -433,12 +474,23 @@ class records_in_pairs {
                                                                                           : std::errc{};
     } catch (const error& e) {
       return failed(e);
+    } catch (const std::bad_alloc&) {
+      return no_memory;
     }
   }
-  [[nodiscard]] std::errc failed(const error& e) {
+  [[nodiscard]] std::errc failed(const error& e) noexcept {
     const std::scoped_lock lock(ready_mutex_);
-    failure_ = e.what();
+    try {
+      failure_ = e.what();
+    } catch (const std::bad_alloc&) {
+      failure_.clear();
+    }
     return std::errc::io_error;
+  }
+  void end_changes(node& n) noexcept {
+    n.changes.reset();
+    const std::scoped_lock lock(ready_mutex_);
+    ready_.release(1);
   }
 
   // One that no thread changes: brings the device to the current words. False: it failed again.
@@ -446,32 +498,36 @@ class records_in_pairs {
     const std::scoped_lock lock(part_of(n.key).state);
     if (send(n.key, n.words()) != std::errc{}) return false;
     for (const extent& e : n.changes->held) free_.give(e);
-    n.changes.reset();
+    end_changes(n);
     return true;
   }
 
   void put(node& n) {
     part& p = part_of(n.key);
-    typename cache_part::owner sent = cache_part::make(0, bytes_);
+    const record* sent = nullptr;
     change_list carried;
     {
       const std::scoped_lock lock(p.state);
-      std::memcpy(static_cast<void*>(&sent->words()), &next_of(*n.changes), bytes_);
+      std::memcpy(static_cast<void*>(&in(n.changes->sent)), &next_of(*n.changes), bytes_);
+      sent = &in(n.changes->sent);
       carried = std::exchange(n.changes->collected, {});
       n.changes->queued = false;
       n.changes->in_flight = true;
     }
-    const std::errc result = send(n.key, sent->words());  // (J2)
+    const std::errc result = send(n.key, *sent);  // (J2)
     const std::scoped_lock lock(p.state);
     changes& c = *n.changes;
     c.in_flight = false;
     change_list undone;
     if (result == std::errc{}) {
-      std::memcpy(static_cast<void*>(&n.words()), &sent->words(), bytes_);  // (J3)
+      std::memcpy(static_cast<void*>(&n.words()), sent, bytes_);  // (J3)
       c.failures = 0;
-      for (const extent& e : std::exchange(c.held, {})) free_.give(e);
+      for (const extent& e : c.held) free_.give(e);
+      c.held.clear();
+      // Owners of changes that failed may hold blocks yet: their promises stay.
+      carried.for_each_held([&](std::uint32_t extents) { c.held.release(extents); });
     } else {
-      if (result != std::errc::not_enough_memory) ++c.failures;
+      if (result != std::errc::not_enough_memory && result != no_memory) ++c.failures;
       std::memcpy(static_cast<void*>(&next_of(c)), &n.words(), bytes_);
       undone = std::exchange(c.collected, {});
     }
@@ -479,7 +535,7 @@ class records_in_pairs {
       c.queued = true;
       enqueue(n);
     } else if (c.failures == 0) {
-      n.changes.reset();
+      end_changes(n);
     }
     // The owner of a change may free it, and the record, as soon as it is settled.
     carried.settle(result);
@@ -493,9 +549,12 @@ class records_in_pairs {
     if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
       throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
                   "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+    pairs_header_and_session there;
     pairs_header h;
-    if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(h), space_)) {
+    if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(there), space_)) {
+      h = there.header;
       check(h, *size);
+      if (*size == sizeof there) known_ = session_in(there);
       shape.blocks = static_cast<std::uint32_t>(h.chunk_blocks);
       shape.ring = h.ring;
     } else {
@@ -531,14 +590,25 @@ class records_in_pairs {
     h.ring = shape.ring;
     return h;
   }
+  [[nodiscard]] known_session session_in(const pairs_header_and_session& there) const {
+    const auto known = known_session::of(there.session);
+    if (there.checksum != there.right_checksum() || !known) damaged("the session");
+    return *known;
+  }
+  // False: the device is full.
+  [[nodiscard]] bool put_header(const pairs_header& h, const known_session& k) {
+    pairs_header_and_session value{h, k.word(), 0};
+    value.checksum = value.right_checksum();
+    return pairs_.put(key_bytes(0), bytes_of(value), kv_mode::post, space_) != kv_outcome::full;
+  }
   void write_pair(pairs_header& h) {
     h.checksum = h.right_checksum();
-    if (pairs_.put(key_bytes(0), bytes_of(h), kv_mode::post, space_) == kv_outcome::full)
-      throw error("the " + name() + " is full", "remove pairs of it, or use a larger one");
+    if (!put_header(h, {})) throw error("the " + name() + " is full", "remove pairs of it, or use a larger one");
   }
 
   void check(const pairs_header& h, std::size_t size) const {
-    if (size != sizeof h || h.magic != pairs_header::right_magic) foreign();
+    if ((size != sizeof h && size != sizeof(pairs_header_and_session)) || h.magic != pairs_header::right_magic)
+      foreign();
     if (h.version != pairs_header::current_version)
       throw error("the records on the " + name() + " have version " + std::to_string(h.version) +
                       " of the layout, and this program reads version " + std::to_string(pairs_header::current_version),
@@ -594,6 +664,7 @@ class records_in_pairs {
   free_map& free_;
   blocks::geometry geometry_;
   std::uint8_t space_;
+  known_session known_;
   pairs_header header_;
   chunk_shape shape_;
   std::size_t bytes_;  // of a record
@@ -602,10 +673,11 @@ class records_in_pairs {
   media::dram words_;
   std::vector<std::unique_ptr<part>> parts_;
   mutable std::mutex ready_mutex_;  // of these
-  std::vector<node*> ready_;        // changed, and no put under way
+  promised_list<node*> ready_;      // changed, and no put under way; memory for all that have changes
   std::string failure_;
   std::atomic<std::uint64_t> waiting_{0};
   std::atomic<std::uint64_t> hits_{0}, misses_{0};
+  session<Device> session_{device_};
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

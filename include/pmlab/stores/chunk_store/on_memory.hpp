@@ -15,6 +15,7 @@
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/records.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
 #include <array>
@@ -57,7 +58,13 @@ class records_in_memory {
         super_(open_superblock(shape, identity, format, name)),
         records_(medium, super_->slabs, shape),
         shape_(shape),
-        index_(Index::open(medium, std::string(name) + ":i")) {}
+        index_(Index::open(medium, std::string(name) + ":i")),
+        session_(device) {
+    session_.begin(*this, medium_.name());
+  }
+  records_in_memory(const records_in_memory&) = delete;
+  records_in_memory& operator=(const records_in_memory&) = delete;
+  ~records_in_memory() { session_.end(*this); }
 
   [[nodiscard]] Medium& medium() noexcept { return medium_; }
   [[nodiscard]] std::string name() const { return medium_.name(); }
@@ -69,6 +76,23 @@ class records_in_memory {
       if (r.map.load(std::memory_order_acquire) != 0) sum += map_bytes(shape_.blocks);
     });
     return sum;
+  }
+
+  // ---- the session
+
+  // Throws pmlab::error: it is damaged.
+  [[nodiscard]] known_session known() const {
+    const auto known = known_session::of(super_->volumes.front().session.load(std::memory_order_acquire));
+    if (!known)
+      throw error("the session of the chunk store in " + medium_.name() + " is damaged",
+                  "restore the pool from a copy");
+    return *known;
+  }
+  [[nodiscard]] bool keep(const known_session& k) {
+    word& w = super_->volumes.front().session;
+    w.store(k.word(), std::memory_order_release);  // (S1), (S3)
+    media::persist(medium_, w);
+    return true;
   }
 
   // ---- level 1
@@ -91,10 +115,11 @@ class records_in_memory {
   // ---- records
 
   [[nodiscard]] record* take() { return records_.take(); }
-  void give(record& r) { records_.give(r); }
+  void give(record& r) noexcept { records_.give(r); }
   void erase(record& r) { records_.erase(r); }
   void clear(record& r) { records_.clear(r); }
-  void give_all(std::span<record* const> all) { records_.give_all(all); }
+  void give_all(std::span<record* const> all, std::size_t known) { records_.give_all(all, known); }
+  void forget_all() noexcept { records_.forget_all(); }
   template <class Visit>
   void for_each(Visit&& visit) {
     records_.for_each(visit);
@@ -116,8 +141,8 @@ class records_in_memory {
   };
   [[nodiscard]] static no_guard guard(const record& /*r*/) noexcept { return {}; }
   [[nodiscard]] static record& newest(record& r) noexcept { return r; }
-  [[nodiscard]] static record& edit(record& r) noexcept { return r; }
-  static void add(const record& /*r*/, const index_change& /*change*/) noexcept {}
+  [[nodiscard]] static record& edit(record& r, std::size_t /*most_held*/) noexcept { return r; }
+  static void add(const record& /*r*/, const index_change& /*change*/, std::size_t /*most_held*/) noexcept {}
   static void drive_all() noexcept {}
   static void wait_for(const index_change& /*change*/) noexcept {}
 
@@ -253,6 +278,7 @@ class records_in_memory {
   records<Medium> records_;
   chunk_shape shape_;
   Index index_;
+  session<Device> session_;
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

@@ -10,6 +10,7 @@
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
 #include <pmlab/stores/chunk_store/copy_merges.hpp>
+#include <pmlab/stores/chunk_store/request_list.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,14 +29,17 @@
 
 namespace pmlab::stores {
 
-// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; identifier_removed: the
-// volume was removed meanwhile; others: of the drive.
+// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; no_buffer_space: DRAM is
+// exhausted; identifier_removed: the volume was removed meanwhile; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
   std::uint64_t tag = 0;  // of the operation
   std::errc error{};      // std::errc{}: none
 };
 
+// DRAM that is exhausted: an operation is started or its call throws std::bad_alloc and has no effect; one that was started
+// ends, with an error if a step of it has no DRAM. `reap` needs none.
+//
 // Belongs to one thread; any number of them on a store, which outlives them. An operation is done, and durable, when it
 // is reaped. Operations under way that overlap take effect in any order. Data is aligned as for the drive
 // (blocks::buffer), and stays there until the operation is reaped. Destruction waits for the operations under way.
@@ -97,6 +101,7 @@ class chunk_queue {
     }
     std::ranges::sort(sorted, {}, [](const Part* p) { return p->offset; });
     if (sorted.empty()) {
+      reserve_completions(1);
       done_.push_back({tag, {}});
       return true;
     }
@@ -126,10 +131,8 @@ class chunk_queue {
     while (done_.size() < wanted) progress(1);
     store_.finish_removals();
     const std::size_t count = std::min(completions.size(), done_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      completions[i] = done_.front();
-      done_.pop_front();
-    }
+    std::copy_n(done_.begin(), count, completions.begin());
+    done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
     return count;
   }
 
@@ -158,6 +161,7 @@ class chunk_queue {
   // Without maps the write fails then: ten seconds.
   static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
 
+  static constexpr std::size_t most_submitted = 32;  // requests at a time
   // For space, before a wait may be as long.
   static constexpr unsigned most_spins = 100;
 
@@ -176,6 +180,40 @@ class chunk_queue {
     unsigned waits = 0;
     std::uint64_t changes = 0;  // of the store when it last tried
     std::uint64_t merge_failures = 0;
+    // Its place, and the part after it in a list of parts:
+    std::size_t operation = 0;
+    std::size_t number = 0;
+    part* next = nullptr;
+  };
+
+  // Parts that wait, first in, first out. A part is in one list at most, so a list needs no memory.
+  class part_list {
+   public:
+    void push_back(part& p) noexcept {
+      p.next = nullptr;
+      (last_ == nullptr ? first_ : last_->next) = &p;
+      last_ = &p;
+    }
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    [[nodiscard]] part& front() const noexcept { return *first_; }
+    // Empties the list, and calls visit(part&) for each part of it; that may end a part, or put it into a list again.
+    template <class Visit>
+    void take_all(Visit&& visit) {
+      last_ = nullptr;
+      for (part* p = std::exchange(first_, nullptr); p != nullptr;) {
+        part& now = *p;
+        p = now.next;
+        visit(now);
+      }
+    }
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+      for (part* p = first_; p != nullptr; p = p->next) visit(*p);
+    }
+
+   private:
+    part* first_ = nullptr;
+    part* last_ = nullptr;
   };
 
   struct operation {
@@ -231,6 +269,7 @@ class chunk_queue {
                            std::uint64_t tag) {
     if (free_.empty()) return false;
     if (length == 0) {
+      reserve_completions(1);
       done_.push_back({tag, {}});
       return true;
     }
@@ -273,10 +312,21 @@ class chunk_queue {
     begin(std::move(made));
   }
 
+  // Memory for the completions of all operations under way, and of so many more.
+  void reserve_completions(std::size_t more) {
+    const std::size_t needed = in_flight() + more;
+    if (needed > done_.capacity()) done_.reserve(std::max(needed, operations_.size()));
+  }
+
   void begin(operation made) {
+    reserve_completions(1);
     const std::size_t at = free_.back();
     free_.pop_back();
     made.parts_left = made.parts.size();
+    for (std::size_t i = 0; i < made.parts.size(); ++i) {
+      made.parts[i].operation = at;
+      made.parts[i].number = i;
+    }
     operations_[at].emplace(std::move(made));
     // The operation may end, and its place be empty, with its last part.
     const std::size_t parts = operations_[at]->parts.size();
@@ -284,8 +334,9 @@ class chunk_queue {
     submit_waiting();
   }
 
-  // Plans a part and queues its transfers. A write for which the drive has no space waits while operations under way,
-  // of this queue and then of others, keep replaced blocks from being free; then it fails.
+  // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its chunk, and
+  // waits while that and operations under way, of this queue and then of others, keep replaced blocks from being free; then
+  // it fails.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -295,8 +346,12 @@ class chunk_queue {
       if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
       std::errc e = plan_write(o, p);
+      // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
+      // that had nothing to copy has ended by now.
+      if (e == std::errc::no_space_on_device && merges_.begin(Store::key_of(o.of, p.chunk), waiting_))
+        e = plan_write(o, p);
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
-        without_space_.push_back({at, number});
+        without_space_.push_back(p);
         return;
       }
       if (e == std::errc::no_space_on_device) e = wait_for_space(o, p);
@@ -304,6 +359,13 @@ class chunk_queue {
         p.failed = true;
         return end_part(at, e);
       }
+    }
+    try {
+      waiting_.reserve_more(p.planned.transfers().size());
+    } catch (const std::bad_alloc&) {
+      o.error = Store::no_memory;
+      p.failed = true;
+      return finish_part(at, number);
     }
     for (const auto& t : p.planned.transfers()) {
       std::byte* const data = data_of(p, t.blocks.first);
@@ -359,12 +421,12 @@ class chunk_queue {
   void submit_waiting() {
     while (!waiting_.empty()) {
       const std::size_t room = drive_.depth() - drive_.in_flight();
-      const std::size_t count = std::min({room, waiting_.size(), submitted_.size()});
+      const std::span<const blocks::request> all = waiting_.all();
+      const std::size_t count = std::min({room, all.size(), most_submitted});
       if (count == 0) return;
-      std::copy_n(waiting_.begin(), count, submitted_.begin());
-      const std::size_t taken = drive_.submit(std::span(submitted_).first(count));
+      const std::size_t taken = drive_.submit(all.first(count));
       if (taken == 0) return;
-      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
+      waiting_.drop(taken);
     }
   }
 
@@ -398,9 +460,9 @@ class chunk_queue {
     // Changes of records that came together share a write.
     store_.drive_records();
     if (merges_.any()) merges_.go_on(waiting_);
-    for (const auto& [at, number] : std::exchange(not_durable_, {})) finish_part(at, number);
-    for (const auto& [at, number] : std::exchange(without_room_, {})) finish_part(at, number);
-    for (const auto& [at, number] : std::exchange(without_space_, {})) begin_part(at, number);
+    not_durable_.take_all([&](part& p) { finish_part(p.operation, p.number); });
+    without_room_.take_all([&](part& p) { finish_part(p.operation, p.number); });
+    without_space_.take_all([&](part& p) { begin_part(p.operation, p.number); });
     submit_waiting();
   }
 
@@ -408,11 +470,12 @@ class chunk_queue {
   // flight here.
   void wait_for_others() {
     if (store_.changes() != seen_) return;
-    for (const auto& [at, number] : without_room_)
-      if (operations_[at]->parts[number].may_remap) return;
+    bool may_remap = false;
+    without_room_.for_each([&](const part& p) { may_remap |= p.may_remap; });
+    if (may_remap) return;
     if (store_.help_merges()) return;
     store_.wait_for_change(seen_);
-    for (const auto& [at, number] : without_room_) ++operations_[at]->parts[number].waits;
+    without_room_.for_each([](part& p) { ++p.waits; });
   }
 
   // What can go on without another thread: transfers, and records that are being written.
@@ -422,8 +485,7 @@ class chunk_queue {
   void wait_for_records(std::size_t at_least) {
     if (at_least == 0) return;
     if (!not_durable_.empty()) {
-      const auto [at, number] = not_durable_.front();
-      store_.wait_for_records(operations_[at]->parts[number].planned);
+      store_.wait_for_records(not_durable_.front().planned);
     } else {
       store_.wait_for_records(*merges_.waits_for_records());
     }
@@ -439,8 +501,8 @@ class chunk_queue {
       e = o.what == kind::write ? store_.end_write(p.planned, !p.failed, p.may_remap)
                                 : store_.discard_in_chunk(o.of, p.chunk, p.blocks.front(), p.planned, p.may_remap);
       if (e == Store::no_room) return wait_for_room(at, number);
-      if (e == Store::not_durable_yet) return not_durable_.push_back({at, number});
-      if (p.planned.wants_merge()) merges_.begin(p.planned.key(), waiting_);
+      if (e == Store::not_durable_yet) return not_durable_.push_back(p);
+      if (p.planned.wants_merge()) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
       if (e == Store::write_again) return begin_part(at, number);
     }
     // The drive's own error says more than that the write was not made.
@@ -455,8 +517,8 @@ class chunk_queue {
     // A merge that fails may fail again.
     if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
     p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
-    if (!p.may_remap) merges_.begin(p.planned.key(), waiting_);
-    without_room_.push_back({at, number});
+    if (!p.may_remap) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
+    without_room_.push_back(p);
   }
 
   void end_part(std::size_t at, std::errc e) {
@@ -473,13 +535,12 @@ class chunk_queue {
   detail::chunk_store::copy_merges<Store> merges_;
   std::vector<std::optional<operation>> operations_;
   std::vector<std::size_t> free_;
-  std::deque<blocks::request> waiting_;  // transfers that were not submitted
-  std::array<blocks::request, 32> submitted_{};
-  std::vector<std::pair<std::size_t, std::size_t>> without_space_;  // (operation, part): the drive is full
-  std::vector<std::pair<std::size_t, std::size_t>> without_room_;   // the ring of the chunk is
-  std::vector<std::pair<std::size_t, std::size_t>> not_durable_;    // the record is being written
-  std::uint64_t seen_ = 0;                                          // changes of the store
-  std::deque<chunk_completion> done_;
+  detail::chunk_store::request_list waiting_;  // transfers that were not submitted
+  part_list without_space_;                    // the drive is full
+  part_list without_room_;                     // the ring of the chunk is
+  part_list not_durable_;                      // the record is being written
+  std::uint64_t seen_ = 0;                     // changes of the store
+  std::vector<chunk_completion> done_;         // has memory for all operations under way
 };
 
 }  // namespace pmlab::stores

@@ -102,14 +102,20 @@ class record_cache {
     s.ways[way] = std::move(n);
     return inserted;
   }
-  // As insert and pin.
-  node& insert_pinned(owner n) {
+  // As insert and pin. Throws std::bad_alloc; nothing changed then, and the caller has `n`.
+  void insert_pinned(owner& n) {
+    owner& place = others_[n->key];
     n->pins = 1;
-    return *others_.emplace(n->key, std::move(n)).first->second;
+    place = std::move(n);
   }
 
+  // Throws std::bad_alloc; nothing changed then.
   void pin(node& n) {
-    if (n.pins++ == 0 && !n.in_set && last_.get() == &n) others_.emplace(n.key, std::move(last_));
+    if (n.pins == 0 && !n.in_set && last_.get() == &n) {
+      owner& place = others_[n.key];
+      place = std::move(last_);
+    }
+    ++n.pins;
   }
   // One that no thread uses any more may be evicted.
   void unpin(node& n) {

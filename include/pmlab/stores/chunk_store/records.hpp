@@ -32,15 +32,23 @@ class records {
     return r;
   }
   // REQUIRES: all words of `r` are zeros, durably.
-  void give(record& r) {
+  void give(record& r) noexcept {
     const std::scoped_lock lock(mutex_);
     free_.push_back(&r);
   }
 
-  // As `give`, of many. Throws std::bad_alloc.
-  void give_all(std::span<record* const> all) {
+  // As `give`, of many; `known`: how many there are besides, each of which may be given later. Throws std::bad_alloc.
+  void give_all(std::span<record* const> all, std::size_t known) {
     const std::scoped_lock lock(mutex_);
+    free_.reserve(known_ + all.size() + known);
     free_.insert(free_.end(), all.begin(), all.end());
+    known_ += all.size() + known;
+  }
+  // Undoes all of give_all.
+  void forget_all() noexcept {
+    const std::scoped_lock lock(mutex_);
+    free_.clear();
+    known_ = 0;
   }
 
   // Takes its name from a record, and its map; then it is all zeros, durably.
@@ -119,7 +127,8 @@ class records {
     const std::uint64_t count =
         media::sizes_on<Medium>.small_slabs ? few : (usual_bytes - sizeof(slab)) / record_bytes(shape_.ring);
     const std::uint64_t bytes = slab_bytes(count);
-    free_.reserve(free_.size() + count);
+    // Giving a record back must not fail.
+    free_.reserve(known_ + count);
     typename Medium::publication change(medium_);
     auto* const made = static_cast<slab*>(change.allocate(bytes, media::cache_line_bytes));
     if (made == nullptr) return false;
@@ -130,6 +139,7 @@ class records {
     medium_.fence();
     media::publish_store(change, slabs_, medium_.locate(made).word());
     change.commit();
+    known_ += count;
     for (std::uint64_t i = count; i > 0; --i) free_.push_back(made->at(i - 1, shape_.ring));
     return true;
   }
@@ -138,7 +148,8 @@ class records {
   word& slabs_;
   chunk_shape shape_;
   std::mutex mutex_;
-  std::vector<record*> free_;
+  std::vector<record*> free_;  // has memory for all that are known
+  std::size_t known_ = 0;
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

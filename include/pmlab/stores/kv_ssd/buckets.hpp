@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -73,22 +74,38 @@ class buckets {
                                                  port<Device>& through) {
     const std::uint64_t bucket = bucket_of(space, key);
     const std::scoped_lock lock(lock_of(bucket));
-    range pages{1, 1};
-    if (const std::optional<range> there = find(bucket))
-      pages = *there;
-    else if (!set(bucket, pages))  // (B1)
-      return std::nullopt;
-    std::string content = read_page(bucket, pages.newest, through);
-    if (place_in(content, key)) return pages.newest;
-    if (page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes) {
-      ++pages.newest;
-      if (!set(bucket, pages)) return std::nullopt;  // (B1b) before (B2)
-      content.clear();
+    const std::optional<range> there = find(bucket);
+    if (there) return add_to(bucket, *there, key, room, through);
+    const range pages{1, 1};
+    if (!set(bucket, pages)) return std::nullopt;  // (B1)
+    // A bucket without a page takes space in the medium for nothing.
+    std::optional<std::uint32_t> page;
+    try {
+      page = add_to(bucket, pages, key, room, through);
+    } catch (...) {
+      static_cast<void>(directory_.erase(bucket));
+      throw;
     }
-    content.push_back(static_cast<char>(key.size()));
-    content.append(key);
-    const bool is_written = write_page(bucket, pages.newest, content, room, through);  // (B2)
-    return is_written ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
+    if (!page) static_cast<void>(directory_.erase(bucket));
+    return page;
+  }
+
+  // The same as `remove`, of a key that `add` has added, and that has got no record since. Does not throw: at worst the
+  // page lists the key until garbage collection meets it.
+  void take_back(std::uint8_t space, std::string_view key, std::uint32_t page, port<Device>& through) noexcept try {
+    promised_lines lines;
+    const std::array<std::uint32_t, 1> length{most_lines()};
+    const bool has_lines = core_.buffer.promise(length);
+    lines.count = has_lines ? length[0] : 0;
+    try {
+      remove(space, key, page, has_lines ? &lines : nullptr, through);
+    } catch (...) {
+      if (has_lines && !lines.are_taken) core_.buffer.give_back(lines.count);
+      throw;
+    }
+    if (has_lines && !lines.are_taken) core_.buffer.give_back(lines.count);
+  } catch (const std::exception&) {
+    // The page lists a key without a record: it is never returned.
   }
 
   // Removes a key that is absent now (B4) from its page. `room` as for `add`, or null: the page stays, if the key is
@@ -168,6 +185,22 @@ class buckets {
   [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
   [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
     return record_bytes(name_bytes, content);
+  }
+
+  // `add`, of a bucket that the directory has. REQUIRES: its lock is held.
+  [[nodiscard]] std::optional<std::uint32_t> add_to(std::uint64_t bucket, range pages, std::string_view key,
+                                                    promised_lines& room, port<Device>& through) {
+    std::string content = read_page(bucket, pages.newest, through);
+    if (place_in(content, key)) return pages.newest;
+    if (page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes) {
+      ++pages.newest;
+      if (!set(bucket, pages)) return std::nullopt;  // (B1b) before (B2)
+      content.clear();
+    }
+    content.push_back(static_cast<char>(key.size()));
+    content.append(key);
+    const bool is_written = write_page(bucket, pages.newest, content, room, through);  // (B2)
+    return is_written ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
   }
 
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {

@@ -9,6 +9,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/core.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/kv_ssd/moments.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,7 +35,8 @@ class opening {
  public:
   opening(Medium& medium, Device& device) : medium_(medium), device_(device), geometry_(device.shape()) {}
 
-  // The root object of the device `name`, which is made if the medium has none.
+  // The root object of the device `name`, which is made if the medium has none. Unless it is rebuilt, it has the number
+  // of this opening.
   [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
                             const kv_options& options, bool rebuilds = false) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
@@ -45,19 +47,35 @@ class opening {
     if (rebuilds && at.load(std::memory_order_acquire) != 0)
       throw error(medium_.name() + " has the memory of a key-value device '" + std::string(name) + "'",
                   "open it; rebuild a device only in a pool without it");
-    if (at.load(std::memory_order_acquire) == 0) make(at, options);
+    if (at.load(std::memory_order_acquire) == 0) make(at, options, rebuilds ? being_rebuilt : forming);
     state& made = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
     check_geometry_of(made);
     if (made.step.load(std::memory_order_acquire) == forming) {
       claim(made, options.format);
-      made.step.store(rebuilds ? being_rebuilt : ready, std::memory_order_release);
+      made.step.store(guarded, std::memory_order_release);
       media::persist(medium_, made.step);  // (F2): (F1) < (F2), a device that is ready has its header
     }
-    check_header(made);
-    if (!rebuilds && made.step.load(std::memory_order_acquire) == being_rebuilt)
+    blocks::buffer block = read_block();
+    check_header(made, header_in(block.bytes()));
+    if (rebuilds) return made;
+    if (made.step.load(std::memory_order_acquire) == being_rebuilt)
       throw error("the memory of the key-value device in " + medium_.name() + " was being rebuilt, and is not complete",
                   "remove the pool, and rebuild the device in a new one");
+    moments both(medium_, device_, made);
+    both.check(block.bytes());
+    both.enter(block);
     return made;
+  }
+  // The medium has the memory of the flash's device, and one of both is an older copy, or the flash's moment is
+  // damaged. Throws pmlab::error: the flash failed.
+  [[nodiscard]] bool are_of_different_moments(std::string_view name, std::string_view layout, std::uint64_t version) {
+    if (!is_complete(medium_, name, layout, version)) return false;
+    const word& at = *medium_.named_root(name, layout, version).word;
+    state& there = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
+    const blocks::buffer block = read_block();
+    const flash_header h = header_in(block.bytes());
+    if (h.magic != flash_header::right_magic || h.checksum != checksum_of(h) || !is_of(there, h)) return false;
+    return moments(medium_, device_, there).judge(block.bytes()) != moments<Medium, Device>::verdict::same;
   }
   // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding was
   // interrupted: nothing was acknowledged there.
@@ -66,18 +84,19 @@ class opening {
     const word& at = *medium.named_root(name, layout, version).word;
     if (at.load(std::memory_order_acquire) == 0) return false;
     const state& there = *medium.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
-    return there.step.load(std::memory_order_acquire) == ready;
+    const std::uint64_t step = there.step.load(std::memory_order_acquire);
+    return step == ready || step == guarded;
   }
   // The index of a rebuilt device is complete, durably.
   void end_rebuilding(state& s) {
-    s.step.store(ready, std::memory_order_release);
+    s.step.store(guarded, std::memory_order_release);
     media::persist(medium_, s.step);  // (F3) after the index leads to all records
   }
 
   // `options` with the sizes and the identity that the flash was made with. Throws pmlab::error: it is no flash of a
   // key-value device.
   [[nodiscard]] kv_options options_of_flash(kv_options options) {
-    const flash_header h = read_header();
+    const flash_header h = header_in(read_block().bytes());
     if (h.magic != flash_header::right_magic)
       throw error("device " + device_.name() + " is no flash of a key-value device: it has no header",
                   "name the flash that the device was made on");
@@ -157,7 +176,8 @@ class opening {
     return of;
   }
 
-  void make(word& at, const kv_options& options) {
+  // `step`: forming, or being_rebuilt; a memory that is rebuilt is never one of an empty device, also after a crash.
+  void make(word& at, const kv_options& options, std::uint64_t step) {
     const shape of = choose(options);
     publication change(medium_);
     auto* const made = media::create<state>(change);
@@ -167,10 +187,8 @@ class opening {
       throw error("no space in " + medium_.name() + " for the memory of a key-value device",
                   "make the pool larger, or the write buffer smaller");
     std::array<std::uint64_t, 2> identity = options.identity;
-    if (identity == std::array<std::uint64_t, 2>{}) {
-      std::random_device random;
-      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
-    }
+    if (identity == std::array<std::uint64_t, 2>{})
+      for (std::uint64_t& w : identity) w = random_word();
     const auto put = [](word& w, std::uint64_t value) { w.store(value, std::memory_order_relaxed); };
     for (std::size_t i = 0; i < identity.size(); ++i) put(made->identity[i], identity[i]);
     put(made->ring, medium_.locate(ring).word());
@@ -183,7 +201,7 @@ class opening {
     put(made->largest_value, of.largest_value);
     put(made->bucket_bytes, of.bucket_bytes);
     put(made->short_keys, of.short_keys ? 1 : 0);
-    put(made->step, forming);
+    put(made->step, step);
     media::persist(medium_, *made);  // (M1): (M1) < (M2), the root leads to a whole object
     media::publish_store(change, at, medium_.locate(made).word());  // (M2)
     change.commit();
@@ -199,9 +217,12 @@ class opening {
                 "open it with its own flash; a file that was truncated is lost");
   }
 
-  [[nodiscard]] flash_header read_header() {
+  [[nodiscard]] blocks::buffer read_block() {
     blocks::buffer block(geometry_.block_bytes);
     blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    return block;
+  }
+  [[nodiscard]] static flash_header header_in(std::span<const std::byte> block) noexcept {
     flash_header header;
     std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
     return header;
@@ -215,8 +236,8 @@ class opening {
   }
 
   // Writes the header of a new device.
-  void claim(const state& s, bool format) {
-    const flash_header there = read_header();
+  void claim(state& s, bool format) {
+    const flash_header there = header_in(read_block().bytes());
     if (there.magic == flash_header::right_magic && !is_of(s, there) && !format)
       throw error("device " + device_.name() + " belongs to another key-value device",
                   "open that one with its own pool, or give the option format to lose its data");
@@ -230,18 +251,21 @@ class opening {
     header.checksum = checksum_of(header);
     blocks::buffer block(geometry_.block_bytes);
     std::memcpy(block.data(), &header, sizeof header);
+    moments first(medium_, device_, s);
+    first.begin_lineage();
+    first.put(block.bytes());
     blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (F1)
   }
 
   void check_version(const flash_header& h) const {
-    if (h.version != flash_header::current_version)
+    if (h.version != flash_header::first_version && h.version != flash_header::current_version)
       throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
-                      " of the layout, and this program reads version " + std::to_string(flash_header::current_version),
+                      " of the layout, and this program reads versions " + std::to_string(flash_header::first_version) +
+                      " to " + std::to_string(flash_header::current_version),
                   "open it with the release of pmlab that wrote it");
   }
 
-  void check_header(const state& s) {
-    const flash_header h = read_header();
+  void check_header(const state& s, const flash_header& h) const {
     if (h.magic != flash_header::right_magic)
       throw error("device " + device_.name() + " is not the flash of the key-value device in " + medium_.name() +
                       ": it has no header",
@@ -249,6 +273,11 @@ class opening {
     if (h.checksum != checksum_of(h))
       throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
     check_version(h);
+    if (is_of(s, h) && (s.unit_bytes.load(std::memory_order_acquire) != h.unit_bytes ||
+                        s.superblock_bytes.load(std::memory_order_acquire) != h.superblock_bytes))
+      throw error("the memory of the key-value device in " + medium_.name() +
+                      " is damaged: its units and superblocks are not those that device " + device_.name() + " has",
+                  "restore the pool and the flash from a copy, or rebuild the memory from the flash");
     if (!is_of(s, h))
       throw error(
           "device " + device_.name() + " is the flash of another key-value device than the one in " + medium_.name(),

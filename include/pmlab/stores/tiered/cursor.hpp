@@ -30,6 +30,9 @@ struct tree_view {
   std::vector<std::shared_ptr<const key_set<Device>>> sets{};     // of the root, newest first
   leaf_list<Device> leaves{};
   std::uint64_t set_memory = 0;     // DRAM of all sets
+  std::uint64_t data_bytes = 0;     // keys and values of all sets
+  std::uint64_t root_keys = 0;      // bytes of the keys of the largest set of the root
+  std::uint64_t root_entries = 0;   // entries of the largest set of the root
   class_counts spare{};             // segments that a spill and a compaction may need
   class_counts spare_to_compact{};  // those of the compaction alone
   // Of both drives: segments that the keys of one merge of a leaf may need, and those of the spill of one set of the

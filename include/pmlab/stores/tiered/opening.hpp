@@ -24,6 +24,8 @@ inline constexpr std::uint32_t least_segments = 8;
 inline constexpr std::uint32_t least_leaf_segments = 4;
 // Of both drives: up to half of so few are kept for erasures and ageing; the others have data.
 inline constexpr std::uint32_t least_segments_in_all = 18;
+// Of a manifest, beside the first 512: it names each segment of a full store, and while sets are merged some of them twice.
+inline constexpr std::uint64_t manifest_bytes_of_a_segment = 16;
 
 template <blocks::device Device>
 [[nodiscard]] std::uint32_t block_bytes_of(const std::array<Device*, classes>& devices) {
@@ -93,6 +95,12 @@ template <blocks::device Device, class Memory>
                 "give them at least " + std::to_string(least_segments_in_all) + " (" +
                     std::to_string(least_segments_in_all * options.segment_bytes) +
                     " bytes beside headers and manifests), or make segments smaller");
+  const std::uint64_t all = std::uint64_t{where.drives[0].segments()} + where.drives[1].segments();
+  if (const std::uint64_t least = round_up(512 + manifest_bytes_of_a_segment * all, where.block_bytes);
+      h.manifest_bytes < least)
+    throw error("manifests of " + std::to_string(h.manifest_bytes) + " bytes are too small for the " +
+                    std::to_string(all) + " segments of the drives",
+                "choose manifest_bytes of at least " + std::to_string(least) + ", or make segments larger");
   if (staging && staging->is_ready()) staging->write(h, drive_state::forming);  // a store that is replaced
   capacity.write(h, drive_state::forming);                                      // (H1)
   memory.begin(h.store);

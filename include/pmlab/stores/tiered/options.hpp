@@ -32,7 +32,7 @@ struct tiered_options {
   std::uint64_t leaf_bytes = 0;        // of keys and values; leaves twice as large are split. 0: 16 segments
   std::uint32_t garbage_percent = 33;  // a segment of values with so much garbage is given up
   std::uint64_t segment_bytes = std::uint64_t{4} << 20;   // a multiple of a page; the longest batch
-  std::uint64_t manifest_bytes = std::uint64_t{4} << 20;  // of each of two areas
+  std::uint64_t manifest_bytes = std::uint64_t{4} << 20;  // of each of two areas; at least 512, and 16 a segment
   std::uint32_t page_bytes = 4096;                        // of keys; a multiple of a block
   std::uint64_t cache_bytes = 0;            // of the memory limit, for pages and values that were read; 0: none
   std::uint64_t memtable_bytes = 0;         // of persistent memory, before a memtable becomes a set; 0: a fifth of it

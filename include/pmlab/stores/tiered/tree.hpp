@@ -203,8 +203,9 @@ class tree {
       for (std::size_t i = 0; i < v->leaves.size(); ++i)
         if (has_too_many_sets(*v->leaves[i])) return compact_or_spill(i, spills, *v);
       if (spills) return spill_locked(v->sets.size(), false);
+      const bool splits = may_split(*v);
       for (std::size_t i = 0; i < v->leaves.size(); ++i)
-        if (is_due(*v->leaves[i])) return compact(i);
+        if (is_due(*v->leaves[i], splits)) return compact(i);
     } catch (const tiered_full&) {
       stuck_at_ = segments_.free();  // it is tried again when there is more room, or less
       throw;
@@ -277,8 +278,27 @@ class tree {
     all.all += kept_for_erasures + kept_to_collect();
     return all;
   }
+  // Likewise, for a change that only erases. A spill has a page for each leaf that it changes, no more of them than a set
+  // or a memtable has changes. So few erasures need little, however many leaves there are.
+  [[nodiscard]] kept_segments kept_by_erasures(const view& v, std::uint64_t more = 0) const {
+    kept_segments all = kept_by(v, true, more);
+    if constexpr (Memory::is_there) return all;  // an opened memtable does not count its changes
+    std::uint64_t changes = v.root_entries;
+    const auto add = [&](const table& m) {
+      changes = std::max<std::uint64_t>(changes, m.key_bytes() / sizeof(page_entry));
+    };
+    add(*v.active);
+    for (const auto& m : v.frozen) add(*m);
+    all.all -= v.kept_to_spill - kept_to_spill(v, changes + 1);
+    return all;
+  }
   // Segments that an attempt to make room must have won for a put: to rewrite all keys for less is not worth it.
   [[nodiscard]] std::uint32_t worth_while() const noexcept { return all_segments() / collecting_fraction; }
+  // Segments for the keys of a spill of one set of the root that has so many changes.
+  [[nodiscard]] std::uint32_t kept_to_spill(const view& v, std::uint64_t changes) const noexcept {
+    return static_cast<std::uint32_t>(
+        segments_for(v.root_keys + std::min<std::uint64_t>(changes, v.leaves.size()) * context_.page_bytes));
+  }
   // Whether so many are free.
   [[nodiscard]] bool has_room_for(const kept_segments& keep) const { return free_segments() >= keep.all; }
   // DRAM that only erasures use.
@@ -679,16 +699,21 @@ class tree {
   // full store could never be made less full: ingests leave space for a spill of one set, and spills for a compaction.
   void measure(view& v) const {
     v.set_memory = 0;
-    std::uint64_t root_keys = 0;
+    v.data_bytes = 0;
+    v.root_keys = 0;
+    v.root_entries = 0;
     std::uint64_t all_root_keys = 0;
     std::uint64_t leaf_keys = 0;
     for (const set_pointer& s : v.sets) {
       v.set_memory += s->memory();
-      root_keys = std::max(root_keys, s->described().pages * context_.page_bytes);
+      v.data_bytes += s->value_bytes() + s->described().pages * context_.page_bytes;
+      v.root_keys = std::max(v.root_keys, s->described().pages * context_.page_bytes);
+      v.root_entries = std::max(v.root_entries, s->described().entries);
       all_root_keys += s->described().pages * context_.page_bytes;
     }
     for (const auto& l : v.leaves) {
       std::uint64_t keys = 0;
+      v.data_bytes += l->bytes();
       for (const set_pointer& s : l->sets) {
         v.set_memory += s->memory();
         keys += s->described().pages * context_.page_bytes;
@@ -700,10 +725,9 @@ class tree {
     v.spare_to_compact[index_of(place_.leaf_values)] += 1;
     // One leaf may get all keys of the root.
     v.kept_to_merge = static_cast<std::uint32_t>(segments_for(leaf_keys + all_root_keys)) + 1;
-    v.kept_to_spill = static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
+    v.kept_to_spill = kept_to_spill(v, v.leaves.size());
     v.spare = v.spare_to_compact;
-    v.spare[index_of(place_.leaf_keys)] +=
-        static_cast<std::uint32_t>(segments_for(root_keys + v.leaves.size() * context_.page_bytes));
+    v.spare[index_of(place_.leaf_keys)] += v.kept_to_spill;
   }
 
   // ---- ageing, under ageing_mutex_
@@ -728,13 +752,18 @@ class tree {
     const std::size_t c = index_of(media_class::staging);
     return !v.sets.empty() && place_.leaf_values != place_.log && segments_.free()[c] < segments_.counts()[c] / 8;
   }
-  // Leaves are no more than the manifest has room for: then they become larger.
-  [[nodiscard]] bool may_split() const { return manifest_.has_room_for_leaves(); }
+  // Leaves are no more than the manifest has room for: then they become larger. A spill may need a page for each leaf, so
+  // a store that lacks the segments for more leaves keeps those that it has, unless the merge of these needs as many.
+  [[nodiscard]] bool may_split(const view& v) const {
+    const std::uint64_t pages = v.data_bytes / options_.leaf_bytes;
+    return manifest_.has_room_for_leaves() &&
+           free_segments() + v.kept_to_merge >= kept_by(v, true).all + segments_for(pages * context_.page_bytes);
+  }
   [[nodiscard]] bool has_too_many_sets(const leaf<Device>& l) const { return l.sets.size() > options_.most_leaf_sets; }
-  [[nodiscard]] bool is_due(const leaf<Device>& l) const {
+  [[nodiscard]] bool is_due(const leaf<Device>& l, bool splits) const {
     if (has_too_many_sets(l)) return true;
     if (l.sets.size() < 2) return false;
-    return (may_split() && l.bytes() >= 2 * options_.leaf_bytes) || 3 * l.covered() >= l.value_bytes();
+    return (splits && l.bytes() >= 2 * options_.leaf_bytes) || 3 * l.covered() >= l.value_bytes();
   }
   // To merge it again would change nothing.
   [[nodiscard]] bool is_compact(const leaf<Device>& l) const {
@@ -762,7 +791,7 @@ class tree {
     rewrite_rules rules;
     rules.place = place_;
     rules.horizon = moments_.horizon();
-    rules.leaf_bytes = may_split() ? options_.leaf_bytes : ~std::uint64_t{0} / 2;
+    rules.leaf_bytes = may_split(v) ? options_.leaf_bytes : ~std::uint64_t{0} / 2;
     rules.keys_keep = keys_keep;
     rules.values_keep = values_keep;
     rules.only = std::move(only);
@@ -894,14 +923,52 @@ class tree {
     const class_counts after = segments_.free();
     return std::uint64_t{after[0]} + after[1] > free;
   }
+  // What the rewriting of leaves, one after the other, does to segments of keys: those that it takes before it frees
+  // others, and those that are free in the end.
+  struct merging {
+    std::int64_t most_taken = 0;
+    std::int64_t gain = 0;
+  };
+  // `are_merged`: which leaves. A segment is free when the last leaf that has keys there is rewritten.
+  [[nodiscard]] merging merging_of(const view& v, const std::vector<bool>& are_merged) const {
+    std::map<std::uint32_t, std::uint32_t> uses;
+    const auto for_each_use = [&](std::size_t leaf_number, auto&& function) {
+      for (const set_pointer& s : v.leaves[leaf_number]->sets)
+        for (const std::uint32_t segment : s->described().key_segments) function(uses[segment]);
+    };
+    for (std::size_t i = 0; i < v.leaves.size(); ++i) for_each_use(i, [](std::uint32_t& n) { ++n; });
+    merging all;
+    std::uint64_t pages = 0;
+    std::int64_t freed = 0;
+    std::int64_t taken = 0;
+    for (std::size_t i = 0; i < v.leaves.size(); ++i) {
+      if (!are_merged[i]) continue;
+      for (const set_pointer& s : v.leaves[i]->sets) pages += s->described().pages;
+      taken = static_cast<std::int64_t>((pages + context_.pages_per_segment() - 1) / context_.pages_per_segment());
+      all.most_taken = std::max(all.most_taken, taken - freed);
+      for_each_use(i, [&](std::uint32_t& n) { freed += --n == 0 ? 1 : 0; });
+    }
+    all.gain = freed - taken;
+    return all;
+  }
   // Leaves with several sets, or with entries that may go, become one set each; values stay. False: there are none.
+  //
+  // Leaves share segments of keys. Those few that are to be merged may free none of them, and take as many as they need:
+  // then all leaves are rewritten.
   bool merge_leaves() {
     std::shared_ptr<const view> v = pinned();
-    if (std::all_of(v->leaves.begin(), v->leaves.end(), [&](const auto& l) { return is_merged(*l); })) return false;
+    std::vector<bool> are_merged(v->leaves.size());
+    std::transform(v->leaves.begin(), v->leaves.end(), are_merged.begin(),
+                   [&](const auto& l) { return !is_merged(*l); });
+    if (std::find(are_merged.begin(), are_merged.end(), true) == are_merged.end()) return false;
+    const merging some = merging_of(*v, are_merged);
+    const std::vector<bool> each(v->leaves.size(), true);
+    if (some.gain < 0 || some.most_taken > static_cast<std::int64_t>(free_segments()))
+      if (merging_of(*v, each).most_taken <= some.most_taken) are_merged = each;
     leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, {}, 100, 100, std::set<std::uint32_t>());
     v.reset();  // what it refers to is to be free
-    for (std::size_t i = 0; i < pinned()->leaves.size();)
-      i += is_merged(*pinned()->leaves[i]) ? 1 : rewrite_leaf(rewriter, i);
+    std::size_t at = 0;
+    for (const bool is_one : are_merged) at += is_one ? rewrite_leaf(rewriter, at) : 1;
     return true;
   }
 
@@ -943,11 +1010,14 @@ class tree {
     spills_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  // A value without room stays; what is kept for merges has room for the keys.
+  // A value without room stays. Nothing of what erasures need is taken for keys: leaves share segments of keys, so that
+  // the merge of one may free none. Where there is no other room, merge_leaves() merges many. Throws tiered_full.
   bool compact(std::size_t leaf_number) {
     const std::shared_ptr<const view> v = pinned();
     const kept_segments keep{v->spare_to_compact, kept_by(*v, false).all, false};
-    leaf_rewriter<Device> rewriter = make_rewriter(*v, {}, keep, options_.garbage_percent, options_.garbage_percent);
+    const kept_segments keys_keep{{}, kept_by(*v, true).all, true};
+    leaf_rewriter<Device> rewriter =
+        make_rewriter(*v, keys_keep, keep, options_.garbage_percent, options_.garbage_percent);
     rewrite_leaf(rewriter, leaf_number);
     return true;
   }

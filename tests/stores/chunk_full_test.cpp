@@ -1,0 +1,158 @@
+// Chunk stores on drives that are full: half of the data is erased, and two fifths of the first capacity can be written
+// again, for every size that `open` accepts; in bounded time.
+#include <pmlab/base/random.hpp>
+#include <pmlab/blocks/memory.hpp>
+#include <pmlab/media/dram.hpp>
+#include <pmlab/stores/chunk_store.hpp>
+
+#include "stores/chunk_stores.hpp"
+#include "support/message_of.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmlab::tests {
+namespace {
+
+template <class Records>
+class ChunkFull : public ::testing::Test {};
+using kinds = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>>,
+                               records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
+                               records_in<stores::records_on_blocks, void>, records_in_pairs<2100>>;
+TYPED_TEST_SUITE(ChunkFull, kinds);
+
+struct sizes {
+  std::uint64_t blocks = 0;  // of the drive
+  std::uint32_t chunk = 0;   // blocks
+  std::uint32_t ring = 0;
+};
+// How half of the data goes, and where the new data goes.
+enum class erasing { whole_chunks, whole_chunks_for_others, half_of_each_chunk, every_second_block, a_volume };
+
+[[nodiscard]] std::string text_of(const sizes& s, erasing how) {
+  return std::to_string(s.blocks) + " blocks, chunks of " + std::to_string(s.chunk) + ", ring " +
+         std::to_string(s.ring) + ", erasing " + std::to_string(static_cast<int>(how));
+}
+
+// A store on a drive of some size, with two volumes that are larger than the drive.
+template <class Store>
+struct filled {
+  Store& store;
+  std::uint64_t blocks_of;
+  std::uint64_t version = 0;
+  std::map<std::string, expected_volume> right{
+      {"a", expected_volume(blocks_of)}, {"b", expected_volume(blocks_of)}, {"c", expected_volume(blocks_of)}};
+
+  void open_volumes() {
+    for (const auto& [name, volume] : right) static_cast<void>(store.volume(name, {.bytes = blocks_of * block}));
+  }
+  // False: the drive is full.
+  [[nodiscard]] bool write(const std::string& name, std::uint64_t first, std::uint64_t count) {
+    try {
+      store.volume(name).write(first * block, data_of(first, count, ++version));
+    } catch (const stores::chunk_store_full&) {
+      return false;
+    }
+    right.at(name).write(first, count, version);
+    return true;
+  }
+  void discard(const std::string& name, std::uint64_t first, std::uint64_t count) {
+    store.volume(name).discard(first * block, count * block);
+    right.at(name).write(first, count, 0);
+  }
+};
+
+template <class Records>
+void fill_and_erase(const sizes& s, erasing how, splitmix64& random, std::uint64_t& accepted) {
+  SCOPED_TRACE(text_of(s, how));
+  Records records;
+  blocks::memory device(blocks::geometry{.blocks = s.blocks, .block_bytes = block});
+  const stores::chunk_store_options options{.chunk_bytes = s.chunk * block, .ring = s.ring};
+  const std::string refusal = message_of([&] { static_cast<void>(records.open(device, options)); });
+  if (!refusal.empty()) {
+    ASSERT_NE(refusal.find("chunk store"), std::string::npos) << refusal;
+    return;
+  }
+  ++accepted;
+  auto store = records.open(device, options);
+  filled<decltype(store)> f{.store = store, .blocks_of = (s.blocks / s.chunk + 2) * s.chunk};
+  f.open_volumes();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t unit = std::max(1U, s.chunk / 2);
+  // One volume after the other, each a piece, and now and then an older piece.
+  std::vector<std::pair<std::string, std::uint64_t>> pieces;
+  for (std::uint64_t at = 0; at + unit <= f.blocks_of; at += unit) {
+    const std::string name = at / s.chunk % 2 == 0 ? "a" : "b";
+    if (!f.write(name, at, unit)) break;
+    pieces.emplace_back(name, at);
+    const auto& [older, first] = pieces[random.below(pieces.size())];
+    static_cast<void>(f.write(older, first + random.below(unit), 1));
+  }
+  const std::uint64_t first_capacity = pieces.size() * unit;
+  ASSERT_GT(first_capacity, 0U);
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store, f.right));
+
+  // Half of the data goes.
+  std::vector<std::pair<std::string, std::uint64_t>> again;  // where blocks may be written
+  const auto free_again = [&](const std::string& name, std::uint64_t first, std::uint64_t count) {
+    f.discard(name, first, count);
+    for (std::uint64_t b = first; b < first + count; ++b) again.emplace_back(name, b);
+  };
+  std::uint64_t erased = 0;
+  if (how == erasing::a_volume) {
+    store.remove_volume("a");
+    f.right.at("a") = expected_volume(f.blocks_of);
+    f.open_volumes();
+    for (const auto& [name, first] : pieces)
+      if (name == "a") {
+        erased += unit;
+        for (std::uint64_t b = first; b < first + unit; ++b) again.emplace_back(name, b);
+      }
+  } else {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const auto& [name, first] = pieces[i];
+      if (how == erasing::every_second_block) {
+        for (std::uint64_t b = first; b < first + unit; b += 2) free_again(name, b, 1);
+      } else if (how == erasing::half_of_each_chunk ? first % s.chunk == 0 : first / s.chunk % 4 < 2) {
+        free_again(name, first, unit);
+      }
+    }
+    erased = again.size();
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store, f.right));
+  if (2 * erased < first_capacity) return;  // of one chunk or two
+
+  std::uint64_t written = 0;
+  for (const auto& [name, b] : again) {
+    const bool elsewhere = how == erasing::whole_chunks_for_others;
+    if (!f.write(elsewhere ? "c" : name, elsewhere ? written : b, 1)) break;
+    ++written;
+  }
+  EXPECT_GE(written, 2 * first_capacity / 5) << erased << " of " << first_capacity << " were erased";
+  ASSERT_NO_FATAL_FAILURE(expect_equal(store, f.right));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+}
+
+TYPED_TEST(ChunkFull, takes_two_fifths_again_when_half_is_erased) {
+  splitmix64 random(4);
+  std::uint64_t accepted = 0;
+  for (const std::uint64_t blocks_of : {2U, 3U, 5U, 9U, 20U, 40U, 100U, 257U, 700U})
+    for (const std::uint32_t chunk : {1U, 2U, 8U, 32U, 256U})
+      for (const std::uint32_t ring : {1U, 3U, 16U})
+        for (const auto how : {erasing::whole_chunks, erasing::whole_chunks_for_others, erasing::half_of_each_chunk,
+                               erasing::every_second_block, erasing::a_volume}) {
+          fill_and_erase<TypeParam>({blocks_of, chunk, ring}, how, random, accepted);
+          if (this->HasFatalFailure()) return;
+        }
+  EXPECT_GT(accepted, 150U);
+}
+
+}  // namespace
+}  // namespace pmlab::tests
