@@ -381,7 +381,10 @@ class chunk_store {
   [[nodiscard]] chunk_store_stats stats() {
     ensure_recovered_or_throw();
     chunk_store_stats s;
-    records_.for_each([&](record& r) { s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0; });
+    records_.for_each([&](record& r) {
+      const auto guard = records_.guard(r);
+      s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0;
+    });
     for (std::uint32_t i = 0; i < records_.volumes(); ++i)
       s.volumes += records_.state_of_volume(i) == volume_state::there ? 1 : 0;
     s.free_bytes = free_.free_blocks() * block_bytes();
@@ -1374,7 +1377,7 @@ class chunk_store {
       // Durably: another discard of the same blocks may be under way.
       if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
     }
-    if (all) return remove_chunk(s, lock, *r);
+    if (all) return remove_chunk(s, lock, key, *r);
     writer_state* const state = state_for_writing(s, key, failure);
     if (state == nullptr) return failure;
     const placed nothing{blocks, hole};
@@ -1540,9 +1543,9 @@ class chunk_store {
     ~promise_to_end() { gone.release(extents); }
   };
 
-  // Removes a chunk that no operation writes to. Throws std::bad_alloc; nothing changed then.
-  [[nodiscard]] std::errc remove_chunk(stripe& s, std::unique_lock<std::mutex>& lock, record& r) {
-    const std::uint64_t key = r.key.load(std::memory_order_acquire);
+  // Removes a chunk that no operation writes to: its newest record has `key`, which the durable one may not have yet.
+  // Throws std::bad_alloc; nothing changed then.
+  [[nodiscard]] std::errc remove_chunk(stripe& s, std::unique_lock<std::mutex>& lock, std::uint64_t key, record& r) {
     const std::size_t most_owned = 2 * std::size_t{shape_.blocks};
     std::vector<std::uint64_t> owned;
     owned.reserve(most_owned);
@@ -1621,7 +1624,7 @@ class chunk_store {
       std::errc failure{};
       record* const r = look_up(key, failure);
       if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
-      if (r != nullptr) failure = remove_chunk(s, lock, *r);
+      if (r != nullptr) failure = remove_chunk(s, lock, key, *r);
       if (failure == no_memory) throw std::bad_alloc();
       if (failure != std::errc{})
         throw error(records_.name() + " failed: a volume cannot be removed",
