@@ -26,7 +26,7 @@ set -euo pipefail
 # Tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns walk the
 # same code thousands of times and stay with the release build.
 sanitized_tests=(test_indexes_{point,load,full_medium,concurrent}
-                 test_{block_files,chunk_store,kv_device,kv_allocation,kv_cache,tiered,tiered_allocation,kvs_api})
+                 test_{block_files,chunk_store,chunk_allocation,kv_device,kv_allocation,kv_cache,tiered,tiered_allocation,kvs_api})
 # Tests of failing allocations have one thread.
 thread_sanitized_tests=(test_indexes_concurrent test_{block_files,chunk_store,kv_device,kv_cache,tiered,kvs_api})
 
