@@ -55,7 +55,7 @@ bool has_store_buffers(const round_options& round, memory_order order) {
   return order == memory_order::tso || (order == memory_order::by_seed && (mix_bits(round.schedule_seed) & 1) != 0);
 }
 
-constexpr std::uint64_t nearly_full_number = 12;  // of sixteen rounds
+constexpr std::uint64_t nearly_full_number = 12;  // one round in sixteen has it
 
 bool can_be_full(const subject& kind) {
   return kind.prefix != nullptr || (kind.volume != nullptr ? kind.volume->shape.fills_up : kind.fills_up);

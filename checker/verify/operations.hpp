@@ -23,7 +23,7 @@ enum class action : std::uint8_t {
   erase,
   find,
   load,  // the effect of a load on one key: it is present, with its old value if it had one
-  meet,  // of an iterator: whether the key is present, with any value
+  meet,  // whether an iterator meets the key: it is present, with any value
 };
 
 [[nodiscard]] constexpr std::string_view to_string(action a) noexcept {

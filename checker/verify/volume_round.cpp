@@ -53,7 +53,7 @@ std::vector<volume_runner::phase> volume_runner::make_plan(const round_options& 
   splitmix64 source(options.seed * 977 + 5);
   std::uint32_t number = 0;
   const bool hot = source.one_in(2);
-  splitmix64 spans(options.seed * 613 + 9);  // of reads: the other steps do not depend on them
+  splitmix64 spans(options.seed * 613 + 9);  // the lengths of reads: the other steps do not depend on them
   const auto a_step = [&] {
     volume_step s;
     std::uint64_t first = source.below(shape_.blocks);

@@ -211,16 +211,19 @@ TEST(KvMoments, a_number_is_not_begun_twice) {
   }
 }
 
+// Changes an empty device; all that it has is on flash then.
+void write_some(machine& m, splitmix64& random, content& right) {
+  store db = m.open();
+  change(db, right, 60, random);
+  ASSERT_TRUE(db.empty_buffer());
+}
+
 TEST(KvMoments, a_rebuilt_memory_fits_no_other_flash_and_its_flash_no_other_memory) {
   for (const bool of_layout_1 : {false, true}) {
     machine m;
     splitmix64 random(seed_or(9));
     content right;
-    {
-      store db = m.open();
-      change(db, right, 60, random);
-      ASSERT_TRUE(db.empty_buffer());
-    }
+    ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
     if (of_layout_1) make_layout_1(m);
     const std::unique_ptr<crash_medium> before = m.memory_now();
     const bytes flash_before = m.flash_now();
@@ -242,20 +245,18 @@ TEST(KvMoments, a_damaged_moment_is_named_and_rebuilt) {
   machine m;
   splitmix64 random(seed_or(10));
   content right;
-  {
-    store db = m.open();
-    change(db, right, 60, random);
-    ASSERT_TRUE(db.empty_buffer());
-  }
+  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  const auto flip = [&](std::size_t bit) {
+    m.flash_bytes()[layout::flash_moment::offset + bit / 8] ^= std::byte{1} << bit % 8;
+  };
   for (std::size_t bit = 0; bit < 8 * sizeof(layout::flash_moment); ++bit) {
-    std::byte& one = m.flash_bytes()[layout::flash_moment::offset + bit / 8];
-    one ^= std::byte{1} << bit % 8;
+    flip(bit);
     const std::string what = message_of([&] { static_cast<void>(m.open()); });
     ASSERT_NE(what.find("the moment in block 0 of the flash"), std::string::npos) << what;
     ASSERT_TRUE(store::are_of_different_moments(*m.memory, m.on));
-    if (bit != 77) one ^= std::byte{1} << bit % 8;
-    if (bit == 77) break;
+    flip(bit);
   }
+  flip(77);
   m.memory = std::make_unique<crash_medium>(memory_bytes);
   stores::kv_rebuilt result;
   { store db = store::rebuild(*m.memory, m.on, small, result); }

@@ -31,7 +31,7 @@ namespace pmlab {
     pid_t id = 0;
     const auto [last, failure] = std::from_chars(name.data(), name.data() + name.size(), id);
     if (failure != std::errc{} || last != name.data() + name.size()) continue;
-    std::size_t count = id == ::getpid() ? 0 : 1;  // of this process, `file` is no other one
+    std::size_t count = id == ::getpid() ? 0 : 1;  // `file` is a descriptor of this process, and is not counted
     for (fs::directory_iterator entry(process->path() / "fd", ignored); entry != end; entry.increment(ignored)) {
       struct stat there {};
       if (::stat(entry->path().c_str(), &there) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)

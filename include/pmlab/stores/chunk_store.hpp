@@ -466,7 +466,7 @@ class chunk_store {
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
     // Of its chunk.
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
-    // Of a read: its record cannot be read, or there is no DRAM, so it has not begun.
+    // The error of a read that has not begun: its record cannot be read, or there is no DRAM.
     [[nodiscard]] std::errc failure() const noexcept { return failure_; }
     // When it has ended: a merge by copy of its chunk is to begin.
     [[nodiscard]] bool wants_merge() const noexcept { return wants_merge_; }
@@ -519,8 +519,7 @@ class chunk_store {
   [[nodiscard]] plan begin_read(volume_number v, std::uint64_t number, range blocks) {
     plan p(v, number);
     p.blocks_ = blocks;
-    const std::errc e = unless_exhausted([&] { return plan_read(v, blocks, p); });
-    p.failure_ = e;
+    p.failure_ = unless_exhausted([&] { return plan_read(v, blocks, p); });
     return p;
   }
   // Ends a read whose transfers have ended.
@@ -1554,7 +1553,7 @@ class chunk_store {
     if constexpr (container::settles_at_once) {
       for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
       records_.erase(r);
-      s.writers.erase(key);  // of a merge by copy, which ends later
+      s.writers.erase(key);  // a merge by copy may have the state: it ends later
     } else {
       detail::chunk_store::index_change change;
       writer_state* state = nullptr;

@@ -125,7 +125,7 @@ template <record_device Pairs, blocks::device Device>
 class records_in_pairs {
   // Of a record, while a put of it is under way or it is unsure.
   struct changes {
-    // Of record_bytes, and more for their alignment:
+    // Each has record_bytes, and more for its alignment:
     std::unique_ptr<std::byte[]> next;  // its words with all changes
     std::unique_ptr<std::byte[]> sent;  // a copy that is being put
     bool queued = false;

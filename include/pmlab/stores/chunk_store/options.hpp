@@ -20,13 +20,13 @@ struct chunk_store_options {
   // without one, by the first operation that needs them.
   bool recovers_in_background = true;
   unsigned recovery_threads = 0;  // that find the free blocks; 0: sync::recovery_threads
-  // Of the new store; zeros: chosen at random.
+  // Identity of the new store; zeros: it is chosen at random.
   std::array<std::uint64_t, 2> identity{};
 };
 
-// Of chunk_store::volume.
+// Options of chunk_store::volume.
 struct volume_options {
-  std::uint64_t bytes = 0;  // of a new volume, a multiple of a block; an existing one has its own
+  std::uint64_t bytes = 0;  // size of a new volume, a multiple of a block; an existing one has its own
 };
 
 // What a store promises on its drive.
@@ -40,7 +40,7 @@ struct chunk_store_promises {
 struct chunk_store_stats {
   std::uint64_t chunks = 0;               // with a record
   std::uint64_t volumes = 0;              // that are there
-  std::uint64_t free_bytes = 0;           // of the drive
+  std::uint64_t free_bytes = 0;           // free space of the drive
   std::uint64_t longest_free_extent = 0;  // bytes
   std::uint64_t medium_bytes = 0;         // records, maps and the index
   // Since the store was opened.
