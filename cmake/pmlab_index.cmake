@@ -1,4 +1,4 @@
-# The indexes that the programs, the simulated machine and the tests offer: tools/catalogue/indexes.cmake.
+# The indexes that the programs, the simulated machine and the tests offer: bench/catalogue/indexes.cmake.
 #
 #   pmlab_index(NAME WHAT [HEADER HEADER] [POOL_BYTES BYTES] [KEEPS_NOTHING])
 #     NAME   pmlab::indexes::NAME in <pmlab/indexes/NAME.hpp>, whose layout_name is NAME

@@ -3,8 +3,14 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/pmlab)
-install(DIRECTORY include/pmlab DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers FILES_MATCHING PATTERN "*.hpp"
-        PATTERN "*.h")
+# Installed, the rooms are one include folder.
+get_property(rooms GLOBAL PROPERTY PMLAB_ROOMS)
+foreach(room IN LISTS rooms)
+  get_property(folder GLOBAL PROPERTY PMLAB_ROOM_${room}_FOLDER)
+  install(DIRECTORY ${folder}/include/pmlab DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+  install(TARGETS pmlab_room_${room} EXPORT pmlab)
+endforeach()
 install(TARGETS pmlab EXPORT pmlab)
 install(EXPORT pmlab NAMESPACE pmlab:: FILE pmlabTargets.cmake DESTINATION ${config_folder} COMPONENT headers)
 

@@ -1,13 +1,13 @@
 // cache(INDEX,...) in the benchmark: in front of any index that shows itself as erased/any_index.hpp.
-#include "tools/catalogue/layer_hooks.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/cache/options.hpp>
 #include <pmlab/erased/any_index.hpp>
+#include "bench/catalogue/layer_hooks.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,11 +1,11 @@
 // A pmlab index on one of pmlab's media, as a subject.
 #pragma once
 
-#include "tools/catalogue/media_list.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/erased/any_index.hpp>
+#include "bench/catalogue/media_list.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/catalogue/subject.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/machine_counts.hpp"
 #endif

@@ -1,11 +1,11 @@
 // hybrid(hash=...,tree=...,...) in the benchmark: over any two indexes that show themselves as erased/any_index.hpp.
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/hybrid/specification.hpp>
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,10 +1,10 @@
 // A third-party shared library with PiBench's interface, as an index of the benchmark.
-#include "tools/catalogue/library_index.hpp"
+#include "bench/catalogue/library_index.hpp"
 #include "checker/simulator/simulated_library.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/pibench/library.hpp>
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/subject.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/pool_file.hpp"

@@ -1,8 +1,8 @@
 // A third-party shared library with PiBench's interface, as an index of the benchmark.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/catalogue/registry.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/catalogue/registry.hpp"
 
 #include <string>
 

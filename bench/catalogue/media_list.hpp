@@ -3,14 +3,14 @@
 // for combinations with a half there.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/media/dram.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/catalogue/subject.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/simulated.hpp"
 #else
-#include "tools/catalogue/watched_medium.hpp"
 #include <pmlab/media/pmem.hpp>
+#include "bench/catalogue/watched_medium.hpp"
 #endif
 
 #include <memory>

@@ -1,8 +1,8 @@
 // A medium as a user names it on the command line.
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "bench/catalogue/medium_spec.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/devices/profile_file.hpp"
 
 #include <array>
 #include <string>

@@ -1,13 +1,13 @@
 // The loop that is measured: a span of operations on something that answers like an index, no virtual call in it.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/catalogue/subject.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/calls.hpp"
 #endif
-#include "tools/workload/operation.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // The pool files of a run.
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/support/quantity.hpp"
+#include "bench/catalogue/pool_files.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pool_name.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <array>
 #include <cctype>

@@ -1,8 +1,8 @@
 // The pool files of a run: named, made, and removed again, without ever touching a file that the run did not make.
 #pragma once
 
-#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/media/root_table.hpp>
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,10 +3,10 @@
 //   const auto registered = pmlab::bench::register_index<pmlab::indexes::cceh>("extendible hash table");
 #pragma once
 
-#include "tools/catalogue/driver.hpp"
-#include "tools/catalogue/media_list.hpp"
-#include "tools/catalogue/registry.hpp"
 #include <pmlab/indexes/index.hpp>
+#include "bench/catalogue/driver.hpp"
+#include "bench/catalogue/media_list.hpp"
+#include "bench/catalogue/registry.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // The indexes that the program knows.
-#include "tools/catalogue/registry.hpp"
+#include "bench/catalogue/registry.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/base/suggest.hpp>

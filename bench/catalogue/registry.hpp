@@ -1,10 +1,10 @@
 // The indexes that the program knows.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
-#include "tools/workload/operation.hpp"
 #include <pmlab/base/spec.hpp>
 #include <pmlab/erased/any_index.hpp>
+#include "bench/catalogue/subject.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -76,7 +76,7 @@ struct combination {
 // specification is invalid.
 [[nodiscard]] const index_description& find_index(std::string_view name);
 
-// Adds an index to the program during its start; see tools/catalogue/register_index.hpp.
+// Adds an index to the program during its start; see bench/catalogue/register_index.hpp.
 class registration {
  public:
   explicit registration(index_description description);

@@ -1,14 +1,14 @@
 // strings(INDEX,...) in the benchmark: string keys over any index that offers erased/any_index.hpp. The benchmark still
 // addresses keys by their numbers.
-#include "tools/catalogue/layer_hooks.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/strings_keys.hpp"
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/erased/any_medium.hpp>
+#include "bench/catalogue/layer_hooks.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/strings_keys.hpp"
+#include "bench/catalogue/subject.hpp"
 #if !defined(PMLAB_SIMULATED)
 #include <pmlab/media/pmem.hpp>
 #endif

@@ -1,5 +1,5 @@
 // The mapping from the numbers of keys to strings.
-#include "tools/catalogue/strings_keys.hpp"
+#include "bench/catalogue/strings_keys.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/quantity.hpp>

@@ -1,13 +1,13 @@
 // The subject of a measurement: an index on its medium, or a third-party container, behind one interface.
 #pragma once
 
-#include "tools/catalogue/layer_statistics.hpp"
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/workload/latency_histogram.hpp"
-#include "tools/workload/operation.hpp"
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
+#include "bench/catalogue/layer_statistics.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/workload/latency_histogram.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <memory>

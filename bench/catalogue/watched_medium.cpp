@@ -1,10 +1,10 @@
 // Media that count or delay accesses, each compiled once.
-#include "tools/catalogue/watched_medium.hpp"
-#include "tools/catalogue/media_list.hpp"
+#include "bench/catalogue/watched_medium.hpp"
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/pmem.hpp>
+#include "bench/catalogue/media_list.hpp"
 
 #include <limits>
 #include <new>

@@ -6,11 +6,11 @@
 // are measured directly, dram and pmem, are never behind this.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/erased/any_change.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/root_table.hpp>
+#include "bench/catalogue/subject.hpp"
 
 #include <atomic>
 #include <cstddef>

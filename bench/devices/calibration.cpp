@@ -1,10 +1,10 @@
 // Measuring the machine's memory, and the emulated medium against the model.
-#include "tools/devices/calibration.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "bench/devices/calibration.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/emulated.hpp>
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "tools/devices/device_spec.hpp"
+#include "bench/devices/device_spec.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <cstddef>

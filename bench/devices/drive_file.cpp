@@ -1,9 +1,9 @@
 // Reading drive profiles from TOML.
-#include "tools/devices/drive_file.hpp"
-#include "tools/devices/profile_fields.hpp"
-#include "tools/support/read_file.hpp"
+#include "bench/devices/drive_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/devices/profile_fields.hpp"
+#include "bench/support/read_file.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 // One index of a run, with all that the run knows about it.
 #pragma once
 
-#include "tools/bench/key_space.hpp"
-#include "tools/bench/model.hpp"
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/subject.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/subject.hpp"
+#include "bench/engine/key_space.hpp"
+#include "bench/engine/model.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,16 +1,16 @@
 // Runs a benchmark.
-#include "tools/bench/engine.hpp"
-#include "tools/bench/contender.hpp"
-#include "tools/bench/phase_runner.hpp"
-#include "tools/bench/simulated_run.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/thread_team.hpp"
-#include "tools/workload/keys.hpp"
-#include "tools/workload/latency_histogram.hpp"
+#include "bench/engine/engine.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/engine/contender.hpp"
+#include "bench/engine/phase_runner.hpp"
+#include "bench/engine/simulated_run.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/thread_team.hpp"
+#include "bench/workload/keys.hpp"
+#include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
 #include <cstddef>

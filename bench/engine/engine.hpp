@@ -1,10 +1,10 @@
 // Runs a benchmark: every index loaded, then measured phase by phase in turns.
 #pragma once
 
-#include "tools/bench/options.hpp"
-#include "tools/bench/result.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/result.hpp"
+#include "bench/support/progress.hpp"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Where nlohmann/json.hpp is compiled for documents that are passed on.
-#include "tools/bench/json_document.hpp"
+#include "bench/engine/json_document.hpp"
 
 #include <utility>
 

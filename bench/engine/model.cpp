@@ -1,8 +1,8 @@
 // The expected answer of every key, for --verify.
-#include "tools/bench/model.hpp"
-#include "tools/bench/ownership.hpp"
-#include "tools/workload/keys.hpp"
+#include "bench/engine/model.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/ownership.hpp"
+#include "bench/workload/keys.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,9 +1,9 @@
 // The expected answer of every key: the benchmark's model of the index, for --verify.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
-#include "tools/workload/operation.hpp"
 #include <pmlab/indexes/index.hpp>
+#include "bench/catalogue/subject.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pmlab::bench {
 
 // Every key has one thread that writes it, its owner, so that the owner knows the expected answer exactly, and the
 // others know between which two of its values. Every value contains the number of its write (value_of in
-// tools/workload/keys.hpp), so that the time of a value's write is known.
+// bench/workload/keys.hpp), so that the time of a value's write is known.
 //
 // A run has rounds: `prepare` sees all operations of a round before it starts (REQUIRES: nothing else runs); then each
 // thread passes its answers to `check`, in the order of its operations. Operations that a round did not execute any

@@ -1,6 +1,6 @@
 // The program pmlab has no simulated machine: it hands such runs over to pmlab-simulated.
-#include "tools/bench/simulated_run.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/simulated_run.hpp"
 
 namespace pmlab::bench {
 

@@ -1,8 +1,8 @@
 // Makes the operations of a round, outside the timing.
-#include "tools/bench/operation_maker.hpp"
-#include "tools/workload/generator.hpp"
-#include "tools/workload/keys.hpp"
+#include "bench/engine/operation_maker.hpp"
 #include <pmlab/base/hash.hpp>
+#include "bench/workload/generator.hpp"
+#include "bench/workload/keys.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,10 +1,10 @@
 // Makes the operations of a round, outside the timing.
 #pragma once
 
-#include "tools/bench/key_space.hpp"
-#include "tools/bench/options.hpp"
-#include "tools/bench/phase.hpp"
-#include "tools/workload/operation.hpp"
+#include "bench/engine/key_space.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,12 +1,12 @@
 // Options of a benchmark run.
 #pragma once
 
-#include "tools/bench/phase.hpp"
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/trace.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/trace.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
 // Which thread writes a key, where only one thread may.
 #pragma once
 
-#include "tools/workload/operation.hpp"
 #include <pmlab/base/hash.hpp>
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <utility>

@@ -1,5 +1,5 @@
 // The phases of a benchmark run.
-#include "tools/bench/phase.hpp"
+#include "bench/engine/phase.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 

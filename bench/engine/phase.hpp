@@ -1,8 +1,8 @@
 // The phases of a benchmark run: loading, single operations, mixes, traces.
 #pragma once
 
-#include "tools/workload/mix.hpp"
-#include "tools/workload/operation.hpp"
+#include "bench/workload/mix.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <span>

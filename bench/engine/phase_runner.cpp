@@ -1,11 +1,11 @@
 // Measures one index in one phase.
-#include "tools/bench/phase_runner.hpp"
-#include "tools/bench/engine.hpp"
-#include "tools/bench/ownership.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/workload/keys.hpp"
-#include "tools/workload/latency_histogram.hpp"
+#include "bench/engine/phase_runner.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/engine.hpp"
+#include "bench/engine/ownership.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/workload/keys.hpp"
+#include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
 #include <array>

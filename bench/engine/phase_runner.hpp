@@ -1,13 +1,13 @@
 // Measures one index in one phase.
 #pragma once
 
-#include "tools/bench/contender.hpp"
-#include "tools/bench/operation_maker.hpp"
-#include "tools/bench/options.hpp"
-#include "tools/bench/phase.hpp"
-#include "tools/bench/result.hpp"
-#include "tools/support/progress.hpp"
-#include "tools/support/thread_team.hpp"
+#include "bench/engine/contender.hpp"
+#include "bench/engine/operation_maker.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/engine/result.hpp"
+#include "bench/support/progress.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <cstdint>
 

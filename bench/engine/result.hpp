@@ -1,7 +1,7 @@
 // The result of a run.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // The results of a run as a table with commas.
-#include "tools/bench/results_csv.hpp"
+#include "bench/engine/results_csv.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // The results of a run as a table with commas; docs/results-schema.md names its columns.
 #pragma once
 
-#include "tools/bench/result.hpp"
+#include "bench/engine/result.hpp"
 
 #include <string>
 

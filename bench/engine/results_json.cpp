@@ -1,12 +1,12 @@
 // The results of a run as JSON.
-#include "tools/bench/results_json.hpp"
+#include "bench/engine/results_json.hpp"
 #include "checker/simulator/time/core_costs.hpp"
-#include "tools/bench/simulated_run.hpp"
-#include "tools/support/write_file.hpp"
-#include "tools/workload/trace.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/engine/simulated_run.hpp"
+#include "bench/support/write_file.hpp"
+#include "bench/workload/trace.hpp"
 
 #include <cerrno>
 #include <cstdint>

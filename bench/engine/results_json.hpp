@@ -1,10 +1,10 @@
 // The results of a run as JSON; docs/results-schema.md defines every field.
 #pragma once
 
-#include "tools/bench/json_document.hpp"
-#include "tools/bench/options.hpp"
-#include "tools/bench/result.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/engine/json_document.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/result.hpp"
+#include "bench/support/machine.hpp"
 
 #include <cstdio>
 #include <optional>
@@ -22,7 +22,7 @@ namespace pmlab::bench {
 [[nodiscard]] json_document results_to_json(const bench_options& options, const machine_facts& machine,
                                             const bench_report& report, const std::string& command);
 
-// As tools/support/write_file.hpp: "-" is standard output; devices, FIFOs and links are written through.
+// As bench/support/write_file.hpp: "-" is standard output; devices, FIFOs and links are written through.
 void write_json(const std::string& path, const json_document& document);
 
 // Checks, before the work, that a file can be written there. Throws pmlab::error.

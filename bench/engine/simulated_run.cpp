@@ -1,8 +1,8 @@
 // The simulated machine under one pass of a run, in the program that has it: pmlab-simulated.
-#include "tools/bench/simulated_run.hpp"
+#include "bench/engine/simulated_run.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/time/device_timing.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 

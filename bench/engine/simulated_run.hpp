@@ -1,7 +1,7 @@
 // The simulated machine under one pass of a run: from its beginning to its end, threads that are made are fibers.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
+#include "bench/catalogue/medium_spec.hpp"
 
 #include <memory>
 #include <string_view>

@@ -1,5 +1,5 @@
 // From the results of all repeats to one row for each index, number of threads and phase.
-#include "tools/bench/summary.hpp"
+#include "bench/engine/summary.hpp"
 
 #include <algorithm>
 #include <cstddef>

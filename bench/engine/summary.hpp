@@ -1,7 +1,7 @@
 // From the results of all repeats to one row for each index, number of threads and phase.
 #pragma once
 
-#include "tools/bench/result.hpp"
+#include "bench/engine/result.hpp"
 
 #include <cstddef>
 #include <cstdint>

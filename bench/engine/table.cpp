@@ -1,8 +1,8 @@
 // The results of a run as one table for people.
-#include "tools/bench/table.hpp"
-#include "tools/bench/summary.hpp"
-#include "tools/support/aligned_table.hpp"
-#include "tools/support/quantity.hpp"
+#include "bench/engine/table.hpp"
+#include "bench/engine/summary.hpp"
+#include "bench/support/aligned_table.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // The results of a run as one table for people.
 #pragma once
 
-#include "tools/bench/options.hpp"
-#include "tools/bench/result.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/result.hpp"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "tools/stores/cached_pair_subject.hpp"
+#include "bench/stores/cached_pair_subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/stores/kv_cache/pair_cache.hpp>
 

@@ -2,7 +2,7 @@
 // values of the operations under way.
 #pragma once
 
-#include "tools/stores/pair_subject.hpp"
+#include "bench/stores/pair_subject.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
-#include "tools/stores/case.hpp"
-#include "tools/stores/lists.hpp"
-#include "tools/support/quantity.hpp"
+#include "bench/stores/case.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/stores/lists.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
 // A chunk store as a subject, its queue and its figures: the same for each container of the store.
 #pragma once
 
-#include "tools/stores/subject_medium.hpp"
-#include "tools/stores/subjects.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
+#include "bench/stores/subject_medium.hpp"
+#include "bench/stores/subjects.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tools/stores/chunk_store_on_blocks.hpp"
+#include "bench/stores/chunk_store_on_blocks.hpp"
 
 namespace pmlab::store_bench {
 

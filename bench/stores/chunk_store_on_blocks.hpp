@@ -1,10 +1,10 @@
 // chunk_store with its records on the drive, as a subject.
 #pragma once
 
-#include "tools/stores/chunk_queue_subject.hpp"
-#include "tools/stores/subjects.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/chunk_store.hpp>
+#include "bench/stores/chunk_queue_subject.hpp"
+#include "bench/stores/subjects.hpp"
 
 #include <memory>
 

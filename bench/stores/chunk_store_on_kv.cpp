@@ -1,5 +1,5 @@
-#include "tools/stores/chunk_store_on_kv.hpp"
-#include "tools/stores/setup_medium.hpp"
+#include "bench/stores/chunk_store_on_kv.hpp"
+#include "bench/stores/setup_medium.hpp"
 
 namespace pmlab::store_bench {
 

@@ -2,12 +2,12 @@
 // flash, and `Medium` as its memory. A stand-in for a device beside the drive: a command is a call in this process.
 #pragma once
 
-#include "tools/stores/chunk_queue_subject.hpp"
-#include "tools/stores/peers/device_region.hpp"
-#include "tools/stores/subjects.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
+#include "bench/stores/chunk_queue_subject.hpp"
+#include "bench/stores/peers/device_region.hpp"
+#include "bench/stores/subjects.hpp"
 
 #include <algorithm>
 #include <cstdint>

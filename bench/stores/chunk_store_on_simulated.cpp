@@ -1,10 +1,10 @@
 // chunk_store with its records on the memory of the simulated machine: compiled so that the machine observes it, and
 // loaded by pmlab-simulated. The drive is behind the virtual calls of any_device, in the program, and is not observed.
-#include "tools/stores/chunk_store_on_blocks.hpp"
-#include "tools/stores/chunk_store_on_kv.hpp"
-#include "tools/stores/chunk_store_subject.hpp"
-#include "tools/stores/level1_openers.hpp"
-#include "tools/stores/simulated_chunk_store.hpp"
+#include "bench/stores/chunk_store_on_blocks.hpp"
+#include "bench/stores/chunk_store_on_kv.hpp"
+#include "bench/stores/chunk_store_subject.hpp"
+#include "bench/stores/level1_openers.hpp"
+#include "bench/stores/simulated_chunk_store.hpp"
 
 namespace pmlab::store_bench {
 

@@ -1,5 +1,5 @@
 // chunk_store with its records on bench::watched_medium.
-#include "tools/stores/chunk_store_subject.hpp"
+#include "bench/stores/chunk_store_subject.hpp"
 
 namespace pmlab::store_bench {
 

@@ -1,11 +1,11 @@
 // chunk_store as a subject, on a medium.
 #pragma once
 
-#include "tools/stores/chunk_queue_subject.hpp"
-#include "tools/stores/level1_index.hpp"
-#include "tools/stores/subjects.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/chunk_store.hpp>
+#include "bench/stores/chunk_queue_subject.hpp"
+#include "bench/stores/level1_index.hpp"
+#include "bench/stores/subjects.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "tools/stores/clock.hpp"
+#include "bench/stores/clock.hpp"
 
 #include <pmlab/base/platform.hpp>
 #include <pmlab/media/clock.hpp>

@@ -1,9 +1,9 @@
 // A store in a run: its device, its subject, and the ledger of its volume. Made again for each first write.
 #pragma once
 
-#include "tools/stores/ledger.hpp"
-#include "tools/stores/store_device.hpp"
-#include "tools/stores/volume_subject.hpp"
+#include "bench/stores/ledger.hpp"
+#include "bench/stores/store_device.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,9 +1,9 @@
 // A device of a store whose requests are counted: the base of all that runs have.
 #pragma once
 
-#include "tools/stores/store_device.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/memory.hpp>
+#include "bench/stores/store_device.hpp"
 
 #include <cstring>
 #include <string>

@@ -1,7 +1,7 @@
-#include "tools/stores/document_parts.hpp"
-#include "tools/bench/results_json.hpp"
-#include "tools/support/json_values.hpp"
+#include "bench/stores/document_parts.hpp"
 #include <pmlab/blocks/stream.hpp>
+#include "bench/engine/results_json.hpp"
+#include "bench/support/json_values.hpp"
 
 #include <utility>
 

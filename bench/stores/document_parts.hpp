@@ -1,11 +1,11 @@
 // Parts of the results of `pmlab stores bench` as JSON, of stores of any kind; docs/results-schema.md defines every field.
 #pragma once
 
-#include "tools/stores/clock.hpp"
-#include "tools/stores/measured.hpp"
-#include "tools/stores/store_device.hpp"
-#include "tools/stores/volume_subject.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/stores/clock.hpp"
+#include "bench/stores/measured.hpp"
+#include "bench/stores/store_device.hpp"
+#include "bench/stores/volume_subject.hpp"
+#include "bench/support/machine.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
-#include "tools/stores/engine.hpp"
-#include "tools/stores/run_frame.hpp"
-#include "tools/stores/worker.hpp"
+#include "bench/stores/engine.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/run_frame.hpp"
+#include "bench/stores/worker.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,11 +1,11 @@
 // Runs the cases of `pmlab stores bench` on its stores, which take turns, and checks each answer.
 #pragma once
 
-#include "tools/stores/case.hpp"
-#include "tools/stores/clock.hpp"
-#include "tools/stores/contestant.hpp"
-#include "tools/stores/measured.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/stores/case.hpp"
+#include "bench/stores/clock.hpp"
+#include "bench/stores/contestant.hpp"
+#include "bench/stores/measured.hpp"
+#include "bench/support/progress.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // Key-value SSDs with their memory on media::dram.
-#include "tools/stores/kv_ssd_subject.hpp"
 #include <pmlab/media/dram.hpp>
+#include "bench/stores/kv_ssd_subject.hpp"
 
 namespace pmlab::store_bench {
 

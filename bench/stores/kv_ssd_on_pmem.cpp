@@ -1,6 +1,6 @@
 // Key-value SSDs with their memory on media::pmem.
-#include "tools/stores/kv_ssd_subject.hpp"
 #include <pmlab/media/pmem.hpp>
+#include "bench/stores/kv_ssd_subject.hpp"
 
 namespace pmlab::store_bench {
 

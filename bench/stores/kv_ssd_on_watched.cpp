@@ -1,6 +1,6 @@
 // Key-value SSDs with their memory on bench::watched_medium.
-#include "tools/catalogue/watched_medium.hpp"
-#include "tools/stores/kv_ssd_subject.hpp"
+#include "bench/catalogue/watched_medium.hpp"
+#include "bench/stores/kv_ssd_subject.hpp"
 
 namespace pmlab::store_bench {
 

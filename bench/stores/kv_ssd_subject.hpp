@@ -4,14 +4,14 @@
 // the host's: the host hands commands over and takes answers.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/subject_medium.hpp"
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/platform.hpp>
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 #include <pmlab/stores/kv_ssd/queue.hpp>
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/subject_medium.hpp"
 
 #include <algorithm>
 #include <array>

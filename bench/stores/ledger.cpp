@@ -1,4 +1,4 @@
-#include "tools/stores/ledger.hpp"
+#include "bench/stores/ledger.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -4,8 +4,8 @@
 // nanoseconds of the microsecond that an operation takes.
 #pragma once
 
-#include "tools/catalogue/media_list.hpp"
 #include <pmlab/erased/any_index.hpp>
+#include "bench/catalogue/media_list.hpp"
 
 #include <memory>
 #include <string_view>

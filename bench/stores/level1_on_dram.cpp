@@ -1,5 +1,5 @@
 // The level-1 indexes on media::dram.
-#include "tools/stores/level1_openers.hpp"
+#include "bench/stores/level1_openers.hpp"
 
 namespace pmlab::store_bench {
 

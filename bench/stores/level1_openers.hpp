@@ -1,13 +1,13 @@
 // The definition of open_level1: instantiated in a source of its own for each medium.
 #pragma once
 
-#include "tools/stores/level1_index.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/skip_list.hpp>
+#include "bench/stores/level1_index.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
-#include "tools/stores/leveldb_subject.hpp"
-#include "tools/stores/peers/leveldb_files.hpp"
-#include "tools/stores/peers/sync_timer.hpp"
-#include "tools/stores/waiting_pair_queue.hpp"
+#include "bench/stores/leveldb_subject.hpp"
+#include "bench/stores/peers/leveldb_files.hpp"
+#include "bench/stores/peers/sync_timer.hpp"
+#include "bench/stores/waiting_pair_queue.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -6,7 +6,7 @@
 // levels are fixed: 10 MiB, and ten times as much for each below.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
+#include "bench/stores/pair_stores.hpp"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
-#include "tools/stores/lmdb_subject.hpp"
-#include "tools/stores/peers/sync_timer.hpp"
-#include "tools/stores/waiting_pair_queue.hpp"
-#include "tools/support/removed_on_interrupt.hpp"
+#include "bench/stores/lmdb_subject.hpp"
+#include "bench/stores/peers/sync_timer.hpp"
+#include "bench/stores/waiting_pair_queue.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 // else by a timer every `loss_ms`. It has no log, and no cache but the kernel's pages.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
+#include "bench/stores/pair_stores.hpp"
 
 #include <memory>
 

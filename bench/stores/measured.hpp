@@ -1,8 +1,8 @@
 // What a run of `pmlab stores bench` measures, of stores of any kind: times of operations, sums of threads, results.
 #pragma once
 
-#include "tools/stores/volume_subject.hpp"
-#include "tools/workload/latency_histogram.hpp"
+#include "bench/stores/volume_subject.hpp"
+#include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
 #include <cstddef>

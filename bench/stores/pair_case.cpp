@@ -1,7 +1,7 @@
-#include "tools/stores/pair_case.hpp"
-#include "tools/stores/lists.hpp"
+#include "bench/stores/pair_case.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/stores/lists.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // A case of `pmlab stores bench --kind kv`: operations of one mix, so many of them under way. Plain data.
 #pragma once
 
-#include "tools/workload/mix.hpp"
+#include "bench/workload/mix.hpp"
 
 #include <cstddef>
 #include <cstdint>

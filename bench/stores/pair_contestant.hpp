@@ -2,11 +2,11 @@
 // each load.
 #pragma once
 
-#include "tools/stores/pair_ledger.hpp"
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/pair_subject.hpp"
-#include "tools/stores/store_device.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/stores/pair_ledger.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/pair_subject.hpp"
+#include "bench/stores/store_device.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include "tools/stores/pair_engine.hpp"
-#include "tools/stores/pair_worker.hpp"
-#include "tools/stores/run_frame.hpp"
+#include "bench/stores/pair_engine.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/pair_worker.hpp"
+#include "bench/stores/run_frame.hpp"
 
 #include <algorithm>
 #include <cmath>

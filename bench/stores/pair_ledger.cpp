@@ -1,4 +1,4 @@
-#include "tools/stores/pair_ledger.hpp"
+#include "bench/stores/pair_ledger.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 //     was there from its beginning to its end.
 #pragma once
 
-#include "tools/stores/pair_subject.hpp"
+#include "bench/stores/pair_subject.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -1,12 +1,12 @@
-#include "tools/stores/pair_peers.hpp"
+#include "bench/stores/pair_peers.hpp"
 #if defined(PMLAB_WITH_ROCKSDB)
-#include "tools/stores/rocksdb_subject.hpp"
+#include "bench/stores/rocksdb_subject.hpp"
 #endif
 #if defined(PMLAB_WITH_LEVELDB)
-#include "tools/stores/leveldb_subject.hpp"
+#include "bench/stores/leveldb_subject.hpp"
 #endif
 #if defined(PMLAB_WITH_LMDB)
-#include "tools/stores/lmdb_subject.hpp"
+#include "bench/stores/lmdb_subject.hpp"
 #endif
 #include <pmlab/base/error.hpp>
 

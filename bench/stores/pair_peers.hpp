@@ -1,7 +1,7 @@
 // The peers among the stores of pairs: libraries that a build has or has not.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
+#include "bench/stores/pair_stores.hpp"
 
 #include <memory>
 #include <span>

@@ -1,5 +1,5 @@
-#include "tools/stores/pair_results_json.hpp"
-#include "tools/support/json_values.hpp"
+#include "bench/stores/pair_results_json.hpp"
+#include "bench/support/json_values.hpp"
 
 #include <utility>
 

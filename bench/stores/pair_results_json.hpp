@@ -1,11 +1,11 @@
 // The results of `pmlab stores bench --kind kv` as JSON; docs/results-schema.md defines every field.
 #pragma once
 
-#include "tools/bench/json_document.hpp"
-#include "tools/stores/document_parts.hpp"
-#include "tools/stores/pair_engine.hpp"
-#include "tools/stores/pair_stores.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/engine/json_document.hpp"
+#include "bench/stores/document_parts.hpp"
+#include "bench/stores/pair_engine.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/support/machine.hpp"
 
 #include <cstdint>
 #include <string>

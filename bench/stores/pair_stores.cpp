@@ -1,12 +1,12 @@
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/cached_pair_subject.hpp"
-#include "tools/stores/simulated_kv_ssd.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/cached_pair_subject.hpp"
+#include "bench/stores/simulated_kv_ssd.hpp"
 #if !defined(PMLAB_SIMULATED)
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/stores/kv_ssd_subject.hpp"
-#include "tools/stores/pair_peers.hpp"
-#include "tools/stores/setup_medium.hpp"
-#include "tools/stores/tiered_subject.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/stores/kv_ssd_subject.hpp"
+#include "bench/stores/pair_peers.hpp"
+#include "bench/stores/setup_medium.hpp"
+#include "bench/stores/tiered_subject.hpp"
 #endif
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>

@@ -1,10 +1,10 @@
 // The stores that `pmlab stores bench --kind kv` knows, and how each is made.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/stores/pair_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/stores/pair_subject.hpp"
 
 #include <cstdint>
 #include <memory>

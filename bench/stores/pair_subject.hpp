@@ -4,7 +4,7 @@
 // queue; no two changes of the same key are under way at the same time, in all threads together.
 #pragma once
 
-#include "tools/stores/volume_subject.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
-#include "tools/stores/pair_worker.hpp"
-#include "tools/workload/kind_chooser.hpp"
-#include "tools/workload/permutation.hpp"
+#include "bench/stores/pair_worker.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/device.hpp>
+#include "bench/workload/kind_chooser.hpp"
+#include "bench/workload/permutation.hpp"
 
 #include <algorithm>
 #include <optional>

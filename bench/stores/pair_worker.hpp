@@ -2,11 +2,11 @@
 // answers.
 #pragma once
 
-#include "tools/stores/clock.hpp"
-#include "tools/stores/measured.hpp"
-#include "tools/stores/pair_case.hpp"
-#include "tools/stores/pair_contestant.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/stores/clock.hpp"
+#include "bench/stores/measured.hpp"
+#include "bench/stores/pair_case.hpp"
+#include "bench/stores/pair_contestant.hpp"
+#include "bench/support/progress.hpp"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include "tools/stores/raw_subject.hpp"
+#include "bench/stores/raw_subject.hpp"
 
 #include <array>
 #include <utility>

@@ -1,9 +1,9 @@
 // The drive itself as a volume, and as the base of peers that put something before each write in place.
 #pragma once
 
-#include "tools/stores/subjects.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/stores/subjects.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <memory>
 

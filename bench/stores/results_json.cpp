@@ -1,5 +1,5 @@
-#include "tools/stores/results_json.hpp"
-#include "tools/support/json_values.hpp"
+#include "bench/stores/results_json.hpp"
+#include "bench/support/json_values.hpp"
 
 #include <optional>
 #include <utility>

@@ -1,10 +1,10 @@
 // The results of `pmlab stores bench` as JSON; docs/results-schema.md defines every field.
 #pragma once
 
-#include "tools/bench/json_document.hpp"
-#include "tools/stores/document_parts.hpp"
-#include "tools/stores/engine.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/engine/json_document.hpp"
+#include "bench/stores/document_parts.hpp"
+#include "bench/stores/engine.hpp"
+#include "bench/support/machine.hpp"
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
-#include "tools/stores/rocksdb_meta_subject.hpp"
-#include "tools/stores/peers/device_region.hpp"
-#include "tools/stores/peers/medium_device.hpp"
-#include "tools/stores/peers/rocksdb_meta.hpp"
-#include "tools/stores/setup_medium.hpp"
+#include "bench/stores/rocksdb_meta_subject.hpp"
+#include "bench/stores/peers/device_region.hpp"
+#include "bench/stores/peers/medium_device.hpp"
+#include "bench/stores/peers/rocksdb_meta.hpp"
+#include "bench/stores/setup_medium.hpp"
 
 #include <algorithm>
 #include <array>

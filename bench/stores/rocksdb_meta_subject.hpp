@@ -4,9 +4,9 @@
 // memory for them in the UStore paper; or in a region of the drive itself (container blocks).
 #pragma once
 
-#include "tools/stores/subjects.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/stores/subjects.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <cstdint>
 #include <memory>

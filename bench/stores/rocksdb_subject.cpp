@@ -1,8 +1,8 @@
-#include "tools/stores/rocksdb_subject.hpp"
-#include "tools/stores/peers/device_region.hpp"
-#include "tools/stores/peers/rocksdb_files.hpp"
-#include "tools/stores/peers/sync_timer.hpp"
-#include "tools/stores/waiting_pair_queue.hpp"
+#include "bench/stores/rocksdb_subject.hpp"
+#include "bench/stores/peers/device_region.hpp"
+#include "bench/stores/peers/rocksdb_files.hpp"
+#include "bench/stores/peers/sync_timer.hpp"
+#include "bench/stores/waiting_pair_queue.hpp"
 
 #include <algorithm>
 #include <chrono>

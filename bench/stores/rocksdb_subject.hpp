@@ -12,7 +12,7 @@
 // that a sync is one write), or none. Background threads: as many as there are cores.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
+#include "bench/stores/pair_stores.hpp"
 
 #include <memory>
 

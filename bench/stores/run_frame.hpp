@@ -1,12 +1,12 @@
 // What runs over stores of any kind share: threads, steps that the progress line shows, and the report.
 #pragma once
 
-#include "tools/stores/clock.hpp"
-#include "tools/stores/measured.hpp"
-#include "tools/stores/volume_subject.hpp"
-#include "tools/support/progress.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/clock.hpp"
+#include "bench/stores/measured.hpp"
+#include "bench/stores/volume_subject.hpp"
+#include "bench/support/progress.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The medium that the setup of a store names, of the type that the benchmark has for it. Not for virtual time.
 #pragma once
 
-#include "tools/catalogue/media_list.hpp"
-#include "tools/catalogue/subject.hpp"
+#include "bench/catalogue/media_list.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <cstdint>
 

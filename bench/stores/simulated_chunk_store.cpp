@@ -1,5 +1,5 @@
-#include "tools/stores/simulated_chunk_store.hpp"
-#include "tools/stores/simulated_library.hpp"
+#include "bench/stores/simulated_chunk_store.hpp"
+#include "bench/stores/simulated_library.hpp"
 
 namespace pmlab::store_bench {
 

@@ -1,9 +1,9 @@
 // chunk_store on the simulated machine, from a library whose accesses the machine observes.
 #pragma once
 
-#include "tools/stores/subjects.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/stores/subjects.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <memory>
 

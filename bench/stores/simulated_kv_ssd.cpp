@@ -1,5 +1,5 @@
-#include "tools/stores/simulated_kv_ssd.hpp"
-#include "tools/stores/simulated_library.hpp"
+#include "bench/stores/simulated_kv_ssd.hpp"
+#include "bench/stores/simulated_library.hpp"
 
 namespace pmlab::store_bench {
 

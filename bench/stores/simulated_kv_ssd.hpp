@@ -1,8 +1,8 @@
 // Key-value SSDs on the simulated machine, from a library whose accesses the machine observes.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/pair_subject.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/pair_subject.hpp"
 
 #include <memory>
 

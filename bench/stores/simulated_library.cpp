@@ -1,4 +1,4 @@
-#include "tools/stores/simulated_library.hpp"
+#include "bench/stores/simulated_library.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <filesystem>

@@ -3,9 +3,9 @@
 // The program has it, and not the library of the store: the model's work takes no virtual time but the drive's.
 #include "checker/simulator/drive_clock.hpp"
 #include "checker/simulator/machine/machine.hpp"
-#include "tools/devices/drive_file.hpp"
-#include "tools/stores/counted_device.hpp"
 #include <pmlab/blocks/timed.hpp>
+#include "bench/devices/drive_file.hpp"
+#include "bench/stores/counted_device.hpp"
 
 namespace pmlab::store_bench {
 namespace {

@@ -1,13 +1,13 @@
-#include "tools/stores/store_device.hpp"
-#include "tools/devices/drive_file.hpp"
-#include "tools/stores/counted_device.hpp"
-#include "tools/support/removed_on_interrupt.hpp"
+#include "bench/stores/store_device.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/clock.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/blocks/timed.hpp>
+#include "bench/devices/drive_file.hpp"
+#include "bench/stores/counted_device.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
 #include <atomic>

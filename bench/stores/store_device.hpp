@@ -1,9 +1,9 @@
 // The device of one store of a run: it has bytes, and counts what is asked of it.
 #pragma once
 
-#include "tools/devices/device_spec.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/blocks/counted.hpp>
+#include "bench/devices/device_spec.hpp"
 
 #include <array>
 #include <cstdint>

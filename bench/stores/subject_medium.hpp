@@ -1,8 +1,8 @@
 // The medium of a store that is measured: operations that it hears of, and its figures.
 #pragma once
 
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/media/medium.hpp>
+#include "bench/stores/volume_subject.hpp"
 
 #include <optional>
 #include <string>

@@ -1,21 +1,21 @@
-#include "tools/stores/subjects.hpp"
+#include "bench/stores/subjects.hpp"
 #if defined(PMLAB_SIMULATED)
-#include "tools/stores/simulated_chunk_store.hpp"
+#include "bench/stores/simulated_chunk_store.hpp"
 #else
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/stores/chunk_store_on_blocks.hpp"
-#include "tools/stores/chunk_store_subject.hpp"
-#include "tools/stores/setup_medium.hpp"
+#include "bench/catalogue/pool_files.hpp"
+#include "bench/stores/chunk_store_on_blocks.hpp"
+#include "bench/stores/chunk_store_subject.hpp"
+#include "bench/stores/setup_medium.hpp"
 #endif
-#include "tools/stores/chunk_store_on_kv.hpp"
-#include "tools/stores/peers/page_stores.hpp"
-#include "tools/stores/raw_subject.hpp"
+#include "bench/stores/chunk_store_on_kv.hpp"
+#include "bench/stores/peers/page_stores.hpp"
+#include "bench/stores/raw_subject.hpp"
 #if defined(PMLAB_WITH_ROCKSDB)
-#include "tools/stores/rocksdb_meta_subject.hpp"
+#include "bench/stores/rocksdb_meta_subject.hpp"
 #endif
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <bit>

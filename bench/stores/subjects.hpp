@@ -1,10 +1,10 @@
 // The stores that `pmlab stores bench --kind block` knows, and how each is made.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
-#include "tools/stores/table.hpp"
-#include "tools/bench/summary.hpp"
-#include "tools/support/aligned_table.hpp"
+#include "bench/stores/table.hpp"
+#include "bench/engine/summary.hpp"
+#include "bench/support/aligned_table.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,8 +1,8 @@
 // The results of `pmlab stores bench` as a table for people.
 #pragma once
 
-#include "tools/stores/engine.hpp"
-#include "tools/stores/pair_engine.hpp"
+#include "bench/stores/engine.hpp"
+#include "bench/stores/pair_engine.hpp"
 
 #include <string>
 

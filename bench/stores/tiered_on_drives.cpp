@@ -1,5 +1,5 @@
 // The tiered store on drives alone.
-#include "tools/stores/tiered_subject.hpp"
+#include "bench/stores/tiered_subject.hpp"
 
 namespace pmlab::store_bench {
 

@@ -1,6 +1,6 @@
 // The tiered store with its memtables in media::pmem.
-#include "tools/stores/tiered_subject.hpp"
 #include <pmlab/media/pmem.hpp>
+#include "bench/stores/tiered_subject.hpp"
 
 namespace pmlab::store_bench {
 

@@ -1,6 +1,6 @@
 // The tiered store with its memtables in bench::watched_medium.
-#include "tools/catalogue/watched_medium.hpp"
-#include "tools/stores/tiered_subject.hpp"
+#include "bench/catalogue/watched_medium.hpp"
+#include "bench/stores/tiered_subject.hpp"
 
 namespace pmlab::store_bench {
 

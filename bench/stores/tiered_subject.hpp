@@ -4,14 +4,14 @@
 // Without a staging drive all of it is on the capacity drive. With --loss-ms 0 and a log each change waits for its flush.
 #pragma once
 
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/subject_medium.hpp"
-#include "tools/stores/waiting_pair_queue.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/tiered.hpp>
 #include <pmlab/stores/tiered/memory.hpp>
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/subject_medium.hpp"
+#include "bench/stores/waiting_pair_queue.hpp"
 
 #include <algorithm>
 #include <chrono>

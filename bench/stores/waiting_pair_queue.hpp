@@ -1,9 +1,9 @@
 // The queue of a store of pairs whose calls wait: an operation is done when it has been started.
 #pragma once
 
-#include "tools/stores/pair_subject.hpp"
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include "bench/stores/pair_subject.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,10 +1,10 @@
-#include "tools/stores/worker.hpp"
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/permutation.hpp"
+#include "bench/stores/worker.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/permutation.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Whether hardware transactions work on this machine.
-#include "tools/support/htm_probe.hpp"
+#include "bench/support/htm_probe.hpp"
 #include <pmlab/sync/transactions.hpp>
 
 #include <csetjmp>

@@ -1,7 +1,7 @@
 // Which memory the kernel really backs with 2 MB pages on this machine.
-#include "tools/support/huge_page_probe.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/support/huge_page_probe.hpp"
 #include <pmlab/media/huge_pages.hpp>
+#include "bench/support/machine.hpp"
 
 #include <cerrno>
 #include <cstdint>

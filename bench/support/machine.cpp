@@ -1,9 +1,9 @@
 // The machine and the build that figures come from.
-#include "tools/support/machine.hpp"
-#include "tools/support/build_info.hpp"
-#include "tools/support/thread_team.hpp"
+#include "bench/support/machine.hpp"
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/cache_flush.hpp>
+#include "bench/support/build_info.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 // The persistent memory that the kernel reports.
-#include "tools/support/pm_devices.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/support/pm_devices.hpp"
+#include "bench/support/machine.hpp"
 
 #include <algorithm>
 #include <cstdlib>

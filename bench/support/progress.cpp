@@ -1,5 +1,5 @@
 // The progress line of a run: its position, and the time left.
-#include "tools/support/progress.hpp"
+#include "bench/support/progress.hpp"
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>

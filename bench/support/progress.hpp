@@ -1,8 +1,8 @@
 // The progress line of a run: its position, and the time left.
 #pragma once
 
-#include "tools/support/ticker.hpp"
-#include "tools/support/time_left.hpp"
+#include "bench/support/ticker.hpp"
+#include "bench/support/time_left.hpp"
 
 #include <atomic>
 #include <cstdint>

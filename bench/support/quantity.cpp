@@ -1,5 +1,5 @@
 // Numbers as people write them on a command line.
-#include "tools/support/quantity.hpp"
+#include "bench/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <array>

@@ -1,5 +1,5 @@
 // Files that a killed run does not leave behind.
-#include "tools/support/removed_on_interrupt.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,5 +1,5 @@
 // Threads that are pinned, start together, and stay the same for a whole run.
-#include "tools/support/thread_team.hpp"
+#include "bench/support/thread_team.hpp"
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Ticks from SIGALRM: in the program that has the simulated machine. The handler runs between two instructions of the
 // simulation, on a stack of its own, and so changes nothing that the machine sees.
-#include "tools/support/ticker.hpp"
+#include "bench/support/ticker.hpp"
 
 #include <array>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // Ticks from a thread of their own: in the program pmlab.
-#include "tools/support/ticker.hpp"
+#include "bench/support/ticker.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // How long a run will still take, judged by how long its steps took so far.
-#include "tools/support/time_left.hpp"
+#include "bench/support/time_left.hpp"
 
 #include <algorithm>
 #include <cstdint>

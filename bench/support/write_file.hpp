@@ -1,7 +1,7 @@
 // Writes text to a file atomically.
 #pragma once
 
-#include "tools/support/output_file.hpp"
+#include "bench/support/output_file.hpp"
 
 #include <string>
 #include <string_view>

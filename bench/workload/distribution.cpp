@@ -1,7 +1,7 @@
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/numbers.hpp"
+#include "bench/workload/distribution.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/workload/numbers.hpp"
 
 #include <algorithm>
 #include <array>

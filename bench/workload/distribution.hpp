@@ -1,9 +1,9 @@
 // The distribution of a workload's accesses over the records.
 #pragma once
 
-#include "tools/workload/permutation.hpp"
-#include "tools/workload/zipfian.hpp"
 #include <pmlab/base/random.hpp>
+#include "bench/workload/permutation.hpp"
+#include "bench/workload/zipfian.hpp"
 
 #include <cstdint>
 #include <span>

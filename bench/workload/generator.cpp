@@ -1,8 +1,8 @@
-#include "tools/workload/generator.hpp"
-#include "tools/workload/keys.hpp"
-#include "tools/workload/kind_chooser.hpp"
+#include "bench/workload/generator.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
+#include "bench/workload/keys.hpp"
+#include "bench/workload/kind_chooser.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // The operations of a synthetic workload, made before the clock starts.
 #pragma once
 
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/mix.hpp"
-#include "tools/workload/operation.hpp"
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/mix.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,9 +1,9 @@
 // Chooses the kinds of operations of a workload.
 #pragma once
 
-#include "tools/workload/mix.hpp"
-#include "tools/workload/operation.hpp"
 #include <pmlab/base/random.hpp>
+#include "bench/workload/mix.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <array>
 #include <cstddef>

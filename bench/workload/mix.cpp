@@ -1,7 +1,7 @@
-#include "tools/workload/mix.hpp"
-#include "tools/workload/numbers.hpp"
+#include "bench/workload/mix.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/workload/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // The shares of a workload's kinds of operations.
 #pragma once
 
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/operation.hpp"
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <array>
 #include <span>

@@ -1,4 +1,4 @@
-#include "tools/workload/text_lines.hpp"
+#include "bench/workload/text_lines.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <cerrno>

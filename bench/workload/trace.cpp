@@ -1,8 +1,8 @@
-#include "tools/workload/trace.hpp"
-#include "tools/workload/keys.hpp"
-#include "tools/workload/text_lines.hpp"
-#include "tools/workload/trace_line.hpp"
+#include "bench/workload/trace.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/workload/keys.hpp"
+#include "bench/workload/text_lines.hpp"
+#include "bench/workload/trace_line.hpp"
 
 #include <algorithm>
 #include <utility>

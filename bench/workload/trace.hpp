@@ -36,7 +36,7 @@
 // operation other than INSERT always belongs to the run, and so do all operations after it.
 #pragma once
 
-#include "tools/workload/operation.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <span>
 #include <string>

@@ -1,7 +1,7 @@
 // One line of a trace. trace.hpp shows the forms.
 #pragma once
 
-#include "tools/workload/operation.hpp"
+#include "bench/workload/operation.hpp"
 
 #include <cstdint>
 #include <limits>

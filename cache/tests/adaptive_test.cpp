@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/wrapped_index.hpp"
+#include "cache/tests/wrapped_index.hpp"
 #include "support/operations.hpp"
 
 namespace pmlab::tests {

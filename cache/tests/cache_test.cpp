@@ -19,7 +19,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/wrapped_index.hpp"
+#include "cache/tests/wrapped_index.hpp"
 #include "support/history.hpp"
 #include "support/watchdog.hpp"
 

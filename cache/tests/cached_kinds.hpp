@@ -1,4 +1,4 @@
-// The kinds of the typed tests of tests/indexes when they are compiled for the cache.
+// The kinds of the typed tests of indexes/tests when they are compiled for the cache.
 #pragma once
 
 #include <pmlab/cache/async_cache.hpp>

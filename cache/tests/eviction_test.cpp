@@ -1,10 +1,10 @@
 // Hit ratios of the eviction policies.
-#include "tools/workload/zipfian.hpp"
 #include <pmlab/base/random.hpp>
 #include <pmlab/cache/async_cache.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/dram.hpp>
+#include "bench/workload/zipfian.hpp"
 
 #include <cstddef>
 #include <cstdint>

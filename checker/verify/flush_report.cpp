@@ -15,14 +15,16 @@ constexpr std::string_view mark = "edundant when";
 
 // Functions that flush for their callers.
 bool flushes_for_others(const std::string& file) {
-  return file.find("/pmlab/media/") != std::string::npos || file.find("checker/") != std::string::npos;
+  return file.find("/pmlab/media/") != std::string::npos || is_of_the_checker(file);
 }
 
 // Of our headers, those that this program was built with: a cache of compilers may name another copy of them.
 std::string path_of(const std::string& file) {
   const std::size_t ours = file.rfind("/include/pmlab/");
   if (ours == std::string::npos) return file;
-  std::string here = PMLAB_SOURCE_FOLDER + file.substr(ours);
+  const std::size_t room = file.rfind('/', ours - 1);
+  if (ours == 0 || room == std::string::npos) return file;
+  std::string here = PMLAB_SOURCE_FOLDER + file.substr(room);
   return std::filesystem::exists(here) ? here : file;
 }
 

@@ -21,7 +21,7 @@ bool is_of_the_system(const std::string& place) {
 
 // Helpers that submit requests for their callers.
 bool passes_requests_on(const std::string& place) {
-  return place.find("pmlab/blocks/") != std::string::npos || place.find("checker/") != std::string::npos;
+  return place.find("pmlab/blocks/") != std::string::npos || is_of_the_checker(place);
 }
 
 // "pmlab::indexes::fast_fair<...>::insert(...)" is "insert".
@@ -77,6 +77,10 @@ std::string place_of_any(std::string_view addresses) {
 }
 
 }  // namespace
+
+bool is_of_the_checker(const std::string& place) {
+  return place.find("checker/simulator/") != std::string::npos || place.find("checker/verify/") != std::string::npos;
+}
 
 std::string short_path(const std::string& place) {
   const std::size_t tree = place.rfind("/pmlab/");

@@ -20,6 +20,8 @@ struct source_frame {
 };
 // Of a return address, without those of the system. Empty: unknown.
 [[nodiscard]] std::vector<source_frame> source_frames_of(const void* address);
+// Whether the file is one of the checker: a call there is made for code that is verified. Toys and tests are such code.
+[[nodiscard]] bool is_of_the_checker(const std::string& file);
 // The path from the repository's folder on.
 [[nodiscard]] std::string short_path(const std::string& place);
 

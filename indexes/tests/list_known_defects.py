@@ -4,7 +4,8 @@ usage: list_known_defects.py [--check]
 
 The first two columns of the document's tables and the remarks are written by hand; the column of tests is written by
 this script: a test whose name has a row's tag as one of its words (F1_..., ..._C9_...) exercises that row, and so does
-a mutation of tests/verify/mutations/*.toml that names the row and that `pmlab verify` must find. With --check nothing is written, and the exit status is 0 if the document is up to date.
+a mutation of ROOM/tests/mutations/*.toml that names the row and that `pmlab verify` must find. With --check nothing is
+written, and the exit status is 0 if the document is up to date.
 A row without a test must have a remark with the reason.
 """
 import pathlib
@@ -23,11 +24,11 @@ ROW = re.compile(r"\| ([FCAPLS]\d+) \| (.*?) \| (.*?) \| (.*?) \|$")
 def tests_by_row():
     """{row: [test]}, the tests in the order of files and lines."""
     found = {}
-    for path in sorted((ROOT / "tests").rglob("*.cpp")):
+    for path in sorted([*ROOT.glob("tests/**/*.cpp"), *ROOT.glob("*/tests/**/*.cpp")]):
         for suite, name in TEST.findall(path.read_text()):
             for tag in TAG.findall(" ".join(word for word in name.split("_") if TAG.fullmatch(word))):
                 found.setdefault(tag, []).append(f"{suite}.{name}")
-    for path in sorted((ROOT / "tests" / "verify" / "mutations").glob("*.toml")):
+    for path in sorted(ROOT.glob("*/tests/mutations/*.toml"), key=lambda path: path.stem):
         for mutation in tomllib.loads(path.read_text())["mutation"]:
             for tag in mutation.get("rows", []):
                 # The rows of Level hashing, FP-tree and skip list are theirs to show.
@@ -62,7 +63,7 @@ def main():
         sys.exit("\n".join(wrong))
     if sys.argv[1:] == ["--check"]:
         if new != old:
-            sys.exit(f"{DOCUMENT.name} is out of date; run tests/indexes/list_known_defects.py")
+            sys.exit(f"{DOCUMENT.name} is out of date; run indexes/tests/list_known_defects.py")
     else:
         DOCUMENT.write_text(new)
 

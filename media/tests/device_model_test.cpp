@@ -4,7 +4,7 @@
 // The table of all cells is printed; cells that the model misses are in it too, and are not asserted.
 #include "virtual_clock.hpp"
 
-#include "tools/devices/profile_file.hpp"
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Device profiles: the built-in ones are sound, and a wrong one is refused by file, line and key.
-#include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/devices/profile_file.hpp"
 
 #include <filesystem>
 #include <fstream>

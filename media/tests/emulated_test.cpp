@@ -1,12 +1,12 @@
 // emulated: delays follow the profile. Ratios within one run and wide tolerances, so that other work on the
 // machine cannot fail a test, and a medium that charges nothing cannot pass one.
-#include "tools/devices/calibration.hpp"
-#include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/emulated.hpp>
+#include "bench/devices/calibration.hpp"
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,9 @@
 // The model: a name that was made, renamed or removed may be lost, alone or with others, until its folder is synced;
 // the size of a file may be lost until the file is synced. Bytes that were stored through a mapping are durable at
 // once, as on fsdax, within the size.
-#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
+#include "bench/support/write_file.hpp"
 
 #include <algorithm>
 #include <array>

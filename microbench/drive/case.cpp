@@ -1,4 +1,4 @@
-#include "tools/drive/case.hpp"
+#include "microbench/drive/case.hpp"
 
 namespace pmlab::drive {
 

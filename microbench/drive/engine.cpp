@@ -1,10 +1,10 @@
-#include "tools/drive/engine.hpp"
-#include "tools/bench/summary.hpp"
-#include "tools/drive/fio.hpp"
-#include "tools/microbench/figures.hpp"
+#include "microbench/drive/engine.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
+#include "bench/engine/summary.hpp"
+#include "microbench/drive/fio.hpp"
+#include "microbench/memory/figures.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 // Measures the cases of a suite on a device.
 #pragma once
 
-#include "tools/drive/result.hpp"
-#include "tools/drive/suite.hpp"
-#include "tools/drive/target.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/support/progress.hpp"
+#include "microbench/drive/result.hpp"
+#include "microbench/drive/suite.hpp"
+#include "microbench/drive/target.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
-#include "tools/drive/fio.hpp"
-#include "tools/support/read_file.hpp"
+#include "microbench/drive/fio.hpp"
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
+#include "bench/support/read_file.hpp"
 
 #include <cstdlib>
 #include <filesystem>

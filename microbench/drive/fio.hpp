@@ -1,7 +1,7 @@
 // fio measures the same case on the same file, for comparison.
 #pragma once
 
-#include "tools/drive/case.hpp"
+#include "microbench/drive/case.hpp"
 
 #include <cstdint>
 #include <optional>

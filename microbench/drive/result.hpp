@@ -1,8 +1,8 @@
 // The result of measuring a case of a drive.
 #pragma once
 
-#include "tools/drive/case.hpp"
-#include "tools/microbench/result.hpp"
+#include "microbench/drive/case.hpp"
+#include "microbench/memory/result.hpp"
 
 #include <optional>
 #include <string>

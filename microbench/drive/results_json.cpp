@@ -1,6 +1,6 @@
-#include "tools/drive/results_json.hpp"
-#include "tools/bench/results_json.hpp"
-#include "tools/support/json_values.hpp"
+#include "microbench/drive/results_json.hpp"
+#include "bench/engine/results_json.hpp"
+#include "bench/support/json_values.hpp"
 
 #include <utility>
 

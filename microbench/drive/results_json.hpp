@@ -1,9 +1,9 @@
 // The results of a drive as JSON; docs/blocks.md defines every field.
 #pragma once
 
-#include "tools/bench/json_document.hpp"
-#include "tools/drive/engine.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/engine/json_document.hpp"
+#include "bench/support/machine.hpp"
+#include "microbench/drive/engine.hpp"
 
 #include <optional>
 #include <string>

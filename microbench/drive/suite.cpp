@@ -1,7 +1,7 @@
-#include "tools/drive/suite.hpp"
-#include "tools/support/case_filter.hpp"
+#include "microbench/drive/suite.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/case_filter.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // Suites of drives: the cases to measure, and how long.
 #pragma once
 
-#include "tools/drive/case.hpp"
+#include "microbench/drive/case.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
-#include "tools/drive/table.hpp"
-#include "tools/support/aligned_table.hpp"
-#include "tools/support/quantity.hpp"
+#include "microbench/drive/table.hpp"
+#include "bench/support/aligned_table.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <map>

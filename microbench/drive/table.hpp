@@ -1,7 +1,7 @@
 // The results of a drive as a table for people.
 #pragma once
 
-#include "tools/drive/engine.hpp"
+#include "microbench/drive/engine.hpp"
 
 #include <string>
 

@@ -1,8 +1,4 @@
-#include "tools/drive/target.hpp"
-#include "tools/devices/drive_file.hpp"
-#include "tools/drive/no_bytes.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/removed_on_interrupt.hpp"
+#include "microbench/drive/target.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/emulated.hpp>
@@ -11,6 +7,10 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/blocks/timed.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/devices/drive_file.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
+#include "microbench/drive/no_bytes.hpp"
 
 #include <algorithm>
 #include <cstdio>

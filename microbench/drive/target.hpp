@@ -1,10 +1,10 @@
 // The device under test, chosen by a text.
 #pragma once
 
-#include "tools/devices/device_spec.hpp"
-#include "tools/drive/case.hpp"
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/blocks/file/facts.hpp>
+#include "bench/devices/device_spec.hpp"
+#include "microbench/drive/case.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,9 @@
 // Kernels for the simulated machine.
-#include "tools/microbench/announced_kernels.hpp"
+#include "microbench/memory/announced_kernels.hpp"
 #include "checker/simulator/calls.hpp"
-#include "tools/microbench/overlap_window.hpp"
-#include "tools/microbench/stored_word.hpp"
 #include <pmlab/media/lines.hpp>
+#include "microbench/memory/overlap_window.hpp"
+#include "microbench/memory/stored_word.hpp"
 
 #include <algorithm>
 #include <cstring>

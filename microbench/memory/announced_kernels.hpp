@@ -5,7 +5,7 @@
 // them. Stores do write their bytes; loads of all but chases do not read, since their values are not used.
 #pragma once
 
-#include "tools/microbench/kernels.hpp"
+#include "microbench/memory/kernels.hpp"
 
 #include <memory>
 

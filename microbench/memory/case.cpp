@@ -1,7 +1,7 @@
 // A case: the names of its fields, and their consistency.
-#include "tools/microbench/case.hpp"
-#include "tools/microbench/places.hpp"
+#include "microbench/memory/case.hpp"
 #include <pmlab/base/error.hpp>
+#include "microbench/memory/places.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,8 @@
 // The fields of a case by name: how a suite sets each.
-#include "tools/microbench/case_fields.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/support/quantity.hpp"
+#include "microbench/memory/case_fields.hpp"
 #include <pmlab/base/suggest.hpp>
+#include "bench/devices/profile_file.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <array>

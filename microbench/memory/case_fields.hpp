@@ -1,8 +1,8 @@
 // The fields of a case by name: how a suite sets each.
 #pragma once
 
-#include "tools/microbench/case.hpp"
-#include "tools/microbench/suite_value.hpp"
+#include "microbench/memory/case.hpp"
+#include "microbench/memory/suite_value.hpp"
 
 #include <string_view>
 #include <vector>

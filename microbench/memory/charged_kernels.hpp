@@ -3,13 +3,13 @@
 // The bytes are also read and written, by the CPU's own instructions, as the medium expects of an index.
 #pragma once
 
-#include "tools/microbench/kernels.hpp"
-#include "tools/microbench/native_kernels.hpp"
-#include "tools/microbench/overlap_window.hpp"
-#include "tools/microbench/stored_word.hpp"
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
+#include "microbench/memory/kernels.hpp"
+#include "microbench/memory/native_kernels.hpp"
+#include "microbench/memory/overlap_window.hpp"
+#include "microbench/memory/stored_word.hpp"
 
 #include <algorithm>
 #include <array>

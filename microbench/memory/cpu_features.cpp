@@ -1,5 +1,5 @@
 // The CPU's support of the instructions that cases need.
-#include "tools/microbench/cpu_features.hpp"
+#include "microbench/memory/cpu_features.hpp"
 
 #include <string>
 

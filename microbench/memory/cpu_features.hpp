@@ -1,7 +1,7 @@
 // The CPU's support of the instructions that cases need.
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <string>
 #include <vector>

@@ -1,16 +1,16 @@
 // Measures the cases of a suite.
-#include "tools/microbench/engine.hpp"
-#include "tools/bench/simulated_run.hpp"
-#include "tools/bench/summary.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/microbench/figures.hpp"
-#include "tools/microbench/lane.hpp"
-#include "tools/microbench/method.hpp"
-#include "tools/microbench/numa.hpp"
-#include "tools/microbench/room.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/thread_team.hpp"
+#include "microbench/memory/engine.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/simulated_run.hpp"
+#include "bench/engine/summary.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/thread_team.hpp"
+#include "microbench/memory/figures.hpp"
+#include "microbench/memory/lane.hpp"
+#include "microbench/memory/method.hpp"
+#include "microbench/memory/numa.hpp"
+#include "microbench/memory/room.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,13 +1,13 @@
 // Measures the cases of a suite.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/microbench/cpu_features.hpp"
-#include "tools/microbench/result.hpp"
-#include "tools/microbench/suite.hpp"
-#include "tools/microbench/target.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/support/progress.hpp"
+#include "microbench/memory/cpu_features.hpp"
+#include "microbench/memory/result.hpp"
+#include "microbench/memory/suite.hpp"
+#include "microbench/memory/target.hpp"
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 // From many numbers to few.
-#include "tools/microbench/figures.hpp"
-#include "tools/bench/summary.hpp"
+#include "microbench/memory/figures.hpp"
+#include "bench/engine/summary.hpp"
 
 #include <algorithm>
 #include <numeric>

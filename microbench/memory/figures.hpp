@@ -1,7 +1,7 @@
 // From many numbers to few.
 #pragma once
 
-#include "tools/microbench/result.hpp"
+#include "microbench/memory/result.hpp"
 
 #include <cstdint>
 #include <span>

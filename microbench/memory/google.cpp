@@ -6,13 +6,13 @@
 // A benchmark is one case. Its time ("manual time") is that of one access; counters: bytes_per_second, value, spread,
 // and percentiles in nanoseconds if accesses are timed one by one. The engine decides duration and repetitions
 // (docs/microbench.md), so each benchmark is one iteration; --benchmark_repetitions repeats the whole of it.
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/microbench/engine.hpp"
-#include "tools/microbench/prefetchers.hpp"
-#include "tools/microbench/suite.hpp"
-#include "tools/support/build_info.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/support/build_info.hpp"
+#include "bench/support/thread_team.hpp"
+#include "microbench/memory/engine.hpp"
+#include "microbench/memory/prefetchers.hpp"
+#include "microbench/memory/suite.hpp"
 
 #include <cstdio>
 #include <exception>

@@ -5,8 +5,8 @@
 // 0 is any multiple of 64, given when called.
 #pragma once
 
-#include "tools/microbench/case.hpp"
-#include "tools/microbench/stored_word.hpp"
+#include "microbench/memory/case.hpp"
+#include "microbench/memory/stored_word.hpp"
 
 #include <cstddef>
 #include <cstdint>

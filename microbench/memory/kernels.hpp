@@ -5,7 +5,7 @@
 //   announced   each instruction is announced to the machine      simulated               announced_kernels.cpp
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <cstddef>
 #include <cstdint>

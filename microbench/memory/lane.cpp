@@ -1,7 +1,7 @@
 // One thread of a case.
-#include "tools/microbench/lane.hpp"
-#include "tools/microbench/places.hpp"
+#include "microbench/memory/lane.hpp"
 #include <pmlab/media/clock.hpp>
+#include "microbench/memory/places.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // One thread of a case: its places, its kernels, and its measurements.
 #pragma once
 
-#include "tools/microbench/case.hpp"
-#include "tools/microbench/kernels.hpp"
-#include "tools/microbench/method.hpp"
-#include "tools/microbench/target.hpp"
+#include "microbench/memory/case.hpp"
+#include "microbench/memory/kernels.hpp"
+#include "microbench/memory/method.hpp"
+#include "microbench/memory/target.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Duration and repetitions: the part of the method that a case does not define.
-#include "tools/microbench/method.hpp"
+#include "microbench/memory/method.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Duration and repetitions: the part of the method that a case does not define.
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Kernels that are the CPU's own instructions.
-#include "tools/microbench/native_kernels.hpp"
-#include "tools/microbench/instructions.hpp"
+#include "microbench/memory/native_kernels.hpp"
 #include <pmlab/media/clock.hpp>
+#include "microbench/memory/instructions.hpp"
 
 namespace pmlab::microbench {
 namespace {

@@ -1,7 +1,7 @@
 // Kernels that are the CPU's own instructions.
 #pragma once
 
-#include "tools/microbench/kernels.hpp"
+#include "microbench/memory/kernels.hpp"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 // Loads by the CPU's own instructions: a loop for every width, size, order, and dependent or not.
-#include "tools/microbench/native_loops.hpp"
+#include "microbench/memory/native_loops.hpp"
 
 namespace pmlab::microbench {
 namespace {

@@ -1,8 +1,8 @@
 // The shape of every native loop, and the choice of one by kinds and size.
 #pragma once
 
-#include "tools/microbench/instructions.hpp"
-#include "tools/microbench/native_kernels.hpp"
+#include "microbench/memory/instructions.hpp"
+#include "microbench/memory/native_kernels.hpp"
 
 #include <algorithm>
 #include <cstddef>

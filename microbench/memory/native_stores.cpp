@@ -1,5 +1,5 @@
 // Stores by the CPU's own instructions: a loop for every kind, width, size and order.
-#include "tools/microbench/native_loops.hpp"
+#include "microbench/memory/native_loops.hpp"
 
 namespace pmlab::microbench {
 namespace {

@@ -1,6 +1,6 @@
 // NUMA nodes, as far as cases name them.
-#include "tools/microbench/numa.hpp"
-#include "tools/support/thread_team.hpp"
+#include "microbench/memory/numa.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // NUMA nodes, as far as cases name them.
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Which pages the kernel put under a region.
-#include "tools/microbench/page_sizes.hpp"
+#include "microbench/memory/page_sizes.hpp"
 
 #include <algorithm>
 #include <cinttypes>

@@ -1,8 +1,8 @@
 // In which order places are accessed: tables of place numbers, and chains through memory.
-#include "tools/microbench/places.hpp"
-#include "tools/workload/permutation.hpp"
-#include "tools/workload/zipfian.hpp"
+#include "microbench/memory/places.hpp"
 #include <pmlab/base/random.hpp>
+#include "bench/workload/permutation.hpp"
+#include "bench/workload/zipfian.hpp"
 
 #include <cstring>
 #include <numeric>

@@ -1,7 +1,7 @@
 // In which order places are accessed: tables of place numbers, and chains through memory.
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <cstddef>
 #include <cstdint>

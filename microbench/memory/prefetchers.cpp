@@ -1,5 +1,5 @@
 // The CPU's prefetchers.
-#include "tools/microbench/prefetchers.hpp"
+#include "microbench/memory/prefetchers.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <array>

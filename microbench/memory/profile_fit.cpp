@@ -1,9 +1,9 @@
 // From the measurements of suite `calibrate` to a device profile.
-#include "tools/microbench/profile_fit.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "microbench/memory/profile_fit.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/device/model.hpp>
 #include <pmlab/media/lines.hpp>
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 #include <array>

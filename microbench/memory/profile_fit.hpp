@@ -1,8 +1,8 @@
 // From the measurements of suite `calibrate` to a device profile.
 #pragma once
 
-#include "tools/microbench/result.hpp"
 #include <pmlab/media/device/profile.hpp>
+#include "microbench/memory/result.hpp"
 
 #include <map>
 #include <string>

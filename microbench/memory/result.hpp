@@ -1,7 +1,7 @@
 // The result of measuring a case.
 #pragma once
 
-#include "tools/microbench/case.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <cstdint>
 #include <optional>

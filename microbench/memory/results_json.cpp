@@ -1,9 +1,9 @@
 // The results of a suite as JSON.
-#include "tools/bench/results_json.hpp"
-#include "tools/microbench/results_json.hpp"
-#include "tools/support/json_values.hpp"
+#include "bench/engine/results_json.hpp"
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/support/json_values.hpp"
+#include "microbench/memory/results_json.hpp"
 
 #include <utility>
 

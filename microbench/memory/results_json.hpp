@@ -1,11 +1,11 @@
 // The results of a suite as JSON; docs/microbench.md defines every field.
 #pragma once
 
-#include "tools/bench/json_document.hpp"
-#include "tools/microbench/engine.hpp"
-#include "tools/microbench/result.hpp"
-#include "tools/microbench/suite.hpp"
-#include "tools/support/machine.hpp"
+#include "bench/engine/json_document.hpp"
+#include "bench/support/machine.hpp"
+#include "microbench/memory/engine.hpp"
+#include "microbench/memory/result.hpp"
+#include "microbench/memory/suite.hpp"
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 // How large a working set this machine has room for.
-#include "tools/microbench/room.hpp"
-#include "tools/support/machine.hpp"
+#include "microbench/memory/room.hpp"
+#include "bench/support/machine.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // How large a working set this machine has room for.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
+#include "bench/catalogue/medium_spec.hpp"
 
 #include <cstdint>
 

@@ -2,11 +2,11 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/simulated.hpp"
 #include "checker/simulator/time/device_timing.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/microbench/announced_kernels.hpp"
-#include "tools/microbench/region.hpp"
-#include "tools/microbench/target.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/devices/profile_file.hpp"
+#include "microbench/memory/announced_kernels.hpp"
+#include "microbench/memory/region.hpp"
+#include "microbench/memory/target.hpp"
 
 namespace pmlab::microbench {
 namespace {

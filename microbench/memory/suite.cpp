@@ -1,11 +1,11 @@
 // Suites: files that list the cases to measure.
-#include "tools/microbench/suite.hpp"
-#include "tools/microbench/case_fields.hpp"
-#include "tools/support/case_filter.hpp"
-#include "tools/support/read_file.hpp"
-#include "tools/support/toml_file.hpp"
+#include "microbench/memory/suite.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/case_filter.hpp"
+#include "bench/support/read_file.hpp"
+#include "bench/support/toml_file.hpp"
+#include "microbench/memory/case_fields.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -17,8 +17,8 @@
 // Bytes are numbers or texts such as "64K". A missing field keeps its default of case.hpp.
 #pragma once
 
-#include "tools/microbench/case.hpp"
-#include "tools/support/named_text.hpp"
+#include "bench/support/named_text.hpp"
+#include "microbench/memory/case.hpp"
 
 #include <span>
 #include <string>

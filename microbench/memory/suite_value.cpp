@@ -1,8 +1,8 @@
 // A value of a suite's file, read as the type of its field.
-#include "tools/microbench/suite_value.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/toml_file.hpp"
+#include "microbench/memory/suite_value.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/quantity.hpp"
+#include "bench/support/toml_file.hpp"
 
 #include <optional>
 

@@ -1,7 +1,7 @@
 // The results of a suite as a table for people.
-#include "tools/microbench/table.hpp"
-#include "tools/support/aligned_table.hpp"
-#include "tools/support/quantity.hpp"
+#include "microbench/memory/table.hpp"
+#include "bench/support/aligned_table.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <map>
 #include <string>

@@ -1,9 +1,9 @@
 // The results of a suite as a table for people.
 #pragma once
 
-#include "tools/microbench/engine.hpp"
-#include "tools/microbench/result.hpp"
-#include "tools/microbench/suite.hpp"
+#include "microbench/memory/engine.hpp"
+#include "microbench/memory/result.hpp"
+#include "microbench/memory/suite.hpp"
 
 #include <string>
 

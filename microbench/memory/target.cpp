@@ -1,16 +1,16 @@
 // The memory under test on real time: DRAM, a pool, an emulated device.
-#include "tools/microbench/target.hpp"
-#include "tools/catalogue/pool_files.hpp"
-#include "tools/microbench/charged_kernels.hpp"
-#include "tools/microbench/native_kernels.hpp"
-#include "tools/microbench/page_sizes.hpp"
-#include "tools/microbench/region.hpp"
+#include "microbench/memory/target.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/probe_pool.hpp>
+#include "bench/catalogue/pool_files.hpp"
+#include "microbench/memory/charged_kernels.hpp"
+#include "microbench/memory/native_kernels.hpp"
+#include "microbench/memory/page_sizes.hpp"
+#include "microbench/memory/region.hpp"
 
 #include <cstring>
 #include <optional>

@@ -1,9 +1,9 @@
 // The memory under test: a region of a medium, and how its accesses are made.
 #pragma once
 
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/microbench/kernels.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "microbench/memory/kernels.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 
-#include "stores/chunk_stores.hpp"
+#include "stores/tests/chunk_stores.hpp"
 #include "support/failing_allocations.hpp"
 #include "support/message_of.hpp"
 

@@ -5,7 +5,7 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 
-#include "stores/chunk_stores.hpp"
+#include "stores/tests/chunk_stores.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

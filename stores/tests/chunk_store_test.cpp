@@ -12,7 +12,7 @@
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 
-#include "stores/chunk_stores.hpp"
+#include "stores/tests/chunk_stores.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "stores/kv_devices.hpp"
+#include "stores/tests/kv_devices.hpp"
 #include "support/failing_allocations.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/random.hpp>
 
-#include "stores/kv_devices.hpp"
+#include "stores/tests/kv_devices.hpp"
 #include "support/crash_medium.hpp"
 #include "support/message_of.hpp"
 

@@ -11,8 +11,8 @@
 #include <pmlab/stores/kv_ssd.hpp>
 #include <pmlab/stores/nvme_kv.hpp>
 
-#include "blocks/small_drive.hpp"
-#include "stores/kv_devices.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
+#include "stores/tests/kv_devices.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

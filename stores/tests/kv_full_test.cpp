@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "stores/kv_devices.hpp"
+#include "stores/tests/kv_devices.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

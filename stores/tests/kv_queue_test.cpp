@@ -1,7 +1,6 @@
 // The queue of a key-value device against pairs in a map, with garbage collection beside it, threads, a flash that fails, a full
 // device; that its reads overlap and hold no lock. The time of a key-value SSD: docs/drive-profiles.md has the table of
 // published cells that this test makes.
-#include "tools/devices/drive_file.hpp"
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -10,9 +9,10 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 #include <pmlab/stores/kv_ssd/queue.hpp>
+#include "bench/devices/drive_file.hpp"
 
-#include "blocks/small_drive.hpp"
-#include "stores/kv_devices.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
+#include "stores/tests/kv_devices.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

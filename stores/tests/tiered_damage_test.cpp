@@ -7,7 +7,7 @@
 #include <pmlab/stores/tiered.hpp>
 #include <pmlab/stores/tiered/memory.hpp>
 
-#include "stores/tiered_store.hpp"
+#include "stores/tests/tiered_store.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

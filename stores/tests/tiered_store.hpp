@@ -7,7 +7,7 @@
 #include <pmlab/blocks/faulty.hpp>
 #include <pmlab/stores/tiered.hpp>
 
-#include "stores/crashing_drive.hpp"
+#include "stores/tests/crashing_drive.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

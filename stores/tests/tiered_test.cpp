@@ -3,7 +3,7 @@
 #include <pmlab/base/random.hpp>
 #include <pmlab/stores/tiered.hpp>
 
-#include "stores/tiered_store.hpp"
+#include "stores/tests/tiered_store.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

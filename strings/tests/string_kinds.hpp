@@ -1,4 +1,4 @@
-// The kinds of the typed tests of tests/indexes when they are compiled for string keys: over a hash table, a cache in
+// The kinds of the typed tests of indexes/tests when they are compiled for string keys: over a hash table, a cache in
 // front of a tree, a hybrid index, and a tree of strings; with both kinds of values.
 #pragma once
 

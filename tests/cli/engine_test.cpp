@@ -1,8 +1,8 @@
 // The order in which things are measured, and what is made of the figures.
-#include "tools/bench/summary.hpp"
-#include "tools/bench/table.hpp"
-#include "tools/support/time_left.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/summary.hpp"
+#include "bench/engine/table.hpp"
+#include "bench/support/time_left.hpp"
 
 #include "run_small.hpp"
 #include "small_map.hpp"

@@ -1,9 +1,9 @@
 // What the command line's words mean.
-#include "tools/bench/phase.hpp"
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <string>
 

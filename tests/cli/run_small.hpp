@@ -1,11 +1,11 @@
 // Runs the benchmark engine on containers of a test.
 #pragma once
 
-#include "tools/bench/engine.hpp"
-#include "tools/bench/options.hpp"
-#include "tools/bench/phase.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/engine/engine.hpp"
+#include "bench/engine/options.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/support/progress.hpp"
 
 #include <string>
 #include <utility>

@@ -1,9 +1,9 @@
 // Containers for tests of the benchmark: one that is right, and a family of which each member is wrong in one way.
 #pragma once
 
-#include "tools/catalogue/peers/peer.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/subject.hpp"
+#include "bench/catalogue/peers/peer.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -17,9 +17,9 @@
 #include "support/reference_index.hpp"
 
 #if defined(PMLAB_TESTS_OF_CACHES)
-#include "cache/cached_kinds.hpp"
+#include "cache/tests/cached_kinds.hpp"
 #elif defined(PMLAB_TESTS_OF_STRINGS)
-#include "strings/string_kinds.hpp"
+#include "strings/tests/string_kinds.hpp"
 #endif
 #if defined(PMLAB_TESTS_OF_CACHES) || defined(PMLAB_TESTS_OF_STRINGS)
 #define PMLAB_TESTS_OF_LAYERS
@@ -37,12 +37,12 @@ struct kind {
 
 #if defined(PMLAB_TESTS_OF_CACHES)
 
-// A cache in front of two of them (tests/cache).
+// A cache in front of two of them (cache/tests).
 using all_kinds = testing::Types<kind<cached_cceh>, kind<cached_fast_fair>>;
 
 #elif defined(PMLAB_TESTS_OF_STRINGS)
 
-// String keys over whatever keeps words (tests/strings).
+// String keys over whatever keeps words (strings/tests).
 using all_kinds = testing::Types<kind<strings_cceh>, kind<strings_cached>, kind<strings_hybrid>, kind<strings_woart>>;
 
 #else

@@ -1,20 +1,20 @@
 // `pmlab bench`: reads the options, runs the measurement, prints the figures.
-#include "tools/bench/engine.hpp"
-#include "tools/bench/results_csv.hpp"
-#include "tools/bench/results_json.hpp"
-#include "tools/bench/table.hpp"
-#include "tools/catalogue/library_index.hpp"
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/registry.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/support/colour.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/shell_form.hpp"
-#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/library_index.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/engine.hpp"
+#include "bench/engine/results_csv.hpp"
+#include "bench/engine/results_json.hpp"
+#include "bench/engine/table.hpp"
+#include "bench/support/colour.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/shell_form.hpp"
+#include "bench/support/write_file.hpp"
 
 #include <algorithm>
 #include <cstdint>

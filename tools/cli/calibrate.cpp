@@ -1,19 +1,19 @@
 // `pmlab calibrate`: measures a memory and writes the device profile by which it is emulated and simulated.
-#include "tools/bench/results_json.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/memory_options.hpp"
 #include "tools/cli/simulated_program.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/microbench/engine.hpp"
-#include "tools/microbench/prefetchers.hpp"
-#include "tools/microbench/profile_fit.hpp"
-#include "tools/microbench/results_json.hpp"
-#include "tools/microbench/suite.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/shell_form.hpp"
-#include "tools/support/thread_team.hpp"
-#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/results_json.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/shell_form.hpp"
+#include "bench/support/thread_team.hpp"
+#include "bench/support/write_file.hpp"
+#include "microbench/memory/engine.hpp"
+#include "microbench/memory/prefetchers.hpp"
+#include "microbench/memory/profile_fit.hpp"
+#include "microbench/memory/results_json.hpp"
+#include "microbench/memory/suite.hpp"
 
 #include <cstdio>
 #include <memory>
@@ -97,7 +97,7 @@ command add_calibrate(CLI::App& program, const arguments& command_line) {
   text("--out", given->out, "FILE.toml: the profile");
   text("--base", given->base,
        "PROFILE: source of figures that cannot be measured; default: aep if there are granules, else dram");
-  text("--suite", given->suite, "FILE: an edited copy of tools/microbench/suites/calibrate.toml");
+  text("--suite", given->suite, "FILE: an edited copy of microbench/memory/suites/calibrate.toml");
   text("--json", given->json, "FILE: write the measurements there (docs/microbench.md)");
   app->footer(
       "  pmlab calibrate --medium pmem:/mnt/pmem/test.pool --out mine.toml\n"

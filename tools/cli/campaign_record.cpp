@@ -1,11 +1,11 @@
 // The record of a campaign over a range of seeds.
 #include "tools/cli/campaign_record.hpp"
 #include "checker/verify/source_lines.hpp"
-#include "tools/bench/results_json.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/shell_form.hpp"
-#include "tools/support/write_file.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/results_json.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/shell_form.hpp"
+#include "bench/support/write_file.hpp"
 
 #include <cerrno>
 #include <filesystem>

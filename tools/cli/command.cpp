@@ -1,8 +1,8 @@
 // Shared by the subcommands.
 #include "tools/cli/command.hpp"
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,18 +1,18 @@
 // `pmlab completion`: scripts by which shells complete the command line.
 #include "tools/cli/completion.hpp"
-#include "tools/bench/phase.hpp"
-#include "tools/catalogue/registry.hpp"
 #include "tools/cli/offered.hpp"
 #include "tools/cli/python.hpp"
-#include "tools/devices/drive_file.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/stores/case.hpp"
-#include "tools/stores/pair_case.hpp"
-#include "tools/stores/pair_stores.hpp"
-#include "tools/stores/subjects.hpp"
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/mix.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/registry.hpp"
+#include "bench/devices/drive_file.hpp"
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/stores/case.hpp"
+#include "bench/stores/pair_case.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/subjects.hpp"
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/mix.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,16 +1,16 @@
 // `pmlab doctor`: the capabilities of this machine, tested and not only read from the system.
 #include "tools/cli/doctor.hpp"
 #include "tools/cli/simulated_program.hpp"
-#include "tools/support/htm_probe.hpp"
-#include "tools/support/huge_page_probe.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/pm_devices.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
+#include "bench/support/htm_probe.hpp"
+#include "bench/support/huge_page_probe.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/pm_devices.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <algorithm>
 #include <cstdint>

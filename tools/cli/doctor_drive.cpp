@@ -1,12 +1,12 @@
 // `pmlab doctor PATH`, the drive below it: direct I/O, io_uring, blocks, cache, and short measurements.
 #include "tools/cli/doctor.hpp"
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <chrono>

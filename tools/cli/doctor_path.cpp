@@ -1,12 +1,12 @@
 // `pmlab doctor PATH`: which media a path can hold, tried out and not only read off.
 #include "tools/cli/doctor.hpp"
 #include "tools/pool/inspect.hpp"
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/pool_header.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <cerrno>
 #include <cstdint>

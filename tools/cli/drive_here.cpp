@@ -1,14 +1,14 @@
 // `pmlab microbench --device`: measures a block device, and shows the figures.
-#include "tools/bench/results_json.hpp"
 #include "tools/cli/drive_run.hpp"
-#include "tools/drive/engine.hpp"
-#include "tools/drive/fio.hpp"
-#include "tools/drive/results_json.hpp"
-#include "tools/drive/table.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/results_json.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/shell_form.hpp"
+#include "microbench/drive/engine.hpp"
+#include "microbench/drive/fio.hpp"
+#include "microbench/drive/results_json.hpp"
+#include "microbench/drive/table.hpp"
 
 #include <cstdio>
 #include <memory>

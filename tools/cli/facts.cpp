@@ -1,9 +1,9 @@
 // `pmlab facts`: the facts that the Python commands need from the program.
 #include "tools/cli/facts.hpp"
-#include "tools/bench/results_json.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/support/machine.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/registry.hpp"
+#include "bench/engine/results_json.hpp"
+#include "bench/support/machine.hpp"
 
 #include <memory>
 #include <string>

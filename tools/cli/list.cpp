@@ -1,12 +1,12 @@
 // `pmlab list`: the names for the other commands' options.
-#include "tools/bench/phase.hpp"
-#include "tools/catalogue/medium_spec.hpp"
-#include "tools/catalogue/registry.hpp"
 #include "tools/cli/command.hpp"
-#include "tools/devices/drive_file.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/workload/distribution.hpp"
-#include "tools/workload/mix.hpp"
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/devices/drive_file.hpp"
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/phase.hpp"
+#include "bench/workload/distribution.hpp"
+#include "bench/workload/mix.hpp"
 
 #include <cstdio>
 #include <memory>

@@ -1,10 +1,10 @@
 // The program pmlab: reads the command line and hands over to a subcommand.
 #include "tools/cli/command.hpp"
 #include "tools/cli/simulated_program.hpp"
-#include "tools/support/build_info.hpp"
-#include "tools/support/colour.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/build_info.hpp"
+#include "bench/support/colour.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,7 @@
 #include "tools/cli/completion.hpp"
 #include "tools/cli/offered.hpp"
 #include "tools/cli/python.hpp"
-#include "tools/support/build_info.hpp"
+#include "bench/support/build_info.hpp"
 
 #include <cctype>
 #include <string>

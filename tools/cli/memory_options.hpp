@@ -1,7 +1,7 @@
 // The options of every subcommand that measures a memory itself, rather than an index on it.
 #pragma once
 
-#include "tools/microbench/engine.hpp"
+#include "microbench/memory/engine.hpp"
 
 #include <string>
 

@@ -1,19 +1,19 @@
 // `pmlab microbench`: measures a memory or a block device, and shows the figures.
-#include "tools/bench/results_json.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/drive_run.hpp"
 #include "tools/cli/memory_options.hpp"
 #include "tools/cli/simulated_program.hpp"
-#include "tools/microbench/engine.hpp"
-#include "tools/microbench/prefetchers.hpp"
-#include "tools/microbench/results_json.hpp"
-#include "tools/microbench/suite.hpp"
-#include "tools/microbench/table.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/shell_form.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/engine/results_json.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/shell_form.hpp"
+#include "bench/support/thread_team.hpp"
+#include "microbench/memory/engine.hpp"
+#include "microbench/memory/prefetchers.hpp"
+#include "microbench/memory/results_json.hpp"
+#include "microbench/memory/suite.hpp"
+#include "microbench/memory/table.hpp"
 
 #include <cstdio>
 #include <memory>

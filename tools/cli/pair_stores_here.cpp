@@ -2,12 +2,12 @@
 #include "tools/cli/simulated_program.hpp"
 #include "tools/cli/stores_run.hpp"
 #include "tools/cli/stores_shared.hpp"
-#include "tools/stores/pair_engine.hpp"
-#include "tools/stores/pair_results_json.hpp"
-#include "tools/stores/pair_stores.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/pair_engine.hpp"
+#include "bench/stores/pair_results_json.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/shell_form.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -8,11 +8,11 @@
 #include "tools/pool/new_pool.hpp"
 #include "tools/pool/repair.hpp"
 #include "tools/pool/report.hpp"
-#include "tools/support/output_file.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/read_file.hpp"
-#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/output_file.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/read_file.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Hands `pmlab run`, `merge`, `claims` and `report` over to Python.
 #include "tools/cli/python.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/shell_form.hpp"
 
 #include <array>
 #include <cerrno>

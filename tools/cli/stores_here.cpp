@@ -2,13 +2,13 @@
 #include "tools/cli/simulated_program.hpp"
 #include "tools/cli/stores_run.hpp"
 #include "tools/cli/stores_shared.hpp"
-#include "tools/stores/engine.hpp"
-#include "tools/stores/results_json.hpp"
-#include "tools/stores/subjects.hpp"
-#include "tools/support/machine.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/cache/options.hpp>
+#include "bench/stores/engine.hpp"
+#include "bench/stores/results_json.hpp"
+#include "bench/stores/subjects.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/shell_form.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,21 +1,21 @@
 // `pmlab stores bench`: what runs of stores of blocks and of key-value stores share.
 #pragma once
 
-#include "tools/bench/results_json.hpp"
-#include "tools/bench/simulated_run.hpp"
-#include "tools/catalogue/medium_spec.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/stores_run.hpp"
-#include "tools/devices/calibration.hpp"
-#include "tools/devices/device_spec.hpp"
-#include "tools/devices/profile_file.hpp"
-#include "tools/stores/lists.hpp"
-#include "tools/stores/measured.hpp"
-#include "tools/stores/table.hpp"
-#include "tools/support/progress.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/thread_team.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/medium_spec.hpp"
+#include "bench/devices/calibration.hpp"
+#include "bench/devices/device_spec.hpp"
+#include "bench/devices/profile_file.hpp"
+#include "bench/engine/results_json.hpp"
+#include "bench/engine/simulated_run.hpp"
+#include "bench/stores/lists.hpp"
+#include "bench/stores/measured.hpp"
+#include "bench/stores/table.hpp"
+#include "bench/support/progress.hpp"
+#include "bench/support/quantity.hpp"
+#include "bench/support/thread_team.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #include "checker/verify/complete_search.hpp"
 #include "checker/verify/source_lines.hpp"
 #include "tools/cli/verify_run.hpp"
-#include "tools/support/progress.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/progress.hpp"
+#include "bench/support/shell_form.hpp"
 
 #include <algorithm>
 #include <cmath>

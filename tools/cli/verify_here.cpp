@@ -9,9 +9,9 @@
 #include "tools/cli/campaign_record.hpp"
 #include "tools/cli/verify_performance.hpp"
 #include "tools/cli/verify_run.hpp"
-#include "tools/support/progress.hpp"
-#include "tools/support/shell_form.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/progress.hpp"
+#include "bench/support/shell_form.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // pmlab verify --io-log: the states that a crash of a recorded run may have left on its device.
 #include "checker/verify/io_log_states.hpp"
 #include "tools/cli/verify_run.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/support/progress.hpp"
 
 #include <cstdio>
 #include <functional>

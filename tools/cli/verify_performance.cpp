@@ -2,8 +2,8 @@
 #include "tools/cli/verify_performance.hpp"
 #include "checker/verify/flush_report.hpp"
 #include "checker/verify/source_lines.hpp"
-#include "tools/support/progress.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/progress.hpp"
 
 #include <cstdio>
 #include <optional>

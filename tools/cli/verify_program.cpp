@@ -3,7 +3,7 @@
 #include "checker/programs/program_states.hpp"
 #include "checker/verify/check_command.hpp"
 #include "tools/cli/verify_run.hpp"
-#include "tools/support/progress.hpp"
+#include "bench/support/progress.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -24,7 +24,7 @@ int verify_scoreboard(const verify_request& request) {
   }
   if (request.quiet) words.emplace_back("--quiet");
   if (!request.bugs.empty()) words.push_back(request.bugs);
-  become_script("tests/verify/scoreboard/scoreboard.py", words);
+  become_script("checker/tests/verify/scoreboard/scoreboard.py", words);
 }
 
 }  // namespace pmlab::cli

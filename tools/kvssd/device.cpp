@@ -1,9 +1,9 @@
 #include "tools/kvssd/device.hpp"
-#include "tools/devices/drive_file.hpp"
 #include "tools/kvssd/files.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>
+#include "bench/devices/drive_file.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "tools/kvssd/uri.hpp"
-#include "tools/support/quantity.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 

@@ -13,9 +13,9 @@
 // "entries" has its end. So a text that was cut off anywhere is noticed. Blank lines mean nothing.
 #pragma once
 
-#include "tools/catalogue/registry.hpp"
 #include "tools/pool/strings_root.hpp"
 #include <pmlab/indexes/index.hpp>
+#include "bench/catalogue/registry.hpp"
 
 #include <cstdio>
 #include <span>

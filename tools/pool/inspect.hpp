@@ -1,10 +1,10 @@
 // The contents of a pool, and its check.
 #pragma once
 
-#include "tools/catalogue/registry.hpp"
 #include "tools/pool/copy.hpp"
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/root_table.hpp>
+#include "bench/catalogue/registry.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,12 +1,12 @@
 // A pool made from entries.
 #include "tools/pool/new_pool.hpp"
 #include "tools/pool/inspect.hpp"
-#include "tools/support/quantity.hpp"
-#include "tools/support/removed_on_interrupt.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/media/pmem.hpp>
+#include "bench/support/quantity.hpp"
+#include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,10 +1,10 @@
 // A pool made from entries.
 #pragma once
 
-#include "tools/catalogue/registry.hpp"
 #include "tools/pool/strings_root.hpp"
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/root_table.hpp>
+#include "bench/catalogue/registry.hpp"
 
 #include <cstdint>
 #include <optional>

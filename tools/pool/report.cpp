@@ -1,7 +1,7 @@
 // Reports on pools, for people and as JSON.
 #include "tools/pool/report.hpp"
-#include "tools/support/json_values.hpp"
-#include "tools/support/quantity.hpp"
+#include "bench/support/json_values.hpp"
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,10 +1,10 @@
 // Roots of string indexes: NAME:s, whose words are in the index of root NAME.
 #pragma once
 
-#include "tools/catalogue/registry.hpp"
 #include "tools/pool/index_report.hpp"
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
+#include "bench/catalogue/registry.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,9 @@
 // A third-party container, as packaged, as a subject: for comparison with pmlab's indexes.
 #pragma once
 
-#include "tools/catalogue/operation_loop.hpp"
-#include "tools/catalogue/registry.hpp"
-#include "tools/catalogue/subject.hpp"
+#include "bench/catalogue/operation_loop.hpp"
+#include "bench/catalogue/registry.hpp"
+#include "bench/catalogue/subject.hpp"
 
 #include <memory>
 #include <optional>

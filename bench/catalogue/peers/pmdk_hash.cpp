@@ -1,6 +1,6 @@
 // pmem::obj::concurrent_hash_map in the benchmark.
-#include "tools/catalogue/peers/peer.hpp"
-#include "tools/catalogue/peers/pmdk_pool.hpp"
+#include "bench/catalogue/peers/peer.hpp"
+#include "bench/catalogue/peers/pmdk_pool.hpp"
 
 #include <atomic>
 #include <cstdint>

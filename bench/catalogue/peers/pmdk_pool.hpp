@@ -1,8 +1,8 @@
 // The pool of a container of libpmemobj-cpp.
 #pragma once
 
-#include "tools/catalogue/subject.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/catalogue/subject.hpp"
 
 #include <cstdint>
 #include <cstdlib>

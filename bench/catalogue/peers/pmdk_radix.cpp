@@ -1,7 +1,7 @@
 // pmem::obj::experimental::radix_tree in the benchmark.
-#include "tools/catalogue/peers/peer.hpp"
-#include "tools/catalogue/peers/pmdk_pool.hpp"
-#include "tools/catalogue/peers/shared_lock.hpp"
+#include "bench/catalogue/peers/peer.hpp"
+#include "bench/catalogue/peers/pmdk_pool.hpp"
+#include "bench/catalogue/peers/shared_lock.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // pmem::obj::experimental::concurrent_map, a persistent skip list, in the benchmark.
-#include "tools/catalogue/peers/peer.hpp"
-#include "tools/catalogue/peers/pmdk_pool.hpp"
+#include "bench/catalogue/peers/peer.hpp"
+#include "bench/catalogue/peers/pmdk_pool.hpp"
 
 #include <atomic>
 #include <cstddef>

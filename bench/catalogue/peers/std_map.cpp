@@ -1,7 +1,7 @@
 // std::map in the benchmark.
-#include "tools/catalogue/peers/byte_counter.hpp"
-#include "tools/catalogue/peers/peer.hpp"
-#include "tools/catalogue/peers/shared_lock.hpp"
+#include "bench/catalogue/peers/byte_counter.hpp"
+#include "bench/catalogue/peers/peer.hpp"
+#include "bench/catalogue/peers/shared_lock.hpp"
 
 #include <cstddef>
 #include <functional>

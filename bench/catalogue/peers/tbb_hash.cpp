@@ -1,6 +1,6 @@
 // tbb::concurrent_hash_map in the benchmark.
-#include "tools/catalogue/peers/byte_counter.hpp"
-#include "tools/catalogue/peers/peer.hpp"
+#include "bench/catalogue/peers/byte_counter.hpp"
+#include "bench/catalogue/peers/peer.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "tools/stores/peers/block_files.hpp"
+#include "bench/stores/peers/block_files.hpp"
 
 #include <pmlab/base/checksum.hpp>
 

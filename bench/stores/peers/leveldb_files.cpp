@@ -1,4 +1,4 @@
-#include "tools/stores/peers/leveldb_files.hpp"
+#include "bench/stores/peers/leveldb_files.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 // same file ended reads ahead, as a page cache would: LevelDB's compactions read block by block.
 #pragma once
 
-#include "tools/stores/peers/block_files.hpp"
+#include "bench/stores/peers/block_files.hpp"
 
 #include <leveldb/env.h>
 

@@ -6,9 +6,9 @@
 // protect. Recovery is not part of them: the benchmark does not crash.
 #pragma once
 
-#include "tools/stores/subjects.hpp"
-#include "tools/stores/volume_subject.hpp"
 #include <pmlab/blocks/any_device.hpp>
+#include "bench/stores/subjects.hpp"
+#include "bench/stores/volume_subject.hpp"
 
 #include <cstdint>
 #include <memory>

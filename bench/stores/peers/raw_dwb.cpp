@@ -2,8 +2,8 @@
 //   (W1) the batch in the double-write area, durable   (W2) its pages in their places, durable   (W3) the area is free
 //   (W1) < (W2): a page that a crash tears in its place is whole in the area.
 //   (W2) < (W3): until all pages of a batch are durable in their places, nothing replaces the batch.
-#include "tools/stores/peers/page_stores.hpp"
 #include <pmlab/blocks/buffer.hpp>
+#include "bench/stores/peers/page_stores.hpp"
 
 #include <algorithm>
 #include <array>

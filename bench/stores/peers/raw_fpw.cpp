@@ -3,8 +3,8 @@
 //   (F3) the images of a half of the log in their places, durable          (F4) that half is written again
 //   (F1) < (F2): an answered page is in the log.
 //   (F3) < (F4): a page whose image is replaced in the log is durable in its place.
-#include "tools/stores/peers/page_stores.hpp"
 #include <pmlab/blocks/buffer.hpp>
+#include "bench/stores/peers/page_stores.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tools/stores/peers/rocksdb_files.hpp"
+#include "bench/stores/peers/rocksdb_files.hpp"
 
 #include <rocksdb/file_system.h>
 

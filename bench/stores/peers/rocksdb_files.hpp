@@ -4,7 +4,7 @@
 // emulated, recorded. There is no page cache below it: give RocksDB a block cache of the size that is compared.
 #pragma once
 
-#include "tools/stores/peers/block_files.hpp"
+#include "bench/stores/peers/block_files.hpp"
 
 #include <rocksdb/env.h>
 

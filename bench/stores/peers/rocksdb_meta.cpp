@@ -1,5 +1,5 @@
-#include "tools/stores/peers/rocksdb_meta.hpp"
-#include "tools/stores/peers/rocksdb_files.hpp"
+#include "bench/stores/peers/rocksdb_meta.hpp"
+#include "bench/stores/peers/rocksdb_files.hpp"
 
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/synchronous.hpp>

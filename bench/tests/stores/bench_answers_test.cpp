@@ -1,11 +1,11 @@
 // The benchmark of stores finds wrong answers: subjects that lie, each in one way, and the ledger that judges them.
-#include "tools/stores/contestant.hpp"
-#include "tools/stores/engine.hpp"
-#include "tools/stores/peers/page_stores.hpp"
-#include "tools/stores/raw_subject.hpp"
-#include "tools/stores/subjects.hpp"
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/stores/contestant.hpp"
+#include "bench/stores/engine.hpp"
+#include "bench/stores/peers/page_stores.hpp"
+#include "bench/stores/raw_subject.hpp"
+#include "bench/stores/subjects.hpp"
 
 #include <array>
 #include <cstring>

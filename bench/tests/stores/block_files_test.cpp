@@ -1,5 +1,5 @@
 // Files on a block device: against files in a map, across reopening, with a full device and a failing one.
-#include "tools/stores/peers/block_files.hpp"
+#include "bench/stores/peers/block_files.hpp"
 
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/faulty.hpp>

@@ -1,6 +1,6 @@
 """Key-value SSDs in virtual time: two runs have the same digits, answers are right, the firmware is the limit, and devices add up.
 
-    python3 tests/stores/kv_virtual_time_test.py build/release/bin/pmlab
+    python3 bench/tests/stores/kv_virtual_time_test.py build/release/bin/pmlab
 """
 import json
 import os

@@ -1,9 +1,9 @@
 // The benchmark of key-value stores finds wrong answers: subjects that lie, each in one way, and the ledger that judges
 // them.
-#include "tools/stores/cached_pair_subject.hpp"
-#include "tools/stores/pair_engine.hpp"
-#include "tools/stores/waiting_pair_queue.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/cached_pair_subject.hpp"
+#include "bench/stores/pair_engine.hpp"
+#include "bench/stores/waiting_pair_queue.hpp"
 
 #include <algorithm>
 #include <array>

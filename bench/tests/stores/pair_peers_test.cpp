@@ -1,7 +1,7 @@
 // The peers among the stores of pairs, through the interface of the benchmark: answers against std::map, over reopening;
 // bytes on the drives against the store's own statistics; what they refuse.
-#include "tools/stores/pair_peers.hpp"
-#include "tools/stores/cached_pair_subject.hpp"
+#include "bench/stores/pair_peers.hpp"
+#include "bench/stores/cached_pair_subject.hpp"
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>

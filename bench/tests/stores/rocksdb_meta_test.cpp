@@ -1,7 +1,7 @@
 // The peer rocksdb_meta is right: its volume is as a map of blocks, also after reopening and after a crash.
-#include "tools/stores/peers/rocksdb_meta.hpp"
-#include "tools/stores/peers/device_region.hpp"
-#include "tools/stores/peers/medium_device.hpp"
+#include "bench/stores/peers/rocksdb_meta.hpp"
+#include "bench/stores/peers/device_region.hpp"
+#include "bench/stores/peers/medium_device.hpp"
 
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>

@@ -1,5 +1,5 @@
 // RocksDB works on a block device: its own checks of its files are on, and what it has synced is there after reopening.
-#include "tools/stores/peers/rocksdb_files.hpp"
+#include "bench/stores/peers/rocksdb_files.hpp"
 
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>

@@ -7,7 +7,7 @@ runs behind it. Bytes of one thread, and the drive itself otherwise, are as pinn
 
 A change that moves a figure changes the table in the same commit, with the reason. To make the table again:
 
-    python3 tests/stores/virtual_time_test.py build/release/bin/pmlab --update
+    python3 bench/tests/stores/virtual_time_test.py build/release/bin/pmlab --update
 
 The figures are those of one compiler and its flags, which the first line of the table names; those of another build are
 not compared with it.
@@ -96,7 +96,7 @@ def main():
     if moved:
         sys.exit("\n".join([f"{len(moved)} of {len(pinned)} figures moved:", *moved,
                             "If that is meant, give the reason in the commit that has the new table:",
-                            "  python3 tests/stores/virtual_time_test.py build/release/bin/pmlab --update"]))
+                            "  python3 bench/tests/stores/virtual_time_test.py build/release/bin/pmlab --update"]))
     print(f"{len(table)} figures are as pinned")
 
 

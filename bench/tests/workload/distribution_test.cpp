@@ -1,7 +1,7 @@
 // Draws against exact probabilities, with fixed seeds: a test either always passes or always fails.
 #include "support/message_of.hpp"
 
-#include "tools/workload/distribution.hpp"
+#include "bench/workload/distribution.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "support/message_of.hpp"
 
-#include "tools/workload/generator.hpp"
-#include "tools/workload/keys.hpp"
+#include "bench/workload/generator.hpp"
+#include "bench/workload/keys.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "tools/workload/keys.hpp"
-#include "tools/workload/permutation.hpp"
+#include "bench/workload/keys.hpp"
 #include <pmlab/base/random.hpp>
+#include "bench/workload/permutation.hpp"
 
 #include <gtest/gtest.h>
 

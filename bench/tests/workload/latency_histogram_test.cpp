@@ -1,4 +1,4 @@
-#include "tools/workload/latency_histogram.hpp"
+#include "bench/workload/latency_histogram.hpp"
 #include <pmlab/base/random.hpp>
 
 #include <gtest/gtest.h>

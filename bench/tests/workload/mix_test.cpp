@@ -1,6 +1,6 @@
 #include "support/message_of.hpp"
 
-#include "tools/workload/mix.hpp"
+#include "bench/workload/mix.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
-#include "tools/workload/keys.hpp"
-#include "tools/workload/trace.hpp"
+#include "bench/workload/keys.hpp"
+#include "bench/workload/trace.hpp"
 
 #include <gtest/gtest.h>
 

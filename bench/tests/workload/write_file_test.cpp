@@ -1,5 +1,5 @@
 // Files that a program writes: whole or not at all, and written through where they cannot be replaced.
-#include "tools/support/write_file.hpp"
+#include "bench/support/write_file.hpp"
 #include <pmlab/base/child_process.hpp>
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 //
 // The simulated medium publishes atomically and its allocator keeps its data outside of the simulated memory. A pool
 // pays for both in flushes and fences. Those of pmemobj_xreserve + pmemobj_publish, traced at the calls of libpmem
-// (PMDK 1.12; tests/simulator/time_publication_test.cpp has the traces):
+// (PMDK 1.12; checker/tests/simulator/time_publication_test.cpp has the traces):
 //
 //   per allocated block    its header, one line, around the caches
 //   fence

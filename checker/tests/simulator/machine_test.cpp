@@ -26,7 +26,7 @@
 #include <tbb/concurrent_hash_map.h>
 #include <tbb/concurrent_queue.h>
 
-#include "simulator/uninstrumented.hpp"
+#include "checker/tests/simulator/uninstrumented.hpp"
 
 namespace pmlab::simulator {
 namespace {

@@ -1,8 +1,8 @@
 // The memory of a simulated machine against its profiles: latencies, coherence, bandwidth, repeatability.
 #include "checker/simulator/time/memory_hierarchy.hpp"
-#include "tools/devices/profile_file.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
+#include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
 #include <cmath>

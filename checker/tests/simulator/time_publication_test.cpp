@@ -7,7 +7,7 @@
 // "allocate 1, release 1, store 1": two headers, 2 lines of log, three flushes. "store 1":
 //   drain | persist | flush | drain
 #include "checker/simulator/time/publication_cost.hpp"
-#include "tools/devices/profile_file.hpp"
+#include "bench/devices/profile_file.hpp"
 
 #include <cstdio>
 #include <vector>

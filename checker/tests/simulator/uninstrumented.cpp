@@ -1,5 +1,5 @@
 // Accesses that the simulated machine cannot see.
-#include "simulator/uninstrumented.hpp"
+#include "checker/tests/simulator/uninstrumented.hpp"
 
 namespace pmlab::tests {
 

@@ -6,7 +6,7 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/blocks/timed.hpp>
-#include "blocks/small_drive.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Missing features of the CPU are reported by name.
-#include "tools/microbench/cpu_features.hpp"
+#include "microbench/memory/cpu_features.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Figures: the rule of repetitions, percentiles, pages.
-#include "tools/microbench/figures.hpp"
-#include "tools/bench/summary.hpp"
-#include "tools/microbench/page_sizes.hpp"
+#include "microbench/memory/figures.hpp"
+#include "bench/engine/summary.hpp"
+#include "microbench/memory/page_sizes.hpp"
 
 #include <numeric>
 #include <sstream>

@@ -1,11 +1,11 @@
 // Kernels touch exactly the bytes that they say, flush exactly their lines, and fence exactly as often as asked.
-#include "tools/microbench/charged_kernels.hpp"
-#include "tools/microbench/cpu_features.hpp"
-#include "tools/microbench/native_kernels.hpp"
-#include "tools/microbench/region.hpp"
-#include "tools/microbench/stored_word.hpp"
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
+#include "microbench/memory/charged_kernels.hpp"
+#include "microbench/memory/cpu_features.hpp"
+#include "microbench/memory/native_kernels.hpp"
+#include "microbench/memory/region.hpp"
+#include "microbench/memory/stored_word.hpp"
 
 #include <cstdint>
 #include <cstring>

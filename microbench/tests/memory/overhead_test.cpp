@@ -1,12 +1,12 @@
 // The overhead of the harness over a hand-written loop. The two run in turns, and each pair gives one figure. Other work
 // of the machine moves single figures in both directions, so a verdict needs most of them: a spread that crosses the
 // limit decides nothing, and the test is skipped with the figures.
-#include "tools/bench/summary.hpp"
-#include "tools/microbench/cpu_features.hpp"
-#include "tools/microbench/figures.hpp"
-#include "tools/microbench/native_kernels.hpp"
-#include "tools/microbench/places.hpp"
 #include <pmlab/media/clock.hpp>
+#include "bench/engine/summary.hpp"
+#include "microbench/memory/cpu_features.hpp"
+#include "microbench/memory/figures.hpp"
+#include "microbench/memory/native_kernels.hpp"
+#include "microbench/memory/places.hpp"
 
 #include <algorithm>
 #include <cstdint>

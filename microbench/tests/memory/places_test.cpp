@@ -1,5 +1,5 @@
 // Orders of places: random is a permutation and no stride, chains are one cycle.
-#include "tools/microbench/places.hpp"
+#include "microbench/memory/places.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Prefetcher switches, on files that stand for the registers: changes are undone, however the run ends.
-#include "tools/microbench/prefetchers.hpp"
+#include "microbench/memory/prefetchers.hpp"
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 

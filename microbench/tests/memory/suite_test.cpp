@@ -1,5 +1,5 @@
 // Suites: matrices in the order of the file, and errors that name file, line, key and remedy.
-#include "tools/microbench/suite.hpp"
+#include "microbench/memory/suite.hpp"
 #include <pmlab/base/error.hpp>
 
 #include <set>

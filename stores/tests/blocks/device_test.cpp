@@ -1,5 +1,5 @@
 // Scenarios of every block device.
-#include "blocks/devices.hpp"
+#include "stores/tests/blocks/devices.hpp"
 #include "support/message_of.hpp"
 
 #include <pmlab/base/random.hpp>

@@ -11,8 +11,8 @@
 #include <pmlab/blocks/recorded.hpp>
 #include <pmlab/blocks/timed.hpp>
 
-#include "blocks/scratch_file.hpp"
-#include "blocks/small_drive.hpp"
+#include "stores/tests/blocks/scratch_file.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

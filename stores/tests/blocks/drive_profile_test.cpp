@@ -2,8 +2,8 @@
 //
 // docs/drive-profiles.md has the table that this test makes. After a change of the model or of a profile the test prints
 // the new one.
-#include "tools/devices/drive_file.hpp"
-#include "blocks/small_drive.hpp"
+#include "bench/devices/drive_file.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ constexpr std::array all_published = {
     published{"5210x4", 0, 0, 360, 18, 2160, 1440, false, 128},
     published{"plain-tlc", 85, 20, 490, 38, 3200, 1050, false, 256},
     published{"no-plp", 1000.0 / 15, 1000.0 / 55, 500, 500, 3500, 2700, true, 256},
-    // With the firmware of a block drive; tests/stores/kv_queue_test.cpp has the cells of the key-value firmware.
+    // With the firmware of a block drive; stores/tests/kv_queue_test.cpp has the cells of the key-value firmware.
     published{"pm983-kv", 85, 50, 540, 50, 3200, 2000, false, 256},
 };
 

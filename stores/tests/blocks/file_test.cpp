@@ -2,7 +2,7 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/synchronous.hpp>
-#include "blocks/scratch_file.hpp"
+#include "stores/tests/blocks/scratch_file.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

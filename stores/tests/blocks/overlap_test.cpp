@@ -1,5 +1,5 @@
 // Requests that overlap: each device keeps whole what it promises (B8).
-#include "blocks/devices.hpp"
+#include "stores/tests/blocks/devices.hpp"
 
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/synchronous.hpp>

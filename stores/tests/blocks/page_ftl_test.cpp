@@ -1,5 +1,5 @@
 // The drive model by itself: write amplification against closed forms, its map, its times.
-#include "blocks/small_drive.hpp"
+#include "stores/tests/blocks/small_drive.hpp"
 #include "support/message_of.hpp"
 
 #include <gtest/gtest.h>

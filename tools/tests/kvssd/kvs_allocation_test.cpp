@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kvssd/kvs_states.hpp"
+#include "tools/tests/kvssd/kvs_states.hpp"
 #include "support/failing_allocations.hpp"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kvssd/kvs_states.hpp"
+#include "tools/tests/kvssd/kvs_states.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

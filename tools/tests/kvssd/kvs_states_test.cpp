@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "kvssd/kvs_states.hpp"
+#include "tools/tests/kvssd/kvs_states.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

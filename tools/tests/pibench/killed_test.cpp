@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pibench/loaded.hpp"
+#include "tools/tests/pibench/loaded.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace pmlab::tests {

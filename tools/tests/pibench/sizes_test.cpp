@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "pibench/loaded.hpp"
-#include "pibench/message_of.hpp"
+#include "tools/tests/pibench/loaded.hpp"
+#include "tools/tests/pibench/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace pmlab::tests {

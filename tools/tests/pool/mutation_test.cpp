@@ -36,7 +36,7 @@ constexpr std::uint64_t inserted = 4400;
 constexpr std::uint64_t erased_one_in = 11;
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 // Where libpmemobj's own words in front of the heap end, for a pool of this size; then chunks, each of which may begin
-// with a header (see tests/indexes/pool_files_test.cpp).
+// with a header (see indexes/tests/pool_files_test.cpp).
 constexpr std::size_t heap_begin = 8192 + 1024 * 3072 + 1024 + 64 + 65528 * 8;
 constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 constexpr std::size_t chunk_header_bytes = 384;

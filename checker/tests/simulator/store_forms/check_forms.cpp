@@ -1,8 +1,8 @@
 // Runs every form and reports the accesses that the instrument saw:
 //     store  FORM  VERDICT  LEAST          with tabs between them; status 1 if any form was seen less than it must be
 //     flush  FORM  VERDICT
-#include "simulator/store_forms/form.hpp"
-#include "simulator/store_forms/recorder.hpp"
+#include "checker/tests/simulator/store_forms/form.hpp"
+#include "checker/tests/simulator/store_forms/recorder.hpp"
 
 #include <algorithm>
 #include <array>

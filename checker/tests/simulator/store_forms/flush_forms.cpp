@@ -1,5 +1,5 @@
 // Every form of write-back and fence that published code uses. Built as simulated code.
-#include "simulator/store_forms/form.hpp"
+#include "checker/tests/simulator/store_forms/form.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What the compiler and the instrument call, for the test of forms. Every function here leaves the registers that a
 // function may change in disorder, as the machine may.
-#include "simulator/store_forms/recorder.hpp"
+#include "checker/tests/simulator/store_forms/recorder.hpp"
 
 #include "checker/simulator/calls.hpp"
 

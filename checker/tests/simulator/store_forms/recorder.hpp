@@ -1,7 +1,7 @@
 // Replaces the machine: records the reports of the instrument.
 #pragma once
 
-#include "simulator/store_forms/form.hpp"
+#include "checker/tests/simulator/store_forms/form.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Every form of store that we know of. Built as simulated code.
-#include "simulator/store_forms/form.hpp"
+#include "checker/tests/simulator/store_forms/form.hpp"
 
 #include <algorithm>
 #include <array>

@@ -20,7 +20,15 @@ import re
 import sys
 import tomllib
 
-DECLARATION = '\n// Planted by tests/verify/mutations/plant.py.\nextern "C" const int pmlab_mutation;\n'
+DECLARATION = '\n// Planted by checker/tests/verify/mutations/plant.py.\nextern "C" const int pmlab_mutation;\n'
+
+
+SOURCE = pathlib.Path(__file__).resolve().parents[4]
+
+
+def data_files(source=SOURCE):
+    """{NAME: path} of ROOM/tests/mutations/NAME.toml, in the order of names"""
+    return {path.stem: path for path in sorted(source.glob("*/tests/mutations/*.toml"), key=lambda path: path.stem)}
 
 
 class NotThere(Exception):
@@ -96,7 +104,7 @@ def plant(data, source, tree):
             place = place_of(text, original, file, mutation["name"])
             places.setdefault(file, {}).setdefault(place, []).append((number, edit["mutated"]))
     for file, choices in places.items():
-        target = tree / pathlib.Path(file).relative_to("include")
+        target = tree / file.partition("/include/")[2]
         target.parent.mkdir(parents=True, exist_ok=True)
         header, guard, rest = planted(texts[file], choices).partition("#pragma once\n")
         target.write_text(header + guard + DECLARATION + rest)

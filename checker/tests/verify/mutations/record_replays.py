@@ -3,7 +3,7 @@
 
     record_replays.py BUILD [DATA]...      BUILD: the folder of the build; DATA: fp_tree, ...; all if none is given
 
-Writes replays/DATA.toml: NAME = "options of pmlab verify". A recorded round that still shows its mutation stays.
+Writes ROOM/tests/mutations/replays/DATA.toml: NAME = "options of pmlab verify". A recorded round that still shows its mutation stays.
 mutation_test.py searches where no round is recorded, or the recorded one no longer shows the mutation: a change of how
 rounds are made costs time until the rounds are recorded again, and hides nothing.
 """
@@ -17,13 +17,12 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import plant  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 60
 
 
 def recorded(data):
     """{name: options} of a data file, as lists of words"""
-    file = HERE / "replays" / f"{pathlib.Path(data).stem}.toml"
+    file = pathlib.Path(data).parent / "replays" / pathlib.Path(data).name
     if not file.exists():
         return {}
     with open(file, "rb") as f:
@@ -39,7 +38,7 @@ def replay_in(output):
 
 def verify(build, data, number, options):
     environment = dict(os.environ, PMLAB_MUTATION=str(number))
-    command = [build / "bin/pmlab-simulated", "verify", "--subject", build / f"tests/verify/{data}_mutated.so",
+    command = [build / "bin/pmlab-simulated", "verify", "--subject", build / f"checker/tests/verify/{data}_mutated.so",
                "--shrink", "0", *options]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
@@ -64,17 +63,18 @@ def round_of(build, data, number, mutation, known):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    chosen = sys.argv[2:] or sorted(f.stem for f in HERE.glob("*.toml"))
-    for data in chosen:
-        known = recorded(data)
+    files = plant.data_files()
+    for data in sys.argv[2:] or files:
+        file = files[data]
+        known = recorded(file)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             rounds = list(pool.map(lambda one: round_of(build, data, *one, known.get(one[1]["name"])),
-                                   plant.mutations_in(HERE / f"{data}.toml")))
+                                   plant.mutations_in(file)))
         lines = [f'{name} = "{shlex.join(options)}"\n' for name, options in rounds if options]
         kept = sum(1 for name, options in rounds if options and options == known.get(name))
         print(f"{data}: {len(lines)} of {len(rounds)} recorded, {kept} of them as before")
-        (HERE / "replays").mkdir(exist_ok=True)
-        (HERE / "replays" / f"{data}.toml").write_text(
+        (file.parent / "replays").mkdir(exist_ok=True)
+        (file.parent / "replays" / file.name).write_text(
             "# The rounds that show the mutations: record_replays.py.\n" + "".join(lines))
 
 

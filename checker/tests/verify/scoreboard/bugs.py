@@ -4,9 +4,13 @@ read() returns a Data; it raises Wrong where the file contradicts itself or name
 """
 import dataclasses
 import pathlib
+import sys
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "mutations"))
+import plant  # noqa: E402
+
 # Kinds of subjects. `program`: a program on libpmemobj, run by --program.
 KINDS = ("index", "program")
 
@@ -89,8 +93,8 @@ class Data:
 
 
 def planted_mutations(twin):
-    path = HERE.parent / "mutations" / f"{twin}.toml"
-    if not path.exists():
+    path = plant.data_files().get(twin)
+    if path is None:
         return {}
     mutations = tomllib.loads(path.read_text())["mutation"]
     return {m["name"]: Defect(twin, m["name"], n, f"{twin}_mutated.so", tuple(m["verify"]))

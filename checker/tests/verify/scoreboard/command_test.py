@@ -56,7 +56,7 @@ class Command(unittest.TestCase):
 
     def test_a_program_without_its_indexes_is_one_error(self):
         with tempfile.TemporaryDirectory() as folder:
-            twins = pathlib.Path(folder) / "tests/verify"
+            twins = pathlib.Path(folder) / "checker/tests/verify"
             twins.mkdir(parents=True)
             (twins / "toy_claimed_slot.so").touch()
             done = scoreboard_of_a_copy(pathlib.Path(folder))

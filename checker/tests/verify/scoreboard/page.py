@@ -85,7 +85,7 @@ def head(data):
     """What does not depend on a run."""
     covered = [b for b in data.bugs if b.defect]
     lines = ["# Scoreboard: published bugs", "",
-             f"`{COMMAND} --markdown FILE` writes such a page; its data are in `tests/verify/scoreboard/bugs.toml`.", "",
+             f"`{COMMAND} --markdown FILE` writes such a page; its data are in `checker/tests/verify/scoreboard/bugs.toml`.", "",
              "Tools, papers and issue threads have published bugs of indexes on persistent memory. Each row is one of them. Its",
              "*twin* is a defect of the same shape, of code of its own, that tests plant in an index of pmlab (`NAME_mutated.so`) or in a",
              "small structure of its own (`toy_NAME.so`), or in a program with a pool (`program_NAME`). `pmlab verify`",

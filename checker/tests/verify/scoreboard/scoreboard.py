@@ -3,7 +3,7 @@
 
     scoreboard.py --program PMLAB_SIMULATED [NAME,...] [--budget SECONDS] [--clean-states N] [--markdown FILE] [--quiet]
 
-A twin is a defect that tests plant: a mutation of ../mutations or a toy of ../toys. bugs.toml names the twin of each bug.
+A twin is a defect that tests plant: a mutation of ROOM/tests/mutations or a toy of ../toys. bugs.toml names the twin of each bug.
 NAME is a source, a bug (witcher-7), a structure's twin (level_table) or one of its defects.
 
 Status 0: every twin was found, and none of them without its defect. 1: otherwise. 2: bad input.
@@ -210,7 +210,7 @@ def main():
     if given.markdown and len(picked) != len(data.bugs):
         raise BadInput("--markdown writes the page of all bugs; leave the names out")
     defects = list({b.defect: data.defects[b.defect] for b in picked if b.defect}.values())
-    twins = given.twins or given.program.resolve().parent.parent / "tests/verify"
+    twins = given.twins or given.program.resolve().parent.parent / "checker/tests/verify"
     check_built(given.program, twins, defects)
     shown = (lambda line: None) if given.quiet else (lambda line: print(line, file=sys.stderr, flush=True))
     found, sound = run_all(Board(given.program, twins, given.budget), defects, given.clean_states, given.jobs, shown)

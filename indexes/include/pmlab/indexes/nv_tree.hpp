@@ -3,7 +3,7 @@
 //
 // Use it for ordered data if inserts matter most on a device with large lines: an insert flushes one cache line and fences
 // once. With splits, random keys: 1.8 lines, 1.2 device lines and 1.05 fences (FP-tree 2.3, 2.0, 2.0; FAST-FAIR 3.0, 2.7,
-// 2.7); a search reads 1.05 lines, and 0.17 for an absent key (tests/indexes/counted_nv_tree_test.cpp). Scans, and searches
+// 2.7); a search reads 1.05 lines, and 0.17 for an absent key (indexes/tests/counted_nv_tree_test.cpp). Scans, and searches
 // in DRAM, are faster in an FP-tree. Opening reads all leaves, as an FP-tree's does.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).

@@ -10,7 +10,7 @@
 // access, and the model needs no assumption about the machine's own memory. A thread's virtual time is the clock plus
 // its debt; the thread waits its debt out when it exceeds a microsecond, at fences, and at the end of an operation. A
 // machine that is slower than the device accumulates negative debt (at most one microsecond is carried on): the thread
-// runs late, and `late_ns` counts the time that could not be recovered. tools/devices/calibration.hpp finds a scale at
+// runs late, and `late_ns` counts the time that could not be recovered. bench/devices/calibration.hpp finds a scale at
 // which that does not happen.
 //
 // Charged: annotate_read, prefetch, flush (the store before it only, if the profile's platform saves its caches), copy,

@@ -1,7 +1,7 @@
 // A drive profile: the parameters of the model of an SSD (blocks/flash/page_ftl.hpp).
 //
 // Plain data. docs/drive-profiles.md describes the parameters and how they were found. The profiles that come with pmlab
-// are the files of tools/devices/drives/, which programs carry in themselves.
+// are the files of bench/devices/drives/, which programs carry in themselves.
 #pragma once
 
 #include <pmlab/base/error.hpp>
