@@ -8,7 +8,7 @@
 #   --states N      crash states of each index; 1000000 if not given
 #   --schedules N   schedules of each index; 10000 if not given
 #   --index NAMES   these only; otherwise every index that can be verified
-#   --toys          instead of indexes the stores of blocks in tests/verify/toys/volumes, without their defects
+#   --toys          instead of indexes the stores of blocks in checker/tests/verify/toys/volumes, without their defects
 #   --seed S        of the first round; the following rounds count up; 1 if not given
 #
 # Status: 0 no violation; 1 a violation, which is printed with the command that shows it again; 2 wrong usage.
@@ -34,8 +34,8 @@ done
 program=${PMLAB_SIMULATED:-$root/build/release/bin/pmlab-simulated}
 [ -x "$program" ] || die "there is no $program; build pmlab first: scripts/test.sh --only build"
 if [ "$subjects" = --subject ]; then
-  for source in "$root"/tests/verify/toys/volumes/*.cpp; do
-    indexes+=" $(dirname "$program")/../tests/verify/toy_$(basename "$source" .cpp).so"
+  for source in "$root"/checker/tests/verify/toys/volumes/*.cpp; do
+    indexes+=" $(dirname "$program")/../checker/tests/verify/toy_$(basename "$source" .cpp).so"
   done
 elif [ -z "$indexes" ]; then
   for object in "$(dirname "$program")"/../lib/pmlab/simulated/verify/*.so; do

@@ -40,7 +40,7 @@ for compiler; do
   good=yes
   python3 scripts/check_layers --compile library --compiler "$compiler" $flags || good=no
   for source in examples/*.cpp tests/packages/consumer/in_dram.cpp; do
-    "$compiler" -std=c++20 -O2 $warnings -Iinclude -c -o /dev/null "$source" || good=no
+    "$compiler" -std=c++20 -O2 $warnings $(python3 scripts/check_layers --includes) -c -o /dev/null "$source" || good=no
   done
   version=$("$compiler" --version | head -1)
   if [ $good = yes ]; then echo "$compiler: no warning ($version)"; else echo "$compiler: WARNINGS ($version)"; status=1; fi
@@ -79,7 +79,8 @@ if [ $made != 0 ]; then
 fi
 rm -rf "$other/source"
 mkdir -p "$other/source"
-tar -c include checker tools examples scripts docs tests/packages | tar -C "$other/source" -x --no-same-owner
+tar -c CMakeLists.txt base media indexes cache hybrid strings stores checker bench microbench tools examples scripts docs \
+  tests/packages | tar -C "$other/source" -x --no-same-owner
 if [ -d "$pmemobj_cpp" ]; then
   mkdir -p "$other$pmemobj_cpp"
   cp -r "$pmemobj_cpp/." "$other$pmemobj_cpp"

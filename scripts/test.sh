@@ -47,13 +47,13 @@ step_long() { (cd "$root/build/release" && ctest --no-tests=error --output-on-fa
 step_index() {
   local tests=(point durable crash) own="" test
   for test in "$index" "${index%_pm}"; do
-    [ -n "$own" ] || [ ! -e "$root/tests/indexes/${test}_test.cpp" ] || own=$test
+    [ -n "$own" ] || [ ! -e "$root/indexes/tests/${test}_test.cpp" ] || own=$test
   done
   build_preset release -j "$jobs" --target pmlab_simulated_program "${tests[@]/#/test_indexes_}" ${own:+test_indexes_$own}
   {
     for test in "${tests[@]}"; do printf '%s\n' "test_indexes_$test" "--gtest_filter=*/$index.*:*/${index}_on_*"; done
     [ -z "$own" ] || printf '%s\n' "test_indexes_$own" '--gtest_filter=*'
-  } | (cd "$root/build/release/tests/indexes" &&
+  } | (cd "$root/build/release/indexes/tests" &&
     PATH=.:$PATH xargs --max-procs="$jobs" --max-args=2 --delimiter='\n' env)
   (cd "$root/build/release" && ctest --no-tests=error --output-on-failure -j "$jobs" \
     -R "^verify\\.(strings_)?${index}_is_clean\$")
@@ -172,7 +172,7 @@ while [ $# -gt 0 ]; do
     --all) chosen=("${steps[@]}" "${slow_steps[@]}") ;;
     --index)
       [ $# -gt 1 ] || die "--index needs the name of an index"
-      grep -q "^pmlab_index($2 " "$root/tools/catalogue/indexes.cmake" || die "tools/catalogue/indexes.cmake has no index $2"
+      grep -q "^pmlab_index($2 " "$root/bench/catalogue/indexes.cmake" || die "bench/catalogue/indexes.cmake has no index $2"
       index=$2 chosen=(index); shift ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"

@@ -2,7 +2,7 @@
 // lines back by instructions in inline assembly. All of its entries are in the log; an index over them, in DRAM, is
 // rebuilt whenever the pool is opened. -DWITHOUT_FENCE plants a bug.
 //
-//   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o liblog.so examples/own_index/log.cpp -I include
+//   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o liblog.so examples/own_index/log.cpp -I indexes/include
 //   build/release/bin/pmlab verify --library ./liblog.so --scans
 #include <pmlab/pibench/tree_api.hpp>
 

@@ -1,7 +1,7 @@
 // A small hash table in persistent memory with PiBench's interface, written without any knowledge of
 // pmlab, and with a bug that tests without crashes do not find. docs/own-index.md follows it from there to the fix.
 //
-//   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o libtable.so examples/own_index/table.cpp -I include
+//   scripts/pmlab-c++ -std=c++17 -O2 -fPIC -shared -o libtable.so examples/own_index/table.cpp -I indexes/include
 //   build/release/bin/pmlab verify --library ./libtable.so --crashes
 #include <pmlab/pibench/tree_api.hpp>
 

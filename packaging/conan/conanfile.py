@@ -27,7 +27,9 @@ class Pmlab(ConanFile):
         self.version = (self._root() / "VERSION").read_text().strip()
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "VERSION", "LICENSE", "cmake/*", "include/*", "tools/catalogue/indexes.cmake"):
+        rooms = ("base", "media", "indexes", "cache", "hybrid", "strings", "stores", "checker")
+        for pattern in ("CMakeLists.txt", "VERSION", "LICENSE", "cmake/*", "bench/catalogue/indexes.cmake",
+                        *(f"{room}/{files}" for room in rooms for files in ("CMakeLists.txt", "include/*"))):
             copy(self, pattern, self._root(), self.export_sources_folder)
 
     def layout(self):

@@ -93,7 +93,7 @@ class Simulated(ProgramTest):
         self.assertRegex(done.stdout, r"threads +phase +persistence +index .* flushes +fences")
 
     def test_a_profile_says_whether_flushes_are_left_out(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "tools", "devices", "profiles", "aep.toml"), "rb") as f:
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"), "rb") as f:
             path = self.write("saved.toml", b'persistence = "gpf"\n' + f.read())
         document = self.results_of("--index", "cceh,hybrid_index", "--records", "2k", "--operations", "2k", "--phases",
                                    "insert", medium="simulated:" + path)
@@ -131,7 +131,7 @@ class Simulated(ProgramTest):
         self.assertGreater(machine["simulation"]["core_to_core_ns"], machine["simulation"]["last_level_ns"])
 
     def test_a_profile_of_ones_own(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "tools", "devices", "profiles", "aep.toml"), "rb") as f:
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"), "rb") as f:
             path = self.write("mine.toml", f.read())
         self.results_of("--index", "cceh", "--records", "1000", "--operations", "1000", medium="simulated:" + path)
 

@@ -23,7 +23,7 @@ class Document(OwnIndexTest):
 
     def test_its_commands(self):
         # From the source tree, as the document says, with this build in the place of build/release.
-        for name in ("examples", "scripts", "checker", "include"):
+        for name in ("examples", "scripts", "checker", "indexes"):
             os.symlink(os.path.join(ROOT, name), os.path.join(self.folder, name))
         run = 0
         for command in commands_of("own-index.md"):

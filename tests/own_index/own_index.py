@@ -1,6 +1,6 @@
 """Shared by the tests in this folder: building libraries, and running the program.
 
-Arguments of each: the program, the include folder of the build, the output folder of pmlab_simulate.
+Arguments of each: the program, the include folder of the indexes, the output folder of pmlab_simulate.
 """
 import os
 import subprocess

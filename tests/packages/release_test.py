@@ -121,8 +121,8 @@ class ReleaseTest(unittest.TestCase):
             archive.extractall(tree)
         unpacked, output = tree / f"pmlab-{VERSION}", self.folder / "build_info.cpp"
         (unpacked / "COMMIT").write_text("0123456789ab\n")
-        run("cmake", "-D", f"SOURCE={unpacked / 'tools/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3", "-D",
-            f"BUILD_VERSION={VERSION}", "-P", unpacked / "tools/support/build_info.cmake")
+        run("cmake", "-D", f"SOURCE={unpacked / 'bench/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3", "-D",
+            f"BUILD_VERSION={VERSION}", "-P", unpacked / "bench/support/build_info.cmake")
         self.assertIn('build_commit() noexcept { return R"(0123456789ab)"; }', output.read_text())
 
     def test_debian_knows_every_package(self):

@@ -31,10 +31,10 @@ class AddingAnIndex(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.source = self.folder / "source"
         shutil.copytree(ROOT, self.source, ignore=LEFT_OUT)
-        self.offered = self.source / "tools" / "catalogue" / "indexes.cmake"
+        self.offered = self.source / "bench" / "catalogue" / "indexes.cmake"
         lines = self.offered.read_text().splitlines(keepends=True)
         self.offered.write_text("".join(line for line in lines if NAME not in line))
-        (self.source / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").unlink()
+        (self.source / "indexes" / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").unlink()
 
     def run_in(self, *command, fails=False):
         done = subprocess.run(list(map(str, command)), cwd=self.folder, text=True, stdout=subprocess.PIPE,
@@ -51,7 +51,7 @@ class AddingAnIndex(unittest.TestCase):
 
     def test_the_page(self):
         # 1 and 2: the program has it, here the one for the simulated machine, which loads its indexes when it starts.
-        (self.source / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").write_text(block_after("", "## 1. The header"))
+        (self.source / "indexes" / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").write_text(block_after("", "## 1. The header"))
         line = block_after("", "## 2. The line that offers it")
         self.assertEqual(line.count("\n"), 1)
         self.offered.write_text(self.offered.read_text() + line)
@@ -75,14 +75,14 @@ class AddingAnIndex(unittest.TestCase):
         settings.write_text(alone)
         self.configure()
         self.build("test_indexes_durable")
-        said = self.run_in(self.folder / "build" / "tests" / "indexes" / "test_indexes_durable",
+        said = self.run_in(self.folder / "build" / "indexes" / "tests" / "test_indexes_durable",
                            f"--gtest_filter=*/{NAME}_on_pmem.*A3*", fails=True)
         self.assertIn("FAILED", said)
         self.assertIn("1 FAILED TEST", said)
 
     def test_shows_the_header_as_it_is(self):
-        self.assertEqual(block_after("", "## 1. The header"), (ROOT / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").read_text())
-        self.assertIn(block_after("", "## 2. The line that offers it"), (ROOT / "tools" / "catalogue" / "indexes.cmake").read_text())
+        self.assertEqual(block_after("", "## 1. The header"), (ROOT / "indexes" / "include" / "pmlab" / "indexes" / f"{NAME}.hpp").read_text())
+        self.assertIn(block_after("", "## 2. The line that offers it"), (ROOT / "bench" / "catalogue" / "indexes.cmake").read_text())
 
 
 if __name__ == "__main__":

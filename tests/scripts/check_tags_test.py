@@ -17,7 +17,7 @@ void add() {
 
 class CheckTags(PlantedTree):
     def check(self, text):
-        self.plant("include/pmlab/indexes/index.hpp", text)
+        self.plant("indexes/include/pmlab/indexes/index.hpp", text)
         return self.run_script("check_tags")
 
     def test_sound_file(self):
@@ -25,7 +25,7 @@ class CheckTags(PlantedTree):
 
     def test_tag_without_rule(self):
         self.assert_found(self.check(SOUND.replace(" before the lock is released: what a reader returns is durable", "")),
-                          "include/pmlab/indexes/index.hpp:6: tag (P3) has no rule")
+                          "indexes/include/pmlab/indexes/index.hpp:6: tag (P3) has no rule")
 
     def test_rule_as_a_sentence(self):
         text = SOUND.replace(" before the lock is released: what a reader returns is durable", "")
@@ -46,13 +46,13 @@ class CheckTags(PlantedTree):
                           "names tag (P2)")
 
     def test_untagged_flush(self):
-        self.assert_found(self.check(SOUND + "void f() {\n  medium_.fence();\n}\n"), "include/pmlab/indexes/index.hpp:9", "carries no tag")
+        self.assert_found(self.check(SOUND + "void f() {\n  medium_.fence();\n}\n"), "indexes/include/pmlab/indexes/index.hpp:9", "carries no tag")
 
     def test_tag_on_a_later_line_of_the_statement(self):
         self.assert_clean(self.check(SOUND.replace("*line);             // (P3)", "\n                 *line);  // (P3)")))
 
     def test_media_may_flush_without_tag(self):
-        self.plant("include/pmlab/media/wrapper.hpp", "void flush() {\n  medium_.flush(a, b);\n}\n")
+        self.plant("media/include/pmlab/media/wrapper.hpp", "void flush() {\n  medium_.flush(a, b);\n}\n")
         self.assert_clean(self.check(SOUND))
 
     def test_slashes_in_a_string_are_no_comment(self):

@@ -20,15 +20,15 @@ class CheckWords(PlantedTree):
         return self.run_script("check_words")
 
     def test_sound_file(self):
-        self.assert_clean(self.check("include/pmlab/a.hpp", SOUND_CODE))
+        self.assert_clean(self.check("base/include/pmlab/base/a.hpp", SOUND_CODE))
 
     def test_comment(self):
         text = SOUND_CODE.replace("A reader validates", "Whoever reads validates")
-        self.assert_found(self.check("include/pmlab/a.hpp", text), "include/pmlab/a.hpp:1: 'Whoever'", "write: the thread")
+        self.assert_found(self.check("base/include/pmlab/base/a.hpp", text), "base/include/pmlab/base/a.hpp:1: 'Whoever'", "write: the thread")
 
     def test_comment_behind_code(self):
         text = SOUND_CODE.replace("(P1) commit", "(P1) nobody waits")
-        self.assert_found(self.check("include/pmlab/a.hpp", text), "a.hpp:3: 'nobody'")
+        self.assert_found(self.check("base/include/pmlab/base/a.hpp", text), "a.hpp:3: 'nobody'")
 
     def test_across_the_end_of_a_line(self):
         self.assert_found(self.check("a.cpp", "// This comment lists what\n// comes next.\n"), "a.cpp:1: 'what comes'")

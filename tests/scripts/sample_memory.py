@@ -8,7 +8,7 @@ import tomllib
 
 import sample_results
 
-SUITE = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "microbench" / "suites" / "paper.toml"
+SUITE = pathlib.Path(__file__).resolve().parent.parent.parent / "microbench" / "memory" / "suites" / "paper.toml"
 DESCRIPTION = {"name", "about", "claims", "published", "published_unit"}
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

@@ -47,12 +47,12 @@ class TestSh(unittest.TestCase):
 
     def test_one_index(self):
         """Each program that is built for it runs with the tests of this index, and its verification."""
-        (self.root / "tools" / "catalogue").mkdir(parents=True)
-        (self.root / "tools" / "catalogue" / "indexes.cmake").write_text('pmlab_index(list_pm "" HEADER list)\n')
-        (self.root / "tests" / "indexes").mkdir(parents=True)
-        (self.root / "tests" / "indexes" / "list_test.cpp").touch()
+        (self.root / "bench" / "catalogue").mkdir(parents=True)
+        (self.root / "bench" / "catalogue" / "indexes.cmake").write_text('pmlab_index(list_pm "" HEADER list)\n')
+        (self.root / "indexes" / "tests").mkdir(parents=True)
+        (self.root / "indexes" / "tests" / "list_test.cpp").touch()
         (self.state / "bin" / "ctest").write_text('#!/bin/sh\necho "ctest $*" >>"$STATE/ran"\n')
-        programs = self.root / "build" / "release" / "tests" / "indexes"
+        programs = self.root / "build" / "release" / "indexes" / "tests"
         programs.mkdir(parents=True)
         for name in ("point", "durable", "crash", "list"):
             (programs / f"test_indexes_{name}").write_text('#!/bin/sh\necho "$(basename "$0") $*" >>"$STATE/ran"\n'

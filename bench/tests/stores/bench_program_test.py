@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
 from program import DOCS, PMLAB, ProgramTest, main, pmlab  # noqa: E402
 
 SMALL = {"--volume-bytes": "8M", "--operations": "500"}

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 FORMS = os.path.join(HERE, "store_forms")
 INSTRUMENT = os.path.join(ROOT, "checker", "simulator", "instrument")
 USUAL = [("g++", "O0"), ("g++", "O2"), ("g++", "O3"), ("clang++-14", "O0"), ("clang++-14", "O2")]
@@ -38,7 +38,7 @@ def call(command, **more):
 
 def build(compiler, optimize, folder, root=ROOT):
     """The program that runs the forms, in `folder`, built with the instrument below `root`."""
-    include = ["-std=c++20", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{os.path.dirname(HERE)}"]
+    include = ["-std=c++20", f"-I{ROOT}", f"-I{ROOT}/base/include", f"-I{ROOT}/media/include"]
     objects = []
     for source in SIMULATED:
         objects.append(os.path.join(folder, source + ".o"))

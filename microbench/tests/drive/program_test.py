@@ -6,7 +6,7 @@ import stat
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
 from program import DOCS, ProgramTest, main  # noqa: E402
 
 ONE_READ = "^random-read/bytes=4096/depth=32$"

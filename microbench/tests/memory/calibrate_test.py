@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 PROGRAM = Path(sys.argv.pop(1))
-PROFILES = Path(__file__).resolve().parents[2] / "tools" / "devices" / "profiles"
+PROFILES = Path(__file__).resolve().parents[3] / "bench" / "devices" / "profiles"
 
 
 def pmlab(*words: str) -> subprocess.CompletedProcess:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
 from program import DOCS, PMLAB, ProgramTest, main  # noqa: E402
 
 GOOGLE = sys.argv[2] if len(sys.argv) > 2 else "pmlab-microbench"

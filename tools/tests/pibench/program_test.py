@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
 from program import ProgramTest, main  # noqa: E402
 
 FOLDER = sys.argv.pop(2)

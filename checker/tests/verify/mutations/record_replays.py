@@ -3,7 +3,8 @@
 
     record_replays.py BUILD [DATA]...      BUILD: the folder of the build; DATA: fp_tree, ...; all if none is given
 
-Writes ROOM/tests/mutations/replays/DATA.toml: NAME = "options of pmlab verify". A recorded round that still shows its mutation stays.
+Writes ROOM/tests/mutations/replays/DATA.toml: NAME = "options of pmlab verify". A recorded round that still shows its
+mutation stays.
 mutation_test.py searches where no round is recorded, or the recorded one no longer shows the mutation: a change of how
 rounds are made costs time until the rounds are recorded again, and hides nothing.
 """

@@ -3,7 +3,8 @@
 
     scoreboard.py --program PMLAB_SIMULATED [NAME,...] [--budget SECONDS] [--clean-states N] [--markdown FILE] [--quiet]
 
-A twin is a defect that tests plant: a mutation of ROOM/tests/mutations or a toy of ../toys. bugs.toml names the twin of each bug.
+A twin is a defect that tests plant: a mutation of ROOM/tests/mutations or a toy of ../toys. bugs.toml names the twin of
+each bug.
 NAME is a source, a bug (witcher-7), a structure's twin (level_table) or one of its defects.
 
 Status 0: every twin was found, and none of them without its defect. 1: otherwise. 2: bad input.
