@@ -499,6 +499,8 @@ class chunk_store {
     [[nodiscard]] std::span<const placed> sources() const noexcept { return sources_; }
     // Where the data of a block is to go.
     [[nodiscard]] std::uint64_t target_of(std::uint32_t block) const noexcept { return std::uint64_t{base_} + block; }
+    // Why a merge that has ended, and whose data was at its targets, is not there; std::errc{}: it is, or the chunk changed.
+    [[nodiscard]] std::errc failure() const noexcept { return failure_; }
 
    private:
     friend class chunk_store;
@@ -512,6 +514,7 @@ class chunk_store {
     detail::chunk_store::reader_epochs::epoch epoch_ = 0;
     detail::chunk_store::index_change change_;  // as of a plan
     bool is_committed_ = false;
+    std::errc failure_{};
     std::uint32_t promised_ = 0;  // as of a plan
   };
 
@@ -672,16 +675,17 @@ class chunk_store {
         writer_state& state = at->second;
         if (!m.is_committed_ && copied && !state.merge_is_void) {
           // Without DRAM it is given up.
-          static_cast<void>(unless_exhausted([&] {
+          m.failure_ = unless_exhausted([&] {
             commit_merge(s, state, m);
             return std::errc{};
-          }));
+          });
           if (m.is_committed_) return false;
         }
         state.merge = 0;
         leave_state(s, m.key_);
       }
-      if (m.is_committed_ && m.change_.succeeded()) finish_merge(s, m);
+      if (m.is_committed_) m.failure_ = m.change_.error();
+      if (m.is_committed_ && m.failure_ == std::errc{}) finish_merge(s, m);
       s.leaving.erase(m.id_);
       s.gone.leave(m.generation_, free_);
       release(s, m);

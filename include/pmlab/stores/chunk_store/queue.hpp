@@ -175,11 +175,11 @@ class chunk_queue {
     plan planned;
     std::size_t transfers = 0;  // not ended
     bool failed = false;
-    // While its chunk's ring is full:
-    bool may_remap = false;  // the ring may go into a map
+    // While its chunk's ring is full, or the drive:
+    std::optional<std::uint64_t> merge_failures{};  // of the queue when it began to wait
+    bool may_remap = false;                         // the ring may go into a map
     unsigned waits = 0;
     std::uint64_t changes = 0;  // of the store when it last tried
-    std::uint64_t merge_failures = 0;
     // Its place, and the part after it in a list of parts:
     std::size_t operation = 0;
     std::size_t number = 0;
@@ -336,7 +336,8 @@ class chunk_queue {
 
   // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its chunk, and
   // waits while that and operations under way, of this queue and then of others, keep replaced blocks from being free; then
-  // it fails.
+  // it fails. A merge that failed for it is not begun again: what the drive answered is the write's error then, if there is
+  // no space otherwise.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -348,13 +349,17 @@ class chunk_queue {
       std::errc e = plan_write(o, p);
       // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
       // that had nothing to copy has ended by now.
-      if (e == std::errc::no_space_on_device && merges_.begin(Store::key_of(o.of, p.chunk), waiting_))
-        e = plan_write(o, p);
+      std::errc not_merged{};
+      if (e == std::errc::no_space_on_device) {
+        not_merged = merge_failure(p, Store::key_of(o.of, p.chunk));
+        if (not_merged == std::errc{} && merges_.begin(Store::key_of(o.of, p.chunk), waiting_)) e = plan_write(o, p);
+      }
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back(p);
         return;
       }
       if (e == std::errc::no_space_on_device) e = wait_for_space(o, p);
+      if (e == std::errc::no_space_on_device && not_merged != std::errc{}) e = not_merged;
       if (e != std::errc{}) {
         p.failed = true;
         return end_part(at, e);
@@ -505,8 +510,9 @@ class chunk_queue {
       if (p.planned.wants_merge()) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
       if (e == Store::write_again) return begin_part(at, number);
     }
-    // The drive's own error says more than that the write was not made.
-    end_part(at, p.failed ? o.error : e);
+    // The drive's own error says more than that the write was not made, or that a merge was not.
+    const std::errc not_merged = e == std::errc::timed_out ? merge_failure(p, p.planned.key()) : std::errc{};
+    end_part(at, p.failed ? o.error : not_merged != std::errc{} ? not_merged : e);
   }
 
   // Merges the part's chunk, if no queue does, and tries again later.
@@ -515,10 +521,15 @@ class chunk_queue {
     if (seen_ != p.changes) ++p.waits;
     p.changes = seen_;
     // A merge that fails may fail again.
-    if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
-    p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
+    p.may_remap = p.waits > most_waits_for_merges || merge_failure(p, p.planned.key()) != std::errc{};
     if (!p.may_remap) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
     without_room_.push_back(p);
+  }
+
+  // Why a merge of the part's chunk failed since the part began to wait for one; std::errc{}: none did.
+  [[nodiscard]] std::errc merge_failure(part& p, std::uint64_t key) const noexcept {
+    if (!p.merge_failures) p.merge_failures = merges_.failures();
+    return merges_.failure_of(key, *p.merge_failures);
   }
 
   void end_part(std::size_t at, std::errc e) {
