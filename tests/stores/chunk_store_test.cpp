@@ -770,35 +770,6 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
                            .largest_value = largest_value});
 }
 
-// Fails the next put or erase where `next` asks for it: before it is made, or after that.
-struct failing_pairs {
-  enum class when : std::uint8_t { never, before, after };
-  pairs_type& inner;
-  when next = when::never;
-
-  template <class Action>
-  auto once(Action&& action) {
-    const when now = std::exchange(next, when::never);
-    if (now == when::before) throw error("the device failed", "test");
-    const auto result = action();
-    if (now == when::after) throw error("the device failed", "test");
-    return result;
-  }
-  stores::kv_outcome put(std::string_view key, std::span<const std::byte> value, stores::kv_mode mode,
-                         std::uint8_t space) {
-    return once([&] { return inner.put(key, value, mode, space); });
-  }
-  std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
-                                 std::uint8_t space) {
-    return inner.get(key, offset, out, space);
-  }
-  bool erase(std::string_view key, std::uint8_t space) {
-    return once([&] { return inner.erase(key, space); });
-  }
-  auto iterate(stores::kv_prefix prefix, std::uint8_t space) { return inner.iterate(prefix, space); }
-  [[nodiscard]] std::size_t largest_value() const { return inner.largest_value(); }
-};
-
 constexpr blocks::geometry flash_of_tests{.blocks = 4097, .block_bytes = 512};
 
 TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {

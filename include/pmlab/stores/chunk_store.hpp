@@ -66,7 +66,7 @@
 //   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
 //   C7 one record for a chunk
 //   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
-//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3, chunk_store/session.hpp)
+//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3 < S4, chunk_store/session.hpp)
 //   C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 //   C15 a handle of a removed volume changes and reads no other volume
