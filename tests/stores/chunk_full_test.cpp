@@ -1,6 +1,7 @@
 // Chunk stores on drives that are full: half of the data is erased, and two fifths of the first capacity can be written
 // again, for every size that `open` accepts; in bounded time. A merge that would free blocks and fails ends the write.
 #include <pmlab/base/random.hpp>
+#include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/media/dram.hpp>
@@ -17,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -154,6 +156,45 @@ TYPED_TEST(ChunkFull, takes_two_fifths_again_when_half_is_erased) {
           if (this->HasFatalFailure()) return;
         }
   EXPECT_GT(accepted, 150U);
+}
+
+// ---- removals
+
+// The last operation on a removed volume ends while another thread has the lock of volumes: its blocks are found.
+TEST(ChunkFullAndRemoved, blocks_of_a_removed_volume_are_used_though_its_last_operation_could_not_free_them) {
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  for (const bool removes : {true, false}) {
+    SCOPED_TRACE(removes);
+    blocks::memory device(torn);
+    records_in_pairs<2100> records;
+    { auto made = records.open(device, tiny); }
+    failing_pairs pairs{*records.pairs};
+    auto store = store_type::open(pairs, device, tiny);
+    auto first = store.volume("first", {.bytes = 8 * block});
+    first.write(0, data_of(0, 8, 1));
+    filled<store_type> all{.store = store, .blocks_of = 1024};
+    all.open_volumes();
+    std::uint64_t chunks = 0;
+    while (all.write("a", chunks * 8, 8)) ++chunks;
+    stores::chunk_queue queue(store, 4);
+    blocks::buffer data(block);
+    ASSERT_TRUE(queue.write(first, 0, data.bytes(), 1));
+    ASSERT_TRUE(store.remove_volume("first"));
+    pairs.meanwhile = [&] {
+      std::thread([&] {
+        stores::chunk_completion done;
+        EXPECT_EQ(queue.reap({&done, 1}, 1), 1U);
+      }).join();
+    };
+    if (removes)
+      ASSERT_TRUE(store.remove_volume("c"));
+    else
+      static_cast<void>(store.volume("d", {.bytes = block}));
+    ASSERT_EQ(queue.in_flight(), 0U);
+    EXPECT_TRUE(all.write("a", chunks * 8, 8));
+    const auto report = store.check();
+    EXPECT_TRUE(report.ok()) << report.violations.front();
+  }
 }
 
 // ---- merges that fail while the drive is full

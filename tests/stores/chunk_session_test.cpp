@@ -1,5 +1,5 @@
 // Sessions of a chunk store: drive and records of one moment, of different ones, of copies that were both used; stores of
-// releases before. The answer is a right one, or one error that says which part is older.
+// releases before. The answer is a right one, or one error that names the older part.
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>

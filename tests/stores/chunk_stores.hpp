@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -187,9 +188,11 @@ struct failing_pairs {
   pairs_type& inner;
   when next = when::never;
   int skip = 0;
+  std::function<void()> meanwhile{};  // runs once, within the next of these
 
   template <class Action>
   auto once(Action&& action) {
+    if (meanwhile) std::exchange(meanwhile, {})();
     const when now = skip > 0 ? when::never : std::exchange(next, when::never);
     if (skip > 0) --skip;
     if (now == when::before) throw error("the device failed", "test");

@@ -64,6 +64,8 @@ class index_change {
       default: return std::errc::io_error;
     }
   }
+  // Of one that failed: between which writes that succeeded. Later eras have higher numbers.
+  [[nodiscard]] std::uint64_t era() const noexcept { return era_; }
 
  private:
   template <blocks::device Device>
@@ -72,9 +74,10 @@ class index_change {
   enum class state : std::uint8_t { waiting, durable, failed, full, without_memory };
 
   // The owner of a change may free it as soon as it is settled.
-  static void settle_all(index_change*& list, state as) noexcept {
+  static void settle_all(index_change*& list, state as, std::uint64_t era) noexcept {
     for (index_change* c = std::exchange(list, nullptr); c != nullptr;) {
       index_change* const next = c->next_;
+      c->era_ = era;
       c->state_.store(as, std::memory_order_release);
       c = next;
     }
@@ -83,6 +86,7 @@ class index_change {
   std::atomic<state> state_{state::waiting};
   std::uint32_t block_ = 0;
   std::uint32_t held_ = 0;  // extents that its owner may hold when it has failed
+  std::uint64_t era_ = 0;
   index_change* next_ = nullptr;
 };
 
@@ -101,12 +105,14 @@ class change_list {
     for (const index_change* c = first_; c != nullptr; c = c->next_) visit(c->held_);
   }
   // std::errc{}: they are durable; not_enough_memory: there was no room for them; no_buffer_space: DRAM is exhausted;
-  // others: they failed.
-  void settle(std::errc result) noexcept {
-    index_change::settle_all(first_, result == std::errc{}                    ? index_change::state::durable
-                                     : result == std::errc::not_enough_memory ? index_change::state::full
-                                     : result == std::errc::no_buffer_space   ? index_change::state::without_memory
-                                                                              : index_change::state::failed);
+  // others: they failed, in this era.
+  void settle(std::errc result, std::uint64_t era) noexcept {
+    index_change::settle_all(first_,
+                             result == std::errc{}                    ? index_change::state::durable
+                             : result == std::errc::not_enough_memory ? index_change::state::full
+                             : result == std::errc::no_buffer_space   ? index_change::state::without_memory
+                                                                      : index_change::state::failed,
+                             era);
   }
 
  private:
@@ -169,9 +175,9 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage; `closed`: no write
-  // was cut off since, so one that is not whole is damage, too, unless an earlier opening forgot it. Throws pmlab::error: an
-  // index block is damaged, the drive fails.
+  // Reads all index blocks. `whole`: the drive tears no block, or `closed`: no write was cut off since; so a place that is
+  // not whole is damage, unless an earlier opening forgot it. Throws pmlab::error: an index block is damaged, the drive
+  // fails.
   void load(bool whole, bool closed = false) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
@@ -249,10 +255,11 @@ class index_region {
     if (!d.in_flight && !std::exchange(d.queued, true)) l.ready.push_back(number);
   }
 
-  // Blocks of a change that failed: free as soon as the drive has no name of them.
-  void hold(std::uint32_t number, extent e) noexcept {
+  // Blocks of a change that failed in this era: free as soon as the drive has no name of them. A later write that
+  // succeeded has none, and with it the promises of changes before it ended.
+  void hold(std::uint32_t number, extent e, std::uint64_t era) noexcept {
     const auto at = lane_of(number).dirty.find(number);
-    if (at == lane_of(number).dirty.end() || at->second.failures == 0)
+    if (at == lane_of(number).dirty.end() || at->second.failures == 0 || sequences_[number] != era)
       free_.give(e);
     else
       at->second.held.put(e);
@@ -318,7 +325,7 @@ class index_region {
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        if (whole || (closed && !is_forgotten(b))) damaged(number);
+        if ((whole || closed) && !is_forgotten(b)) damaged(number);
         ++torn_;
         continue;
       }
@@ -338,7 +345,7 @@ class index_region {
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
   // together. Without its head it is never whole.
   void forget_torn(blocks::synchronous<Device>& drive, std::span<std::byte> other, std::uint32_t number) {
-    if (is_whole(other, layout_, number)) return;
+    if (is_whole(other, layout_, number) || is_forgotten(other)) return;
     std::memset(other.data(), 0, sizeof(index_block_head));
     drive.write_durable(layout_.place(number, sequences_[number] + 1), other, blocks::stream::index);
   }
@@ -396,15 +403,15 @@ class index_region {
       d.failures = 0;
       for (const extent& e : d.held) free_.give(e);
       d.held.clear();
-      // Owners of changes that failed may hold blocks yet: their promises stay.
-      for (const index_change* change = d.carried; change != nullptr; change = change->next_)
-        d.held.release(change->held_);
-      index_change::settle_all(d.carried, index_change::state::durable);  // (I4)
+      d.held.release(d.held.promised());
+      for (const index_change* change = d.collected; change != nullptr; change = change->next_)
+        d.held.promise(change->held_);                                                        // has its memory
+      index_change::settle_all(d.carried, index_change::state::durable, sequences_[number]);  // (I4)
     } else {
       ++d.failures;
       std::memcpy(payload_of(d.next.bytes()), current(number), stride_);
-      index_change::settle_all(d.carried, index_change::state::failed);
-      index_change::settle_all(d.collected, index_change::state::failed);
+      index_change::settle_all(d.carried, index_change::state::failed, sequences_[number]);
+      index_change::settle_all(d.collected, index_change::state::failed, sequences_[number]);
     }
     if (d.collected != nullptr) {
       d.queued = true;

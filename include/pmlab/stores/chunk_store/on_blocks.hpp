@@ -161,7 +161,7 @@ class records_in_region {
     region_.add(block_of(r), change, most_held);
   }
   [[nodiscard]] bool is_sure(const record& r) const noexcept { return region_.is_sure(block_of(r)); }
-  void hold(const record& r, extent e) noexcept { region_.hold(block_of(r), e); }
+  void hold(const record& r, extent e, std::uint64_t era) noexcept { region_.hold(block_of(r), e, era); }
   template <class Visit>
   void for_each_held(Visit&& visit) const {
     region_.for_each_held(visit);

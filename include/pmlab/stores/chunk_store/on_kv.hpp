@@ -129,6 +129,7 @@ class records_in_pairs {
     bool queued = false;
     bool in_flight = false;
     std::uint64_t failures = 0;  // since the current words
+    std::uint64_t era = 0;       // of the current words
     change_list collected;       // of `next`, and in no put yet
     promised_list<extent> held;  // blocks that the device may have names of, after a failure
   };
@@ -138,7 +139,8 @@ class records_in_pairs {
   struct part {
     part(std::size_t sets, cache::eviction policy) : cache(sets, policy) {}
     cache_part cache;          // behind the lock of the part's chunks
-    mutable std::mutex state;  // of the words and changes of pinned records
+    mutable std::mutex state;  // of the words and changes of pinned records, and of
+    std::uint64_t eras = 0;    // puts that succeeded, and beginnings of changes
   };
 
  public:
@@ -306,6 +308,7 @@ class records_in_pairs {
       std::memcpy(static_cast<void*>(&next_of(*made)), &r, bytes_);
       made->held.promise(most_held);
       made->held.release(most_held);
+      made->era = ++part_of(n.key).eras;
       const std::scoped_lock lock(ready_mutex_);
       ready_.promise(1);
       n.changes = std::move(made);
@@ -326,10 +329,10 @@ class records_in_pairs {
     const node& n = node::of(r);
     return n.changes == nullptr || n.changes->failures == 0;
   }
-  // Blocks of a change that failed: free as soon as the device has no name of them.
-  void hold(const record& r, extent e) noexcept {
+  // Blocks of a change that failed in this era: free as soon as the device has no name of them.
+  void hold(const record& r, extent e, std::uint64_t era) noexcept {
     const node& n = node::of(r);
-    if (is_sure(r))
+    if (is_sure(r) || n.changes->era != era)
       free_.give(e);
     else
       n.changes->held.put(e);
@@ -515,15 +518,17 @@ class records_in_pairs {
     const std::errc result = send(n.key, *sent);  // (J2)
     const std::scoped_lock lock(p.state);
     changes& c = *n.changes;
+    const std::uint64_t era = c.era;
     c.in_flight = false;
     change_list undone;
     if (result == std::errc{}) {
       std::memcpy(static_cast<void*>(&n.words()), sent, bytes_);  // (J3)
       c.failures = 0;
+      c.era = ++p.eras;
       for (const extent& e : c.held) free_.give(e);
       c.held.clear();
-      // Owners of changes that failed may hold blocks yet: their promises stay.
-      carried.for_each_held([&](std::uint32_t extents) { c.held.release(extents); });
+      c.held.release(c.held.promised());
+      c.collected.for_each_held([&](std::uint32_t extents) { c.held.promise(extents); });  // has its memory
     } else {
       if (result != std::errc::not_enough_memory && result != no_memory) ++c.failures;
       std::memcpy(static_cast<void*>(&next_of(c)), &n.words(), bytes_);
@@ -536,8 +541,8 @@ class records_in_pairs {
       end_changes(n);
     }
     // The owner of a change may free it, and the record, as soon as it is settled.
-    carried.settle(result);
-    undone.settle(result);
+    carried.settle(result, era);
+    undone.settle(result, era);
   }
 
   // ---- opening

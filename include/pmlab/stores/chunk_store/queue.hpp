@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -127,9 +128,9 @@ class chunk_queue {
   // as fit into `completions`, and returns how many.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
-    if (wanted == 0 && has_work()) progress(0);
+    if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
     while (done_.size() < wanted) progress(1);
-    store_.finish_removals();
+    static_cast<void>(store_.finish_removals());
     const std::size_t count = std::min(completions.size(), done_.size());
     std::copy_n(done_.begin(), count, completions.begin());
     done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -347,6 +348,8 @@ class chunk_queue {
       if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
       std::errc e = plan_write(o, p);
+      // The chunks of a removed volume, when the operations on it have ended.
+      if (is_full(e) && store_.finish_removals()) e = plan_write(o, p);
       // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
       // that had nothing to copy has ended by now.
       std::errc not_merged{};
@@ -398,6 +401,7 @@ class chunk_queue {
       e = plan_write(o, p);
       if (e != std::errc::no_space_on_device) break;
       merges_.give_up();
+      static_cast<void>(store_.finish_removals());
       const bool merged = store_.help_merges();
       const later room = store_.collect(freed);
       if (room == later::no && !merged) break;
@@ -411,6 +415,9 @@ class chunk_queue {
     return e;
   }
 
+  [[nodiscard]] static bool is_full(std::errc e) noexcept {
+    return e == std::errc::no_space_on_device || e == std::errc::not_enough_memory;
+  }
   [[nodiscard]] std::errc plan_write(operation& o, part& p) {
     return o.copy.size() > 0 ? store_.begin_group(o.of, p.chunk, p.blocks, p.planned)
                              : store_.begin_write(o.of, p.chunk, p.blocks.front(), p.planned);
@@ -445,7 +452,7 @@ class chunk_queue {
     else if (has_work())
       wait_for_records(at_least);
     else
-      wait_for_others();
+      wait_for_others(at_least);
     for (const blocks::completion& c : std::span(ended).first(count)) {
       if (merges_.is_mine(c.tag)) {
         merges_.completed(c, waiting_);
@@ -473,19 +480,30 @@ class chunk_queue {
 
   // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
   // flight here.
-  void wait_for_others() {
+  void wait_for_others(std::size_t at_least) {
     if (store_.changes() != seen_) return;
     bool may_remap = false;
     without_room_.for_each([&](const part& p) { may_remap |= p.may_remap; });
     if (may_remap) return;
     if (store_.help_merges()) return;
-    store_.wait_for_change(seen_);
+    if (at_least > 0) {
+      store_.wait_for_change(seen_);
+    } else {
+      // A caller that polls does not wait, but the time that it lets pass counts.
+      const auto now = std::chrono::steady_clock::now();
+      if (now - polled_ < std::chrono::milliseconds(1)) return;
+      polled_ = now;
+    }
     without_room_.for_each([](part& p) { ++p.waits; });
   }
 
   // What can go on without another thread: transfers, and records that are being written.
   [[nodiscard]] bool has_work() const noexcept {
     return has_transfers() || !not_durable_.empty() || merges_.waits_for_records() != nullptr;
+  }
+  // Parts and merges that go on when another thread does.
+  [[nodiscard]] bool waits_for_others() const noexcept {
+    return merges_.any() || !without_room_.empty() || !without_space_.empty();
   }
   void wait_for_records(std::size_t at_least) {
     if (at_least == 0) return;
@@ -551,7 +569,8 @@ class chunk_queue {
   part_list without_room_;                     // the ring of the chunk is
   part_list not_durable_;                      // the record is being written
   std::uint64_t seen_ = 0;                     // changes of the store
-  std::vector<chunk_completion> done_;         // has memory for all operations under way
+  std::chrono::steady_clock::time_point polled_{};
+  std::vector<chunk_completion> done_;  // has memory for all operations under way
 };
 
 }  // namespace pmlab::stores
