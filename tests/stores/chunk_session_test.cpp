@@ -241,6 +241,38 @@ TEST(ChunkSessions, one_that_the_records_have_no_space_to_confirm_is_an_error) {
   EXPECT_EQ(answer(open, right, "no space to begin"), "");
 }
 
+// A release of before there were sessions uses the store after it was closed, and a crash tears a place of the index.
+TEST(ChunkSessions, a_place_that_a_release_without_them_left_torn_is_no_damage) {
+  constexpr std::uint32_t size = 2 * block;
+  blocks::memory device(blocks::geometry{.blocks = 200, .block_bytes = size, .atomic_bytes = 0});
+  records_in<stores::records_on_blocks, void> records;
+  const auto open = [&] { return records.open(device, {.chunk_bytes = 8 * size, .ring = 3}); };
+  const auto write = [](auto& store) {
+    auto disk = store.volume("a", {.bytes = 8 * size});
+    for (int i = 1; i < 5; ++i) disk.write(0, bytes(2 * size, static_cast<std::byte>(i)));
+  };
+  {
+    auto store = open();
+    write(store);
+  }
+  const bytes closed = content_of(device);
+  bytes used;
+  {
+    auto store = open();
+    write(store);
+    used = content_of(device);
+  }
+  std::copy_n(closed.begin(), size, used.begin());  // block 0: it has a session that was closed
+  layout::region_header h;
+  std::memcpy(static_cast<void*>(&h), used.data() + sizeof(layout::drive_header), sizeof h);
+  for (const bool is_used : {false, true}) {
+    restore(device, is_used ? used : closed);
+    device.content()[(1 + 2 * std::size_t{h.volume_blocks}) * size + 90] ^= std::byte{4};
+    const std::string error = message_of([&] { static_cast<void>(open()); });
+    EXPECT_EQ(error.find("index block") == std::string::npos, is_used) << error;
+  }
+}
+
 // Behind the largest number, the moments of a store in use and of a closed one still differ.
 TEST(ChunkSessions, have_no_end) {
   using stores::detail::moment;
@@ -255,7 +287,7 @@ TEST(ChunkSessions, have_no_end) {
     make(store, right, random, version, 20);
   }
   const moment last(77, moment::largest_number - 1);
-  layout::drive_session on_drive{last.word(), 0, 9};
+  layout::drive_session on_drive{last.word(), 0, 9, 0};
   on_drive.checksum = on_drive.right_checksum();
   std::memcpy(device.content().data() + layout::drive_session::offset_of(0), &on_drive, sizeof on_drive);
   const std::uint64_t word = layout::kept_moment{last}.word();

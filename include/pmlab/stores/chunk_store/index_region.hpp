@@ -35,6 +35,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <system_error>
@@ -175,21 +176,29 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. `whole`: the drive tears no block, or `closed`: no write was cut off since; so a place that is
-  // not whole is damage, unless an earlier opening forgot it. Throws pmlab::error: an index block is damaged, the drive
-  // fails.
-  void load(bool whole, bool closed = false) {
+  // Reads all index blocks. A place that is not whole is damage, unless an earlier opening forgot it: if `whole`, the drive
+  // tears no block; or if no write was cut off, because the store was closed at writes() of `closed_at` and has no more
+  // now. Otherwise a crash tore it. Throws pmlab::error: an index block is damaged, the drive fails.
+  void load(bool whole, std::uint64_t closed_at = 0) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
     drive.flush(blocks::stream::index);
     blocks::buffer some(piece_bytes());
+    std::vector<std::uint32_t> torn;
     for (std::uint32_t number = 0; number < layout_.blocks;) {
       const std::uint32_t count = std::min(blocks_in_piece(), layout_.blocks - number);
       drive.read(layout_.place(number, 0),
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
-      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole, closed);
+      for (std::uint32_t i = 0; i < count; ++i, ++number)
+        if (load_block(some, i, number)) torn.push_back(number);
     }
+    if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
+    for (const std::uint32_t number : torn) forget_torn(drive, number);
+  }
+  // Of all index blocks since they were made, as far as the current contents show.
+  [[nodiscard]] std::uint64_t writes() const noexcept {
+    return std::accumulate(sequences_.begin(), sequences_.end(), std::uint64_t{0});
   }
 
   [[nodiscard]] const index_layout& layout() const noexcept { return layout_; }
@@ -319,13 +328,14 @@ class index_region {
     return piece.bytes().subspan(at * layout_.block_bytes, layout_.block_bytes);
   }
 
-  void load_block(blocks::synchronous<Device>& drive, blocks::buffer& piece, std::uint32_t index, std::uint32_t number,
-                  bool whole, bool closed) {
+  // True: one of its places is torn or damaged, and not forgotten.
+  [[nodiscard]] bool load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number) {
+    bool is_torn = false;
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        if ((whole || closed) && !is_forgotten(b)) damaged(number);
+        is_torn |= !is_forgotten(b);
         ++torn_;
         continue;
       }
@@ -335,7 +345,7 @@ class index_region {
     if (best.empty()) damaged(number);
     std::memcpy(current(number), payload_of(best), stride_);
     sequences_[number] = head_of(best).sequence;
-    forget_torn(drive, block_in(piece, index, sequences_[number] + 1), number);
+    return is_torn;
   }
 
   [[nodiscard]] static bool is_forgotten(std::span<const std::byte> block) noexcept {
@@ -344,10 +354,12 @@ class index_region {
 
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
   // together. Without its head it is never whole.
-  void forget_torn(blocks::synchronous<Device>& drive, std::span<std::byte> other, std::uint32_t number) {
-    if (is_whole(other, layout_, number) || is_forgotten(other)) return;
+  void forget_torn(blocks::synchronous<Device>& drive, std::uint32_t number) {
+    const std::uint64_t place = layout_.place(number, sequences_[number] + 1);
+    blocks::buffer other(layout_.block_bytes);
+    drive.read(place, other.bytes(), blocks::stream::index);
     std::memset(other.data(), 0, sizeof(index_block_head));
-    drive.write_durable(layout_.place(number, sequences_[number] + 1), other, blocks::stream::index);
+    drive.write_durable(place, other.bytes(), blocks::stream::index);
   }
 
   [[noreturn]] void damaged(std::uint32_t number) const {

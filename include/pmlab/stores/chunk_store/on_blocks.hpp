@@ -86,14 +86,14 @@ class records_in_region {
       write_header(header_);  // (F2)
     }
     session_.read();
-    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.was_closed());
+    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.closed_at());
     find_records();
     session_.begin();
   }
   records_in_region(const records_in_region&) = delete;
   records_in_region& operator=(const records_in_region&) = delete;
   ~records_in_region() {
-    if (region_.is_sure()) session_.end();
+    if (region_.is_sure()) session_.end(region_.writes());
   }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }

@@ -84,11 +84,12 @@ struct drive_session {
   std::uint64_t word = 0;      // of a moment
   std::uint64_t checksum = 0;  // of the others
   std::uint64_t order = 0;     // the higher one is newer. 0: of a release before, whose number n is at place n modulo 2
+  std::uint64_t writes = 0;    // of the index on this drive, when the store was closed
 
   [[nodiscard]] static constexpr std::size_t offset_of(std::size_t place) noexcept { return 128 + place * 64; }
   [[nodiscard]] std::uint64_t right_checksum() const noexcept {
-    const std::array<std::uint64_t, 2> both{word, order};
-    return pmlab::checksum(both.data(), order == 0 ? sizeof word : sizeof both);
+    const std::array<std::uint64_t, 3> all{word, order, writes};
+    return pmlab::checksum(all.data(), order == 0 ? sizeof word : sizeof all);
   }
   [[nodiscard]] bool is_right(std::size_t place) const noexcept {
     return checksum == right_checksum() && (order != 0 || moment(word).number() % 2 == place);
@@ -98,7 +99,7 @@ struct drive_session {
     return std::pair(order, moment(word).number()) > std::pair(o.order, moment(o.word).number());
   }
 };
-static_assert(sizeof(drive_session) == 24 && std::is_trivially_copyable_v<drive_session>);
+static_assert(sizeof(drive_session) == 32 && std::is_trivially_copyable_v<drive_session>);
 
 // The session of an open store. `Records`: has known() and keep(kept_moments), which is durable on return, the durable
 // moment before the begun one; false: there is no space, and the session has no moment of its own. Thread safety: none.
@@ -117,6 +118,11 @@ class session {
   [[nodiscard]] bool was_closed() const noexcept {
     return now().number() != 0 && now().number() % 2 == 0 && !has_damaged_place_;
   }
+  // How many writes the index had then; more, and a release of before there were sessions has used the store since. 0: it
+  // was not closed. A release before did not keep the number: any is right.
+  [[nodiscard]] std::uint64_t closed_at() const noexcept {
+    return !was_closed() ? 0 : newest_.order == 0 ? ~std::uint64_t{0} : newest_.writes;
+  }
 
   // Begins a session of a store whose records lie elsewhere: `where`, for errors. Throws pmlab::error: the drive and the
   // records are of different moments; the drive fails.
@@ -131,21 +137,21 @@ class session {
     none no_records;
     advance(no_records, 1);
   }
-  // Ends it; without effect if another opening has begun one, or the drive fails.
+  // Ends it; without effect if another opening has begun one, or the drive fails. `writes`: of an index on the drive.
   template <class Records>
-  void end(Records& records) noexcept {
+  void end(Records& records, std::uint64_t writes = 0) noexcept {
     try {
       const moment own = now();
       if (!has_begun_) return;
       find_moment(block_0());
-      if (now() == own) advance(records, 0);
+      if (now() == own) advance(records, 0, writes);
     } catch (const std::exception&) {
       // The store looks as after a crash.
     }
   }
-  void end() noexcept {
+  void end(std::uint64_t writes) noexcept {
     none no_records;
-    end(no_records);
+    end(no_records, writes);
   }
 
  private:
@@ -161,11 +167,11 @@ class session {
   }
 
   template <class Records>
-  void advance(Records& records, std::uint64_t remainder) {
+  void advance(Records& records, std::uint64_t remainder, std::uint64_t writes = 0) {
     const kept_moment last{now()};
     const kept_moment next{kept_moment::next(next_number(remainder))};
     if (!records.keep({last, next})) return;  // (S1), (S2)
-    write(next.is);                           // (S3)
+    write(next.is, writes);                   // (S3)
     has_begun_ = true;
     // Without it, a drive of the moment before would be taken for this one. The next opening goes on with this moment.
     if (!records.keep({next, next}))  // (S4)
@@ -214,9 +220,9 @@ class session {
       throw error("the session in block 0 of device " + device_.name() + " is damaged",
                   "restore the drive from a copy");
   }
-  void write(moment m) {
+  void write(moment m, std::uint64_t writes) {
     blocks::buffer block = block_0();
-    drive_session next{m.word(), 0, newest_.order + 1};
+    drive_session next{m.word(), 0, newest_.order + 1, writes};
     next.checksum = next.right_checksum();
     std::memcpy(block.data() + drive_session::offset_of(1 - place_), &next, sizeof next);
     blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
