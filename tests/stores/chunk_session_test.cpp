@@ -216,6 +216,35 @@ TEST(ChunkSessions, what_the_cache_of_the_drive_has_is_durable_before_it_is_know
   }
 }
 
+// A drive that can be read and refuses writes: the error names the cause, and a copy of the drive opens.
+TEST(ChunkSessions, a_drive_that_refuses_writes_is_named) {
+  const auto try_one = [](auto& records) {
+    blocks::faulty<blocks::memory> device(1U, torn_small);
+    content right{{"a", expected_volume(40)}};
+    const auto open = [&] { return records.open(device, tiny); };
+    {
+      auto store = open();
+      splitmix64 random(6);
+      std::uint64_t version = 0;
+      make(store, right, random, version, 20);
+    }
+    for (const auto what : {blocks::operation::write_durable, blocks::operation::flush}) {
+      device.inject({.times = 1000, .what = what});
+      const std::string found = answer(open, right, "no writes");
+      EXPECT_NE(found.find("cannot begin a session, which is a write"), std::string::npos) << found;
+      EXPECT_NE(found.find("takes writes"), std::string::npos) << found;
+      device.stop();
+      EXPECT_EQ(answer(open, right, "a copy"), "");
+    }
+  };
+  records_in<media::dram, indexes::cceh<media::dram>> in_memory;
+  try_one(in_memory);
+  records_in<stores::records_on_blocks, void> on_blocks;
+  try_one(on_blocks);
+  records_in_pairs<2100> on_kv;
+  try_one(on_kv);
+}
+
 // Records that cannot be told that the drive has the moment: the opening fails, and the next one goes on.
 TEST(ChunkSessions, one_that_the_records_have_no_space_to_confirm_is_an_error) {
   using store = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::faulty<blocks::memory>>;

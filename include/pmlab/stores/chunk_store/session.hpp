@@ -111,7 +111,7 @@ class session {
   // Reads the moment of the drive, whose header is that of the store. Throws pmlab::error: it is damaged, the drive fails.
   void read() {
     // What the last process left in the drive's cache must not be lost when it is known to be durable.
-    blocks::synchronous(device_).flush(blocks::stream::manifest);
+    changing_drive([&] { blocks::synchronous(device_).flush(blocks::stream::manifest); });
     find_moment(block_0());
   }
   // The store was closed, so no write of it was cut off. False if that cannot be known.
@@ -225,9 +225,20 @@ class session {
     drive_session next{m.word(), 0, newest_.order + 1, writes};
     next.checksum = next.right_checksum();
     std::memcpy(block.data() + drive_session::offset_of(1 - place_), &next, sizeof next);
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
+    changing_drive([&] { blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest); });
     newest_ = next;
     place_ = 1 - place_;
+  }
+  // A drive may refuse writes and still be read: the error names the cause.
+  template <class Step>
+  void changing_drive(Step&& step) const {
+    try {
+      step();
+    } catch (const error& e) {
+      throw error(
+          "the chunk store on device " + device_.name() + " cannot begin a session, which is a write: " + e.what(),
+          "if the drive can only be read, copy it to one that takes writes, and open the store on that");
+    }
   }
   [[nodiscard]] blocks::buffer block_0() {
     blocks::buffer block(device_.shape().block_bytes);
