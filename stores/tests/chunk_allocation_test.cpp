@@ -258,6 +258,28 @@ TYPED_TEST(ChunkAllocations, an_opening_throws_or_opens) {
   EXPECT_GT(refused, 20U);
 }
 
+// Allocations of a group of so many single blocks.
+[[nodiscard]] std::int64_t allocations_of_group(std::uint64_t ranges) {
+  using store_type = stores::chunk_store<media::dram, blocks::memory>;
+  blocks::memory device(blocks::geometry{.blocks = 1024, .block_bytes = block});
+  media::dram medium;
+  auto store = store_type::open(medium, device, {.chunk_bytes = 256 * block, .ring = 30});
+  auto disk = store.volume("a", {.bytes = 256 * block});
+  disk.write(0, data_of(0, 256, 1));
+  store.wait_until_complete();
+  const auto data = data_of(0, 1, 2);
+  std::vector<store_type::volume_handle::part> parts;
+  for (std::uint64_t i = 0; i < ranges; ++i) parts.push_back({2 * i * block, data});
+  for (std::int64_t n = 0;; ++n)
+    if (!with_failure_at(n, [&] { disk.write_group(parts); }).failed) return n;
+}
+TEST(ChunkAllocation, a_group_of_many_ranges_has_no_allocation_for_each) {
+  const std::int64_t few = allocations_of_group(16);
+  const std::int64_t many = allocations_of_group(112);
+  EXPECT_GT(few, 5);
+  EXPECT_LT(many, few + 96 / 2);
+}
+
 // Operations that are under way together, in chunks of their own: each that was started ends once, and `reap` throws
 // nothing.
 TYPED_TEST(ChunkAllocations, an_operation_of_a_queue_ends_with_an_error) {

@@ -1,6 +1,8 @@
 // Chunk stores on drives that are full: half of the data is erased, and two fifths of the first capacity can be written
-// again, for every size that `open` accepts; in bounded time.
+// again, for every size that `open` accepts; in bounded time. A merge that would free blocks and fails ends the write.
 #include <pmlab/base/random.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store.hpp>
@@ -16,6 +18,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace pmlab::tests {
@@ -152,6 +156,90 @@ TYPED_TEST(ChunkFull, takes_two_fifths_again_when_half_is_erased) {
           if (this->HasFatalFailure()) return;
         }
   EXPECT_GT(accepted, 150U);
+}
+
+// ---- removals
+
+// The last operation on a removed volume ends while another thread has the lock of volumes: its blocks are found.
+TEST(ChunkFullAndRemoved, blocks_of_a_removed_volume_are_used_though_its_last_operation_could_not_free_them) {
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  for (const bool removes : {true, false}) {
+    SCOPED_TRACE(removes);
+    blocks::memory device(torn);
+    records_in_pairs<2100> records;
+    { auto made = records.open(device, tiny); }
+    failing_pairs pairs{*records.pairs};
+    auto store = store_type::open(pairs, device, tiny);
+    auto first = store.volume("first", {.bytes = 8 * block});
+    first.write(0, data_of(0, 8, 1));
+    filled<store_type> all{.store = store, .blocks_of = 1024};
+    all.open_volumes();
+    std::uint64_t chunks = 0;
+    while (all.write("a", chunks * 8, 8)) ++chunks;
+    stores::chunk_queue queue(store, 4);
+    blocks::buffer data(block);
+    ASSERT_TRUE(queue.write(first, 0, data.bytes(), 1));
+    ASSERT_TRUE(store.remove_volume("first"));
+    pairs.meanwhile = [&] {
+      std::thread([&] {
+        stores::chunk_completion done;
+        EXPECT_EQ(queue.reap({&done, 1}, 1), 1U);
+      }).join();
+    };
+    if (removes)
+      ASSERT_TRUE(store.remove_volume("c"));
+    else
+      static_cast<void>(store.volume("d", {.bytes = block}));
+    ASSERT_EQ(queue.in_flight(), 0U);
+    EXPECT_TRUE(all.write("a", chunks * 8, 8));
+    const auto report = store.check();
+    EXPECT_TRUE(report.ok()) << report.violations.front();
+  }
+}
+
+// ---- merges that fail while the drive is full
+
+template <class Records>
+class ChunkFullByCopy : public ::testing::Test {};
+using kinds_by_copy = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
+                                       records_in<stores::records_on_blocks, void>, records_in_pairs<2100>>;
+TYPED_TEST_SUITE(ChunkFullByCopy, kinds_by_copy);
+
+TYPED_TEST(ChunkFullByCopy, a_merge_that_fails_is_not_begun_again_for_the_same_write) {
+  using drive = blocks::faulty<blocks::memory>;
+  struct failing {
+    blocks::operation what;
+    blocks::stream only;
+  };
+  for (const failing& f : {failing{blocks::operation::read, blocks::stream::merge},
+                           failing{blocks::operation::write_durable, blocks::stream::merge},
+                           failing{blocks::operation::write_durable, blocks::stream::index}}) {
+    SCOPED_TRACE(std::string(blocks::name_of(f.only)) + " " + std::to_string(static_cast<int>(f.what)));
+    const bool has_index = std::is_same_v<TypeParam, records_in<stores::records_on_blocks, void>>;
+    if (f.only == blocks::stream::index && !has_index) continue;
+    TypeParam records;
+    drive device(std::uint64_t{5}, torn);
+    auto store = records.open(device, tiny);
+    filled<decltype(store)> all{.store = store, .blocks_of = 1024};
+    all.open_volumes();
+    std::uint64_t chunks = 0;
+    while (all.write("a", chunks * 8, 8)) ++chunks;
+    // Each overwrite takes a block; the last of them are in rings, which only a merge empties.
+    const std::uint64_t left = store.stats().free_bytes / block;
+    for (std::uint64_t i = 0; i < left; ++i) ASSERT_TRUE(all.write("a", i * 8, 1));
+    ASSERT_EQ(store.stats().free_bytes, 0U);
+    const std::size_t before = device.injected().size();
+    device.inject({.times = 1000, .what = f.what, .only = f.only});
+    auto disk = store.volume("a");
+    const std::string error = message_of([&] { disk.write(block, data_of(1, 1, 5000)); });
+    EXPECT_NE(error.find("failed ("), std::string::npos) << error;
+    EXPECT_LE(device.injected().size(), before + 2);
+    // A later write may try again.
+    device.stop();
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store, all.right));
+    ASSERT_TRUE(all.write("a", 1, 1));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(store, all.right));
+  }
 }
 
 }  // namespace

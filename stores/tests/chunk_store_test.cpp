@@ -759,6 +759,37 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
   expect_equal(again, right);
 }
 
+// A merge of another queue makes room in a ring: a caller that only polls sees that.
+TEST(ChunkStoreOnBlocks, a_poll_goes_on_with_a_write_that_waits_for_the_merge_of_another_queue) {
+  blocks::memory device(torn);
+  auto store = on_blocks().open(device, tiny);
+  using store_type = decltype(store);
+  auto disk = store.volume("a", {.bytes = 8 * block});
+  disk.write(0, data_of(0, 8, 1));
+  stores::chunk_queue<store_type> merging(store, 8);
+  stores::chunk_queue<store_type> polling(store, 1);
+  blocks::buffer data(block);
+  std::array<stores::chunk_completion, 8> done;
+  // Until the ring is full, and its merge has begun and is not reaped.
+  bool waits = false;
+  for (int i = 0; i < 10 && !waits; ++i) {
+    ASSERT_TRUE(merging.write(disk, 0, data.bytes(), 0));
+    while (merging.reap(done, 0) == 0) continue;
+    if (!merging.has_merges()) continue;
+    for (int k = 0; k < 3 && !waits; ++k) {
+      ASSERT_TRUE(polling.write(disk, block, data.bytes(), 1));
+      for (int poll = 0; poll < 50 && polling.in_flight() > 0; ++poll) static_cast<void>(polling.reap(done, 0));
+      waits = polling.in_flight() > 0;
+    }
+  }
+  ASSERT_TRUE(waits);
+  ASSERT_TRUE(merging.go_on_with_merges());
+  std::size_t ended = 0;
+  for (int poll = 0; poll < 1000 && ended == 0; ++poll) ended = polling.reap(done, 0);
+  ASSERT_EQ(ended, 1U);
+  EXPECT_EQ(done[0].error, std::errc{});
+}
+
 // ---- records as values of a key-value device
 
 [[nodiscard]] pairs_type opened_pairs(media::dram& medium, blocks::memory& flash, std::size_t largest_value = 4096) {
@@ -769,35 +800,6 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
                            .buffer_bytes = 16384,
                            .largest_value = largest_value});
 }
-
-// Fails the next put or erase where `next` asks for it: before it is made, or after that.
-struct failing_pairs {
-  enum class when : std::uint8_t { never, before, after };
-  pairs_type& inner;
-  when next = when::never;
-
-  template <class Action>
-  auto once(Action&& action) {
-    const when now = std::exchange(next, when::never);
-    if (now == when::before) throw error("the device failed", "test");
-    const auto result = action();
-    if (now == when::after) throw error("the device failed", "test");
-    return result;
-  }
-  stores::kv_outcome put(std::string_view key, std::span<const std::byte> value, stores::kv_mode mode,
-                         std::uint8_t space) {
-    return once([&] { return inner.put(key, value, mode, space); });
-  }
-  std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
-                                 std::uint8_t space) {
-    return inner.get(key, offset, out, space);
-  }
-  bool erase(std::string_view key, std::uint8_t space) {
-    return once([&] { return inner.erase(key, space); });
-  }
-  auto iterate(stores::kv_prefix prefix, std::uint8_t space) { return inner.iterate(prefix, space); }
-  [[nodiscard]] std::size_t largest_value() const { return inner.largest_value(); }
-};
 
 constexpr blocks::geometry flash_of_tests{.blocks = 4097, .block_bytes = 512};
 
@@ -836,6 +838,38 @@ TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
   }
   auto again = store_type::open(pairs, device, small);
   expect_equal(again, right);
+}
+
+// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.
+TEST(ChunkStoreOnKv, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
+  namespace parts = stores::detail::chunk_store;
+  constexpr std::uint64_t key = std::uint64_t{1} << 40;
+  blocks::memory device(whole);
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+  parts::free_map free;
+  parts::chunk_shape shape{8, 3, by_copy};
+  parts::records_in_pairs<failing_pairs, blocks::memory> records(pairs, device, free, shape, {}, false, {});
+  parts::record& r = *records.take();
+  ASSERT_TRUE(records.enter(key, r));
+  std::array<parts::index_change, 3> changes;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    pairs.next = i == 1 ? failing_pairs::when::never : failing_pairs::when::before;
+    {
+      const auto guard = records.guard(r);
+      records.edit(r, 1).key.store(key);
+      records.add(r, changes[i], 1);
+    }
+    records.settle(changes[i]);
+    EXPECT_EQ(changes[i].succeeded(), i == 1);
+  }
+  const auto guard = records.guard(r);
+  records.hold(r, {40, 2}, changes[0].era());
+  EXPECT_EQ(free.free_blocks(), 2U);
+  records.hold(r, {50, 3}, changes[2].era());
+  EXPECT_EQ(free.free_blocks(), 2U);
 }
 
 // A record whose put failed is kept until the device has the words of before; then it is a cached one as any other.

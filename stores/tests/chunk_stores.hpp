@@ -1,6 +1,7 @@
 // Chunk stores on each of their containers, blocks in a map to compare them with, and random operations on both.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/media/dram.hpp>
@@ -13,10 +14,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace pmlab::tests {
@@ -172,6 +179,42 @@ struct records_in_pairs {
                                                  .largest_value = 4096})));
     return store<Device>::open(*pairs, device, options, {.cache_bytes = CacheBytes});
   }
+};
+
+// Fails the next put or erase, behind `skip` others, where `next` asks for it: before it is made, or after that; or answers
+// that the device is full.
+struct failing_pairs {
+  enum class when : std::uint8_t { never, before, after, full };
+  pairs_type& inner;
+  when next = when::never;
+  int skip = 0;
+  std::function<void()> meanwhile{};  // runs once, within the next of these
+
+  template <class Action>
+  auto once(Action&& action) {
+    if (meanwhile) std::exchange(meanwhile, {})();
+    const when now = skip > 0 ? when::never : std::exchange(next, when::never);
+    if (skip > 0) --skip;
+    if (now == when::before) throw error("the device failed", "test");
+    if constexpr (std::is_same_v<decltype(action()), stores::kv_outcome>)
+      if (now == when::full) return stores::kv_outcome::full;
+    const auto result = action();
+    if (now == when::after) throw error("the device failed", "test");
+    return result;
+  }
+  stores::kv_outcome put(std::string_view key, std::span<const std::byte> value, stores::kv_mode mode,
+                         std::uint8_t space) {
+    return once([&] { return inner.put(key, value, mode, space); });
+  }
+  std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
+                                 std::uint8_t space) {
+    return inner.get(key, offset, out, space);
+  }
+  bool erase(std::string_view key, std::uint8_t space) {
+    return once([&] { return inner.erase(key, space); });
+  }
+  auto iterate(stores::kv_prefix prefix, std::uint8_t space) { return inner.iterate(prefix, space); }
+  [[nodiscard]] std::size_t largest_value() const { return inner.largest_value(); }
 };
 
 }  // namespace pmlab::tests

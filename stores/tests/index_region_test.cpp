@@ -122,6 +122,49 @@ TEST(IndexRegion, a_torn_place_leaves_the_content_before) {
   EXPECT_EQ(current(last, 5), 'c');
 }
 
+// The drive is opened as one that keeps blocks whole, after it was one that tears them.
+TEST(IndexRegion, a_place_that_was_forgotten_is_no_damage) {
+  blocks::memory drive(torn);
+  parts::free_map free;
+  {
+    region_on<blocks::memory> region(drive, layout, free);
+    region.format();
+    region.load(true);
+    for (const char c : {'a', 'b'}) EXPECT_TRUE(write(region, 5, c));
+  }
+  drive.content()[layout.place(5, 3) * block + 200] ^= std::byte{1};
+  for (const bool whole : {false, true, true}) {
+    region_on<blocks::memory> region(drive, layout, free);
+    region.load(whole);
+    EXPECT_EQ(current(region, 5), 'a');
+  }
+  // The place that is left has no such excuse.
+  drive.content()[layout.place(5, 2) * block + 200] ^= std::byte{1};
+  region_on<blocks::memory> region(drive, layout, free);
+  EXPECT_NE(message_of([&] { region.load(true); }).find("index block 5"), std::string::npos);
+}
+
+// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.
+TEST(IndexRegion, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
+  faulty_drive drive(std::uint64_t{3}, torn);
+  parts::free_map free;
+  region_on<faulty_drive> region(drive, layout, free);
+  region.format();
+  region.load(true);
+  std::array<parts::index_change, 3> changes;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (i != 1) drive.inject({.kind = blocks::fault::io_error});
+    change(region, 5, static_cast<char>('a' + i), changes[i]);
+    region.settle(changes[i]);
+    EXPECT_EQ(changes[i].succeeded(), i == 1);
+  }
+  const auto guard = region.guard(5);
+  region.hold(5, {40, 2}, changes[0].era());
+  EXPECT_EQ(free.free_blocks(), 2U);
+  region.hold(5, {50, 3}, changes[2].era());
+  EXPECT_EQ(free.free_blocks(), 2U);
+}
+
 TEST(IndexRegion, damage_is_named_and_never_served) {
   blocks::memory drive(torn);
   parts::free_map free;
@@ -167,7 +210,7 @@ TEST(IndexRegion, a_failed_write_fails_all_changes_on_top_and_the_next_one_repai
       const auto guard = region.guard(5);
       EXPECT_FALSE(region.is_sure(5));
       EXPECT_EQ(static_cast<char>(region.newest(5)[9]), 'a');
-      region.hold(5, {40, 2});
+      region.hold(5, {40, 2}, c.era());
     }
     EXPECT_EQ(free.free_blocks(), 0U);
     EXPECT_EQ(current(region, 5), 'a');

@@ -89,7 +89,8 @@ void expect_content(store& db, const content& right, const std::string& where) {
 // As a release before left them: the header of version 1, and any bits where the moment is now.
 void make_layout_1(machine& m) {
   m.root().step = layout::ready;
-  m.root().moment = 0x0123456789abcdef;
+  m.root().begun = 0x0123456789abcdef;
+  m.root().durable = stores::detail::moment(m.root().durable).number();
   layout::flash_header h;
   std::memcpy(static_cast<void*>(&h), m.flash_bytes().data(), sizeof h);
   h.version = layout::flash_header::first_version;
@@ -265,16 +266,261 @@ TEST(KvMoments, a_damaged_moment_is_named_and_rebuilt) {
   for (const auto& [key, value] : right) EXPECT_EQ(text_of(db.get(key).value()), value) << key;
 }
 
+// As the last release left them: all openings with one mark, and the number of the durable one only.
+void give_all_openings_one_mark(machine& m) {
+  constexpr std::uint64_t mark = 0x123456789a;
+  const std::uint64_t number = stores::detail::moment(m.root().begun).number();
+  m.root().begun = stores::detail::moment(mark, number).word();
+  m.root().durable = number;
+  layout::flash_moment on_flash{m.root().begun, 0};
+  on_flash.checksum = checksum(&on_flash.word, sizeof on_flash.word, m.root().identity[0]);
+  std::memcpy(m.flash_bytes().data() + layout::flash_moment::offset, &on_flash, sizeof on_flash);
+}
+
+TEST(KvMoments, those_of_the_last_release_are_compared_by_their_numbers) {
+  machine m;
+  history h;
+  splitmix64 random(seed_or(15));
+  for (int i = 0; i < 3; ++i) {
+    content next = h.right.back();
+    {
+      store db = m.open();
+      change(db, next, 60, random);
+    }
+    h.right.push_back(next);
+    give_all_openings_one_mark(m);
+    h.keep(m);
+  }
+  for (const moment& a : h.moments)
+    for (const moment& b : h.moments) {
+      m.restore(*a.memory, b.on_flash);
+      const std::string what = message_of([&] {
+        store db = m.open();
+        expect_content(db, h.right[a.changes], "");
+      });
+      ASSERT_EQ(what.empty(), &a == &b) << what;
+      if (what.empty()) {
+        EXPECT_NE(stores::detail::moment(m.root().durable).mark(), 0U);
+      }
+    }
+}
+
+// Two copies of a device that are both used: the numbers of their openings are the same.
+TEST(KvMoments, halves_of_two_copies_that_were_both_used_are_refused) {
+  for (const bool of_layout_1 : {false, true}) {
+    machine m;
+    history h;
+    splitmix64 random(seed_or(16));
+    ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
+    if (of_layout_1) make_layout_1(m);
+    h.keep(m);
+    const content before = h.right.back();
+    for (int copy = 0; copy < 2; ++copy) {
+      m.restore(*h.moments[0].memory, h.moments[0].on_flash);
+      content next = before;
+      for (int openings = 0; openings < 2; ++openings) {
+        store db = m.open();
+        change(db, next, 60, random);
+      }
+      h.right.push_back(next);
+      h.keep(m);
+    }
+    for (const std::size_t a : {1, 2})
+      for (const std::size_t b : {1, 2}) {
+        m.restore(*h.moments[a].memory, h.moments[b].on_flash);
+        const std::string what = message_of([&] {
+          store db = m.open();
+          expect_content(db, h.right[h.moments[a].changes], "");
+        });
+        ASSERT_EQ(what.empty(), a == b) << what;
+        ASSERT_TRUE(what.empty() || what.find("two copies that were both used") != std::string::npos) << what;
+      }
+  }
+}
+
+// Each crash of an opening behind each crash of the opening before it.
+TEST(KvMoments, openings_that_crash_one_behind_the_other_are_of_one_moment) {
+  for (const bool of_layout_1 : {false, true})
+    for (std::uint64_t first = 0; first < 10; ++first)
+      for (std::uint64_t second = 0; second < 10; ++second) {
+        machine m;
+        history h;
+        splitmix64 random(seed_or(17));
+        ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
+        if (of_layout_1) make_layout_1(m);
+        const std::string where = ", crashes at " + std::to_string(first) + " and " + std::to_string(second);
+        for (const std::uint64_t at : {first, second}) {
+          std::uint64_t events = 0;
+          const std::unique_ptr<crash_medium> memory = m.memory_now();
+          const bytes on_flash = m.flash_now();
+          m.memory->track([&] { ++events; });
+          { store db = m.open(); }
+          m.memory->stop_tracking();
+          m.restore(*memory, on_flash);
+          if (at < events) h.crash_while_opening(m, at, random.one_in(2));
+        }
+        ASSERT_EQ(message_of([&] {
+                    store db = m.open();
+                    expect_content(db, h.right.back(), where);
+                  }),
+                  "")
+            << where;
+      }
+}
+
+// A crash that tears a write between the words of the moment.
+TEST(KvMoments, a_torn_moment_is_one_of_the_two_that_the_memory_knows) {
+  machine m;
+  splitmix64 random(seed_or(18));
+  content right;
+  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  const auto moment_on_flash = [&] {
+    layout::flash_moment now;
+    std::memcpy(&now, m.flash_bytes().data() + layout::flash_moment::offset, sizeof now);
+    return now;
+  };
+  const layout::flash_moment old = moment_on_flash();
+  for (const bool has_word : {false, true}) {
+    const std::uint64_t durable = m.root().durable;
+    { store db = m.open(); }
+    const layout::flash_moment next = moment_on_flash();
+    if (!has_word) m.root().durable = durable;  // the crash was before (E3)
+    layout::flash_moment torn =
+        has_word ? layout::flash_moment{next.word, old.checksum} : layout::flash_moment{old.word, next.checksum};
+    std::memcpy(m.flash_bytes().data() + layout::flash_moment::offset, &torn, sizeof torn);
+    const std::string what = message_of([&] {
+      store db = m.open();
+      expect_content(db, right, "");
+    });
+    // With the next moment known to be durable, the write was whole: this is damage.
+    ASSERT_EQ(what.empty(), !has_word) << what;
+  }
+}
+
+TEST(KvMoments, an_opening_that_fails_has_begun_none) {
+  machine m;
+  splitmix64 random(seed_or(19));
+  content right;
+  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  {
+    store db = m.open();
+    change(db, right, 20, random);
+  }
+  const std::unique_ptr<crash_medium> memory = m.memory_now();
+  const bytes on_flash = m.flash_now();
+  // A damaged size is noticed behind the comparison of moments.
+  const std::uint64_t lines = m.root().ring_lines;
+  m.root().ring_lines = 1;
+  EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+  m.root().ring_lines = lines;
+  const bytes now = m.flash_now();
+  EXPECT_EQ(now, on_flash);
+  m.restore(*memory, now);
+  store db = m.open();
+  expect_content(db, right, "");
+}
+
+TEST(KvMoments, a_memory_of_the_making_does_not_take_a_used_flash) {
+  machine m;
+  splitmix64 random(seed_or(20));
+  content right;
+  std::unique_ptr<crash_medium> forming;
+  m.on.inject({.what = blocks::operation::write_durable, .only = blocks::stream::manifest});
+  EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+  m.on.stop();
+  forming = m.memory_now();
+  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  m.restore(*forming, m.flash_now());
+  const std::string what = message_of([&] { static_cast<void>(m.open()); });
+  EXPECT_NE(what.find("an older moment than the flash"), std::string::npos) << what;
+}
+
+TEST(KvMoments, a_flash_of_a_later_release_is_no_copy_of_another_moment) {
+  machine m;
+  { store db = m.open(); }
+  layout::flash_header h;
+  std::memcpy(static_cast<void*>(&h), m.flash_bytes().data(), sizeof h);
+  h.version = layout::flash_header::current_version + 1;
+  h.checksum = checksum(&h, offsetof(layout::flash_header, checksum));
+  std::memcpy(m.flash_bytes().data(), &h, sizeof h);
+  EXPECT_FALSE(store::are_of_different_moments(*m.memory, m.on));
+  const std::string what = message_of([&] { static_cast<void>(m.open()); });
+  EXPECT_NE(what.find("has version 3"), std::string::npos) << what;
+}
+
 TEST(KvMoments, the_last_opening_is_the_last) {
   machine m;
   { store db = m.open(); }
-  m.root().opens = layout::moment_word::most_openings;
+  const auto last = stores::detail::moment::largest_number;
+  m.root().durable = last;
   const std::string what = message_of([&] { static_cast<void>(m.open()); });
   EXPECT_NE(what.find("is of an older moment"), std::string::npos) << what;
-  m.root().opens = 1;
-  m.root().moment = layout::moment_word(m.root().moment >> 24, layout::moment_word::most_openings).word();
-  const std::string last = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(last.find("copy its pairs to a new device"), std::string::npos) << last;
+  m.root().durable = 1;
+  m.root().begun = stores::detail::moment(stores::detail::moment(m.root().begun).mark(), last).word();
+  const std::string no_more = message_of([&] { static_cast<void>(m.open()); });
+  EXPECT_NE(no_more.find("has no number for one time more"), std::string::npos) << no_more;
+}
+
+// Damages each page of keys on flash.
+void lose_pages_of_keys(machine& m) {
+  const std::span<std::byte> all = m.flash_bytes().subspan(512);
+  for (std::size_t at = 0; at + sizeof(layout::record_head) < all.size(); at += small.unit_bytes) {
+    const layout::record_view record(all.subspan(at));
+    if (!record.has_whole_head(m.root().identity[0]) || record.head().space != layout::bucket_space) continue;
+    all[at] ^= std::byte{1};
+  }
+}
+
+// A rebuilding that ends at any of its writes takes no record from the flash that the next one needs.
+TEST(KvRebuilding, that_is_interrupted_at_any_write_is_begun_again_from_what_is_there) {
+  // The ring is longer than superblocks: old records would be overwritten before new ones are on flash.
+  stores::kv_options many = small;
+  many.superblock_bytes = 4096;
+  many.buffer_bytes = 16384;
+  std::uint64_t interrupted = 0;
+  for (const std::uint64_t one_erased_in : {4, 8, 16}) {
+    machine m;
+    splitmix64 random(seed_or(21));
+    content right;
+    {
+      store db = store::open(*m.memory, m.on, many);
+      for (std::uint64_t n = 0;; ++n) {
+        const std::string value = random_value(random, 300 + random.below(900));
+        if (db.put(key_of(n), bytes_of(value)) == kv_outcome::full) break;
+        right[key_of(n)] = value;
+      }
+      std::erase_if(right, [&](const auto& pair) { return random.one_in(one_erased_in) && db.erase(pair.first); });
+      // Until few superblocks are free.
+      for (int i = 0; i < 300; ++i) {
+        const auto at = std::next(right.begin(), static_cast<std::ptrdiff_t>(random.below(right.size())));
+        at->second = random_value(random, at->second.size());
+        ASSERT_EQ(db.put(at->first, bytes_of(at->second)), kv_outcome::replaced);
+      }
+      ASSERT_TRUE(db.empty_buffer());
+    }
+    lose_pages_of_keys(m);  // so each pair is put again
+    const bytes before = m.flash_now();
+    for (std::uint64_t writes = 0, is_done = 0; is_done == 0; ++writes) {
+      std::ranges::copy(before, m.flash_bytes().begin());
+      m.memory = std::make_unique<crash_medium>(memory_bytes);
+      stores::kv_rebuilt result;
+      m.on.inject({.skip = writes, .times = 1000000, .what = blocks::operation::write_durable});
+      const std::string what = message_of([&] { store db = store::rebuild(*m.memory, m.on, many, result); });
+      m.on.stop();
+      is_done = what.empty() ? 1 : 0;
+      const bool is_whole = store::is_complete(*m.memory);
+      if (!is_whole) {
+        ++interrupted;
+        m.memory = std::make_unique<crash_medium>(memory_bytes);
+      }
+      store db = is_whole ? store::open(*m.memory, m.on, many) : store::rebuild(*m.memory, m.on, many, result);
+      for (const auto& [key, value] : right) {
+        const auto found = db.get(key);
+        ASSERT_TRUE(found && text_of(*found) == value) << key << ", interrupted at write " << writes << ": " << what;
+      }
+    }
+  }
+  EXPECT_GT(interrupted, 5U);
 }
 
 // ---- flipped bits

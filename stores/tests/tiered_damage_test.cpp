@@ -387,6 +387,34 @@ TEST(TieredDamage, DrivesOfDifferentMoments) {
   }
 }
 
+// Two copies of a store that are both used: the numbers of sessions and manifests are the same.
+TEST(TieredDamage, HalvesOfTwoCopiesThatWereBothUsed) {
+  for (const auto place : {stores::placement::staging_max_capacity, stores::placement::staging_min_capacity}) {
+    machine m(place);
+    past p;
+    splitmix64 random(6);
+    change(*m.open(), p, 12, 3, random);
+    const moment before = m.now();
+    std::vector<moment> copies;
+    for (int copy = 0; copy < 2; ++copy) {
+      m.restore(before);
+      for (int session = 0; session < 2; ++session) {
+        auto db = m.open();
+        change(*db, p, 12, 3, random);
+        db->compact();
+      }
+      copies.push_back(m.now());
+    }
+    for (const int a : {0, 1}) {
+      m.restore(copies[a].staging, copies[1 - a].capacity);
+      const std::string what = message_of([&] { m.open(); });
+      EXPECT_NE(what.find("moment"), std::string::npos) << what;
+      m.restore(copies[a]);
+      EXPECT_EQ(message_of([&] { m.open(); }), "");
+    }
+  }
+}
+
 // A store of layout 2 is one without epochs: it is opened, and becomes one of layout 3; a crash in between is no harm.
 void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segments_from, std::uint64_t segment_count) {
   layout::drive_header h;
@@ -399,8 +427,8 @@ void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segment
   for (std::size_t area : std::initializer_list<std::size_t>{512, 512 + 4096}) {
     layout::manifest_header head;
     std::memcpy(&head, &drive_bytes[area], sizeof head);
-    if (head.bytes < 32) continue;
-    head.bytes -= 32;  // the epoch
+    if (head.bytes < 40) continue;
+    head.bytes -= 40;  // the epoch
     std::memcpy(&drive_bytes[area], &head, sizeof head);
     head.checksum = checksum(&drive_bytes[area] + 8, sizeof head - 8 + head.bytes, 3);
     std::memcpy(&drive_bytes[area], &head, sizeof head);

@@ -53,11 +53,6 @@ void check_sizes(const device_uri& uri) {
                 "give size= a multiple of 4096 bytes, at least " + std::to_string(least / mib + 1) + "M");
 }
 
-// False: what is in it was never acknowledged.
-bool has_whole_memory(const device_files& at) {
-  media::pmem memory(at.memory);
-  return engine::is_complete(memory);
-}
 // The memory is whole, and the drive is that of another moment.
 bool has_memory_of_another_moment(const device_files& at) {
   media::pmem memory(at.memory);
@@ -65,12 +60,20 @@ bool has_memory_of_another_moment(const device_files& at) {
   return engine::are_of_different_moments(memory, flash);
 }
 
+// Releases before made both files under their names: a making that failed left them, with nothing in them.
+bool was_never_made(const device_files& at) {
+  return !at.drive_is_block_device() && !at.drive_has_header() && at.drive_is_blank() && !at.has_whole_memory();
+}
+
 // Makes the device: its files have their names when both are complete. A failure leaves no file; a crash leaves files that
 // the next making removes, or completes.
 void make(const device_uri& uri, const device_files& at) {
   check_sizes(uri);
   const making one_at_a_time(at);
-  if (at.has_drive() && at.has_memory()) return;  // by another process, since it was looked for
+  if (at.has_drive() && at.has_memory()) {
+    if (!was_never_made(at)) return;  // another process has made it, since it was looked for
+    at.remove_memory();
+  }
   const bool in_place = at.drive_is_block_device();
   const std::string drive = in_place ? at.drive : at.new_drive;
   if (!in_place)
@@ -95,22 +98,25 @@ void rebuild(const device_uri& uri, const device_files& at) {
   if (!at.has_drive()) throw error("there is no device " + uri.path, "name the backing file of a device");
   if (!at.drive_has_header())
     throw error(uri.path + " is no device: it has no header", "name another file, or restore this one from a copy");
-  if (at.has_memory() && has_whole_memory(at) && !has_memory_of_another_moment(at))
+  const making one_at_a_time(at);
+  if (at.has_memory() && at.has_whole_memory() && !has_memory_of_another_moment(at))
     throw error(
         at.memory + " is there: the device has its memory",
         "open it without rebuild=yes; that is for a device whose memory file is lost. If this memory is not the "
         "device's, move it elsewhere first");
-  const making one_at_a_time(at);
-  const std::uint64_t bytes = memory_bytes(uri, std::filesystem::file_size(uri.path));
+  std::uint64_t bytes = 0;
   try {
-    media::pmem memory(at.rebuilt, {.create_bytes = bytes});
     blocks::any_device flash(std::in_place_type<blocks::file>, at.drive, blocks::file_options{});
+    bytes = memory_bytes(uri, flash.shape().bytes());
+    media::pmem memory(at.rebuilt, {.create_bytes = bytes});
     stores::kv_rebuilt ignored;
     const engine made = engine::rebuild(memory, flash, options_of(uri), ignored);
   } catch (const error& e) {
-    throw error("cannot rebuild the device " + uri.path + ": " + problem_of(e),
-                "check memory= (" + std::to_string(bytes / mib) +
-                    "M here) and the free space of the folder; the backing file is as it was");
+    // Behind its end only keys are listed again, for iterators. The flash goes on with this memory.
+    if (!at.fits(at.rebuilt))
+      throw error("cannot rebuild the device " + uri.path + ": " + problem_of(e),
+                  "check memory= (" + std::to_string(bytes / mib) +
+                      "M here) and the free space of the folder; the backing file has lost no pair by this");
   }
   rename_durably(at.rebuilt, at.memory);
 }
@@ -118,7 +124,7 @@ void rebuild(const device_uri& uri, const device_files& at) {
 // Makes the device if the URI asks for that; returns the file of its memory.
 std::string prepared(const device_uri& uri) {
   const device_files at(uri.path);
-  at.finish_naming();
+  at.finish();
   if (uri.rebuilds) {
     rebuild(uri, at);
     return at.memory;
@@ -133,18 +139,13 @@ std::string prepared(const device_uri& uri) {
   if (!has_drive) {
     make(uri, at);
   } else if (has_memory) {
-    // Releases before made both files under their names: a making that failed left them, with nothing in them.
-    if (uri.bytes != 0 && !at.drive_is_block_device() && !at.drive_has_header() && at.drive_is_blank() &&
-        !has_whole_memory(at)) {
-      at.remove_memory();
-      make(uri, at);
-    }
-  } else if (at.drive_has_header() && !at.has_unfinished_memory()) {
+    if (uri.bytes != 0 && was_never_made(at)) make(uri, at);
+  } else if (at.drive_has_header() && !at.drive_was_made_only()) {
     throw error(
         uri.path + " has no memory file " + at.memory,
         "restore both files of the device from a copy; or open it once with rebuild=yes: what had not reached the "
         "backing file is lost, and deleted keys may be there again");
-  } else if (!at.drive_is_block_device() && !at.drive_is_blank()) {
+  } else if (!at.drive_is_block_device() && !at.drive_has_header() && !at.drive_is_blank()) {
     throw error(uri.path + " is there, and is no device: it has no header, and no memory file " + at.memory,
                 "name another file; or remove this one, and make a device with size=");
   } else if (uri.bytes == 0) {

@@ -1,15 +1,17 @@
 #include "tools/kvssd/files.hpp"
+#include "tools/kvssd/engine.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/file_holders.hpp>
+#include <pmlab/blocks/file.hpp>
 #include <pmlab/media/pmem.hpp>
-#include <pmlab/stores/kv_ssd/layout.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -43,7 +45,23 @@ std::size_t read_at(int file, off_t at, std::span<char> out, const std::string& 
 
 bool device_files::has_drive() const { return is_there(drive); }
 bool device_files::has_memory() const { return is_there(memory) || media::pmem::has_lost_its_name(memory); }
-bool device_files::has_unfinished_memory() const { return is_there(new_memory); }
+
+bool device_files::has_whole_memory() const {
+  media::pmem of(memory);
+  return engine::is_complete(of);
+}
+bool device_files::fits(const std::string& other) const try {
+  if (!is_there(other) || !drive_has_header()) return false;
+  media::pmem of(other);
+  blocks::any_device flash(std::in_place_type<blocks::file>, drive, blocks::file_options{});
+  return engine::are_of_one_moment(of, flash);
+} catch (const error&) {
+  return false;  // it is not a pool, or not complete
+}
+bool device_files::drive_was_made_only() const {
+  blocks::any_device flash(std::in_place_type<blocks::file>, drive, blocks::file_options{});
+  return engine::was_made_only(flash);
+}
 
 bool device_files::drive_is_block_device() const {
   struct stat status {};
@@ -81,7 +99,7 @@ void device_files::name_new_ones(bool with_drive) const {
   }
 }
 
-void device_files::finish_naming() const {
+void device_files::finish() const {
   if (!is_there(folder)) return;
   try {
     const making one_at_a_time(*this);
@@ -120,9 +138,16 @@ making::making(const device_files& at) : at_(at) {
       break;
     lock_ = descriptor();
   }
-  if (is_there(at.new_drive) && !is_there(at.new_memory) && is_there(at.memory) && !is_there(at.drive))
-    rename_durably(at.new_drive, at.drive);  // (R2) after a crash
+  name_complete_ones();
   remove_files();
+}
+
+void making::name_complete_ones() const {
+  if (is_there(at_.new_drive) && !is_there(at_.new_memory) && is_there(at_.memory) && !is_there(at_.drive))
+    rename_durably(at_.new_drive, at_.drive);  // (R2) after a crash
+  if (!at_.has_drive()) return;
+  if (at_.fits(at_.rebuilt)) rename_durably(at_.rebuilt, at_.memory);
+  if (!at_.has_memory() && at_.fits(at_.new_memory)) rename_durably(at_.new_memory, at_.memory);
 }
 
 making::~making() {
@@ -133,10 +158,12 @@ making::~making() {
 
 void making::remove_files() const noexcept {
   try {
-    for (const std::string& file : {at_.new_drive, at_.new_memory, media::unfinished_name(at_.new_memory), at_.rebuilt,
-                                    media::unfinished_name(at_.rebuilt)})
+    for (const std::string& file :
+         {at_.new_drive, at_.new_memory, media::unfinished_name(at_.new_memory), media::unfinished_name(at_.rebuilt)})
       ::unlink(file.c_str());
-  } catch (const std::bad_alloc&) {
+    // If its renaming failed, it stays: the drive has no other memory.
+    if (!at_.fits(at_.rebuilt)) ::unlink(at_.rebuilt.c_str());
+  } catch (const std::exception&) {
     // The next making removes them.
   }
 }

@@ -3,7 +3,9 @@
 // A making that was killed leaves the folder. Order of the last steps:
 //   (R1) the memory has its name  (R2) the drive has its name
 //   (R1) < (R2): a drive without a memory was never made here. Between them the new drive is in the folder, and its memory
-//   is not; `finish_naming` does the rest.
+//   is not; the next `making` does the rest.
+// A memory for a drive that has its name already, of a rebuilding or of a block device, is the drive's only one when it is
+// complete, though it has no name yet: the next `making` gives it one.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -24,8 +26,12 @@ struct device_files {
 
   [[nodiscard]] bool has_drive() const;
   [[nodiscard]] bool has_memory() const;
-  // A making was killed before (R1).
-  [[nodiscard]] bool has_unfinished_memory() const;
+  // False: nothing was ever acknowledged that is in it. REQUIRES: has_memory. Throws pmlab::error: it is no pool.
+  [[nodiscard]] bool has_whole_memory() const;
+  // The file is the complete memory of the drive, and of its moment.
+  [[nodiscard]] bool fits(const std::string& other) const;
+  // The drive has the header of a device that was never opened. Throws pmlab::error: it cannot be read.
+  [[nodiscard]] bool drive_was_made_only() const;
   [[nodiscard]] bool drive_is_block_device() const;
   // It begins with the header of a device. Throws pmlab::error: it cannot be read.
   [[nodiscard]] bool drive_has_header() const;
@@ -34,15 +40,15 @@ struct device_files {
 
   // Gives the new files their names, durably; the drive only if it is new, too. Throws pmlab::error: none has its name then.
   void name_new_ones(bool with_drive) const;
-  // Completes that where a crash interrupted it. Removes what a making left behind it. Throws pmlab::error.
-  void finish_naming() const;
+  // Completes that where a crash interrupted it, and a rebuilding. Removes what a making left behind it. Throws pmlab::error.
+  void finish() const;
   void remove_memory() const;
 
   std::string drive, memory, folder, lock, new_drive, new_memory, rebuilt;
 };
 
-// The right to make files in the folder. Its beginning and its end remove the files in the folder, and the folder. The lock of a
-// process ends with it.
+// The right to make files in the folder. Its beginning names those that are complete. It and its end remove the other files in
+// the folder, and the folder. The lock of a process ends with it.
 class making {
  public:
   // Throws pmlab::error: another one makes this device; the folder cannot be made.
@@ -52,6 +58,7 @@ class making {
   ~making();
 
  private:
+  void name_complete_ones() const;
   void remove_files() const noexcept;
 
   const device_files& at_;

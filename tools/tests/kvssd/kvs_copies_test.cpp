@@ -104,6 +104,42 @@ TEST_F(Copies, of_different_moments_are_refused_until_the_memory_is_rebuilt) {
     }
 }
 
+// A rebuilding that was killed between its end and the renaming; its drive goes on with no other memory.
+TEST_F(Copies, that_a_rebuilding_has_completed_get_their_name) {
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  change(0);
+  close();
+  keep(0);
+  fs::remove(path_ + ".memory");
+  ASSERT_EQ(open(again), KVS_SUCCESS) << message();
+  close();
+  keep(1);
+  const fs::path unfinished = folder_ / "drive.unfinished";
+  for (const bool has_old : {false, true})
+    for (const char* options : {"", small, again}) {
+      restore(1, has_old ? 0 : 1);
+      if (!has_old) fs::remove(path_ + ".memory");
+      fs::create_directory(unfinished);
+      fs::copy_file(kept(1) / "drive.memory", unfinished / "rebuilt");
+      const bool rebuilds = std::string(options) == again;
+      ASSERT_EQ(open(options), rebuilds ? KVS_ERR_DEV_NOT_EXIST : KVS_SUCCESS) << options << message();
+      if (rebuilds) {
+        EXPECT_NE(message().find("the device has its memory"), std::string::npos) << message();
+        ASSERT_EQ(open(), KVS_SUCCESS) << message();
+      }
+      close();
+      EXPECT_FALSE(fs::exists(unfinished));
+    }
+  // One that is not the drive's: both files were restored since.
+  restore(0, 0);
+  fs::create_directory(unfinished);
+  fs::copy_file(kept(1) / "drive.memory", unfinished / "rebuilt");
+  ASSERT_EQ(open(), KVS_SUCCESS) << message();
+  expect(0);
+  close();
+  EXPECT_FALSE(fs::exists(unfinished));
+}
+
 // A parent that has the device open is killed; its forked child lives, and has its files.
 TEST_F(Copies, that_a_forked_child_of_a_killed_process_keeps_are_refused_with_its_number) {
   std::array<int, 2> from_grandchild{}, to_grandchild{};

@@ -1,4 +1,5 @@
 // What a device is after a failure, a kill, a fork, a misuse: through libpmlab_kvssd.so and its C header alone.
+#include <pmlab/base/durable_name.hpp>
 #include <pmlab/kvssd/kvs_api.h>
 
 #include <array>
@@ -14,8 +15,11 @@
 
 #include "tools/tests/kvssd/kvs_states.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/loop.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -321,6 +325,74 @@ TEST_F(States, each_state_of_a_making_is_begun_again_or_ended) {
     fs::remove(folder_ / "drive");
     fs::remove(folder_ / "drive.memory");
   }
+}
+
+// A block device in a file, if this system and this user may have one.
+class loop_device {
+ public:
+  loop_device(const fs::path& file, std::uint64_t bytes) {
+    std::ofstream(file).close();
+    fs::resize_file(file, bytes);
+    const descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    const int number = control.is_open() ? ::ioctl(control.get(), LOOP_CTL_GET_FREE) : -1;
+    if (number < 0) return;
+    path_ = "/dev/loop" + std::to_string(number);
+    device_ = descriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    const descriptor backing(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+    is_there_ = device_.is_open() && ::ioctl(device_.get(), LOOP_SET_FD, backing.get()) == 0;
+  }
+  loop_device(const loop_device&) = delete;
+  loop_device& operator=(const loop_device&) = delete;
+  ~loop_device() {
+    if (is_there_) ::ioctl(device_.get(), LOOP_CLR_FD, 0);
+  }
+  [[nodiscard]] bool is_there() const noexcept { return is_there_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+  descriptor device_;
+  bool is_there_ = false;
+};
+
+TEST_F(States, a_making_on_a_block_device_that_was_killed_is_begun_again_or_ended) {
+  const loop_device drive(folder_ / "backing", 32 << 20);
+  if (!drive.is_there()) GTEST_SKIP() << "this user can have no loop device";
+  // Its memory lies beside a name that leads to it.
+  fs::create_symlink(drive.path(), path_);
+  const std::string made = "?size=32M&memory=32M&buffer=5M";
+  const fs::path memory = path_ + ".memory", unfinished = path_ + ".unfinished";
+  for (int delay = 0; delay < 12; ++delay) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(open(made.c_str()) == KVS_SUCCESS && kvs_close_device(device_) == KVS_SUCCESS ? 0 : 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(4 * delay));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(open(made.c_str()), KVS_SUCCESS) << delay << " ms: " << message();
+    use();
+    close();
+    ASSERT_FALSE(fs::exists(unfinished));
+    fs::remove(memory);
+    const std::string zeros(1 << 12, '\0');
+    std::fstream(drive.path(), std::ios::in | std::ios::out | std::ios::binary) << zeros;
+  }
+  // The memory was complete, and had no name.
+  ASSERT_EQ(open(made.c_str()), KVS_SUCCESS) << message();
+  close();
+  fs::create_directory(unfinished);
+  fs::rename(memory, unfinished / "memory");
+  ASSERT_EQ(open(), KVS_SUCCESS) << message();
+  use();
+  close();
+  // It is lost.
+  fs::remove(memory);
+  ASSERT_EQ(open(made.c_str()), KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_NE(message().find("open it once with rebuild=yes"), std::string::npos) << message();
+  ASSERT_EQ(open(again), KVS_SUCCESS) << message();
+  use();
+  close();
 }
 
 TEST_F(States, a_lost_memory_is_rebuilt_in_each_state) {

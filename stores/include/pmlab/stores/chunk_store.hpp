@@ -66,7 +66,7 @@
 //   C6 a merge may be cut off anywhere (M1 < M2; by copy W1 < W2 < W3)
 //   C7 one record for a chunk
 //   C8 the records are the truth, the index is a hint that is corrected before the first operation that changes it
-//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3, chunk_store/session.hpp)
+//   C9 records and drive belong to one store, and are of one moment (S1 < S2 < S3 < S4, chunk_store/session.hpp)
 //   C10 no write in place without the drive's promise
 //   C11 a group of writes is there wholly or not
 //   C15 a handle of a removed volume changes and reads no other volume
@@ -323,6 +323,7 @@ class chunk_store {
   // Opens the volume `name` (1 to 40 characters), or makes it. Throws pmlab::error: no such volume and no size given, a
   // size that is no multiple of a block, 256 volumes (with removed ones that operations in flight still keep).
   [[nodiscard]] volume_handle volume(std::string_view name, const volume_options& options = {}) {
+    static_cast<void>(finish_removals());
     const std::scoped_lock lock(volumes_mutex_);
     if (const std::optional<std::uint32_t> id = find_volume(name))
       return handle_of(*id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
@@ -334,7 +335,7 @@ class chunk_store {
   // fails: the volume is there as before, or removed and opening the store completes it.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
-    const std::scoped_lock lock(volumes_mutex_);
+    std::unique_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
     change_state(*id, volume_state::going);
@@ -347,21 +348,27 @@ class chunk_store {
     } catch (const std::bad_alloc&) {
       // It is removed: the next operation that ends goes on with it.
     }
+    lock.unlock();
+    static_cast<void>(finish_removals());  // an operation that ended meanwhile found the lock taken
     return true;
   }
-  // Goes on with removals that waited for operations in flight. At the end of each operation.
-  void finish_removals() noexcept {
-    if (going_.load(std::memory_order_acquire) == 0) return;
+  // Goes on with removals that waited for operations in flight: at the end of each operation, and where a new one finds no
+  // space. True: one has ended.
+  bool finish_removals() noexcept {
+    if (going_.load(std::memory_order_acquire) == 0) return false;
     const std::unique_lock lock(volumes_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+    if (!lock.owns_lock()) return false;
+    bool any = false;
     for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
       if (!is_going_[id - 1] || is_used(id)) continue;
       try {
         go_on_removing(id);
+        any |= !is_going_[id - 1];
       } catch (const std::exception&) {
         // The next opening goes on with it, if no later operation can.
       }
     }
+    return any;
   }
 
   // On this medium and device.
@@ -499,6 +506,8 @@ class chunk_store {
     [[nodiscard]] std::span<const placed> sources() const noexcept { return sources_; }
     // Where the data of a block is to go.
     [[nodiscard]] std::uint64_t target_of(std::uint32_t block) const noexcept { return std::uint64_t{base_} + block; }
+    // Why a merge that has ended, and whose data was at its targets, is not there; std::errc{}: it is, or the chunk changed.
+    [[nodiscard]] std::errc failure() const noexcept { return failure_; }
 
    private:
     friend class chunk_store;
@@ -512,6 +521,7 @@ class chunk_store {
     detail::chunk_store::reader_epochs::epoch epoch_ = 0;
     detail::chunk_store::index_change change_;  // as of a plan
     bool is_committed_ = false;
+    std::errc failure_{};
     std::uint32_t promised_ = 0;  // as of a plan
   };
 
@@ -581,6 +591,7 @@ class chunk_store {
       if (result == std::errc{}) s.gone.put(e);
     if (p.is_direct()) --state.direct;
     p.wants_merge_ = state.wants_merge();
+    if (result != std::errc{} && p.is_committed_) state.failed_in(p.change_.era());
     if (result != std::errc{} && p.way_ != plan::way::in_place) take_back(s, state, p);
     if (result == std::errc{})
       (p.way_ == plan::way::first      ? counters_.first
@@ -672,16 +683,17 @@ class chunk_store {
         writer_state& state = at->second;
         if (!m.is_committed_ && copied && !state.merge_is_void) {
           // Without DRAM it is given up.
-          static_cast<void>(unless_exhausted([&] {
+          m.failure_ = unless_exhausted([&] {
             commit_merge(s, state, m);
             return std::errc{};
-          }));
+          });
           if (m.is_committed_) return false;
         }
         state.merge = 0;
         leave_state(s, m.key_);
       }
-      if (m.is_committed_ && m.change_.succeeded()) finish_merge(s, m);
+      if (m.is_committed_) m.failure_ = m.change_.error();
+      if (m.is_committed_ && m.failure_ == std::errc{}) finish_merge(s, m);
       s.leaving.erase(m.id_);
       s.gone.leave(m.generation_, free_);
       release(s, m);
@@ -735,14 +747,14 @@ class chunk_store {
   // Where a write that found no room may find some later.
   enum class room_later : std::uint8_t {
     no,        // nothing will free blocks
-    perhaps,   // operations other than merges are under way; they may replace blocks
+    perhaps,   // operations other than merges are under way, which may replace blocks, or removals of volumes
     kept,      // operations under way keep replaced blocks
     is_there,  // blocks became free meanwhile
   };
   // Frees the replaced blocks that no operation can use any more. `freed`: times_freed() before the write found no room.
   [[nodiscard]] room_later collect(std::uint64_t freed) {
     bool kept = false;
-    bool running = false;
+    bool running = going_.load(std::memory_order_acquire) != 0;
     std::uint64_t freed_by_now = 0;
     for (stripe& s : stripes_) {
       const std::scoped_lock lock(s.mutex);
@@ -1075,7 +1087,7 @@ class chunk_store {
         records_.leave(key, *state.where);
         const extent base{state.base, shape_.blocks};
         if (state.base != no_block && state.may_be_named)
-          give_back(*state.where, base);
+          give_back(*state.where, base, state.failed_era);
         else if (state.base != no_block)
           free_.give(base);
         records_.give(*state.where);
@@ -1086,11 +1098,12 @@ class chunk_store {
   }
 
   // Blocks that no durable record names, and no reader knows. REQUIRES: the guard of the record that was to name them.
-  void give_back(const record& r, extent e) {
+  // `era`: of the last change that was to name them.
+  void give_back(const record& r, extent e, [[maybe_unused]] std::uint64_t era) {
     if constexpr (container::settles_at_once)
       free_.give(e);
     else
-      records_.hold(r, e);
+      records_.hold(r, e, era);
   }
 
   // ---- writing
@@ -1228,14 +1241,14 @@ class chunk_store {
   // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough, or in more
   // pieces than can be named; those of `parts` are free again. Throws std::bad_alloc; `parts` are as before then.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
-    parts.reserve(parts.size() + 1);
+    make_room(parts, 1);
     if (const std::optional<extent> whole = free_.take(blocks.count)) {
       parts.push_back({blocks, whole->first});
       return true;
     }
     const std::vector<extent> pieces = free_.take_pieces(blocks.count);
     try {
-      parts.reserve(parts.size() + pieces.size());
+      make_room(parts, pieces.size());
     } catch (const std::bad_alloc&) {
       for (const extent& piece : pieces) free_.give(piece);
       throw;
@@ -1248,6 +1261,11 @@ class chunk_store {
     if (!pieces.empty() && (has_maps || parts.size() <= shape_.ring)) return true;
     give_up(parts);
     return false;
+  }
+  // A group calls this for each of its ranges, so the list grows by more than that.
+  static void make_room(std::vector<placed>& parts, std::size_t more) {
+    if (const std::size_t needed = parts.size() + more; needed > parts.capacity())
+      parts.reserve(std::max(needed, 2 * parts.capacity()));
   }
   void give_up(std::vector<placed>& parts) noexcept {
     for (const placed& p : parts) free_.give({p.target, p.blocks.count});
@@ -1399,7 +1417,9 @@ class chunk_store {
     const std::scoped_lock lock(s.mutex);
     for (const extent& e : p.replaced_)
       if (result == std::errc{}) s.gone.put(e);
-    p.wants_merge_ = s.writers.at(p.key_).wants_merge();
+    writer_state& state = s.writers.at(p.key_);
+    if (result != std::errc{}) state.failed_in(p.change_.era());
+    p.wants_merge_ = state.wants_merge();
     release(s, p);
     leave_state(s, p.key_);
     s.gone.collect(free_);
@@ -1520,7 +1540,7 @@ class chunk_store {
       const auto guard = records_.guard(*state.where);
       for (const placed& part : p.parts_) {
         if (p.is_committed_)
-          give_back(*state.where, {part.target, part.blocks.count});
+          give_back(*state.where, {part.target, part.blocks.count}, p.change_.era());
         else
           s.gone.put({part.target, part.blocks.count});
       }

@@ -111,7 +111,7 @@ class kv_device {
   // flash of different moments; impossible options; a damaged pool or header; no space.
   static kv_device open(Medium& medium, Device& flash, const kv_options& options = {},
                         std::string_view name = layout_name) {
-    return kv_device(medium, flash, options, name);
+    return kv_device(opening(medium, flash), medium, flash, options, name);
   }
   // Makes the device's memory again, in a medium without it, from the flash alone: reads all of the flash, and a
   // multiple of its keys is in memory meanwhile. Pairs that had not reached the flash are lost: such a key has its
@@ -121,7 +121,9 @@ class kv_device {
   // refused by the next opening. Another memory of the flash, as one that is found again, is refused from now on.
   static kv_device rebuild(Medium& medium, Device& flash, const kv_options& options, kv_rebuilt& result,
                            std::string_view name = layout_name) {
-    return kv_device(medium, flash, opening(medium, flash).options_of_flash(options), name, &result);
+    opening how(medium, flash);
+    const kv_options of_flash = how.options_of_flash(options);
+    return kv_device(std::move(how), medium, flash, of_flash, name, &result);
   }
   // The medium has the memory of a device. False: it has none, or one whose making or rebuilding was interrupted, which was
   // never open. Throws pmlab::error: the name belongs to something else.
@@ -133,8 +135,16 @@ class kv_device {
   // pmlab::error: the flash failed; the name belongs to something else.
   [[nodiscard]] static bool are_of_different_moments(Medium& medium, Device& flash,
                                                      std::string_view name = layout_name) {
-    return opening(medium, flash).are_of_different_moments(name, layout_name, layout_version);
+    return opening(medium, flash).are_of_one_moment(name, layout_name, layout_version) == false;
   }
+  // The medium has the complete memory of the flash's device, and none of both is a copy of another moment. Throws
+  // pmlab::error: the flash failed; the name belongs to something else.
+  [[nodiscard]] static bool are_of_one_moment(Medium& medium, Device& flash, std::string_view name = layout_name) {
+    return opening(medium, flash).are_of_one_moment(name, layout_name, layout_version) == true;
+  }
+  // A making was interrupted before its end: the flash has the header of a device that was never opened. Throws pmlab::error:
+  // it failed.
+  [[nodiscard]] static bool was_made_only(Device& flash) { return opening::was_made_only(flash); }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -361,18 +371,23 @@ class kv_device {
   using device_type = Device;
 
   // `rebuilt`: null, to open it.
-  kv_device(Medium& medium, Device& flash, const kv_options& options, std::string_view name,
+  kv_device(opening how, Medium& medium, Device& flash, const kv_options& options, std::string_view name,
             kv_rebuilt* rebuilt = nullptr)
-      : root_(opening(medium, flash).root(name, layout_name, layout_version, options, rebuilt != nullptr)),
+      : root_(how.root(name, layout_name, layout_version, options, rebuilt != nullptr)),
         core_(medium, flash, root_, opening::shape_of(root_), std::string(name) + ":i", options),
         pairs_(core_),
         buckets_(core_, std::string(name) + ":b"),
         mover_(core_),
         front_(front_of(flash)) {
-    if (rebuilt == nullptr)
-      recover(options.local_table);
-    else
-      rebuild_index(*rebuilt, options.local_table);
+    if (rebuilt == nullptr) {
+      // An opening that fails has begun none, so a copy of one part still fits the other.
+      detail::kv_ssd::moments both(medium, flash, root_);
+      const std::uint64_t number = both.next_number();
+      recover(options.local_table, number);
+      both.enter(number, how.first_block());
+    } else {
+      rebuild_index(*rebuilt, options.local_table, how.first_block());
+    }
   }
 
   // ---- the time of commands, if the flash is that of a modelled key-value SSD
@@ -675,12 +690,11 @@ class kv_device {
   // ---- opening
 
   // Of a sequence; the bits above are the number of the opening.
-  static constexpr unsigned sequence_bits = 64 - detail::kv_ssd::moment_word::opening_bits;
+  static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
-  // Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.
-  void recover(bool keeps_tail) {
-    const std::uint64_t opens = root_.opens.load(std::memory_order_acquire);
-    core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
+  // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.
+  void recover(bool keeps_tail, std::uint64_t number) {
+    core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
     std::vector<place_word> buffered;
     std::uint64_t used = 0;
@@ -700,14 +714,14 @@ class kv_device {
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
   }
 
-  void rebuild_index(kv_rebuilt& result, bool keeps_tail) {
+  void rebuild_index(kv_rebuilt& result, bool keeps_tail, blocks::buffer& first_block) {
     detail::kv_ssd::rebuilding<Medium, Device, Hash> work(core_, buckets_);
     result = work.run();
     // The next opening's sequences are larger than those on flash.
-    const std::uint64_t opens = (core_.last_sequence.load(std::memory_order_acquire) >> sequence_bits) + 1;
+    const std::uint64_t number = (core_.last_sequence.load(std::memory_order_acquire) >> sequence_bits) + 1;
     // From here on the flash may change: no other memory of it is of any use.
-    detail::kv_ssd::moments(core_.medium, core_.device, root_).enter_rebuilt(opens);
-    core_.last_sequence.store(opens << sequence_bits, std::memory_order_release);
+    detail::kv_ssd::moments(core_.medium, core_.device, root_).enter(number, first_block);
+    core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     // The memory may have held a ring of this device before.
     const std::array<std::byte, media::cache_line_bytes> zeros{};
     for (std::uint64_t line = 0; line < core_.buffer.lines(); ++line)
@@ -717,8 +731,18 @@ class kv_device {
     core_.buffer.begin();
     core_.flash.begin();
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
-    for (const auto& [space, key] : work.without_page()) (relist(key, space) ? result.relisted : result.unlisted) += 1;
+    // Until the memory is complete, another rebuilding finds each record that this one has found.
+    auto left = work.without_page();
+    mover_.keep_all(true);
+    const auto relist_them = [&] {
+      std::erase_if(left, [&](const auto& pair) { return relist(pair.key, pair.space); });
+    };
+    relist_them();
     opening(core_.medium, core_.device).end_rebuilding(root_);
+    mover_.keep_all(false);  // (F4): (F3) < (F4)
+    relist_them();
+    result.relisted = work.without_page().size() - left.size();
+    result.unlisted = left.size();
   }
   // Puts a pair again, whose page is lost. False: no room; it is there, and no page lists it.
   [[nodiscard]] bool relist(const std::string& key, std::uint8_t space) {

@@ -1,7 +1,7 @@
 // A moment of a store, and whether two parts of a store are of one moment: a drive and the memory that names what is on it.
 //
 // Each opening is a moment (of some stores each closing, too): a number one greater than the last, and a random mark. The
-// number tells which of two parts is older. The mark tells apart two moments that have the same number: those of two
+// number shows which of two parts is older. The mark distinguishes two moments that have the same number: those of two
 // copies of a store that were both used.
 //
 // One part keeps a moment. The other part, which knows of it, keeps two: one that was begun, and one that was durable.

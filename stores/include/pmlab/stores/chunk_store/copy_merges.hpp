@@ -16,6 +16,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
@@ -34,14 +35,21 @@ class copy_merges {
   [[nodiscard]] bool any() const noexcept { return running_ > 0; }
   // Requests in `out` or in flight.
   [[nodiscard]] std::size_t transfers() const noexcept { return transfers_; }
-  // Merges that failed, ever.
+  // Merges that failed, ever: of the drive, or without DRAM. One that was given up, or whose chunk changed, did not fail.
   [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
+  // Why the last merge of a chunk failed, of those after the first `since` failures; std::errc{}: none did, or many others
+  // did after it.
+  [[nodiscard]] std::errc failure_of(std::uint64_t key, std::uint64_t since) const noexcept {
+    for (std::uint64_t n = failures_; n > since && n + most > failures_; --n)
+      if (failed_[(n - 1) % most].key == key) return failed_[(n - 1) % most].why;
+    return {};
+  }
 
   // Begins to merge a chunk, if that is possible now. False: it is not.
   [[nodiscard]] bool begin(std::uint64_t key, requests& out) {
     for (std::size_t i = 0; i < most; ++i) {
       if (runs_[i]) continue;
-      runs_[i].emplace();
+      runs_[i].emplace().key = key;
       if (store_.begin_merge(key, runs_[i]->planned)) {
         ++running_;
         read(i, out);
@@ -57,12 +65,10 @@ class copy_merges {
     const std::size_t number = c.tag & ~mark;
     run& r = *runs_[number];
     --transfers_;
-    r.failed |= !c.succeeded();
+    if (!c.succeeded()) r.failure = c.error;
     if (--r.transfers > 0) return;
-    if (r.failed)
-      end(number, false);
-    else if (r.writes)
-      end(number, true);
+    if (r.failure != std::errc{} || r.writes)
+      end(number, r.failure);
     else
       write(number, out);
   }
@@ -72,7 +78,7 @@ class copy_merges {
     for (std::size_t i = 0; i < most && running_ > 0; ++i) {
       if (!runs_[i] || runs_[i]->transfers > 0) continue;
       if (runs_[i]->ends)
-        end(i, runs_[i]->copied);
+        end(i, {});
       else
         write(i, out);
     }
@@ -88,21 +94,27 @@ class copy_merges {
   // Gives up those that wait for readers.
   void give_up() {
     for (std::size_t i = 0; i < most; ++i)
-      if (runs_[i] && runs_[i]->transfers == 0 && !runs_[i]->ends) end(i, false);
+      if (runs_[i] && runs_[i]->transfers == 0 && !runs_[i]->ends) end(i, given_up);
   }
 
  private:
   static constexpr std::uint64_t mark = std::uint64_t{1} << 63;
   static constexpr std::size_t most = 8;  // at a time: each has up to a chunk of data in DRAM
 
+  static constexpr std::errc given_up = std::errc::operation_canceled;
+
   struct run {
+    std::uint64_t key = 0;
     typename Store::merge_plan planned;
     blocks::buffer data;  // of all sources, one after the other
     std::size_t transfers = 0;
     bool writes = false;
-    bool failed = false;
+    std::errc failure{};
     bool ends = false;  // when its record is durable
-    bool copied = false;
+  };
+  struct failed_merge {
+    std::uint64_t key = 0;
+    std::errc why{};
   };
 
   void add(requests& out, std::size_t number, blocks::operation what, std::uint64_t at, std::uint32_t count,
@@ -120,7 +132,7 @@ class copy_merges {
       out.reserve_more(r.planned.sources().size());
       r.data = blocks_of == 0 ? blocks::buffer() : blocks::buffer(blocks_of * store_.block_bytes());
     } catch (const std::bad_alloc&) {
-      return end(number, false);
+      return end(number, Store::no_memory);
     }
     std::byte* to = r.data.data();
     for (const placed& p : r.planned.sources()) {
@@ -137,7 +149,7 @@ class copy_merges {
     try {
       out.reserve_more(r.planned.sources().size());
     } catch (const std::bad_alloc&) {
-      return end(number, false);
+      return end(number, Store::no_memory);
     }
     r.writes = true;
     std::byte* from = r.data.data();
@@ -151,15 +163,17 @@ class copy_merges {
           from);  // (W1)
       from += std::size_t{together.count} * store_.block_bytes();
     }
-    if (r.transfers == 0) end(number, true);
+    if (r.transfers == 0) end(number, {});
   }
 
-  void end(std::size_t number, bool copied) {
+  // `why`: std::errc{}, or its data is not at its targets.
+  void end(std::size_t number, std::errc why) {
     run& r = *runs_[number];
-    r.copied = copied;
+    const bool copied = why == std::errc{};
     r.ends = !store_.end_merge(r.planned, copied);
     if (r.ends) return;
-    if (!copied) ++failures_;
+    if (copied) why = r.planned.failure();
+    if (why != std::errc{} && why != given_up) failed_[failures_++ % most] = {r.key, why};
     runs_[number].reset();
     --running_;
   }
@@ -169,6 +183,7 @@ class copy_merges {
   std::size_t running_ = 0;
   std::size_t transfers_ = 0;
   std::uint64_t failures_ = 0;
+  std::array<failed_merge, most> failed_{};  // failure n at place (n - 1) modulo `most`
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

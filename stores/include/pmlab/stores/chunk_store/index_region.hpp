@@ -35,6 +35,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <system_error>
@@ -64,6 +65,8 @@ class index_change {
       default: return std::errc::io_error;
     }
   }
+  // Of one that failed: between which writes that succeeded. Later eras have higher numbers.
+  [[nodiscard]] std::uint64_t era() const noexcept { return era_; }
 
  private:
   template <blocks::device Device>
@@ -72,9 +75,10 @@ class index_change {
   enum class state : std::uint8_t { waiting, durable, failed, full, without_memory };
 
   // The owner of a change may free it as soon as it is settled.
-  static void settle_all(index_change*& list, state as) noexcept {
+  static void settle_all(index_change*& list, state as, std::uint64_t era) noexcept {
     for (index_change* c = std::exchange(list, nullptr); c != nullptr;) {
       index_change* const next = c->next_;
+      c->era_ = era;
       c->state_.store(as, std::memory_order_release);
       c = next;
     }
@@ -83,6 +87,7 @@ class index_change {
   std::atomic<state> state_{state::waiting};
   std::uint32_t block_ = 0;
   std::uint32_t held_ = 0;  // extents that its owner may hold when it has failed
+  std::uint64_t era_ = 0;
   index_change* next_ = nullptr;
 };
 
@@ -101,12 +106,14 @@ class change_list {
     for (const index_change* c = first_; c != nullptr; c = c->next_) visit(c->held_);
   }
   // std::errc{}: they are durable; not_enough_memory: there was no room for them; no_buffer_space: DRAM is exhausted;
-  // others: they failed.
-  void settle(std::errc result) noexcept {
-    index_change::settle_all(first_, result == std::errc{}                    ? index_change::state::durable
-                                     : result == std::errc::not_enough_memory ? index_change::state::full
-                                     : result == std::errc::no_buffer_space   ? index_change::state::without_memory
-                                                                              : index_change::state::failed);
+  // others: they failed, in this era.
+  void settle(std::errc result, std::uint64_t era) noexcept {
+    index_change::settle_all(first_,
+                             result == std::errc{}                    ? index_change::state::durable
+                             : result == std::errc::not_enough_memory ? index_change::state::full
+                             : result == std::errc::no_buffer_space   ? index_change::state::without_memory
+                                                                      : index_change::state::failed,
+                             era);
   }
 
  private:
@@ -169,21 +176,29 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. `whole`: the drive tears no block, so a place that is not whole is damage; `closed`: no write
-  // was cut off since, so one that is not whole is damage, too, unless an earlier opening forgot it. Throws pmlab::error: an
-  // index block is damaged, the drive fails.
-  void load(bool whole, bool closed = false) {
+  // Reads all index blocks. A place that is not whole is damage, unless an earlier opening forgot it: if `whole`, the drive
+  // tears no block; or if no write was cut off, because the store was closed at writes() of `closed_at` and has no more
+  // now. Otherwise a crash tore it. Throws pmlab::error: an index block is damaged, the drive fails.
+  void load(bool whole, std::uint64_t closed_at = 0) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
     drive.flush(blocks::stream::index);
     blocks::buffer some(piece_bytes());
+    std::vector<std::uint32_t> torn;
     for (std::uint32_t number = 0; number < layout_.blocks;) {
       const std::uint32_t count = std::min(blocks_in_piece(), layout_.blocks - number);
       drive.read(layout_.place(number, 0),
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
-      for (std::uint32_t i = 0; i < count; ++i, ++number) load_block(drive, some, i, number, whole, closed);
+      for (std::uint32_t i = 0; i < count; ++i, ++number)
+        if (load_block(some, i, number)) torn.push_back(number);
     }
+    if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
+    for (const std::uint32_t number : torn) forget_torn(drive, number);
+  }
+  // Of all index blocks since they were made, as far as the current contents show.
+  [[nodiscard]] std::uint64_t writes() const noexcept {
+    return std::accumulate(sequences_.begin(), sequences_.end(), std::uint64_t{0});
   }
 
   [[nodiscard]] const index_layout& layout() const noexcept { return layout_; }
@@ -249,10 +264,11 @@ class index_region {
     if (!d.in_flight && !std::exchange(d.queued, true)) l.ready.push_back(number);
   }
 
-  // Blocks of a change that failed: free as soon as the drive has no name of them.
-  void hold(std::uint32_t number, extent e) noexcept {
+  // Blocks of a change that failed in this era: free as soon as the drive has no name of them. A later write that
+  // succeeded has none, and with it the promises of changes before it ended.
+  void hold(std::uint32_t number, extent e, std::uint64_t era) noexcept {
     const auto at = lane_of(number).dirty.find(number);
-    if (at == lane_of(number).dirty.end() || at->second.failures == 0)
+    if (at == lane_of(number).dirty.end() || at->second.failures == 0 || sequences_[number] != era)
       free_.give(e);
     else
       at->second.held.put(e);
@@ -312,13 +328,14 @@ class index_region {
     return piece.bytes().subspan(at * layout_.block_bytes, layout_.block_bytes);
   }
 
-  void load_block(blocks::synchronous<Device>& drive, blocks::buffer& piece, std::uint32_t index, std::uint32_t number,
-                  bool whole, bool closed) {
+  // True: one of its places is torn or damaged, and not forgotten.
+  [[nodiscard]] bool load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number) {
+    bool is_torn = false;
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        if (whole || (closed && !is_forgotten(b))) damaged(number);
+        is_torn |= !is_forgotten(b);
         ++torn_;
         continue;
       }
@@ -328,7 +345,7 @@ class index_region {
     if (best.empty()) damaged(number);
     std::memcpy(current(number), payload_of(best), stride_);
     sequences_[number] = head_of(best).sequence;
-    forget_torn(drive, block_in(piece, index, sequences_[number] + 1), number);
+    return is_torn;
   }
 
   [[nodiscard]] static bool is_forgotten(std::span<const std::byte> block) noexcept {
@@ -337,10 +354,12 @@ class index_region {
 
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
   // together. Without its head it is never whole.
-  void forget_torn(blocks::synchronous<Device>& drive, std::span<std::byte> other, std::uint32_t number) {
-    if (is_whole(other, layout_, number)) return;
+  void forget_torn(blocks::synchronous<Device>& drive, std::uint32_t number) {
+    const std::uint64_t place = layout_.place(number, sequences_[number] + 1);
+    blocks::buffer other(layout_.block_bytes);
+    drive.read(place, other.bytes(), blocks::stream::index);
     std::memset(other.data(), 0, sizeof(index_block_head));
-    drive.write_durable(layout_.place(number, sequences_[number] + 1), other, blocks::stream::index);
+    drive.write_durable(place, other.bytes(), blocks::stream::index);
   }
 
   [[noreturn]] void damaged(std::uint32_t number) const {
@@ -396,15 +415,15 @@ class index_region {
       d.failures = 0;
       for (const extent& e : d.held) free_.give(e);
       d.held.clear();
-      // Owners of changes that failed may hold blocks yet: their promises stay.
-      for (const index_change* change = d.carried; change != nullptr; change = change->next_)
-        d.held.release(change->held_);
-      index_change::settle_all(d.carried, index_change::state::durable);  // (I4)
+      d.held.release(d.held.promised());
+      for (const index_change* change = d.collected; change != nullptr; change = change->next_)
+        d.held.promise(change->held_);                                                        // has its memory
+      index_change::settle_all(d.carried, index_change::state::durable, sequences_[number]);  // (I4)
     } else {
       ++d.failures;
       std::memcpy(payload_of(d.next.bytes()), current(number), stride_);
-      index_change::settle_all(d.carried, index_change::state::failed);
-      index_change::settle_all(d.collected, index_change::state::failed);
+      index_change::settle_all(d.carried, index_change::state::failed, sequences_[number]);
+      index_change::settle_all(d.collected, index_change::state::failed, sequences_[number]);
     }
     if (d.collected != nullptr) {
       d.queued = true;

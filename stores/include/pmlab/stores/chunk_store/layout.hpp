@@ -125,7 +125,7 @@ struct alignas(media::cache_line_bytes) volume_slot {
   word state{0};  // a volume_state; stored last when a volume is made
   word bytes{0};
   std::array<word, name_bytes / sizeof(word)> name{};  // characters, 0-padded
-  word session{0};  // in slot 0 of a superblock: that of the store (session.hpp); else unused
+  word session{0};  // in slots 0 and 1 of a superblock: the durable and the begun one (session.hpp); else unused
 };
 static_assert(sizeof(volume_slot) == media::cache_line_bytes);
 

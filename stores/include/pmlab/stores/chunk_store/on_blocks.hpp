@@ -86,14 +86,14 @@ class records_in_region {
       write_header(header_);  // (F2)
     }
     session_.read();
-    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.was_closed());
+    region_.load(geometry_.unit_bytes() >= geometry_.block_bytes, session_.closed_at());
     find_records();
     session_.begin();
   }
   records_in_region(const records_in_region&) = delete;
   records_in_region& operator=(const records_in_region&) = delete;
   ~records_in_region() {
-    if (region_.is_sure()) session_.end();
+    if (region_.is_sure()) session_.end(region_.writes());
   }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
@@ -161,7 +161,7 @@ class records_in_region {
     region_.add(block_of(r), change, most_held);
   }
   [[nodiscard]] bool is_sure(const record& r) const noexcept { return region_.is_sure(block_of(r)); }
-  void hold(const record& r, extent e) noexcept { region_.hold(block_of(r), e); }
+  void hold(const record& r, extent e, std::uint64_t era) noexcept { region_.hold(block_of(r), e, era); }
   template <class Visit>
   void for_each_held(Visit&& visit) const {
     region_.for_each_held(visit);

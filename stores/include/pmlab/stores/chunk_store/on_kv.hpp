@@ -107,17 +107,15 @@ struct pairs_header {
 };
 static_assert(sizeof(pairs_header) == 72 && std::is_trivially_copyable_v<pairs_header>);
 
-// The same with the session of the store; stores of before have none.
+// The same with the session of the store.
 struct pairs_header_and_session {
   pairs_header header;
-  std::uint64_t session = 0;   // the word of a known_session
-  std::uint64_t checksum = 0;  // of all before
-
-  [[nodiscard]] std::uint64_t right_checksum() const noexcept {
-    return pmlab::checksum(this, offsetof(pairs_header_and_session, checksum));
-  }
+  std::array<std::uint64_t, 2> moments{};  // the words of kept_moments: the durable one, the begun one
+  std::uint64_t checksum = 0;              // of all before
 };
-static_assert(sizeof(pairs_header_and_session) == 88 && std::is_trivially_copyable_v<pairs_header_and_session>);
+static_assert(sizeof(pairs_header_and_session) == 96 && std::is_trivially_copyable_v<pairs_header_and_session>);
+// Sizes of the value: of today; of a release with one moment, and the checksum behind it; of one without.
+inline constexpr std::array<std::size_t, 3> sizes_of_pairs_header{96, 88, 72};
 
 // Thread safety: a record's functions, and those with a key: the caller has the lock of the chunk's part; volumes: that of
 // volumes. The rest: any thread.
@@ -131,6 +129,7 @@ class records_in_pairs {
     bool queued = false;
     bool in_flight = false;
     std::uint64_t failures = 0;  // since the current words
+    std::uint64_t era = 0;       // of the current words
     change_list collected;       // of `next`, and in no put yet
     promised_list<extent> held;  // blocks that the device may have names of, after a failure
   };
@@ -140,7 +139,8 @@ class records_in_pairs {
   struct part {
     part(std::size_t sets, cache::eviction policy) : cache(sets, policy) {}
     cache_part cache;          // behind the lock of the part's chunks
-    mutable std::mutex state;  // of the words and changes of pinned records
+    mutable std::mutex state;  // of the words and changes of pinned records, and of
+    std::uint64_t eras = 0;    // puts that succeeded, and beginnings of changes
   };
 
  public:
@@ -201,8 +201,8 @@ class records_in_pairs {
 
   // ---- the session
 
-  [[nodiscard]] known_session known() const noexcept { return known_; }
-  [[nodiscard]] bool keep(const known_session& k) { return put_header(header_, k); }  // (S1), (S3)
+  [[nodiscard]] kept_moments known() const noexcept { return known_; }
+  [[nodiscard]] bool keep(const kept_moments& k) { return put_header(header_, k); }  // (S1), (S2), (S4)
 
   // ---- level 1
 
@@ -308,6 +308,7 @@ class records_in_pairs {
       std::memcpy(static_cast<void*>(&next_of(*made)), &r, bytes_);
       made->held.promise(most_held);
       made->held.release(most_held);
+      made->era = ++part_of(n.key).eras;
       const std::scoped_lock lock(ready_mutex_);
       ready_.promise(1);
       n.changes = std::move(made);
@@ -328,10 +329,10 @@ class records_in_pairs {
     const node& n = node::of(r);
     return n.changes == nullptr || n.changes->failures == 0;
   }
-  // Blocks of a change that failed: free as soon as the device has no name of them.
-  void hold(const record& r, extent e) noexcept {
+  // Blocks of a change that failed in this era: free as soon as the device has no name of them.
+  void hold(const record& r, extent e, std::uint64_t era) noexcept {
     const node& n = node::of(r);
-    if (is_sure(r))
+    if (is_sure(r) || n.changes->era != era)
       free_.give(e);
     else
       n.changes->held.put(e);
@@ -517,15 +518,17 @@ class records_in_pairs {
     const std::errc result = send(n.key, *sent);  // (J2)
     const std::scoped_lock lock(p.state);
     changes& c = *n.changes;
+    const std::uint64_t era = c.era;
     c.in_flight = false;
     change_list undone;
     if (result == std::errc{}) {
       std::memcpy(static_cast<void*>(&n.words()), sent, bytes_);  // (J3)
       c.failures = 0;
+      c.era = ++p.eras;
       for (const extent& e : c.held) free_.give(e);
       c.held.clear();
-      // Owners of changes that failed may hold blocks yet: their promises stay.
-      carried.for_each_held([&](std::uint32_t extents) { c.held.release(extents); });
+      c.held.release(c.held.promised());
+      c.collected.for_each_held([&](std::uint32_t extents) { c.held.promise(extents); });  // has its memory
     } else {
       if (result != std::errc::not_enough_memory && result != no_memory) ++c.failures;
       std::memcpy(static_cast<void*>(&next_of(c)), &n.words(), bytes_);
@@ -538,8 +541,8 @@ class records_in_pairs {
       end_changes(n);
     }
     // The owner of a change may free it, and the record, as soon as it is settled.
-    carried.settle(result);
-    undone.settle(result);
+    carried.settle(result, era);
+    undone.settle(result, era);
   }
 
   // ---- opening
@@ -554,7 +557,7 @@ class records_in_pairs {
     if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(there), space_)) {
       h = there.header;
       check(h, *size);
-      if (*size == sizeof there) known_ = session_in(there);
+      known_ = session_in(there, *size);
       shape.blocks = static_cast<std::uint32_t>(h.chunk_blocks);
       shape.ring = h.ring;
     } else {
@@ -590,15 +593,19 @@ class records_in_pairs {
     h.ring = shape.ring;
     return h;
   }
-  [[nodiscard]] known_session session_in(const pairs_header_and_session& there) const {
-    const auto known = known_session::of(there.session);
-    if (there.checksum != there.right_checksum() || !known) damaged("the session");
+  [[nodiscard]] kept_moments session_in(const pairs_header_and_session& there, std::size_t size) const {
+    if (size == sizeof there.header) return {};
+    const bool has_both = size == sizeof there;
+    const std::size_t before = size - sizeof there.checksum;
+    const std::uint64_t checksum_there = has_both ? there.checksum : there.moments[1];
+    const auto known = kept_moments::of(there.moments[0], has_both ? there.moments[1] : 0);
+    if (checksum_there != pmlab::checksum(&there, before) || !known) damaged("the session");
     return *known;
   }
   // False: the device is full.
-  [[nodiscard]] bool put_header(const pairs_header& h, const known_session& k) {
-    pairs_header_and_session value{h, k.word(), 0};
-    value.checksum = value.right_checksum();
+  [[nodiscard]] bool put_header(const pairs_header& h, const kept_moments& k) {
+    pairs_header_and_session value{h, {k.durable.word(), k.begun.word()}, 0};
+    value.checksum = pmlab::checksum(&value, offsetof(pairs_header_and_session, checksum));
     return pairs_.put(key_bytes(0), bytes_of(value), kv_mode::post, space_) != kv_outcome::full;
   }
   void write_pair(pairs_header& h) {
@@ -607,7 +614,8 @@ class records_in_pairs {
   }
 
   void check(const pairs_header& h, std::size_t size) const {
-    if ((size != sizeof h && size != sizeof(pairs_header_and_session)) || h.magic != pairs_header::right_magic)
+    if (std::ranges::find(sizes_of_pairs_header, size) == sizes_of_pairs_header.end() ||
+        h.magic != pairs_header::right_magic)
       foreign();
     if (h.version != pairs_header::current_version)
       throw error("the records on the " + name() + " have version " + std::to_string(h.version) +
@@ -664,7 +672,7 @@ class records_in_pairs {
   free_map& free_;
   blocks::geometry geometry_;
   std::uint8_t space_;
-  known_session known_;
+  kept_moments known_;
   pairs_header header_;
   chunk_shape shape_;
   std::size_t bytes_;  // of a record

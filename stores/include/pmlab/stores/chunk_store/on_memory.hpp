@@ -81,17 +81,17 @@ class records_in_memory {
   // ---- the session
 
   // Throws pmlab::error: it is damaged.
-  [[nodiscard]] known_session known() const {
-    const auto known = known_session::of(super_->volumes.front().session.load(std::memory_order_acquire));
+  [[nodiscard]] kept_moments known() const {
+    const auto known = kept_moments::of(durable_moment().load(std::memory_order_acquire),
+                                        begun_moment().load(std::memory_order_acquire));
     if (!known)
       throw error("the session of the chunk store in " + medium_.name() + " is damaged",
                   "restore the pool from a copy");
     return *known;
   }
-  [[nodiscard]] bool keep(const known_session& k) {
-    word& w = super_->volumes.front().session;
-    w.store(k.word(), std::memory_order_release);  // (S1), (S3)
-    media::persist(medium_, w);
+  [[nodiscard]] bool keep(const kept_moments& k) {
+    change(durable_moment(), k.durable.word());  // (S1), (S4)
+    change(begun_moment(), k.begun.word());      // (S2)
     return true;
   }
 
@@ -161,6 +161,15 @@ class records_in_memory {
   }
 
  private:
+  [[nodiscard]] word& durable_moment() const noexcept { return super_->volumes[0].session; }
+  [[nodiscard]] word& begun_moment() const noexcept { return super_->volumes[1].session; }
+  // Durable on return.
+  void change(word& w, std::uint64_t to) {
+    if (w.load(std::memory_order_acquire) == to) return;
+    w.store(to, std::memory_order_release);
+    media::persist(medium_, w);
+  }
+
   [[nodiscard]] record* record_at(std::uint64_t place) const noexcept {
     return medium_.resolve(media::pointer<record>(place));
   }

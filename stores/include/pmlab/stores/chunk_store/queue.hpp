@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -124,12 +125,12 @@ class chunk_queue {
   }
 
   // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), writes as many
-  // as fit into `completions`, and returns how many.
+  // as fit into `completions`, and returns how many. With 0 it does not wait for other threads.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
-    if (wanted == 0 && has_work()) progress(0);
+    if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
     while (done_.size() < wanted) progress(1);
-    store_.finish_removals();
+    static_cast<void>(store_.finish_removals());
     const std::size_t count = std::min(completions.size(), done_.size());
     std::copy_n(done_.begin(), count, completions.begin());
     done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -175,11 +176,11 @@ class chunk_queue {
     plan planned;
     std::size_t transfers = 0;  // not ended
     bool failed = false;
-    // While its chunk's ring is full:
-    bool may_remap = false;  // the ring may go into a map
+    // While its chunk's ring is full, or the drive:
+    std::optional<std::uint64_t> merge_failures{};  // of the queue when it began to wait
+    bool may_remap = false;                         // the ring may go into a map
     unsigned waits = 0;
     std::uint64_t changes = 0;  // of the store when it last tried
-    std::uint64_t merge_failures = 0;
     // Its place, and the part after it in a list of parts:
     std::size_t operation = 0;
     std::size_t number = 0;
@@ -336,7 +337,8 @@ class chunk_queue {
 
   // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its chunk, and
   // waits while that and operations under way, of this queue and then of others, keep replaced blocks from being free; then
-  // it fails.
+  // it fails. A merge that failed for it is not begun again: what the drive answered is the write's error then, if there is
+  // no space otherwise.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -346,15 +348,21 @@ class chunk_queue {
       if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
       std::errc e = plan_write(o, p);
+      // The chunks of a removed volume, when the operations on it have ended.
+      if (is_full(e) && store_.finish_removals()) e = plan_write(o, p);
       // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
       // that had nothing to copy has ended by now.
-      if (e == std::errc::no_space_on_device && merges_.begin(Store::key_of(o.of, p.chunk), waiting_))
-        e = plan_write(o, p);
+      std::errc not_merged{};
+      if (e == std::errc::no_space_on_device) {
+        not_merged = merge_failure(p, Store::key_of(o.of, p.chunk));
+        if (not_merged == std::errc{} && merges_.begin(Store::key_of(o.of, p.chunk), waiting_)) e = plan_write(o, p);
+      }
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back(p);
         return;
       }
       if (e == std::errc::no_space_on_device) e = wait_for_space(o, p);
+      if (e == std::errc::no_space_on_device && not_merged != std::errc{}) e = not_merged;
       if (e != std::errc{}) {
         p.failed = true;
         return end_part(at, e);
@@ -393,6 +401,7 @@ class chunk_queue {
       e = plan_write(o, p);
       if (e != std::errc::no_space_on_device) break;
       merges_.give_up();
+      static_cast<void>(store_.finish_removals());
       const bool merged = store_.help_merges();
       const later room = store_.collect(freed);
       if (room == later::no && !merged) break;
@@ -406,6 +415,9 @@ class chunk_queue {
     return e;
   }
 
+  [[nodiscard]] static bool is_full(std::errc e) noexcept {
+    return e == std::errc::no_space_on_device || e == std::errc::not_enough_memory;
+  }
   [[nodiscard]] std::errc plan_write(operation& o, part& p) {
     return o.copy.size() > 0 ? store_.begin_group(o.of, p.chunk, p.blocks, p.planned)
                              : store_.begin_write(o.of, p.chunk, p.blocks.front(), p.planned);
@@ -440,7 +452,7 @@ class chunk_queue {
     else if (has_work())
       wait_for_records(at_least);
     else
-      wait_for_others();
+      wait_for_others(at_least);
     for (const blocks::completion& c : std::span(ended).first(count)) {
       if (merges_.is_mine(c.tag)) {
         merges_.completed(c, waiting_);
@@ -468,19 +480,30 @@ class chunk_queue {
 
   // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
   // flight here.
-  void wait_for_others() {
+  void wait_for_others(std::size_t at_least) {
     if (store_.changes() != seen_) return;
     bool may_remap = false;
     without_room_.for_each([&](const part& p) { may_remap |= p.may_remap; });
     if (may_remap) return;
     if (store_.help_merges()) return;
-    store_.wait_for_change(seen_);
+    if (at_least > 0) {
+      store_.wait_for_change(seen_);
+    } else {
+      // A caller that polls does not wait, but the time that it lets pass counts.
+      const auto now = std::chrono::steady_clock::now();
+      if (now - polled_ < std::chrono::milliseconds(1)) return;
+      polled_ = now;
+    }
     without_room_.for_each([](part& p) { ++p.waits; });
   }
 
   // What can go on without another thread: transfers, and records that are being written.
   [[nodiscard]] bool has_work() const noexcept {
     return has_transfers() || !not_durable_.empty() || merges_.waits_for_records() != nullptr;
+  }
+  // Parts and merges that go on when another thread does.
+  [[nodiscard]] bool waits_for_others() const noexcept {
+    return merges_.any() || !without_room_.empty() || !without_space_.empty();
   }
   void wait_for_records(std::size_t at_least) {
     if (at_least == 0) return;
@@ -505,8 +528,9 @@ class chunk_queue {
       if (p.planned.wants_merge()) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
       if (e == Store::write_again) return begin_part(at, number);
     }
-    // The drive's own error says more than that the write was not made.
-    end_part(at, p.failed ? o.error : e);
+    // The drive's own error says more than that the write was not made, or that a merge was not.
+    const std::errc not_merged = e == std::errc::timed_out ? merge_failure(p, p.planned.key()) : std::errc{};
+    end_part(at, p.failed ? o.error : not_merged != std::errc{} ? not_merged : e);
   }
 
   // Merges the part's chunk, if no queue does, and tries again later.
@@ -515,10 +539,15 @@ class chunk_queue {
     if (seen_ != p.changes) ++p.waits;
     p.changes = seen_;
     // A merge that fails may fail again.
-    if (p.merge_failures == 0) p.merge_failures = merges_.failures() + 1;
-    p.may_remap = p.waits > most_waits_for_merges || p.merge_failures <= merges_.failures();
+    p.may_remap = p.waits > most_waits_for_merges || merge_failure(p, p.planned.key()) != std::errc{};
     if (!p.may_remap) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
     without_room_.push_back(p);
+  }
+
+  // Why a merge of the part's chunk failed since the part began to wait for one; std::errc{}: none did.
+  [[nodiscard]] std::errc merge_failure(part& p, std::uint64_t key) const noexcept {
+    if (!p.merge_failures) p.merge_failures = merges_.failures();
+    return merges_.failure_of(key, *p.merge_failures);
   }
 
   void end_part(std::size_t at, std::errc e) {
@@ -540,7 +569,8 @@ class chunk_queue {
   part_list without_room_;                     // the ring of the chunk is
   part_list not_durable_;                      // the record is being written
   std::uint64_t seen_ = 0;                     // changes of the store
-  std::vector<chunk_completion> done_;         // has memory for all operations under way
+  std::chrono::steady_clock::time_point polled_{};
+  std::vector<chunk_completion> done_;  // has memory for all operations under way
 };
 
 }  // namespace pmlab::stores

@@ -1,16 +1,17 @@
 // Whether the records of a chunk store and its drive are of one moment, and whether the drive was closed.
 //
-// Each opening of a store begins a session and each closing ends it: both take the next number. Odd: the store is in use,
-// even: it was closed. The drive has the number in block 0, in one of two places in turn, so that a write that a crash
-// tears leaves the number before it. Records that lie elsewhere have it, too.
+// Each opening of a store and each closing is a moment (stores/moment.hpp). Odd numbers: the store is in use, even ones: it
+// was closed. The drive keeps its moment in block 0, in one of two places in turn, so that a write that a crash tears
+// leaves the moment before. Records that lie elsewhere know two moments: one that was begun, and one that is durable.
 //
-//   (S1) the records promise the number, durable    (S2) the drive has it, durable    (S3) the records confirm it
-//   (S1) < (S2) < (S3): a drive never has a number that its records have not promised, and has each that they confirmed.
-// So a crash leaves a promise and the number before it, or the number. Less than that, and the drive is of an older moment
-// than the records; more than that, and the records are of an older one.
+//   (S1) the records know that the last moment is durable    (S2) they have begun the next one
+//   (S3) the drive has it                                    (S4) they know that it is durable
+//   (S1) < (S2) < (S3) < (S4), each step durable: whatever is cut off, the drive has one of the two that its records know.
 //
-// A copy that was made while a session ran is not told apart from another copy of the same session. Number 0: a store of
-// before there were sessions.
+// A copy that was made while a session ran is not told apart from another copy of the same session. A release of before
+// there were sessions changes neither moment: what it changed in drive or records is not told apart either. Moment 0: a
+// store of before there were sessions. A release before had numbers without marks: its promise of number n may have left
+// n - 2, or more, on the drive.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -19,8 +20,9 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/moment.hpp>
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,56 +30,99 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace pmlab::stores::detail::chunk_store {
 
-// The number that records have: promised, or confirmed.
-struct known_session {
-  std::uint64_t number = 0;
-  bool is_confirmed = false;
+// A moment that records keep: in a word with a check of its own, which has space for a mark of 24 bits.
+struct kept_moment {
+  moment is{};
+  bool is_promise = false;  // of a release before
 
-  // A word with a check of its own; 0 for number 0.
+  // 0 for no moment.
   [[nodiscard]] std::uint64_t word() const noexcept {
-    if (number == 0) return 0;
-    const std::uint64_t value = number << 1 | (is_confirmed ? 1 : 0);
+    if (is == moment()) return 0;
+    const std::uint64_t value = is.mark() == 0 ? is.number() << 1 | (is_promise ? 0 : 1) : is.word();
     return value << check_bits | check_of(value);
   }
   // Nothing: the word is damaged.
-  [[nodiscard]] static std::optional<known_session> of(std::uint64_t from) noexcept {
-    if (from == 0) return known_session{};
+  [[nodiscard]] static std::optional<kept_moment> of(std::uint64_t from) noexcept {
+    if (from == 0) return kept_moment{};
     const std::uint64_t value = from >> check_bits;
     if ((from & ((std::uint64_t{1} << check_bits) - 1)) != check_of(value)) return std::nullopt;
-    return known_session{value >> 1, (value & 1) != 0};
+    // A release before: the number, and whether it was confirmed.
+    if (moment(value).mark() == 0) return kept_moment{moment(value >> 1), (value & 1) == 0};
+    return kept_moment{moment(value)};
+  }
+  [[nodiscard]] static moment next(std::uint64_t number) {
+    return {(moment::with_number(0).mark() | 1) & largest_mark, number};
   }
 
  private:
   static constexpr unsigned check_bits = 16;
+  static constexpr std::uint64_t largest_mark = (std::uint64_t{1} << 24) - 1;
   [[nodiscard]] static std::uint64_t check_of(std::uint64_t value) noexcept {
     return mix_bits(value) & ((std::uint64_t{1} << check_bits) - 1);
   }
 };
 
-// In block 0 of a drive, behind its headers: number n at place n modulo 2.
-struct drive_session {
-  std::uint64_t number = 0;
-  std::uint64_t checksum = 0;  // of the number
+// What records know of their drive.
+struct kept_moments {
+  kept_moment durable;
+  kept_moment begun;
 
-  [[nodiscard]] static std::size_t place_of(std::uint64_t number) noexcept { return 128 + number % 2 * 64; }
-  [[nodiscard]] std::uint64_t right_checksum() const noexcept { return pmlab::checksum(&number, sizeof number); }
+  // Nothing: a word is damaged.
+  [[nodiscard]] static std::optional<kept_moments> of(std::uint64_t durable, std::uint64_t begun) noexcept {
+    const auto first = kept_moment::of(durable);
+    const auto second = kept_moment::of(begun);
+    return first && second ? std::optional(kept_moments{*first, *second}) : std::nullopt;
+  }
 };
-static_assert(sizeof(drive_session) == 16 && std::is_trivially_copyable_v<drive_session>);
 
-// The session of an open store. `Records`: has known() and keep(known_session), which is durable on return; false: there
-// is no space, and the session has no number of its own. Thread safety: none.
+// In block 0 of a drive, behind its headers: in the first of two places or in the second.
+struct drive_session {
+  std::uint64_t word = 0;      // of a moment
+  std::uint64_t checksum = 0;  // of the others
+  std::uint64_t order = 0;     // the higher one is newer. 0: of a release before, whose number n is at place n modulo 2
+  std::uint64_t writes = 0;    // of the index on this drive, when the store was closed
+
+  [[nodiscard]] static constexpr std::size_t offset_of(std::size_t place) noexcept { return 128 + place * 64; }
+  [[nodiscard]] std::uint64_t right_checksum() const noexcept {
+    const std::array<std::uint64_t, 3> all{word, order, writes};
+    return pmlab::checksum(all.data(), order == 0 ? sizeof word : sizeof all);
+  }
+  [[nodiscard]] bool is_right(std::size_t place) const noexcept {
+    return checksum == right_checksum() && (order != 0 || moment(word).number() % 2 == place);
+  }
+  [[nodiscard]] bool is_empty() const noexcept { return word == 0 && checksum == 0 && order == 0; }
+  [[nodiscard]] bool is_newer_than(const drive_session& o) const noexcept {
+    return std::pair(order, moment(word).number()) > std::pair(o.order, moment(o.word).number());
+  }
+};
+static_assert(sizeof(drive_session) == 32 && std::is_trivially_copyable_v<drive_session>);
+
+// The session of an open store. `Records`: has known() and keep(kept_moments), which is durable on return, the durable
+// moment before the begun one; false: there is no space, and the session has no moment of its own. Thread safety: none.
 template <blocks::device Device>
 class session {
  public:
   explicit session(Device& device) : device_(device) {}
 
-  // Reads the number of the drive, whose header is that of the store. Throws pmlab::error: it is damaged, the drive fails.
-  void read() { number_ = number_on_drive(); }
-  // The store was closed, so no write of it was cut off.
-  [[nodiscard]] bool was_closed() const noexcept { return number_ != 0 && number_ % 2 == 0; }
+  // Reads the moment of the drive, whose header is that of the store. Throws pmlab::error: it is damaged, the drive fails.
+  void read() {
+    // What the last process left in the drive's cache must not be lost when it is known to be durable.
+    changing_drive([&] { blocks::synchronous(device_).flush(blocks::stream::manifest); });
+    find_moment(block_0());
+  }
+  // The store was closed, so no write of it was cut off. False if that cannot be known.
+  [[nodiscard]] bool was_closed() const noexcept {
+    return now().number() != 0 && now().number() % 2 == 0 && !has_damaged_place_;
+  }
+  // How many writes the index had then; more, and a release of before there were sessions has used the store since. 0: it
+  // was not closed. A release before did not keep the number: any is right.
+  [[nodiscard]] std::uint64_t closed_at() const noexcept {
+    return !was_closed() ? 0 : newest_.order == 0 ? ~std::uint64_t{0} : newest_.writes;
+  }
 
   // Begins a session of a store whose records lie elsewhere: `where`, for errors. Throws pmlab::error: the drive and the
   // records are of different moments; the drive fails.
@@ -85,83 +130,115 @@ class session {
   void begin(Records& records, const std::string& where) {
     read();
     check(records.known(), where);
-    advance(records, number_ + 1 + number_ % 2);
+    advance(records, 1);
   }
   // Begins a session of a store whose records lie on the drive.
   void begin() {
     none no_records;
-    advance(no_records, number_ + 1 + number_ % 2);
+    advance(no_records, 1);
   }
-  // Ends it; without effect if another opening has begun one, or the drive fails.
+  // Ends it; without effect if another opening has begun one, or the drive fails. `writes`: of an index on the drive.
   template <class Records>
-  void end(Records& records) noexcept {
+  void end(Records& records, std::uint64_t writes = 0) noexcept {
     try {
-      if (has_begun_ && number_on_drive() == number_) advance(records, number_ + 1);
+      const moment own = now();
+      if (!has_begun_) return;
+      find_moment(block_0());
+      if (now() == own) advance(records, 0, writes);
     } catch (const std::exception&) {
       // The store looks as after a crash.
     }
   }
-  void end() noexcept {
+  void end(std::uint64_t writes) noexcept {
     none no_records;
-    end(no_records);
+    end(no_records, writes);
   }
 
  private:
   struct none {
-    [[nodiscard]] static bool keep(const known_session& /*k*/) noexcept { return true; }
+    [[nodiscard]] static bool keep(const kept_moments& /*k*/) noexcept { return true; }
   };
 
+  [[nodiscard]] moment now() const noexcept { return moment(newest_.word); }
+  // The next number with this remainder modulo 2. Behind the largest one, marks alone differ.
+  [[nodiscard]] std::uint64_t next_number(std::uint64_t remainder) const noexcept {
+    const std::uint64_t next = now().number() + 1 + (now().number() + 1 + remainder) % 2;
+    return next <= moment::largest_number ? next : moment::largest_number - (moment::largest_number + remainder) % 2;
+  }
+
   template <class Records>
-  void advance(Records& records, std::uint64_t to) {
-    if (!records.keep({to, false})) return;  // (S1)
-    write(to);                               // (S2)
-    number_ = to;
+  void advance(Records& records, std::uint64_t remainder, std::uint64_t writes = 0) {
+    const kept_moment last{now()};
+    const kept_moment next{kept_moment::next(next_number(remainder))};
+    if (!records.keep({last, next})) return;  // (S1), (S2)
+    write(next.is, writes);                   // (S3)
     has_begun_ = true;
-    static_cast<void>(records.keep({to, true}));  // (S3)
+    // Without it, a drive of the moment before would be taken for this one. The next opening goes on with this moment.
+    if (!records.keep({next, next}))  // (S4)
+      throw error(
+          "no space for the session of the chunk store on device " + device_.name() + ": where its records are is full",
+          "remove pairs that are not the store's, or use a larger device");
   }
 
-  void check(const known_session& known, const std::string& where) const {
+  void check(const kept_moments& kept, const std::string& where) const {
+    const kept_moment& begun = kept.begun.is == moment() ? kept.durable : kept.begun;
+    known_moments known{kept.durable.is, begun.is};
     constexpr std::uint64_t most_before_a_promise = 2;  // a session that was cut off has no closing
-    static const char* const remedy = "give drive and records of one moment: restore both from one copy";
-    const std::string on_drive = " (session " + std::to_string(number_) + ")";
-    const std::string in_records = " (session " + std::to_string(known.number) + ")";
-    const std::uint64_t least =
-        known.is_confirmed ? known.number : known.number - std::min(known.number, most_before_a_promise);
-    if (number_ < least)
-      throw error("device " + device_.name() + on_drive +
-                      " is of an older moment than the records of its chunk store in " + where + in_records +
-                      ", or its session is damaged",
-                  remedy);
-    if (number_ > known.number)
-      throw error("the records of the chunk store in " + where + in_records + " are of an older moment than device " +
-                      device_.name() + on_drive,
-                  remedy);
+    if (begun.is_promise && now().mark() == 0 && now().number() <= begun.is.number() &&
+        now().number() + most_before_a_promise >= begun.is.number())
+      return;
+    const std::string drive = "device " + device_.name() + " (session " + std::to_string(now().number()) + ")";
+    const std::string records =
+        "the records of the chunk store in " + where + " (session " + std::to_string(known.begun.number()) + ")";
+    switch (compare(now(), known)) {
+      case moment_verdict::same: return;
+      case moment_verdict::part_is_older:
+        refuse(drive + " is of an older moment than " + records + ", or its session is damaged");
+      case moment_verdict::known_is_older: refuse(records + " are of an older moment than " + drive);
+      case moment_verdict::differ: refuse(drive + " and " + records + " are of two copies that were both used");
+    }
+  }
+  [[noreturn]] static void refuse(const std::string& problem) {
+    throw error(problem, "give drive and records of one moment: restore both from one copy");
   }
 
-  [[nodiscard]] std::uint64_t number_on_drive() {
-    const blocks::buffer block = block_0();
-    std::uint64_t newest = 0;
-    bool is_damaged = false;
-    for (std::uint64_t place = 0; place < 2; ++place) {
+  void find_moment(const blocks::buffer& block) {
+    newest_ = {};
+    has_damaged_place_ = false;
+    for (std::size_t place = 0; place < 2; ++place) {
       drive_session there;
-      std::memcpy(&there, block.data() + drive_session::place_of(place), sizeof there);
-      if (there.number == 0 && there.checksum == 0) continue;
-      if (there.number % 2 == place && there.checksum == there.right_checksum())
-        newest = std::max(newest, there.number);
-      else
-        is_damaged = true;
+      std::memcpy(&there, block.data() + drive_session::offset_of(place), sizeof there);
+      if (there.is_empty()) continue;
+      if (!there.is_right(place)) {
+        has_damaged_place_ = true;
+      } else if (newest_.is_empty() || there.is_newer_than(newest_)) {
+        newest_ = there;
+        place_ = place;
+      }
     }
-    if (newest == 0 && is_damaged)
+    if (newest_.is_empty() && has_damaged_place_)
       throw error("the session in block 0 of device " + device_.name() + " is damaged",
                   "restore the drive from a copy");
-    return newest;
   }
-  void write(std::uint64_t number) {
+  void write(moment m, std::uint64_t writes) {
     blocks::buffer block = block_0();
-    drive_session next{number, 0};
+    drive_session next{m.word(), 0, newest_.order + 1, writes};
     next.checksum = next.right_checksum();
-    std::memcpy(block.data() + drive_session::place_of(number), &next, sizeof next);
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
+    std::memcpy(block.data() + drive_session::offset_of(1 - place_), &next, sizeof next);
+    changing_drive([&] { blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest); });
+    newest_ = next;
+    place_ = 1 - place_;
+  }
+  // A drive may refuse writes and still be read: the error names the cause.
+  template <class Step>
+  void changing_drive(Step&& step) const {
+    try {
+      step();
+    } catch (const error& e) {
+      throw error(
+          "the chunk store on device " + device_.name() + " cannot begin a session, which is a write: " + e.what(),
+          "if the drive can only be read, copy it to one that takes writes, and open the store on that");
+    }
   }
   [[nodiscard]] blocks::buffer block_0() {
     blocks::buffer block(device_.shape().block_bytes);
@@ -170,7 +247,9 @@ class session {
   }
 
   Device& device_;
-  std::uint64_t number_ = 0;
+  drive_session newest_;
+  std::size_t place_ = 1;  // of the newest one
+  bool has_damaged_place_ = false;
   bool has_begun_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/limbo.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,7 @@ struct writer_state {
   std::uint32_t base = no_block;
   bool removing = false;                        // the chunk is being removed: the only user
   bool may_be_named = false;                    // a change of its record was added
+  std::uint64_t failed_era = 0;                 // of the last one that failed
   unsigned writers = 0;                         // and a merge by copy
   unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
   std::uint64_t merge = 0;                      // the merge by copy under way; 0: none
@@ -36,6 +38,7 @@ struct writer_state {
   bool lacks_room = false;                      // a write waits for a merge
   std::array<std::uint64_t, 4> first_writes{};  // blocks of the base extent that a first write is being made to
 
+  void failed_in(std::uint64_t era) noexcept { failed_era = std::max(failed_era, era); }
   [[nodiscard]] bool has_users() const noexcept { return removing || writers > (merge != 0 ? 1U : 0U); }
   // Writes to the places that blocks have stop before a merge by copy begins, and until it ends.
   [[nodiscard]] bool may_write_directly() const noexcept { return merge == 0 && !is_full_enough && !lacks_room; }

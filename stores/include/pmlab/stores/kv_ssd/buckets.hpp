@@ -129,12 +129,10 @@ class buckets {
   // A rebuilt index has this page: so has the directory. Throws pmlab::error: no space.
   void list_page(std::string_view name) {
     const auto [bucket, number] = page_of_name(name);
-    range pages{number, number};
-    if (const std::optional<range> there = find(bucket))
-      pages = {std::min(there->oldest, number), std::max(there->newest, number)};
-    if (!set(bucket, pages))
-      throw error("no space in " + core_.medium.name() + " for the directory of the device", "make the pool larger");
+    list_page(bucket, number);
   }
+  // Keys are added to a page with a greater number only. Throws pmlab::error: no space.
+  void end_page(std::uint64_t bucket, std::uint32_t number) { list_page(bucket, number + 1); }
 
   // Buckets from `from` on, in ascending order.
   [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
@@ -203,6 +201,13 @@ class buckets {
     return is_written ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
   }
 
+  void list_page(std::uint64_t bucket, std::uint32_t number) {
+    range pages{number, number};
+    if (const std::optional<range> there = find(bucket))
+      pages = {std::min(there->oldest, number), std::max(there->newest, number)};
+    if (!set(bucket, pages))
+      throw error("no space in " + core_.medium.name() + " for the directory of the device", "make the pool larger");
+  }
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
     return directory_.upsert(bucket, std::uint64_t{pages.oldest} << 32 | pages.newest) != indexes::outcome::full;
   }

@@ -149,32 +149,15 @@ class place_word {
 };
 
 inline constexpr std::uint64_t forming = 1;        // the header on flash is being written
-inline constexpr std::uint64_t ready = 2;          // of a release without moments: the word `moment` may have any bits
+inline constexpr std::uint64_t ready = 2;          // of a release without moments: the word `begun` may have any bits
 inline constexpr std::uint64_t being_rebuilt = 3;  // from the flash: the index is not complete
 inline constexpr std::uint64_t guarded = 4;  // ready, and the moment of the flash is compared with that of the memory
-
-// A number of an opening, and a number that another memory of the same flash does not have: in one word.
-class moment_word {
- public:
-  explicit moment_word(std::uint64_t w) noexcept : word_(w) {}
-  // `lineage`: its lower 40 bits.
-  moment_word(std::uint64_t lineage, std::uint64_t opening) noexcept : word_(lineage << opening_bits | opening) {}
-  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
-  [[nodiscard]] std::uint64_t lineage() const noexcept { return word_ >> opening_bits; }
-  [[nodiscard]] std::uint64_t opening() const noexcept { return word_ & most_openings; }
-
-  static constexpr unsigned opening_bits = 24;  // as many as a record's sequence has for it
-  static constexpr std::uint64_t most_openings = (std::uint64_t{1} << opening_bits) - 1;
-
- private:
-  std::uint64_t word_;
-};
 
 // The root object.
 struct alignas(media::cache_line_bytes) state {
   word step{0};                    // forming, guarded; see there
   std::array<word, 2> identity{};  // of the device; the header on flash has the same
-  word opens{0};                   // how often it was opened: the upper bits of sequences
+  word durable{0};                 // the moment that flash is known to have; its number: the upper bits of sequences
   word ring{0};                    // pointer to its first line
   word ring_lines{0};
   word block_bytes{0};
@@ -186,7 +169,7 @@ struct alignas(media::cache_line_bytes) state {
   word bucket_bytes{0};
   word short_keys{0};  // 1: NVMe's
   word ring_tail{0};   // lines before it, counted from the device's first one, hold no record that replay may use
-  word moment{0};      // moment_word of the last opening that was begun; if the device is guarded
+  word begun{0};       // the moment of the last opening that was begun; if the device is guarded
 };
 static_assert(sizeof(state) == 128);  // as in pools of earlier releases
 
@@ -211,7 +194,7 @@ static_assert(sizeof(flash_header) == 72 && std::is_trivially_copyable_v<flash_h
 struct flash_moment {
   static constexpr std::size_t offset = sizeof(flash_header);
 
-  std::uint64_t word = 0;      // moment_word
+  std::uint64_t word = 0;      // of a moment
   std::uint64_t checksum = 0;  // of the word and the device's identity
 };
 static_assert(flash_moment::offset + sizeof(flash_moment) <= 512 && std::is_trivially_copyable_v<flash_moment>);

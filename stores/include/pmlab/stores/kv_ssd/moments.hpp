@@ -1,17 +1,18 @@
-// Whether the memory and the flash of a key-value device are of one moment: a copy of one that is older than the other
+// Whether the memory and the flash of a key-value device are of one moment: a copy of one of them that is of another time
 // is refused, as the index of one moment leads to records of another.
 //
-// Each opening has a number, which both keep. Orders:
-//   (E1) the memory has the number that is begun  (E2) the flash has it  (E3) the memory has it as one that was open
-//   (E1) < (E2) < (E3): the number on flash is at least that of (E3) in the memory, or the flash is older; and at most
-//   that of (E1), or the memory is older. No number is begun twice: one that a crash ended behind (E1) or (E2) is not
-//   that of a later opening.
+// Each opening is a moment (stores/moment.hpp). The flash keeps one in block 0. The memory knows two. Orders:
+//   (E0) the memory knows the moment that flash has to be durable, if an interrupted opening left it begun only
+//   (E1) the memory begins a moment  (E2) the flash has it  (E3) the memory knows it to be durable
+//   (E0) < (E1) < (E2) < (E3): the flash has one of the two moments that the memory knows. No number is begun twice: one
+//   that a crash ended behind (E1) or (E2) is not that of a later opening.
 //
-// A rebuilt memory begins with another lineage: no memory from before fits the flash any more, and no flash from before
-// the rebuilt memory.
+// A rebuilt memory begins with a moment of its own: no memory from before fits the flash any more, and no flash from
+// before fits the rebuilt memory.
 //
-// A device of a release before has no moment: it becomes guarded when it is opened. (E3) < (E4): the memory expects a
-// moment on flash from then on. A lineage of its own distinguishes it from its state before.
+// A release before gave all openings one mark, and the memory knew the number of the durable one. Such a device opens by
+// the numbers. A device of a release without moments becomes guarded when it is opened. (E3) < (E4): the memory expects a
+// moment on flash from then on.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -22,6 +23,7 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
+#include <pmlab/stores/moment.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,16 +31,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
+#include <optional>
 #include <span>
 #include <string>
 
 namespace pmlab::stores::detail::kv_ssd {
-
-[[nodiscard]] inline std::uint64_t random_word() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
-}
 
 // Thread safety: none.
 template <media::medium Medium, blocks::device Device>
@@ -48,17 +45,24 @@ class moments {
 
   enum class verdict { same, memory_is_older, flash_is_older, differ, damaged };
 
-  // Of the first block of the flash, whose header is whole and is that of this device.
+  // `block`: the first one of the flash, whose header is whole and is that of this device.
   [[nodiscard]] verdict judge(std::span<const std::byte> block) const noexcept {
-    const bool is_guarded = state_.step.load(std::memory_order_acquire) == guarded;
+    const bool is_guarded = step() == guarded;
     if (version_of(block) == flash_header::first_version) return is_guarded ? verdict::flash_is_older : verdict::same;
-    const flash_moment on_flash = moment_of(block);
-    if (on_flash.checksum != checksum_of(on_flash.word)) return verdict::damaged;
-    const moment_word there(on_flash.word);
-    const moment_word here = begun();
-    if (there.lineage() != here.lineage()) return is_guarded ? verdict::differ : verdict::memory_is_older;
-    if (there.opening() > here.opening()) return verdict::memory_is_older;
-    return there.opening() < opens() ? verdict::flash_is_older : verdict::same;
+    if (!is_guarded) return moment_in(block) == begun() ? verdict::same : verdict::memory_is_older;
+    const auto on_flash = moment_in(block);
+    if (!on_flash) return verdict::damaged;
+    if (durable().mark() == 0 && on_flash->mark() == begun().mark())  // of a release before
+      return on_flash->number() > begun().number()     ? verdict::memory_is_older
+             : on_flash->number() < durable().number() ? verdict::flash_is_older
+                                                       : verdict::same;
+    switch (compare(*on_flash, {durable(), begun()})) {
+      case moment_verdict::same: return verdict::same;
+      case moment_verdict::part_is_older: return verdict::flash_is_older;
+      case moment_verdict::known_is_older: return verdict::memory_is_older;
+      case moment_verdict::differ: break;
+    }
+    return verdict::differ;
   }
   // Throws pmlab::error unless they are of one moment.
   void check(std::span<const std::byte> block) const {
@@ -72,7 +76,9 @@ class moments {
       case verdict::memory_is_older: throw error(memory + " is of an older moment than " + flash, remedy);
       case verdict::flash_is_older: throw error(flash + " is of an older moment than " + memory, remedy);
       case verdict::differ:
-        throw error(memory + " and " + flash + " are of different moments: one of them is from before a rebuilding",
+        throw error(memory + " and " + flash +
+                        " are of different moments: they are of two copies that were both used, or one of them is from "
+                        "before a rebuilding",
                     remedy);
       case verdict::damaged:
         throw error("the moment in block 0 of " + flash + " is damaged: whether " + memory + " is as new is not known",
@@ -80,10 +86,17 @@ class moments {
     }
   }
 
-  // Begins the first opening's lineage. REQUIRES: the device is forming. Durable on return; `put` it on flash then.
-  void begin_lineage() {
+  // Begins the moment that a device is made with: number 0. REQUIRES: the device is forming. Durable on return; `put` it
+  // on flash then.
+  void begin_making() {
     // The same for the same identity, so that a making that is begun again goes on.
-    set_begun(moment_word(mix_bits(state_.identity[0].load(std::memory_order_relaxed)), 0));
+    set_begun(moment(mix_bits(state_.identity[0].load(std::memory_order_relaxed)), 0));
+  }
+  // The moment with which `block` was made, and none since.
+  [[nodiscard]] bool is_of_making(std::span<const std::byte> block) const noexcept {
+    if (version_of(block) == flash_header::first_version) return true;
+    const auto on_flash = moment_in(block);
+    return !on_flash || on_flash->number() == 0;
   }
   // Into the first block of the flash.
   void put(std::span<std::byte> block) const noexcept {
@@ -92,63 +105,76 @@ class moments {
     header.version = flash_header::current_version;
     header.checksum = pmlab::checksum(&header, offsetof(flash_header, checksum));
     std::memcpy(block.data(), &header, sizeof header);
-    const flash_moment m{begun().word(), checksum_of(begun().word())};
+    const flash_moment m{begun().word(), checksum_of(begun())};
     std::memcpy(block.data() + flash_moment::offset, &m, sizeof m);
   }
 
-  // Begins an opening of a device that `check` has let pass, with a number greater than any before. `block`: the first
-  // one of the flash. Throws pmlab::error: the flash failed; there is no number left.
-  void enter(blocks::buffer& block) {
-    // Without a moment on flash, the word in memory may be of an opening that a crash ended, or have any bits.
-    const bool is_first = version_of(block.bytes()) == flash_header::first_version;
-    const std::uint64_t last = is_first ? opens() : std::max(opens(), begun().opening());
-    enter(is_first ? random_word() : begun().lineage(), last + 1, block);
+  // The number of the next opening: greater than any before. Throws pmlab::error: there is none left.
+  [[nodiscard]] std::uint64_t next_number() const {
+    // Without a moment on flash, the word in memory may have any bits.
+    const bool is_first = step() == ready;
+    const std::uint64_t last = is_first ? durable().number() : std::max(durable().number(), begun().number());
+    if (last < moment::largest_number) return last + 1;
+    throw error("the key-value device in " + medium_.name() + " was opened " + std::to_string(last) +
+                    " times, and has no number for one time more",
+                "copy its pairs to a new device, from an earlier copy of memory and flash");
   }
-  // The opening `number` of a memory that was made from the flash: with a lineage of its own. Throws pmlab::error as
-  // `enter`.
-  void enter_rebuilt(std::uint64_t number) {
-    blocks::buffer block(device_.shape().block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
-    enter(random_word(), number, block);
+  // Begins the opening `number` of a device that `check` has let pass, or of one that is being rebuilt. `block`: the first
+  // one of the flash. Throws pmlab::error: the flash failed.
+  void enter(std::uint64_t number, blocks::buffer& block) {
+    blocks::synchronous flash(device_);
+    const auto there = moment_in(block.bytes());
+    const bool is_guarded_on_flash = version_of(block.bytes()) != flash_header::first_version;
+    if (step() != being_rebuilt && is_guarded_on_flash && there && *there != durable()) {
+      flash.flush(blocks::stream::manifest);  // what a killed process wrote may be in the drive's cache
+      set_durable(*there);                    // (E0)
+      guard();
+    }
+    set_begun(moment::with_number(number));
+    put(block.bytes());
+    flash.write_durable(0, block.bytes(), blocks::stream::manifest);  // (E2)
+    set_durable(begun());                                             // (E3)
+    guard();
   }
 
  private:
-  void enter(std::uint64_t lineage, std::uint64_t number, blocks::buffer& block) {
-    if (number > moment_word::most_openings)
-      throw error("the key-value device in " + medium_.name() + " was opened " +
-                      std::to_string(moment_word::most_openings) + " times, and has no number for one time more",
-                  "copy its pairs to a new device");
-    set_begun(moment_word(lineage, number));
-    put(block.bytes());
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (E2)
-    state_.opens.store(number, std::memory_order_release);
-    media::persist(medium_, state_.opens);  // (E3)
-    if (state_.step.load(std::memory_order_acquire) == ready) {
-      state_.step.store(guarded, std::memory_order_release);
-      media::persist(medium_, state_.step);  // (E4)
-    }
+  void set_begun(moment m) {
+    state_.begun.store(m.word(), std::memory_order_release);
+    media::persist(medium_, state_.begun);  // (E1)
   }
-  void set_begun(moment_word m) {
-    state_.moment.store(m.word(), std::memory_order_release);
-    media::persist(medium_, state_.moment);  // (E1)
+  void set_durable(moment m) {
+    state_.durable.store(m.word(), std::memory_order_release);
+    media::persist(medium_, state_.durable);
   }
 
-  [[nodiscard]] std::uint64_t opens() const noexcept { return state_.opens.load(std::memory_order_acquire); }
-  [[nodiscard]] moment_word begun() const noexcept {
-    return moment_word(state_.moment.load(std::memory_order_acquire));
+  void guard() {
+    if (step() != ready) return;
+    state_.step.store(guarded, std::memory_order_release);
+    media::persist(medium_, state_.step);  // (E4)
   }
+
+  [[nodiscard]] std::uint64_t step() const noexcept { return state_.step.load(std::memory_order_acquire); }
+  [[nodiscard]] moment durable() const noexcept { return moment(state_.durable.load(std::memory_order_acquire)); }
+  [[nodiscard]] moment begun() const noexcept { return moment(state_.begun.load(std::memory_order_acquire)); }
   [[nodiscard]] static std::uint64_t version_of(std::span<const std::byte> block) noexcept {
     flash_header h;
     std::memcpy(static_cast<void*>(&h), block.data(), sizeof h);
     return h.version;
   }
-  [[nodiscard]] static flash_moment moment_of(std::span<const std::byte> block) noexcept {
+  // Nothing: it is damaged. A write that a crash tore between the two words is none of either moment, and is whole: the
+  // memory knows both.
+  [[nodiscard]] std::optional<moment> moment_in(std::span<const std::byte> block) const noexcept {
     flash_moment m;
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
-    return m;
+    const moment there(m.word);
+    if (m.checksum == checksum_of(there)) return there;
+    if (there == durable() && m.checksum == checksum_of(begun())) return begun();
+    if (there == begun() && m.checksum == checksum_of(durable())) return durable();
+    return std::nullopt;
   }
-  [[nodiscard]] std::uint64_t checksum_of(std::uint64_t m) const noexcept {
-    return pmlab::checksum(&m, sizeof m, state_.identity[0].load(std::memory_order_relaxed));
+  [[nodiscard]] std::uint64_t checksum_of(moment m) const noexcept {
+    const std::uint64_t bits = m.word();
+    return pmlab::checksum(&bits, sizeof bits, state_.identity[0].load(std::memory_order_relaxed));
   }
 
   Medium& medium_;

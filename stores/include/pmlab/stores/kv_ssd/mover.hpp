@@ -92,6 +92,7 @@ class mover {
   [[nodiscard]] bool empty_one(std::uint64_t lines, PutAgain&& put_again) {
     const std::scoped_lock lock(mutex_);
     if (core_.flash.free_count() != 0) return true;
+    if (keeps_all_) return false;
     const std::uint64_t used = core_.used_units.load(std::memory_order_acquire);
     const std::uint64_t fewer = core_.sizes.units() / 8;
     if (not_empty_at_ != ~std::uint64_t{0} && used + fewer > not_empty_at_) return false;
@@ -122,6 +123,13 @@ class mover {
     core_.flash.free(*number);  // (G3)
     no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
     return true;
+  }
+
+  // From now on, or no more: no superblock that has records is emptied. What is written goes to those that are free.
+  void keep_all(bool keeps) {
+    const std::scoped_lock lock(mutex_);
+    keeps_all_ = keeps;
+    no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
   }
 
   // For checks while no operation runs.
@@ -276,6 +284,7 @@ class mover {
 
   // Moves the records of the superblock with the least valid units. False: nothing can be gained.
   [[nodiscard]] bool collect() {
+    if (keeps_all_) return false;
     const std::optional<std::uint32_t> victim = core_.flash.victim();
     if (!victim) return false;
     const std::uint64_t first = std::uint64_t{*victim} * core_.sizes.units();
@@ -357,6 +366,7 @@ class mover {
   port<Device> port_;
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
+  bool keeps_all_ = false;
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
   std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
   std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,8 +36,8 @@ class opening {
  public:
   opening(Medium& medium, Device& device) : medium_(medium), device_(device), geometry_(device.shape()) {}
 
-  // The root object of the device `name`, which is made if the medium has none. Unless it is rebuilt, it has the number
-  // of this opening.
+  // The root object of the device `name`, which is made if the medium has none. Nothing is changed in one that was there:
+  // `moments::enter` begins its opening, when all else is known to be well.
   [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
                             const kv_options& options, bool rebuilds = false) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
@@ -55,27 +56,38 @@ class opening {
       made.step.store(guarded, std::memory_order_release);
       media::persist(medium_, made.step);  // (F2): (F1) < (F2), a device that is ready has its header
     }
-    blocks::buffer block = read_block();
-    check_header(made, header_in(block.bytes()));
+    first_block_ = read_block();
+    check_header(made, header_in(first_block_.bytes()));
     if (rebuilds) return made;
     if (made.step.load(std::memory_order_acquire) == being_rebuilt)
       throw error("the memory of the key-value device in " + medium_.name() + " was being rebuilt, and is not complete",
                   "remove the pool, and rebuild the device in a new one");
-    moments both(medium_, device_, made);
-    both.check(block.bytes());
-    both.enter(block);
+    moments(medium_, device_, made).check(first_block_.bytes());
     return made;
   }
-  // The medium has the memory of the flash's device, and one of both is an older copy, or the flash's moment is
-  // damaged. Throws pmlab::error: the flash failed.
-  [[nodiscard]] bool are_of_different_moments(std::string_view name, std::string_view layout, std::uint64_t version) {
-    if (!is_complete(medium_, name, layout, version)) return false;
+  // The one of the flash, as `root` has read it.
+  [[nodiscard]] blocks::buffer& first_block() noexcept { return first_block_; }
+  // Whether the medium's memory and the flash are of one moment. Nothing: the memory is not complete, or not that of the
+  // flash's device. Throws pmlab::error: the flash failed.
+  [[nodiscard]] std::optional<bool> are_of_one_moment(std::string_view name, std::string_view layout,
+                                                      std::uint64_t version) {
+    if (!is_complete(medium_, name, layout, version)) return std::nullopt;
     const word& at = *medium_.named_root(name, layout, version).word;
     state& there = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
     const blocks::buffer block = read_block();
     const flash_header h = header_in(block.bytes());
-    if (h.magic != flash_header::right_magic || h.checksum != checksum_of(h) || !is_of(there, h)) return false;
-    return moments(medium_, device_, there).judge(block.bytes()) != moments<Medium, Device>::verdict::same;
+    if (!is_whole(h) || h.version > flash_header::current_version || !is_of(there, h)) return std::nullopt;
+    return moments(medium_, device_, there).judge(block.bytes()) == moments<Medium, Device>::verdict::same;
+  }
+  // The flash was made, and its device was never opened. False: or it is no flash of a device. Throws pmlab::error: it
+  // failed.
+  [[nodiscard]] static bool was_made_only(Device& device) {
+    blocks::buffer block(device.shape().block_bytes);
+    blocks::synchronous(device).read(0, block.bytes(), blocks::stream::manifest);
+    const flash_header h = header_in(block.bytes());
+    flash_moment m;
+    std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
+    return is_whole(h) && h.version == flash_header::current_version && moment(m.word).number() == 0;
   }
   // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding was
   // interrupted: nothing was acknowledged there.
@@ -235,12 +247,24 @@ class opening {
            h.identity[1] == s.identity[1].load(std::memory_order_relaxed);
   }
 
+  [[nodiscard]] static bool is_whole(const flash_header& h) noexcept {
+    return h.magic == flash_header::right_magic && h.checksum == checksum_of(h);
+  }
+
   // Writes the header of a new device.
   void claim(state& s, bool format) {
-    const flash_header there = header_in(read_block().bytes());
-    if (there.magic == flash_header::right_magic && !is_of(s, there) && !format)
-      throw error("device " + device_.name() + " belongs to another key-value device",
-                  "open that one with its own pool, or give the option format to lose its data");
+    moments first(medium_, device_, s);
+    const blocks::buffer old = read_block();
+    const flash_header there = header_in(old.bytes());
+    if (there.magic == flash_header::right_magic && !format) {
+      if (!is_of(s, there))
+        throw error("device " + device_.name() + " belongs to another key-value device",
+                    "open that one with its own pool, or give the option format to lose its data");
+      if (is_whole(there) && !first.is_of_making(old.bytes()))
+        throw error("the memory of the key-value device in " + medium_.name() +
+                        " is of the making of the device, an older moment than the flash " + device_.name(),
+                    "restore both from one copy, or rebuild the memory from the flash in another pool");
+    }
     flash_header header;
     for (std::size_t i = 0; i < header.identity.size(); ++i)
       header.identity[i] = s.identity[i].load(std::memory_order_relaxed);
@@ -251,8 +275,7 @@ class opening {
     header.checksum = checksum_of(header);
     blocks::buffer block(geometry_.block_bytes);
     std::memcpy(block.data(), &header, sizeof header);
-    moments first(medium_, device_, s);
-    first.begin_lineage();
+    first.begin_making();
     first.put(block.bytes());
     blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (F1)
   }
@@ -287,6 +310,7 @@ class opening {
   Medium& medium_;
   Device& device_;
   blocks::geometry geometry_;
+  blocks::buffer first_block_{};
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

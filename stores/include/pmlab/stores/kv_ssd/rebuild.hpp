@@ -134,6 +134,12 @@ class rebuilding {
       lead_to(bucket_space, std::string_view(name).substr(1), p.at);
       buckets_.list_page(std::string_view(name).substr(1));
     }
+    // A page that is newer than a record which names it, and does not list its key, says that the key was deleted. So
+    // the pages of these keys are not written again before the keys have others.
+    for (const unlisted& u : unlisted_) {
+      const record& newest = pairs_found_.at(static_cast<char>(u.space) + u.key);
+      buckets_.end_page(bucket_of(u.space, u.key), newest.page);
+    }
   }
   void keep_pairs() {
     for (const auto& [name, r] : pairs_found_)

@@ -1,7 +1,8 @@
 // Whether the parts of a store are of one moment: its manifest, the drive without manifests, the persistent memory.
 //
-// Each opening begins a session, with a manifest of its own. A part knows the session, the manifest that was about to be
-// written at its last entry (promised), and one that was durable (confirmed).
+// Each opening begins a session, with a manifest of its own: a moment (stores/moment.hpp). A part knows the session, the
+// manifest that was about to be written at its last entry (promised), and one that was durable (confirmed). A manifest
+// knows its session and the one before, which a part may have until the first manifest of the session is confirmed.
 //
 // (E1) < (E2) < (E3): a part has promised a manifest before that one is written, and confirms it when it is durable.
 // So a crash leaves a part that has promised the manifest or a later one: less than that, and the part is older. It has
@@ -18,6 +19,7 @@
 
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/moment.hpp>
 #include <pmlab/stores/tiered/drives.hpp>
 #include <pmlab/stores/tiered/findings.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
@@ -40,16 +42,26 @@ inline void check_moment(const std::string& part, const std::string& with_manife
   static const std::string remedy =
       "give drives and memory of one moment: restore all of them from one copy; option `read_only` opens what can be "
       "read";
-  const bool is_older = known.session < named.session || (known.session == named.session && known.promised < needs);
-  if (named.session > 0 && is_older)
-    found.refuse(part + " is of an older moment (session " + std::to_string(known.session) + ", manifest " +
-                     std::to_string(known.promised) + ") than " + with_manifests + " (session " +
-                     std::to_string(named.session) + ", manifest " + std::to_string(needs) + ")",
+  const moment has(known.session), wanted(named.session);
+  const auto in_words = [](const moment& session, std::uint64_t manifest) {
+    return " (session " + std::to_string(session.number()) + ", manifest " + std::to_string(manifest) + ")";
+  };
+  const std::string verb = with_manifests == "the drives" ? " are" : " is";
+  const bool is_before =
+      wanted.mark() != 0 && known.session == named.follows && known.promised >= named.opened && has != wanted;
+  const bool is_older = has.number() < wanted.number() ? !is_before : has == wanted && known.promised < needs;
+  if (named.session != 0 && (is_older || (is_before && known.promised < needs)))
+    found.refuse(part + " is of an older moment" + in_words(has, known.promised) + " than " + with_manifests +
+                     in_words(wanted, needs),
                  remedy);
   else if (known.confirmed > version)
-    found.refuse(with_manifests + (with_manifests == "the drives" ? " are" : " is") + " of an older moment (manifest " +
-                     std::to_string(version) + ") than " + part + " (manifest " + std::to_string(known.confirmed) +
-                     "), or its newest manifest is damaged",
+    found.refuse(with_manifests + verb + " of an older moment (manifest " + std::to_string(version) + ") than " + part +
+                     " (manifest " + std::to_string(known.confirmed) + "), or its newest manifest is damaged",
+                 remedy);
+  // A release before had numbers without marks, and gave the next one to a part before the manifest had it.
+  else if (named.session != 0 && has != wanted && !is_before && (has.mark() != 0 || wanted.mark() != 0))
+    found.refuse(part + in_words(has, known.promised) + " and " + with_manifests + in_words(wanted, version) +
+                     " are of different moments: of two copies of the store that were both used",
                  remedy);
 }
 
@@ -87,15 +99,9 @@ class epoch_keeper {
   [[nodiscard]] std::uint64_t durable() const noexcept { return known_.durable; }
   [[nodiscard]] std::string with_manifests() const { return name_of_part(own_); }
 
-  // Durable on return. `confirmed`: a manifest that is durable.
-  void enter(const manifest_epoch& next, std::uint64_t promised, std::uint64_t confirmed) {
-    if (parts_[1 - own_] == nullptr) return;
-    drive_epoch e;
-    e.session = next.session;
-    e.promised = promised;
-    e.confirmed = confirmed;
-    e.durable = next.durable;
-    parts_[1 - own_]->write(e);  // (U1), of a store of layout 2
+  // Durable on return.
+  void enter(const drive_epoch& next) {
+    if (parts_[1 - own_] != nullptr) parts_[1 - own_]->write(next);  // (U1), of a store of layout 2
   }
   // A manifest with an epoch is durable, (U2).
   void upgrade() {

@@ -81,7 +81,7 @@ static_assert(sizeof(drive_header) == 96 && std::is_trivially_copyable_v<drive_h
 struct drive_epoch {
   static constexpr std::size_t offset = 128;  // in block 0
 
-  std::uint64_t session = 0;    // of the store: each opening begins one
+  std::uint64_t session = 0;    // the word of a moment: each opening begins one
   std::uint64_t promised = 0;   // the manifest that was about to be written
   std::uint64_t confirmed = 0;  // a manifest that was durable
   std::uint64_t durable = 0;    // changes up to this sequence were, too

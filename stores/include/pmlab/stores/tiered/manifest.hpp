@@ -54,7 +54,8 @@ struct leaf_description {
 
 // What a manifest knows of the other parts of the store: see epoch.hpp.
 struct manifest_epoch {
-  std::uint64_t session = 0;  // of the store: each opening begins one
+  std::uint64_t session = 0;  // the word of a moment: each opening begins one
+  std::uint64_t follows = 0;  // the session before; 0: none, or not known, if `session` has no mark
   std::uint64_t opened = 0;   // the version of the manifest that this session began with
   std::uint64_t needs = 0;    // the other drive has promised at least this version, in this session
   std::uint64_t durable = 0;  // changes up to this sequence were durable
@@ -155,7 +156,8 @@ class bytes_reader {
     text(l.bound);
     sets(l.sets);
   }
-  for (const std::uint64_t n : {s.epoch.session, s.epoch.opened, s.epoch.needs, s.epoch.durable}) out.number(n);
+  for (const std::uint64_t n : {s.epoch.session, s.epoch.opened, s.epoch.needs, s.epoch.durable, s.epoch.follows})
+    out.number(n);
   return out.bytes();
 }
 
@@ -201,6 +203,7 @@ class bytes_reader {
   if (in.left() > 0) {
     for (std::uint64_t* n : {&s.epoch.session, &s.epoch.opened, &s.epoch.needs, &s.epoch.durable}) *n = in.number();
     s.epoch.is_there = true;
+    if (in.left() > 0) s.epoch.follows = in.number();
   }
   if (in.failed() || in.left() > 0 || !possible) return std::nullopt;
   return s;

@@ -487,7 +487,9 @@ class tree {
   }
   // The first manifest of this opening. REQUIRES: all that was found is durable.
   void begin_session() {
-    epoch_.session += 1;
+    const std::uint64_t last = moment(epoch_.session).number();
+    epoch_.follows = epoch_.session;
+    epoch_.session = moment::with_number(std::min(last + 1, moment::largest_number)).word();
     epoch_.opened = manifest_.version() + 1;
     commit(described(*view_), true);
     epochs_.upgrade();
@@ -649,18 +651,21 @@ class tree {
   void commit(const next_manifest& next) {
     const std::uint64_t version = manifest_.version() + 1;
     drive_epoch entry;
-    entry.session = epoch_.session;
+    // A session begins with its first manifest, not before.
+    entry.session = next.epoch.opened == version ? next.epoch.follows : next.epoch.session;
     entry.promised = version;
     entry.confirmed = manifest_.version();
-    if (next.enters_other) epochs_.enter(next.epoch, version, manifest_.version());  // (E1)
+    entry.durable = next.epoch.durable;
+    if (next.enters_other) epochs_.enter(entry);  // (E1)
     if constexpr (Memory::is_there) memory_->become(entry);
     manifest_.write(manifest_drive_, next.area);  // (E2)
     epoch_ = next.epoch;
     log_.manifest_is(version);
+    entry.session = epoch_.session;
     entry.confirmed = version;
     try {
-      if constexpr (Memory::is_there) memory_->become(entry);          // (E3)
-      if (next.enters_other) epochs_.enter(epoch_, version, version);  // (E3)
+      if constexpr (Memory::is_there) memory_->become(entry);  // (E3)
+      if (next.enters_other) epochs_.enter(entry);             // (E3)
     } catch (const std::exception&) {
       // The manifest is durable all the same; the other parts get an entry of the next one.
     }
