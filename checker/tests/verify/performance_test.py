@@ -35,6 +35,9 @@ class Performance(unittest.TestCase):
         status, output, _ = self.run_toy(0)
         self.assertEqual(status, 0, output)
         self.assertIn("each has an effect", output)
+        # Flushes of the medium are those of the toy, which lies in a folder of the checker and is no part of it.
+        self.assertIn("toys/slot_map.hpp:", output)
+        self.assertNotIn("media/medium.hpp", output)
 
     def test_ours_have_an_effect_or_a_reason(self):
         status, output, _ = Verifier(self, PROGRAM, "").run("--index", OURS, "--performance", "--rounds", "6")
