@@ -73,4 +73,13 @@ void make(Store& store, content& right, splitmix64& random, std::uint64_t& versi
   operate(store, right, random, steps, version);
 }
 
+// Opens a store, makes the volumes of `right` with some content, and closes it.
+template <class Open>
+void make_and_close(Open&& open, content& right) {
+  auto store = open();
+  splitmix64 random(6);
+  std::uint64_t version = 0;
+  make(store, right, random, version, 20);
+}
+
 }  // namespace pmlab::tests

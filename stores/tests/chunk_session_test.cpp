@@ -129,12 +129,7 @@ TEST(ChunkSessions, one_of_a_release_before_opens) {
     records_in<media::dram, indexes::cceh<media::dram>> records;
     content right{{"a", expected_volume(40)}};
     const auto open = [&] { return records.open(device, tiny); };
-    {
-      auto store = open();
-      splitmix64 random(6);
-      std::uint64_t version = 0;
-      make(store, right, random, version, 20);
-    }
+    make_and_close(open, right);
     std::ranges::fill(device.content().subspan(128, 128), std::byte{});
     if (p.drive != 0) {
       const std::uint64_t words[2] = {p.drive, checksum(&p.drive, sizeof p.drive)};
@@ -155,12 +150,7 @@ TEST(ChunkSessions, one_of_a_release_before_on_a_key_value_device_opens) {
   records_in_pairs<2100> records;
   content right{{"a", expected_volume(40)}};
   const auto open = [&] { return records.open(device, tiny); };
-  {
-    auto store = open();
-    splitmix64 random(6);
-    std::uint64_t version = 0;
-    make(store, right, random, version, 20);
-  }
+  make_and_close(open, right);
   const std::string key(8, '\0');
   const std::uint64_t number = 6;
   const std::uint64_t value = number << 1 | 1;
@@ -222,12 +212,7 @@ TEST(ChunkSessions, a_drive_that_refuses_writes_is_named) {
     blocks::faulty<blocks::memory> device(1U, torn_small);
     content right{{"a", expected_volume(40)}};
     const auto open = [&] { return records.open(device, tiny); };
-    {
-      auto store = open();
-      splitmix64 random(6);
-      std::uint64_t version = 0;
-      make(store, right, random, version, 20);
-    }
+    make_and_close(open, right);
     for (const auto what : {blocks::operation::write_durable, blocks::operation::flush}) {
       device.inject({.times = 1000, .what = what});
       const std::string found = answer(open, right, "no writes");
@@ -251,12 +236,7 @@ TEST(ChunkSessions, one_that_the_records_have_no_space_to_confirm_is_an_error) {
   blocks::faulty<blocks::memory> device(1U, torn_small);
   records_in_pairs<2100> records;
   content right{{"a", expected_volume(40)}};
-  {
-    auto made = records.open(device, tiny);
-    splitmix64 random(6);
-    std::uint64_t version = 0;
-    make(made, right, random, version, 20);
-  }
+  make_and_close([&] { return records.open(device, tiny); }, right);
   failing_pairs pairs{*records.pairs, failing_pairs::when::full, 1};
   const auto open = [&] { return store::open(pairs, device, tiny); };
   EXPECT_NE(answer(open, right, "no space to confirm").find("is full"), std::string::npos);
@@ -309,12 +289,7 @@ TEST(ChunkSessions, have_no_end) {
   records_in<media::dram, indexes::cceh<media::dram>> records;
   content right{{"a", expected_volume(40)}};
   const auto open = [&] { return records.open(device, tiny); };
-  {
-    auto store = open();
-    splitmix64 random(6);
-    std::uint64_t version = 0;
-    make(store, right, random, version, 20);
-  }
+  make_and_close(open, right);
   const moment last(77, moment::largest_number - 1);
   layout::drive_session on_drive{last.word(), 0, 9, 0};
   on_drive.checksum = on_drive.right_checksum();
