@@ -104,14 +104,15 @@ void rebuild(const device_uri& uri, const device_files& at) {
         at.memory + " is there: the device has its memory",
         "open it without rebuild=yes; that is for a device whose memory file is lost. If this memory is not the "
         "device's, move it elsewhere first");
-  std::uint64_t bytes = 0;
+  std::optional<blocks::any_device> flash(std::in_place, std::in_place_type<blocks::file>, at.drive,
+                                          blocks::file_options{});
+  const std::uint64_t bytes = memory_bytes(uri, flash->shape().bytes());
   try {
-    blocks::any_device flash(std::in_place_type<blocks::file>, at.drive, blocks::file_options{});
-    bytes = memory_bytes(uri, flash.shape().bytes());
     media::pmem memory(at.rebuilt, {.create_bytes = bytes});
     stores::kv_rebuilt ignored;
-    const engine made = engine::rebuild(memory, flash, options_of(uri), ignored);
+    const engine made = engine::rebuild(memory, *flash, options_of(uri), ignored);
   } catch (const error& e) {
+    flash.reset();
     // Behind its end only keys are listed again, for iterators. The flash goes on with this memory.
     if (!at.fits(at.rebuilt))
       throw error("cannot rebuild the device " + uri.path + ": " + problem_of(e),

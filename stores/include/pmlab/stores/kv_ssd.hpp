@@ -23,8 +23,9 @@
 // writes the first block.
 //
 // Copies: memory and flash are a pair of one moment. If one of them is of another moment than the other, as after one
-// of both was restored from an older copy, opening refuses them (kv_ssd/moments.hpp). Its unit is the opening: copies
-// of both are taken while the device is not open, or at one instant.
+// of both was restored from an older copy, opening refuses them (kv_ssd/moments.hpp). Each opening and each closing is
+// a moment. So copies of both are taken while the device is not open; or at one instant, and then no half of one is
+// used with a half of another copy of the same opening: these cannot be distinguished.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
 // kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer before
@@ -145,6 +146,8 @@ class kv_device {
   // A making was interrupted before its end: the flash has the header of a device that was never opened. Throws pmlab::error:
   // it failed.
   [[nodiscard]] static bool was_made_only(Device& flash) { return opening::was_made_only(flash); }
+  // Closing is a moment of its own: a copy from before it does not fit what comes after it. Nothing becomes more durable.
+  ~kv_device() { detail::kv_ssd::moments(core_.medium, core_.device, root_).end(); }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -614,6 +617,13 @@ class kv_device {
     }
   }
 
+  // A removal goes on without: garbage collection meets the page of the key.
+  [[nodiscard]] bool can_write_page(reservation& room) try {
+    return !lacks_superblock_.load(std::memory_order_acquire) && reserve(room, {buckets_.most_lines()});
+  } catch (const error&) {
+    return false;  // the flash failed
+  }
+
   template <class Use>
   [[nodiscard]] auto with_value(std::string_view key, std::uint8_t space, detail::kv_ssd::port<Device>& through,
                                 Use&& use) -> std::optional<decltype(use(std::span<const std::byte>()))> {
@@ -634,7 +644,7 @@ class kv_device {
                                                            detail::kv_ssd::port<Device>& through) {
     const std::uint64_t base = parts::base_of(space, key);
     reservation room(core_.buffer);
-    const bool has_room = !lacks_superblock_.load(std::memory_order_acquire) && reserve(room, {buckets_.most_lines()});
+    const bool has_room = can_write_page(room);
     const std::scoped_lock lock(core_.lock_of(space, base));
     const auto before = pairs_.find(space, key, base, through, value);
     if (!before.is_there()) return std::nullopt;
@@ -696,18 +706,18 @@ class kv_device {
   void recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
-    std::vector<place_word> buffered;
+    std::vector<std::pair<place_word, std::uint64_t>> buffered;  // and their slots
     std::uint64_t used = 0;
     core_.index.for_each([&](std::uint64_t slot, place_word place) {
       if (!can_be(place)) damaged_index(slot);
       used += place.units();
       if (place.is_in_ring())
-        buffered.push_back(place);
+        buffered.emplace_back(place, slot);
       else
         core_.flash.add(place.address(), place.units());
     });
-    std::ranges::sort(buffered, {}, [](place_word p) { return p.address(); });
-    for (const place_word place : buffered) adopt(place);
+    std::ranges::sort(buffered, {}, [](const auto& b) { return b.first.address(); });
+    for (const auto& [place, slot] : buffered) adopt(place, slot);
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
@@ -773,14 +783,15 @@ class kv_device {
         "restore the pool and the flash from a copy");
   }
 
-  void adopt(place_word place) {
+  void adopt(place_word place, std::uint64_t slot) {
     const std::size_t room = std::size_t{core_.sizes.ring_lines - place.address()} * media::cache_line_bytes;
     const record_view record({core_.buffer.at(place.address()), room});
     if (room < sizeof(detail::kv_ssd::record_head) || !record.has_whole_head(core_.seed) ||
         bytes_of(record.head()) > room || core_.sizes.units_for(bytes_of(record.head())) != place.units() ||
+        parts::base_of(record.head().space, record.key()) != detail::kv_ssd::base_of_slot(slot) ||
         !core_.buffer.adopt(place.address(), detail::kv_ssd::lines_for(bytes_of(record.head()))))
       throw error("the write buffer of the key-value device in " + core_.medium.name() + " is damaged at line " +
-                      std::to_string(place.address()),
+                      std::to_string(place.address()) + ", or the index at slot " + std::to_string(slot),
                   "restore the pool and the flash from a copy");
   }
 

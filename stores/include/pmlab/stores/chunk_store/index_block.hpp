@@ -10,6 +10,7 @@
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/media/lines.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@ namespace pmlab::stores::detail::chunk_store {
 
 struct index_block_head {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'I', 'N', 'D', 'E', 'X'};
+  static constexpr std::array<char, 8> forgotten_magic{'P', 'M', 'L', 'F', 'O', 'R', 'G', 'T'};
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t checksum = 0;  // of all after it
@@ -85,6 +87,26 @@ inline void seal(std::span<std::byte> block, const index_layout& layout, std::ui
   const index_block_head head = head_of(block);
   return head.magic == index_block_head::right_magic && head.identity == layout.identity && head.number == number &&
          head.checksum == checksum_of_index_block(block);
+}
+
+// The head of a place that a write had left torn, and that is used no more until the next write of it: never whole.
+[[nodiscard]] inline index_block_head forgotten_head(const index_layout& layout, std::uint32_t number) noexcept {
+  constexpr std::size_t after = offsetof(index_block_head, sequence);
+  index_block_head head;
+  head.magic = index_block_head::forgotten_magic;
+  head.identity = layout.identity;
+  head.number = number;
+  head.checksum = checksum(&head.sequence, sizeof head - after);
+  return head;
+}
+[[nodiscard]] inline bool is_forgotten(std::span<const std::byte> block, const index_layout& layout,
+                                       std::uint32_t number) noexcept {
+  const index_block_head head = forgotten_head(layout, number);
+  return std::memcmp(block.data(), &head, sizeof head) == 0;
+}
+// As a release before forgot a place; also what a drive returns that has lost the block.
+[[nodiscard]] inline bool has_no_head(std::span<const std::byte> block) noexcept {
+  return std::ranges::all_of(block.first(sizeof(index_block_head)), [](std::byte b) { return b == std::byte{}; });
 }
 
 }  // namespace pmlab::stores::detail::chunk_store

@@ -191,7 +191,7 @@ class index_region {
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
       for (std::uint32_t i = 0; i < count; ++i, ++number)
-        if (load_block(some, i, number)) torn.push_back(number);
+        if (load_block(some, i, number, whole)) torn.push_back(number);
     }
     if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
     for (const std::uint32_t number : torn) forget_torn(drive, number);
@@ -328,14 +328,14 @@ class index_region {
     return piece.bytes().subspan(at * layout_.block_bytes, layout_.block_bytes);
   }
 
-  // True: one of its places is torn or damaged, and not forgotten.
-  [[nodiscard]] bool load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number) {
+  // True: one of its places is torn or damaged, and not forgotten. `whole`: the drive tears no block.
+  [[nodiscard]] bool load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number, bool whole) {
     bool is_torn = false;
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        is_torn |= !is_forgotten(b);
+        is_torn |= !is_forgotten(b, layout_, number) && (whole || !has_no_head(b));
         ++torn_;
         continue;
       }
@@ -348,17 +348,14 @@ class index_region {
     return is_torn;
   }
 
-  [[nodiscard]] static bool is_forgotten(std::span<const std::byte> block) noexcept {
-    return std::ranges::all_of(block.first(sizeof(index_block_head)), [](std::byte b) { return b == std::byte{}; });
-  }
-
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
   // together. Without its head it is never whole.
   void forget_torn(blocks::synchronous<Device>& drive, std::uint32_t number) {
     const std::uint64_t place = layout_.place(number, sequences_[number] + 1);
     blocks::buffer other(layout_.block_bytes);
     drive.read(place, other.bytes(), blocks::stream::index);
-    std::memset(other.data(), 0, sizeof(index_block_head));
+    const index_block_head head = forgotten_head(layout_, number);
+    std::memcpy(other.data(), &head, sizeof head);
     drive.write_durable(place, other.bytes(), blocks::stream::index);
   }
 

@@ -111,7 +111,8 @@ struct core {
   }
 
   // Calls visit(place, bytes) for each record with a whole head in the `content` of the superblock that begins at unit
-  // `first`, while it returns true. There is no list of them: they are found by their heads. False: a visit returned it.
+  // `first`, while it returns true. There is no list of them: they are found by their heads. A head whose value is not
+  // whole may be of a write that failed, and others lie behind it. False: a visit returned it.
   template <class Visit>
   bool for_each_record(std::span<const std::byte> content, std::uint64_t first, Visit&& visit) const {
     for (std::uint32_t unit = 0; unit < sizes.units();) {
@@ -124,7 +125,7 @@ struct core {
       }
       const std::uint32_t units = sizes.units_for(bytes);
       if (!visit(place_word::on_flash(first + unit, units, record.head().sequence), rest.first(bytes))) return false;
-      unit += units;
+      unit += record.has_whole_value(seed) ? units : 1;
     }
     return true;
   }

@@ -1,7 +1,8 @@
 // Whether the memory and the flash of a key-value device are of one moment: a copy of one of them that is of another time
 // is refused, as the index of one moment leads to records of another.
 //
-// Each opening is a moment (stores/moment.hpp). The flash keeps one in block 0. The memory knows two. Orders:
+// Each opening is a moment (stores/moment.hpp), and so is its closing, with the same number. The flash keeps one in block
+// 0. The memory knows two. Orders:
 //   (E0) the memory knows the moment that flash has to be durable, if an interrupted opening left it begun only
 //   (E1) the memory begins a moment  (E2) the flash has it  (E3) the memory knows it to be durable
 //   (E0) < (E1) < (E2) < (E3): the flash has one of the two moments that the memory knows. No number is begun twice: one
@@ -31,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -130,14 +132,26 @@ class moments {
       set_durable(*there);                    // (E0)
       guard();
     }
-    set_begun(moment::with_number(number));
-    put(block.bytes());
-    flash.write_durable(0, block.bytes(), blocks::stream::manifest);  // (E2)
-    set_durable(begun());                                             // (E3)
+    advance(number, block);
     guard();
+  }
+  // Ends the opening. Without effect if the flash fails, or another opening has begun since.
+  void end() noexcept try {
+    blocks::buffer block(device_.shape().block_bytes);
+    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    if (step() == guarded && durable() == begun() && moment_in(block.bytes()) == durable())
+      advance(durable().number(), block);
+  } catch (const std::exception&) {
+    // The device looks as after a crash.
   }
 
  private:
+  void advance(std::uint64_t number, blocks::buffer& block) {
+    set_begun(moment::with_number(number));
+    put(block.bytes());
+    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);  // (E2)
+    set_durable(begun());                                                                    // (E3)
+  }
   void set_begun(moment m) {
     state_.begun.store(m.word(), std::memory_order_release);
     media::persist(medium_, state_.begun);  // (E1)

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -276,6 +277,8 @@ class mover {
       const std::uint32_t free = core_.flash.free_count();
       write(flash_stream::moved);
       if (core_.flash.free_count() > free) continue;
+      // Superblocks that cannot be read are the cause, if there are any.
+      if (unreadable_) std::rethrow_exception(std::exchange(unreadable_, nullptr));
       no_room_at_ = used;  // until keys are deleted
       return false;
     }
@@ -291,7 +294,15 @@ class mover {
     if (core_.flash.valid(*victim) != 0) {
       const std::size_t bytes = core_.sizes.superblock_bytes;
       // The port's buffer is used again by nothing until the end: writes have their own.
-      if (!move_records_of(port_.read(core_.sizes.byte_of(first), bytes), first)) return false;
+      std::span<const std::byte> content;
+      try {
+        content = port_.read(core_.sizes.byte_of(first), bytes);
+      } catch (const error&) {
+        unreadable_ = std::current_exception();
+        retire(*victim);
+        return true;  // another one is the next victim
+      }
+      if (!move_records_of(content, first)) return false;
     }
     core_.flash.set_aside(*victim);
     emptied_.push_back(*victim);
@@ -339,11 +350,14 @@ class mover {
         core_.counts.collected.fetch_add(1, std::memory_order_relaxed);
         continue;
       }
-      // A live record cannot be read: its superblock is never used again.
-      core_.flash.retire(number);
-      core_.lost_units.fetch_add(core_.sizes.units() - core_.flash.valid(number), std::memory_order_relaxed);
+      retire(number);
     }
     emptied_.clear();
+  }
+  // A live record in it cannot be read: it is not used again before the device is opened the next time.
+  void retire(std::uint32_t number) {
+    core_.flash.retire(number);
+    core_.lost_units.fetch_add(core_.sizes.units() - core_.flash.valid(number), std::memory_order_relaxed);
   }
   // The records that were moved out of them are not on flash elsewhere.
   void keep_emptied() {
@@ -367,6 +381,7 @@ class mover {
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
   bool keeps_all_ = false;
+  std::exception_ptr unreadable_{};                 // of the last superblock that could not be read
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
   std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
   std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now

@@ -51,6 +51,7 @@ class opening {
     if (at.load(std::memory_order_acquire) == 0) make(at, options, rebuilds ? being_rebuilt : forming);
     state& made = *medium_.resolve(media::pointer<state>(at.load(std::memory_order_acquire)));
     check_geometry_of(made);
+    check_shape_of(made);
     if (made.step.load(std::memory_order_acquire) == forming) {
       claim(made, options.format);
       made.step.store(guarded, std::memory_order_release);
@@ -159,9 +160,8 @@ class opening {
     if (o.bucket_bytes < least_bucket || o.bucket_bytes > o.superblock_bytes || o.bucket_bytes > std::size_t{1} << 16)
       throw error("bucket pages of " + text(o.bucket_bytes) + " bytes",
                   "choose " + text(least_bucket) + " to 65536 bytes, at most a superblock");
-    const std::size_t least_buffer =
-        2 * (std::size_t{lines_for(largest)} + lines_for(o.bucket_bytes)) * media::cache_line_bytes;
-    if (o.buffer_bytes < least_buffer || o.buffer_bytes > std::uint64_t{1} << 31)
+    const std::size_t least_buffer = least_lines(largest, o.bucket_bytes) * media::cache_line_bytes;
+    if (o.buffer_bytes < least_buffer || o.buffer_bytes > most_buffer_bytes)
       throw error("a write buffer of " + text(o.buffer_bytes) + " bytes",
                   "choose at least " + text(least_buffer) + " bytes, which is twice the largest record, up to 2^31");
     if (!(o.over_provisioning >= 0 && o.over_provisioning <= 10))
@@ -228,6 +228,35 @@ class opening {
                     std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
                 "open it with its own flash; a file that was truncated is lost");
   }
+
+  // The words of a pool have no checksum. Those that lead out of it, or to work without end, are noticed.
+  void check_shape_of(const state& s) const {
+    const auto value = [](const word& w) { return w.load(std::memory_order_acquire); };
+    const std::uint64_t lines = value(s.ring_lines), superblock = value(s.superblock_bytes), unit = value(s.unit_bytes);
+    const std::uint64_t largest_value = value(s.largest_value), bucket = value(s.bucket_bytes);
+    bool is_possible = std::has_single_bit(unit) && unit >= least_unit_bytes && unit <= most_unit_bytes &&
+                       std::has_single_bit(superblock) && superblock >= unit && superblock >= geometry_.block_bytes &&
+                       superblock <= std::uint64_t{1} << 31 && largest_value <= most_value_bytes &&
+                       bucket <= superblock && lines <= most_buffer_bytes / media::cache_line_bytes;
+    if (is_possible) {
+      const std::size_t largest = record_bytes(most_key_bytes, largest_value);
+      const std::uint64_t superblocks = geometry_.bytes() / superblock;
+      const media::pointer<std::byte> ring(value(s.ring));
+      is_possible = largest <= superblock && lines >= least_lines(largest, bucket) &&
+                    value(s.spare_superblocks) + 2 <= superblocks && value(s.short_keys) <= 1 && ring.word() != 0 &&
+                    media::can_name(medium_, ring, lines * media::cache_line_bytes);
+    }
+    if (is_possible) return;
+    throw error("the memory of the key-value device in " + medium_.name() +
+                    " is damaged: its sizes, or the place of its write buffer, cannot be",
+                "restore the pool and the flash from a copy, or rebuild the memory from the flash");
+  }
+
+  // Lines of a write buffer that takes each operation.
+  [[nodiscard]] static std::uint64_t least_lines(std::size_t largest_record, std::size_t bucket_bytes) noexcept {
+    return 2 * (std::uint64_t{lines_for(largest_record)} + lines_for(bucket_bytes));
+  }
+  static constexpr std::uint64_t most_buffer_bytes = std::uint64_t{1} << 31;
 
   [[nodiscard]] blocks::buffer read_block() {
     blocks::buffer block(geometry_.block_bytes);
