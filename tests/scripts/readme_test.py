@@ -15,14 +15,21 @@ class Documents(unittest.TestCase):
         self.assertIn((REPOSITORY / "examples" / "embed.cpp").read_text(), blocks)
 
     def test_links_lead_somewhere(self):
+        """To a file that is there, and to a heading that it has."""
         documents = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("results/*.md")]
         self.assertGreater(len(documents), 5)
+        anchors_checked = 0
         for document in documents:
             text = CODE.sub("", document.read_text())
-            targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text) + re.findall(r'src="([^":]+)"', text)
-            for target in targets:
-                with self.subTest(document=document.name, target=target):
-                    self.assertTrue((document.parent / target).exists())
+            links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text) + [(s, "") for s in re.findall(r'src="([^":]+)"', text)]
+            for target, anchor in links:
+                with self.subTest(document=document.name, target=target, anchor=anchor):
+                    path = document.parent / target if target else document
+                    self.assertTrue(path.exists())
+                    if anchor:
+                        anchors_checked += 1
+                        self.assertIn(anchor, anchors_of(path.read_text()))
+        self.assertGreater(anchors_checked, 20)
 
     def test_licence_and_citations(self):
         """The README names the licences of the originals and ours; both citations state the same."""
@@ -59,6 +66,18 @@ class Documents(unittest.TestCase):
                             self.assertTrue(path in made or (REPOSITORY / path).is_file())
                     made |= made_by(line)
         self.assertGreater(used, 4)
+
+
+def anchors_of(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M)
+    found, seen = set(), {}
+    for heading in headings:
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+        found.add(f"{anchor}-{seen[anchor]}" if anchor in seen else anchor)
+        seen[anchor] = seen.get(anchor, 0) + 1
+    return found
 
 
 def made_by(line):
