@@ -38,7 +38,7 @@ if(libraries)
   install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
 endif()
 
-# The SNIA Key Value Storage API. docs/stores.md
+# The SNIA Key Value Storage API. docs/kv-ssd.md
 if(TARGET pmlab_kvssd)
   install(TARGETS pmlab_kvssd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT kvssd)
 endif()
