@@ -146,7 +146,8 @@ class kv_device {
   // A making was interrupted before its end: the flash has the header of a device that was never opened. Throws pmlab::error:
   // it failed.
   [[nodiscard]] static bool was_made_only(Device& flash) { return opening::was_made_only(flash); }
-  // Closing is a moment of its own: a copy from before it does not fit what comes after it. Nothing becomes more durable.
+  // Closing is a moment of its own: a half of a copy from before it does not fit a half from behind it. Nothing becomes
+  // more durable.
   ~kv_device() { detail::kv_ssd::moments(core_.medium, core_.device, root_).end(); }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
