@@ -338,27 +338,35 @@ TEST(KvMoments, halves_of_two_copies_that_were_both_used_are_refused) {
   }
 }
 
-// Each crash of an opening behind each crash of the opening before it.
+// Each crash in the last steps of an opening, which begin its moment, behind each of the opening before it.
 TEST(KvMoments, openings_that_crash_one_behind_the_other_are_of_one_moment) {
-  for (const bool of_layout_1 : {false, true})
-    for (std::uint64_t first = 0; first < 10; ++first)
-      for (std::uint64_t second = 0; second < 10; ++second) {
-        machine m;
-        history h;
-        splitmix64 random(seed_or(17));
-        ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
-        if (of_layout_1) make_layout_1(m);
-        const std::string where = ", crashes at " + std::to_string(first) + " and " + std::to_string(second);
-        for (const std::uint64_t at : {first, second}) {
-          std::uint64_t events = 0;
+  constexpr std::uint64_t last_steps = 6;
+  for (const bool of_layout_1 : {false, true}) {
+    machine m;
+    history h;
+    splitmix64 random(seed_or(17));
+    ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
+    if (of_layout_1) make_layout_1(m);
+    h.keep(m);
+    for (std::uint64_t first = 0; first < 2 * last_steps; ++first)
+      for (std::uint64_t second = 0; second < 2 * last_steps; ++second) {
+        m.restore(*h.moments[0].memory, h.moments[0].on_flash);
+        for (const std::uint64_t crash : {first, second}) {
           const std::unique_ptr<crash_medium> memory = m.memory_now();
           const bytes on_flash = m.flash_now();
-          m.memory->track([&] { ++events; });
-          { store db = m.open(); }
+          std::uint64_t events = 0;
+          bool is_open = false;
+          m.memory->track([&] { events += is_open ? 0 : 1; });
+          {
+            store db = m.open();
+            is_open = true;  // the closing has events, too
+          }
           m.memory->stop_tracking();
           m.restore(*memory, on_flash);
-          if (at < events) h.crash_while_opening(m, at, random.one_in(2));
+          ASSERT_GE(events, last_steps);
+          h.crash_while_opening(m, events - 1 - crash / 2, crash % 2 == 0);
         }
+        const std::string where = ", crashes " + std::to_string(first) + " and " + std::to_string(second);
         ASSERT_EQ(message_of([&] {
                     store db = m.open();
                     expect_content(db, h.right.back(), where);
@@ -366,6 +374,7 @@ TEST(KvMoments, openings_that_crash_one_behind_the_other_are_of_one_moment) {
                   "")
             << where;
       }
+  }
 }
 
 // A crash that tears a write between the words of the moment.

@@ -127,9 +127,11 @@ class moments {
     blocks::synchronous flash(device_);
     const auto there = moment_in(block.bytes());
     const bool is_guarded_on_flash = version_of(block.bytes()) != flash_header::first_version;
-    if (step() != being_rebuilt && is_guarded_on_flash && there && *there != durable()) {
-      flash.flush(blocks::stream::manifest);  // what a killed process wrote may be in the drive's cache
-      set_durable(*there);                    // (E0)
+    if (step() != being_rebuilt && is_guarded_on_flash && there) {
+      if (*there != durable()) {
+        flash.flush(blocks::stream::manifest);  // what a killed process wrote may be in the drive's cache
+        set_durable(*there);                    // (E0)
+      }
       guard();
     }
     advance(number, block);
