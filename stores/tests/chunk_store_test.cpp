@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -757,6 +758,110 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
   }
   auto again = on_blocks().open(device, small);
   expect_equal(again, right);
+}
+
+// A write of an index block that fails may be on the drive nevertheless. What is acknowledged behind it stays: writes,
+// discards, and removals of volumes, whose numbers others get.
+TEST(ChunkStoreOnBlocks, a_failed_answer_of_the_drive_undoes_nothing_that_is_acknowledged) {
+  using drive = blocks::faulty<blocks::memory>;
+  constexpr std::uint64_t blocks_of = 64;
+  std::uint64_t failed = 0, removed = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    splitmix64 random(seed);
+    drive device(seed, whole);
+    auto store = on_blocks().open(device, tiny);
+    std::string name = "a";
+    auto disk = store.volume(name, {.bytes = blocks_of * block});
+    // For each block: versions that a crash may leave.
+    std::vector<std::set<std::uint64_t>> may_have(blocks_of, std::set<std::uint64_t>{0});
+    for (std::uint64_t version = 1; version <= 80; ++version) {
+      if (random.one_in(3))
+        device.inject({.kind = random.one_in(4) ? blocks::fault::io_error : blocks::fault::failed_answer,
+                       .times = 1 + random.below(3),
+                       .what = blocks::operation::write_durable,
+                       .only = blocks::stream::index});
+      const std::uint64_t first = random.below(blocks_of);
+      const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(8 - first % 8, 4));
+      const bool discards = random.one_in(3);
+      const std::string what = message_of([&] {
+        if (discards)
+          disk.discard(first * block, count * block);
+        else
+          disk.write(first * block, data_of(first, count, version));
+      });
+      failed += what.empty() ? 0 : 1;
+      for (std::uint64_t b = first; b < first + count; ++b) {
+        if (what.empty()) may_have[b].clear();
+        may_have[b].insert(discards ? 0 : version);
+      }
+      if (random.one_in(20)) {
+        if (!message_of([&] { store.remove_volume(name); }).empty()) break;
+        ++removed;
+        device.stop();
+        name += "a";
+        disk = store.volume(name, {.bytes = blocks_of * block});
+        may_have.assign(blocks_of, std::set<std::uint64_t>{0});
+      }
+      if (!random.one_in(5)) continue;
+      blocks::memory crashed(whole);
+      std::ranges::copy(device.inner().content(), crashed.content().begin());
+      auto again = on_blocks().open(crashed, tiny);
+      auto left = again.volume(name);
+      std::vector<std::byte> data(blocks_of * block);
+      left.read(0, data);
+      for (std::uint64_t b = 0; b < blocks_of; ++b) {
+        std::uint64_t words[2];
+        std::memcpy(words, data.data() + b * block, sizeof words);
+        ASSERT_TRUE(may_have[b].contains(words[1]) && (words[1] == 0 || words[0] == b))
+            << "block " << b << " has version " << words[1] << ", seed " << seed << ", behind version " << version;
+      }
+      ASSERT_EQ(again.check().violations.size(), 0U);
+    }
+  }
+  EXPECT_GT(failed, 300U);
+  EXPECT_GT(removed, 60U);
+}
+
+// A group in more pieces than a ring names is refused, and its chunk keeps its blocks.
+TEST(ChunkStoreOnBlocks, a_group_that_is_in_too_many_pieces_is_refused_whole) {
+  std::uint64_t refused = 0, written = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    splitmix64 random(seed);
+    blocks::memory device(blocks::geometry{.blocks = 160 + random.below(40), .block_bytes = block});
+    auto store = on_blocks().open(device, {.chunk_bytes = 16 * block, .ring = 4});
+    auto disk = store.volume("a", {.bytes = 400 * block});
+    std::map<std::string, expected_volume> right{{"a", expected_volume(400)}};
+    for (std::uint64_t version = 1; version <= 300; ++version) {
+      const std::uint64_t chunk = random.below(12);
+      const std::string what = message_of([&] {
+        if (random.one_in(4)) {
+          const std::uint64_t first = random.below(16);
+          disk.discard((chunk * 16 + first) * block, (16 - first) * block);
+          right.at("a").write(chunk * 16 + first, 16 - first, 0);
+          return;
+        }
+        std::vector<std::uint64_t> at;
+        for (std::uint64_t b = random.below(3); b < 16; b += 2 + random.below(4)) at.push_back(chunk * 16 + b);
+        if (at.size() > 4) at.resize(4);
+        std::vector<std::vector<std::byte>> data;
+        std::vector<decltype(store)::volume_handle::part> parts;
+        for (const std::uint64_t b : at) data.push_back(data_of(b, random.one_in(2) && b % 16 < 15 ? 2 : 1, version));
+        for (std::size_t i = 0; i < at.size(); ++i)
+          if (i + 1 < at.size() && at[i] + data[i].size() / block > at[i + 1]) data[i].resize(block);
+        for (std::size_t i = 0; i < at.size(); ++i) parts.push_back({at[i] * block, data[i]});
+        disk.write_group(parts);
+        for (std::size_t i = 0; i < at.size(); ++i) right.at("a").write(at[i], data[i].size() / block, version);
+        ++written;
+      });
+      refused += what.empty() ? 0 : 1;
+      if (version % 50 == 0) {
+        expect_equal(store, right);
+        ASSERT_EQ(store.check().violations.size(), 0U) << store.check().violations.front() << ", seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(refused, 40U);
+  EXPECT_GT(written, 1000U);
 }
 
 // A merge of another queue makes room in a ring: a caller that only polls sees that.

@@ -113,6 +113,12 @@ TEST_F(FaultyDevice, a_lost_write_completes) {
   EXPECT_EQ(stored(8), std::byte{6});
 }
 
+TEST_F(FaultyDevice, a_write_with_a_failed_answer_is_done) {
+  device_.inject({.kind = fault::failed_answer});
+  EXPECT_EQ(run(operation::write, 8, 1, ones_), request_failed);
+  EXPECT_EQ(stored(8), std::byte{1});
+}
+
 TEST_F(FaultyDevice, faults_at_random_are_recorded_and_stop) {
   device_.inject_at_random({fault::io_error, fault::lost_write}, 4);
   std::size_t failed = 0;

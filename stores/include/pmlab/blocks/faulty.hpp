@@ -30,7 +30,8 @@ enum class fault : std::uint8_t {
   failed_flush,    // the flush does nothing, fails, and fails the device (B5)
   bit_flip,        // one bit of the data is wrong: of a read on its way to the user, of a write on its way to the drive
   misdirected,     // the data goes to, or comes from, other blocks
-  lost_write       // the write completes and does nothing
+  lost_write,      // the write completes and does nothing
+  failed_answer    // the write is done, and fails
 };
 
 // True if a request of this kind can have the fault.
@@ -42,15 +43,16 @@ enum class fault : std::uint8_t {
     case fault::misdirected: return moves_data(what);
     case fault::failed_flush: return what == operation::flush;
     case fault::no_space:
-    case fault::lost_write: return writes(what);
+    case fault::lost_write:
+    case fault::failed_answer: return writes(what);
   }
   return false;
 }
 
 // The enumerator's name.
 [[nodiscard]] constexpr std::string_view name_of(fault f) noexcept {
-  constexpr std::array<std::string_view, 7> names{"io_error", "no_space",    "short_transfer", "failed_flush",
-                                                  "bit_flip", "misdirected", "lost_write"};
+  constexpr std::array<std::string_view, 8> names{"io_error", "no_space",    "short_transfer", "failed_flush",
+                                                  "bit_flip", "misdirected", "lost_write",     "failed_answer"};
   return names[static_cast<std::size_t>(f)];
 }
 
@@ -158,7 +160,8 @@ class faulty : public wrapper<Inner> {
           if (changed.count == 0) return at_once_.push({r.tag, request_failed});
           break;
         case fault::misdirected: changed.first = device_.other_place(r, shape); break;
-        case fault::bit_flip: break;
+        case fault::bit_flip:
+        case fault::failed_answer: break;
       }
       pass(r, changed, has);
     }
@@ -186,7 +189,8 @@ class faulty : public wrapper<Inner> {
     void finish(completion& c) {
       place& mine = places_[c.tag];
       free_.push_back(c.tag);
-      if (c.succeeded() && mine.has == fault::short_transfer) c.error = request_failed;
+      if (c.succeeded() && (mine.has == fault::short_transfer || mine.has == fault::failed_answer))
+        c.error = request_failed;
       if (c.succeeded() && mine.has == fault::bit_flip && mine.asked.what == operation::read)
         flip(mine.asked.data, mine.bit);
       mine.changed = buffer();

@@ -1025,13 +1025,14 @@ class chunk_store {
       return &at->second;
     }
     failure = {};
-    if (record* const r = look_up(key, failure)) {
+    record* const r = look_up(key, failure);
+    if (r != nullptr) {
       const auto guard = records_.guard(*r);
       if (has_key(records_.newest(*r), key)) return state_of_writers(s, key, *r);
     }
     if (failure != std::errc{}) return nullptr;
     const auto at = s.writers.try_emplace(key).first;
-    failure = unless_exhausted([&] { return make_unnamed(at->second, key); });
+    failure = unless_exhausted([&] { return make_unnamed(at->second, key, container::may_be_unsure ? r : nullptr); });
     if (failure != std::errc{}) {
       s.writers.erase(at);
       return nullptr;
@@ -1058,11 +1059,13 @@ class chunk_store {
   }
 
   // A record for a new chunk, which gets its key with its first write.
-  [[nodiscard]] std::errc make_unnamed(writer_state& state, std::uint64_t key) {
+  [[nodiscard]] std::errc make_unnamed(writer_state& state, std::uint64_t key, record* kept) {
     const std::optional<extent> base = free_.take(shape_.blocks);
     // Without maps, all data of a chunk must have a place to be merged to.
     if (!base && !has_maps) return std::errc::no_space_on_device;
     const std::errc e = unless_exhausted([&] {
+      state.where = kept;
+      if (kept != nullptr) return std::errc{};
       state.where = records_.take();
       return state.where != nullptr && records_.enter(key, *state.where) ? std::errc{} : std::errc::not_enough_memory;
     });
@@ -1072,6 +1075,7 @@ class chunk_store {
       return e;
     }
     if (base) state.base = base->first;
+    state.may_be_named = kept != nullptr;
     return {};
   }
 
@@ -1079,22 +1083,36 @@ class chunk_store {
     const auto at = s.writers.find(key);
     writer_state& state = at->second;
     if (--state.writers > 0) return;
+    // The drive may have the chunk's name in this record. So both stay for the chunk until the drive has none of it.
+    const bool stays = state.may_be_named && !is_named_durably(state, key) && !make_sure(*state.where);
     bool is_named = true;
     {
       const auto guard = records_.guard(*state.where);
       is_named = has_key(records_.newest(*state.where), key);
       if (!is_named) {
-        records_.leave(key, *state.where);
         const extent base{state.base, shape_.blocks};
+        if (!stays) records_.leave(key, *state.where);
         if (state.base != no_block && state.may_be_named)
           give_back(*state.where, base, state.failed_era);
         else if (state.base != no_block)
           free_.give(base);
-        records_.give(*state.where);
+        if (!stays) records_.give(*state.where);
       }
     }
     if (is_named) unpin(*state.where);
     s.writers.erase(at);
+  }
+
+  [[nodiscard]] bool is_named_durably(const writer_state& state, std::uint64_t key) {
+    const auto guard = records_.guard(*state.where);
+    return has_key(records_.newest(*state.where), key);
+  }
+  // False: the drive may have other words of the record, or of another one beside it, and refuses these. REQUIRES: no guard.
+  [[nodiscard]] bool make_sure([[maybe_unused]] const record& r) {
+    if constexpr (container::may_be_unsure)
+      return records_.make_sure(r);
+    else
+      return true;
   }
 
   // Blocks that no durable record names, and no reader knows. REQUIRES: the guard of the record that was to name them.
@@ -1242,9 +1260,11 @@ class chunk_store {
   // pieces than can be named; those of `parts` are free again. Throws std::bad_alloc; `parts` are as before then.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
     make_room(parts, 1);
+    const auto can_be_named = [&] { return has_maps || parts.size() <= shape_.ring; };
     if (const std::optional<extent> whole = free_.take(blocks.count)) {
       parts.push_back({blocks, whole->first});
-      return true;
+      if (!can_be_named()) give_up(parts);  // ranges before this one are in pieces
+      return !parts.empty();
     }
     const std::vector<extent> pieces = free_.take_pieces(blocks.count);
     try {
@@ -1258,7 +1278,7 @@ class chunk_store {
       parts.push_back({{next, piece.count}, piece.first});
       next += piece.count;
     }
-    if (!pieces.empty() && (has_maps || parts.size() <= shape_.ring)) return true;
+    if (!pieces.empty() && can_be_named()) return true;
     give_up(parts);
     return false;
   }
@@ -1353,9 +1373,11 @@ class chunk_store {
       if (!c.replace_map(change, parts)) return std::errc::not_enough_memory;
       change.commit();
       ring_is_empty(state);
+      counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
+      return {};
+    } else {
+      return std::errc::no_space_on_device;  // REQUIRED of callers: take_free has taken no more parts than a ring names
     }
-    counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
-    return {};
   }
 
   // Its entries went into a map.
@@ -1383,6 +1405,8 @@ class chunk_store {
     record* const r = look_up(key, failure);
     const auto writing = s.writers.find(key);
     if (r == nullptr) return failure;
+    // Without a write there must be nothing on the drive that a crash could bring.
+    if (!make_sure(*r)) return std::errc::io_error;
     bool all = writing == s.writers.end() || !writing->second.has_users();
     {
       const auto guard = records_.guard(*r);
@@ -1614,6 +1638,10 @@ class chunk_store {
     const bool used = is_used(volume_id);
     remove_chunks_of(volume_id);
     if (used) return;
+    if constexpr (container::may_be_unsure) {
+      // No later volume of this number gets chunks of this one by a crash.
+      if (!records_.make_all_sure()) throw error_of_removal();
+    }
     change_state(volume_id, volume_state::free);
     is_going_[volume_id - 1] = false;
     going_.fetch_sub(1, std::memory_order_acq_rel);
@@ -1645,10 +1673,11 @@ class chunk_store {
       if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
       if (r != nullptr) failure = remove_chunk(s, lock, key, *r);
       if (failure == no_memory) throw std::bad_alloc();
-      if (failure != std::errc{})
-        throw error(records_.name() + " failed: a volume cannot be removed",
-                    "check the drive, and open the store again");
+      if (failure != std::errc{}) throw error_of_removal();
     }
+  }
+  [[nodiscard]] error error_of_removal() const {
+    return error(records_.name() + " failed: a volume cannot be removed", "check the drive, and open the store again");
   }
 
   // ---- volumes

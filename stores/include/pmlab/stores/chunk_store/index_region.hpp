@@ -283,14 +283,35 @@ class index_region {
     }
   }
 
-  // False: the last write of some index block failed, and its place may be torn.
-  [[nodiscard]] bool is_sure() const noexcept {
+  // False: the last write of some index block failed, and its place may be torn. REQUIRES: no guard is held.
+  [[nodiscard]] bool is_sure() const {
     return std::ranges::all_of(lanes_, [](const auto& l) {
+      const std::scoped_lock lock(l->state);
       return std::ranges::all_of(l->dirty, [](const auto& entry) { return entry.second.failures == 0; });
     });
   }
 
   // ---- writing
+
+  // Writes the content of an unsure block again, with the changes since, and waits. False: the drive refused it. REQUIRES: no
+  // guard is held.
+  [[nodiscard]] bool make_sure(std::uint32_t number) {
+    index_change change;
+    {
+      const auto lock = guard(number);
+      if (is_sure(number)) return true;
+      add(number, change, 0);
+    }
+    settle(change);
+    return change.succeeded();
+  }
+  // All of them. False: the drive refused one.
+  [[nodiscard]] bool make_all_sure() {
+    if (is_sure()) return true;
+    for (std::uint32_t number = 0; number < layout_.blocks; ++number)
+      if (!make_sure(number)) return false;
+    return true;
+  }
 
   // Submits the writes of dirty blocks and settles changes, without waiting. REQUIRES: no guard is held.
   void drive_all() {

@@ -63,6 +63,8 @@ class records_in_region {
   using medium_type = media::dram;
   // A change is durable when it is settled, not when it is made.
   static constexpr bool settles_at_once = false;
+  // A write that failed may be on the drive nevertheless, until another one of its block succeeds.
+  static constexpr bool may_be_unsure = true;
   // A record changes as a whole.
   static constexpr bool changes_as_a_whole = true;
   // There is no room for maps: a full ring is merged by copy.
@@ -175,6 +177,11 @@ class records_in_region {
   void drive_all() { region_.drive_all(); }
   void wait_for(const index_change& change) { region_.wait_for(change); }
   void settle(const index_change& change) { region_.settle(change); }
+
+  // The drive has no other content of the record's block than the newest durable one; of any block. False: it refuses the
+  // write that would make that so.
+  [[nodiscard]] bool make_sure(const record& r) { return region_.make_sure(block_of(r)); }
+  [[nodiscard]] bool make_all_sure() { return region_.make_all_sure(); }
 
   // ---- volumes
 

@@ -146,6 +146,7 @@ class records_in_pairs {
  public:
   using medium_type = media::dram;
   static constexpr bool settles_at_once = false;
+  static constexpr bool may_be_unsure = false;  // `find` writes such a record again
   static constexpr bool changes_as_a_whole = true;
   static constexpr bool has_maps = false;
   // Opening reads all records.

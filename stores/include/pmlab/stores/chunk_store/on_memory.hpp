@@ -40,6 +40,7 @@ class records_in_memory {
  public:
   using medium_type = Medium;
   static constexpr bool settles_at_once = true;
+  static constexpr bool may_be_unsure = false;
   static constexpr bool changes_as_a_whole = false;
   static constexpr bool has_maps = true;
   // Records are read where they lie: the first operations need no walk over them.

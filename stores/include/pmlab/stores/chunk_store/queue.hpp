@@ -125,7 +125,9 @@ class chunk_queue {
   }
 
   // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), writes as many
-  // as fit into `completions`, and returns how many. With 0 it does not wait for other threads.
+  // as fit into `completions`, and returns how many. With 0 it does not wait for other threads, but for one thing, as the
+  // calls that start writes do: a write for which the drive has no space waits up to two seconds while operations of
+  // others, also of other queues of this thread, keep replaced blocks.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
     if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
