@@ -6,6 +6,7 @@
 #include "bench/devices/drive_file.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ stores::kv_options options_of(const device_uri& uri) {
 }
 
 // The problem of an error, without its remedy, which names the classes of the library.
-std::string problem_of(const error& e) {
+std::string problem_of(const std::exception& e) {
   const std::string text = e.what();
   return text.substr(0, text.find("; "));
 }
@@ -111,13 +112,15 @@ void rebuild(const device_uri& uri, const device_files& at) {
     media::pmem memory(at.rebuilt, {.create_bytes = bytes});
     stores::kv_rebuilt ignored;
     const engine made = engine::rebuild(memory, *flash, options_of(uri), ignored);
-  } catch (const error& e) {
+  } catch (const std::exception& e) {
     flash.reset();
     // Behind its end only keys are listed again, for iterators. The flash goes on with this memory.
-    if (!at.fits(at.rebuilt))
+    if (!at.fits(at.rebuilt)) {
+      if (dynamic_cast<const error*>(&e) == nullptr) throw;
       throw error("cannot rebuild the device " + uri.path + ": " + problem_of(e),
                   "check memory= (" + std::to_string(bytes / mib) +
                       "M here) and the free space of the folder; the backing file has lost no pair by this");
+    }
   }
   rename_durably(at.rebuilt, at.memory);
 }
@@ -125,9 +128,9 @@ void rebuild(const device_uri& uri, const device_files& at) {
 // Makes the device if the URI asks for that; returns the file of its memory.
 std::string prepared(const device_uri& uri) {
   const device_files at(uri.path);
-  at.finish();
+  const bool was_rebuilt = at.finish();
   if (uri.rebuilds) {
-    rebuild(uri, at);
+    if (!was_rebuilt) rebuild(uri, at);
     return at.memory;
   }
   const bool has_drive = at.has_drive();

@@ -99,12 +99,13 @@ void device_files::name_new_ones(bool with_drive) const {
   }
 }
 
-void device_files::finish() const {
-  if (!is_there(folder)) return;
+bool device_files::finish() const {
+  if (!is_there(folder)) return false;
   try {
-    const making one_at_a_time(*this);
+    return making(*this).has_ended_rebuilding();
   } catch (const error&) {
     if (!has_drive() || !has_memory()) throw;  // otherwise another one removes the folder just now
+    return false;
   }
 }
 
@@ -138,20 +139,32 @@ making::making(const device_files& at) : at_(at) {
       break;
     lock_ = descriptor();
   }
-  name_complete_ones();
+  try {
+    name_complete_ones();
+  } catch (...) {
+    give_back_folder();  // the files stay
+    throw;
+  }
   remove_files();
 }
 
-void making::name_complete_ones() const {
+void making::name_complete_ones() {
   if (is_there(at_.new_drive) && !is_there(at_.new_memory) && is_there(at_.memory) && !is_there(at_.drive))
     rename_durably(at_.new_drive, at_.drive);  // (R2) after a crash
   if (!at_.has_drive()) return;
-  if (at_.fits(at_.rebuilt)) rename_durably(at_.rebuilt, at_.memory);
+  if (at_.fits(at_.rebuilt)) {
+    rename_durably(at_.rebuilt, at_.memory);
+    has_ended_rebuilding_ = true;
+  }
   if (!at_.has_memory() && at_.fits(at_.new_memory)) rename_durably(at_.new_memory, at_.memory);
 }
 
 making::~making() {
   remove_files();
+  give_back_folder();
+}
+
+void making::give_back_folder() const noexcept {
   ::unlink(at_.lock.c_str());
   ::rmdir(at_.folder.c_str());
 }

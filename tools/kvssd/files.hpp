@@ -40,8 +40,9 @@ struct device_files {
 
   // Gives the new files their names, durably; the drive only if it is new, too. Throws pmlab::error: none has its name then.
   void name_new_ones(bool with_drive) const;
-  // Completes that where a crash interrupted it, and a rebuilding. Removes what a making left behind it. Throws pmlab::error.
-  void finish() const;
+  // Completes that where a crash interrupted it, and a rebuilding. Removes what a making left behind it. True: the memory of
+  // a rebuilding got its name. Throws pmlab::error.
+  bool finish() const;
   void remove_memory() const;
 
   std::string drive, memory, folder, lock, new_drive, new_memory, rebuilt;
@@ -56,13 +57,17 @@ class making {
   making(const making&) = delete;
   making& operator=(const making&) = delete;
   ~making();
+  // Its beginning gave the memory of a rebuilding its name.
+  [[nodiscard]] bool has_ended_rebuilding() const noexcept { return has_ended_rebuilding_; }
 
  private:
-  void name_complete_ones() const;
+  void name_complete_ones();
+  void give_back_folder() const noexcept;
   void remove_files() const noexcept;
 
   const device_files& at_;
   descriptor lock_;
+  bool has_ended_rebuilding_ = false;
 };
 
 }  // namespace pmlab::kvssd
