@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -413,6 +414,65 @@ TEST(TieredDamage, HalvesOfTwoCopiesThatWereBothUsed) {
       EXPECT_EQ(message_of([&] { m.open(); }), "");
     }
   }
+}
+
+// Writes that fail, and are on a drive nevertheless: each key has its last acknowledged value, or that of a later change
+// which failed.
+TEST(TieredDamage, AFailedAnswerOfADriveUndoesNothingThatIsAcknowledged) {
+  std::uint64_t failed = 0, opened = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    splitmix64 random(seed);
+    two_drives m(400, 300);
+    const auto options = small_options(random.one_in(2) ? stores::placement::staging_max_capacity
+                                                        : stores::placement::staging_min_capacity);
+    const auto open = [&] {
+      ++opened;
+      return store::open({.staging = m.staging, .capacity = m.capacity}, options, blocks::virtual_clock(m.time));
+    };
+    auto db = open();
+    // An absent key has the empty value.
+    std::map<std::string, std::set<std::string>> may_have;
+    for (std::uint64_t n = 0; n < 20; ++n) may_have[key_of(n)] = {""};
+    for (int step = 0; step < 120; ++step) {
+      for (drive* d : {&m.staging, &m.capacity})
+        if (random.one_in(8))
+          d->inject({.kind = random.one_in(4) ? blocks::fault::io_error : blocks::fault::failed_answer,
+                     .skip = random.below(4),
+                     .times = 1 + random.below(2)});
+      const std::string key = key_of(random.below(20));
+      const bool erases = random.one_in(4);
+      const std::string value = erases ? "" : "v" + std::to_string(step) + std::string(random.below(200), 'x');
+      const std::string what = message_of([&] {
+        auto t = db->table("t");
+        if (erases)
+          t.erase(key);
+        else
+          t.put(key, value);
+        db->sync();
+        if (random.one_in(10)) db->compact();
+      });
+      if (what.empty()) may_have[key].clear();
+      may_have[key].insert(value);
+      failed += what.empty() ? 0 : 1;
+      if (!what.empty() && random.one_in(2)) {
+        m.stop();
+        db.reset();
+        db = open();
+      }
+      if (!random.one_in(8)) continue;
+      m.crash(db, random);
+      db = open();
+      auto t = db->table("t");
+      for (auto& [k, values] : may_have) {
+        const std::string found = t.get(k).value_or("");
+        ASSERT_TRUE(values.contains(found)) << k << " has " << found << ", seed " << seed << ", step " << step;
+        values = {found};
+      }
+    }
+    m.stop();
+  }
+  EXPECT_GT(failed, 500U);
+  EXPECT_GT(opened, 900U);
 }
 
 // A store of layout 2 is one without epochs: it is opened, and becomes one of layout 3; a crash in between is no harm.
