@@ -1,5 +1,7 @@
 // A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so that
-// superblocks are collected and used again within a round. Half of the keys are reached through queues.
+// superblocks are collected and used again within a round. Half of the keys are reached through queues, and the keys of some
+// hashes have outlying slots.
+#include "checker/verify/partly_full.hpp"
 #include "checker/verify/register_store.hpp"
 #include "checker/verify/small_kv_device.hpp"
 #include <pmlab/base/hash.hpp>
@@ -23,6 +25,9 @@ namespace {
 
 // So few hashes that keys share one now and then.
 struct few_hashes {
+  template <media::medium Medium>
+  using index = partly_full<Medium>;
+
   std::uint64_t operator()(std::uint8_t space, std::string_view key) const noexcept {
     return (stores::detail::kv_ssd::default_hash{}(space, key) % 61 + 1) * golden_ratio;
   }

@@ -765,8 +765,37 @@ TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
   for (layout::word* size : {&m.root().unit_bytes, &m.root().superblock_bytes, &m.root().blocks, &m.root().block_bytes})
     ASSERT_NO_FATAL_FAILURE(flip_each(*size, 64, true));
   for (layout::word* size :
-       {&m.root().spare_superblocks, &m.root().largest_value, &m.root().bucket_bytes, &m.root().short_keys})
+       {&m.root().spare_superblocks, &m.root().largest_value, &m.root().bucket_bytes, &m.root().notes})
     ASSERT_NO_FATAL_FAILURE(flip_each(*size, 64, false));
+}
+
+// A tail that replay took for later than it is would hide overwrites.
+TEST(KvFlippedBits, of_the_tail_of_the_write_buffer_lose_no_overwrite) {
+  machine m;
+  {
+    store db = m.open();
+    for (std::uint64_t n = 0; n < 8; ++n) db.put(key_of(n), bytes_of(std::string(100, 'a')));
+    for (std::uint64_t n = 0; n < 8; ++n) db.put(key_of(n), bytes_of(std::string(100, 'b')));
+  }
+  unsigned errors = 0;
+  layout::word& tail = m.root().ring_tail;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t right = tail.load();
+    tail = right ^ std::uint64_t{1} << bit;
+    const std::string what = message_of([&] {
+      store db = m.open();
+      for (std::uint64_t n = 0; n < 8; ++n) {
+        const auto found = db.get(key_of(n));
+        ASSERT_TRUE(found && text_of(*found) == std::string(100, 'b')) << n << ", bit " << bit;
+      }
+    });
+    if (HasFailure()) return;
+    if (what.empty()) continue;  // the tail is another one now
+    ASSERT_NE(what.find("the tail of its write buffer"), std::string::npos) << what;
+    ++errors;
+    tail = right;
+  }
+  EXPECT_GE(errors, 63U);
 }
 
 // The index leads to a record of another key, which is whole.

@@ -695,7 +695,8 @@ TEST(KvDevice, goes_on_after_a_crash_in_the_middle_of_a_collection) {
   }
   {
     using place_word = stores::detail::kv_ssd::place_word;
-    stores::detail::kv_ssd::chains<media::dram> index(memory, "kv_ssd:i", true, true);
+    stores::detail::kv_ssd::word notes{0};
+    stores::detail::kv_ssd::chains<media::dram> index(memory, "kv_ssd:i", notes, true, true);
     const std::uint64_t units = small.superblock_bytes / small.unit_bytes;
     const std::uint64_t all = (small_flash.blocks * small_flash.block_bytes - 512) / small.superblock_bytes;
     std::vector<std::map<std::uint64_t, std::pair<std::uint64_t, place_word>>> live(all);

@@ -110,6 +110,15 @@ class cceh {
     });
   }
 
+  // The same, where the segment of the key has a slot for it. full: it has none; no segment is split.
+  outcome insert_without_split(key_type key, value_type value) {
+    return change(key, [&](const location& at, slot found) {
+      if (found) return step::done(outcome::exists);
+      const step added = add(at, value, outcome::inserted);
+      return added.must_split ? step::done(outcome::full) : added;
+    });
+  }
+
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
   outcome update(key_type key, value_type value) {
     return change(

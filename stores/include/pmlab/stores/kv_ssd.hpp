@@ -515,10 +515,10 @@ class kv_device {
 
   // ---- operations, with the lock of the key's manager
 
-  [[nodiscard]] kv_outcome store(const typename all_pairs::stored& before, typename all_pairs::draft d,
-                                 reservation& room, detail::kv_ssd::port<Device>& through, std::size_t sent) {
+  [[nodiscard]] kv_outcome store(typename all_pairs::stored before, typename all_pairs::draft d, reservation& room,
+                                 detail::kv_ssd::port<Device>& through, std::size_t sent) {
     const std::uint32_t units = core_.sizes.units_for(detail::kv_ssd::record_bytes(d.key.size(), d.value.size()));
-    if (!pairs_.charge(before, units)) return kv_outcome::full;
+    if (pairs_.charge(before, units) != all_pairs::charged::yes) return kv_outcome::full;
     bool is_done = false;
     std::optional<std::uint32_t> added;  // the page of a new key
     const auto undo = [&] {

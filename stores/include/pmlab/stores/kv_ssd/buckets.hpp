@@ -179,6 +179,8 @@ class buckets {
 
  private:
   static constexpr std::size_t locks = 64;
+  static constexpr std::uint32_t most_names = 8;  // tries of a new page
+  enum class written : std::uint8_t { yes, no_slot, no_room };
 
   [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
   [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
@@ -190,15 +192,24 @@ class buckets {
                                                     promised_lines& room, port<Device>& through) {
     std::string content = read_page(bucket, pages.newest, through);
     if (place_in(content, key)) return pages.newest;
-    if (page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes) {
-      ++pages.newest;
-      if (!set(bucket, pages)) return std::nullopt;  // (B1b) before (B2)
-      content.clear();
-    }
+    const bool is_full = page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes;
+    if (is_full) content.clear();
     content.push_back(static_cast<char>(key.size()));
     content.append(key);
-    const bool is_written = write_page(bucket, pages.newest, content, room, through);  // (B2)
-    return is_written ? std::optional<std::uint32_t>(pages.newest) : std::nullopt;
+    if (!is_full && write_page(bucket, pages.newest, content, room, through) == written::yes)  // (B2)
+      return pages.newest;
+    if (!is_full) return std::nullopt;
+    // An index that is nearly full may have no slot for the name of one page, and have some for the next.
+    range more = pages;
+    auto result = written::no_slot;
+    for (std::uint32_t tries = 0; tries < most_names && result == written::no_slot; ++tries) {
+      ++more.newest;
+      if (!set(bucket, more)) break;                                     // (B1b) before (B2)
+      result = write_page(bucket, more.newest, content, room, through);  // (B2)
+    }
+    if (result == written::yes) return more.newest;
+    static_cast<void>(set(bucket, pages));
+    return std::nullopt;
   }
 
   void list_page(std::uint64_t bucket, std::uint32_t number) {
@@ -228,15 +239,17 @@ class buckets {
     const auto there = pairs_.find(bucket_space, key, base, through, true);
     return {reinterpret_cast<const char*>(there.value.data()), there.value.size()};
   }
-  [[nodiscard]] bool write_page(std::uint64_t bucket, std::uint32_t page, const std::string& content,
-                                promised_lines& room, port<Device>& through) {
+  // Unless the page is written, nothing has changed; no_slot: `room` was not used, either.
+  [[nodiscard]] written write_page(std::uint64_t bucket, std::uint32_t page, const std::string& content,
+                                   promised_lines& room, port<Device>& through) {
     const std::array<char, name_bytes> name = name_of_page(bucket, page);
     const std::string_view key(name.data(), name.size());
     const std::uint64_t base = parts::base_of(bucket_space, key);
     const std::uint32_t units = core_.sizes.units_for(page_bytes(content.size()));
     const std::scoped_lock lock(core_.lock_of(bucket_space, base));
-    const auto before = pairs_.find(bucket_space, key, base, through, false);
-    if (!pairs_.charge(before, units)) return false;
+    auto before = pairs_.find(bucket_space, key, base, through, false);
+    if (const auto charged = pairs_.charge(before, units); charged != all_pairs::charged::yes)
+      return charged == all_pairs::charged::no_slot ? written::no_slot : written::no_room;
     const std::span<const std::byte> value = std::as_bytes(std::span(content));
     bool is_done = false;
     try {
@@ -245,8 +258,9 @@ class buckets {
       pairs_.refund(before, units);
       throw;
     }
-    if (!is_done) pairs_.refund(before, units);
-    return is_done;
+    if (is_done) return written::yes;
+    pairs_.refund(before, units);
+    return written::no_room;
   }
   void erase_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
     const std::array<char, name_bytes> name = name_of_page(bucket, page);

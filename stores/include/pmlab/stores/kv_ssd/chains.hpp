@@ -1,7 +1,12 @@
 // The index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
 //
-// A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with `has_follower` may
-// have a next one. The record itself decides whether it is that of a key.
+// A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with
+// `has_follower` may have a next one. The record itself decides whether it is that of a key.
+//
+// Where the medium is full, one part of the index is full before others, and refuses the slot of a key. The key gets an
+// outlying slot then: one of the last three of its hash, which other parts of the index have. So the index is full as a
+// whole, and what is erased anywhere makes space for any key. Searches that find no record in the chain look there, too,
+// in a device whose notes say that there may be some.
 //
 // The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten is in
 // the table of its manager until the record is on flash: the slot's word of the global index leads to an older place
@@ -10,6 +15,7 @@
 
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
 #include <pmlab/stores/kv_ssd/local_tables.hpp>
@@ -26,6 +32,9 @@ namespace pmlab::stores::detail::kv_ssd {
 
 inline constexpr unsigned slot_bits = 8;
 inline constexpr std::uint64_t slots = std::uint64_t{1} << slot_bits;
+// The last slots of each hash are found without a chain that leads to them. A long chain may have them, too.
+inline constexpr std::uint64_t outlying_slots = 3;
+inline constexpr std::uint64_t first_outlying = slots - outlying_slots;
 
 // Of the chains of bucket pages: no chain has keys of both kinds, as they have different locks.
 inline constexpr std::uint64_t bucket_bit = std::uint64_t{1} << 63;
@@ -52,52 +61,50 @@ struct index_counts {
   std::atomic<std::uint64_t> deferred{0};  // overwrites that a local table has taken
 };
 
-// Order: (C1) the predecessor has a follower  (C2) the new slot has its word
-//   (C1) < (C2): each slot with a word can be reached.
+// Order: (C0) the device's notes say that there are outlying slots  (C1) the predecessor has a follower
+//        (C2) the new slot has its word
+//   (C0) < (C2), or (C1) < (C2): each slot with a word can be reached.
 // Thread safety: one writer of a manager's chains, or any number of readers.
-template <media::medium Medium>
+template <media::medium Medium, class Index = indexes::cceh<Medium>>
 class chains {
  public:
-  // `local`: overwrites are deferred; `bloom`: the tables have filters.
-  chains(Medium& medium, std::string_view name, bool local, bool bloom)
-      : defers_(local), index_(indexes::cceh<Medium>::open(medium, name)) {
+  // `notes`: of the device, in the medium. `local`: overwrites are deferred; `bloom`: the tables have filters.
+  chains(Medium& medium, std::string_view name, word& notes, bool local, bool bloom)
+      : medium_(medium),
+        notes_(notes),
+        may_have_outlying_((notes.load(std::memory_order_acquire) & has_outlying_slots) != 0),
+        defers_(local),
+        index_(Index::open(medium, name)) {
     for (local_table& t : tables_) t.use(bloom);
   }
 
   // The result of a search: the slot of the key, or the one where it is to be added.
   struct position {
     bool found = false;
-    std::uint64_t slot = 0;  // key of the index; without `found` and `has_room`: nothing
-    place_word place{};      // of the record
-    bool has_room = true;    // the chain has a slot for one key more
-    bool is_gone = false;    // the slot has a word without a record
-    bool unlinked = false;   // the predecessor has no follower yet
-    place_word before{};     // its word, then
+    std::uint64_t slot = 0;    // key of the index; without `found` and `has_room`: nothing
+    place_word place{};        // of the record
+    bool has_room = true;      // the chain has a slot for one key more
+    bool is_gone = false;      // the slot has a word without a record
+    bool unlinked = false;     // the predecessor has no follower yet
+    place_word before{};       // its word, then
+    bool is_reserved = false;  // the slot has a word without a record, by `can_add`, and nothing is behind it
   };
 
   // Searches for the slot whose record matches. `matches(place_word)`: it is that of the key.
   template <class Matches>
   [[nodiscard]] position find(std::uint64_t base, Matches&& matches) {
-    std::optional<std::uint64_t> free;
-    for (std::uint64_t n = 0; n < slots; ++n) {
-      const std::optional<std::uint64_t> w = word_of(base | n);
-      if (!w) {
-        if (free) return gone_slot(*free);
-        return {.slot = base | n};
+    const position in_chain = find_in_chain(base, matches);
+    if (in_chain.found || !was_full()) return in_chain;
+    std::optional<std::uint64_t> gone;
+    for (std::uint64_t n = first_outlying; n < slots; ++n)
+      if (const std::optional<std::uint64_t> w = word_of(base | n)) {
+        const place_word place(*w);
+        if (place.is_gone())
+          gone = base | n;
+        else if (matches(place))
+          return {.found = true, .slot = base | n, .place = place};
       }
-      const place_word place(*w);
-      if (place.is_gone()) {
-        if (!free) free = base | n;
-      } else if (matches(place)) {
-        return {.found = true, .slot = base | n, .place = place};
-      }
-      if (!place.has_follower()) {
-        if (free) return gone_slot(*free);
-        if (n + 1 == slots) break;
-        return {.slot = base | (n + 1), .unlinked = true, .before = place};
-      }
-    }
-    return {.has_room = false};
+    return gone && needs_slot(in_chain) ? gone_slot(*gone) : in_chain;
   }
 
   // True if a record in the write buffer for `at` is itself the commit: it is to be marked so.
@@ -108,22 +115,37 @@ class chains {
     if (defers(at)) table_of(at.slot).add(at.slot, at.place.word());
   }
 
-  // Lets the key of `at` lead to `place`. REQUIRES: `prepare`, for a place in the ring. False: no space; nothing has changed. Durable on return, if the record of a
-  // deferred one is.
-  [[nodiscard]] bool put(const position& at, place_word place) {
-    if (at.found) {
-      const place_word next = at.place.has_follower() ? place.with_follower() : place;
-      if (defers(at) && place.is_in_ring()) {
-        counts_.deferred.fetch_add(1, std::memory_order_relaxed);
-        table_of(at.slot).set(at.slot, next.word());
-        return true;
-      }
-      return set(at.slot, next);
+  // Lets the key of `at` lead to `place`. `write_record(slot)` brings the record there, durably, for the slot that the key
+  // will have; it may be called again, for another slot. REQUIRES: `prepare`, for a place in the ring. False: no space;
+  // nothing has changed. Durable on return.
+  template <class Write>
+  [[nodiscard]] bool put(const position& at, place_word place, Write&& write_record) {
+    if (needs_slot(at)) return add(at, place, write_record);
+    write_record(at.slot);
+    const place_word next = at.is_gone || at.place.has_follower() ? place.with_follower() : place;
+    if (defers(at) && place.is_in_ring()) {
+      counts_.deferred.fetch_add(1, std::memory_order_relaxed);
+      table_of(at.slot).set(at.slot, next.word());
+      return true;
     }
-    if (at.is_gone) return set(at.slot, place.with_follower());
-    if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
-    counts_.changes.fetch_add(1, std::memory_order_relaxed);
-    return index_.insert(at.slot, place.word()) == indexes::outcome::inserted;  // (C2)
+    return set(at.slot, next);
+  }
+  // The same for a record that is there, and is not replayed.
+  [[nodiscard]] bool put(const position& at, place_word place) {
+    return put(at, place, [](std::uint64_t /*slot*/) {});
+  }
+
+  // Where the medium was full before, a new key's slot is reserved: it gets a word without a record. False: no space. `put`
+  // or `release` follows, with the same lock. A crash between them leaves a word that the chain's next new key gets.
+  [[nodiscard]] bool can_add(position& at) {
+    if (!was_full() || !needs_slot(at)) return true;
+    std::uint64_t taken = 0;
+    if (!add(at, place_word::gone_with_follower(), [&](std::uint64_t slot) { taken = slot; })) return false;
+    at = {.slot = taken, .is_reserved = true};
+    return true;
+  }
+  void release(const position& at) {
+    if (at.is_reserved) static_cast<void>(index_.erase(at.slot));
   }
 
   // The key of `at`, which was found, leads nowhere. Durable on return.
@@ -150,7 +172,13 @@ class chains {
   }
 
   // True: no key has this hash, nor had one that a later key of it followed. Needs no lock; a key may be added meanwhile.
-  [[nodiscard]] bool is_empty(std::uint64_t base) { return !index_.find(base); }
+  [[nodiscard]] bool is_empty(std::uint64_t base) {
+    if (index_.find(base)) return false;
+    if (!was_full()) return true;
+    for (std::uint64_t n = first_outlying; n < slots; ++n)
+      if (index_.find(base | n)) return false;
+    return true;
+  }
 
   // Calls visit(slot, place) for each slot with a record. REQUIRES: no writer.
   template <class Visit>
@@ -176,6 +204,60 @@ class chains {
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
 
  private:
+  // A slot that has no word gets one. Where the medium was full before, the index grows only if it must: what it takes, it
+  // keeps, and the directory needs some again when its nodes split.
+  template <class Write>
+  [[nodiscard]] bool add(const position& at, place_word place, Write&& write_record) {
+    const auto try_slot = [&](std::uint64_t slot, bool may_grow) {
+      write_record(slot);
+      counts_.changes.fetch_add(1, std::memory_order_relaxed);
+      return indexes::outcome::inserted == (may_grow ? index_.insert(slot, place.word())  // (C2)
+                                                     : index_.insert_without_split(slot, place.word()));
+    };
+    if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
+    if (!was_full()) {
+      if (try_slot(at.slot, true)) return true;
+      notes_.fetch_or(has_outlying_slots, std::memory_order_acq_rel);
+      media::persist(medium_, notes_);  // (C0)
+      may_have_outlying_.store(true, std::memory_order_release);
+    }
+    for (const bool may_grow : {false, true}) {
+      if (try_slot(at.slot, may_grow)) return true;
+      // From the last one down: a chain comes to them from the other side.
+      for (std::uint64_t slot = base_of_slot(at.slot) + slots; slot-- > base_of_slot(at.slot) + first_outlying;)
+        if (!word_of(slot) && try_slot(slot, may_grow)) return true;
+    }
+    return false;
+  }
+
+  template <class Matches>
+  [[nodiscard]] position find_in_chain(std::uint64_t base, Matches&& matches) {
+    std::optional<std::uint64_t> free;
+    for (std::uint64_t n = 0; n < slots; ++n) {
+      const std::optional<std::uint64_t> w = word_of(base | n);
+      if (!w) {
+        if (free) return gone_slot(*free);
+        return {.slot = base | n};
+      }
+      const place_word place(*w);
+      if (place.is_gone()) {
+        if (!free) free = base | n;
+      } else if (matches(place)) {
+        return {.found = true, .slot = base | n, .place = place};
+      }
+      if (!place.has_follower()) {
+        if (free) return gone_slot(*free);
+        if (n + 1 == slots) break;
+        return {.slot = base | (n + 1), .unlinked = true, .before = place};
+      }
+    }
+    return {.has_room = false};
+  }
+
+  [[nodiscard]] bool was_full() const noexcept { return may_have_outlying_.load(std::memory_order_acquire); }
+  [[nodiscard]] static bool needs_slot(const position& at) noexcept {
+    return !at.found && !at.is_gone && !at.is_reserved;
+  }
   [[nodiscard]] static position gone_slot(std::uint64_t slot) { return {.slot = slot, .is_gone = true}; }
 
   [[nodiscard]] local_table& table_of(std::uint64_t slot) noexcept { return tables_[manager_of(slot)]; }
@@ -192,8 +274,11 @@ class chains {
     return done;
   }
 
+  Medium& medium_;
+  word& notes_;
+  std::atomic<bool> may_have_outlying_;  // a copy of the notes in DRAM, for each search for an absent key
   bool defers_;
-  indexes::cceh<Medium> index_;
+  Index index_;
   std::array<local_table, managers_of_users + managers_of_buckets> tables_;
   index_counts counts_;
 };

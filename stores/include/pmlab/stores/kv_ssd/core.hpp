@@ -4,6 +4,7 @@
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/chains.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
@@ -77,8 +78,21 @@ struct counters {
   std::atomic<std::uint64_t> unlisted{0};                              // deleted keys that a page listed
 };
 
+// The table that has the words of the index: that of the hash, if it brings one.
+template <media::medium Medium, class Hash>
+struct index_of {
+  using type = indexes::cceh<Medium>;
+};
+template <media::medium Medium, class Hash>
+requires requires { typename Hash::template index<Medium>; }
+struct index_of<Medium, Hash> {
+  using type = typename Hash::template index<Medium>;
+};
+
 template <media::medium Medium, blocks::device Device, class Hash>
 struct core {
+  using index_chains = chains<Medium, typename index_of<Medium, Hash>::type>;
+
   core(Medium& m, Device& d, state& root, const shape& of, std::string_view index_name, const kv_options& options)
       : medium(m),
         device(d),
@@ -87,7 +101,7 @@ struct core {
         buffer(m.template resolve<std::byte>(media::pointer<std::byte>(root.ring.load(std::memory_order_relaxed))),
                of.ring_lines),
         flash(of.superblocks, of.units()),
-        index(m, index_name, options.local_table, options.bloom),
+        index(m, index_name, root.notes, options.local_table, options.bloom),
         all_ports(d) {}
 
   [[nodiscard]] static std::uint64_t base_of(std::uint8_t space, std::string_view key) noexcept {
@@ -155,7 +169,7 @@ struct core {
   std::uint64_t seed;  // of checksums
   write_buffer buffer;
   superblocks flash;
-  chains<Medium> index;
+  index_chains index;
   ports<Device> all_ports;
   std::array<manager, managers_of_users + managers_of_buckets> managers;
   // Units of live records, in the ring and on flash: never more than the capacity.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -153,6 +154,36 @@ inline constexpr std::uint64_t ready = 2;          // of a release without momen
 inline constexpr std::uint64_t being_rebuilt = 3;  // from the flash: the index is not complete
 inline constexpr std::uint64_t guarded = 4;  // ready, and the moment of the flash is compared with that of the memory
 
+// In `notes` of the root object. No single bit that flips makes one of them of another one.
+enum device_note : std::uint64_t {
+  has_short_keys = 1,                             // NVMe's
+  has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
+};
+
+// Lines from the device's first one, with a check of their number: a flipped bit is noticed, instead of overwrites that
+// replay misses.
+class checked_tail {
+ public:
+  explicit checked_tail(std::uint64_t w) noexcept : word_(w) {}
+  // REQUIRES: lines < 2^56.
+  [[nodiscard]] static checked_tail of(std::uint64_t lines) noexcept {
+    return checked_tail(lines | check_of(lines) << lines_bits);
+  }
+  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] std::uint64_t lines() const noexcept { return word_ & ((std::uint64_t{1} << lines_bits) - 1); }
+  // Words of earlier releases have no check.
+  [[nodiscard]] bool is_whole() const noexcept {
+    const std::uint64_t check = word_ >> lines_bits;
+    return check == 0 || check == check_of(lines());
+  }
+
+ private:
+  static constexpr unsigned lines_bits = 56;
+  // From 1 to 255.
+  [[nodiscard]] static std::uint64_t check_of(std::uint64_t lines) noexcept { return 1 + mix_bits(lines) % 255; }
+  std::uint64_t word_;
+};
+
 // The root object.
 struct alignas(media::cache_line_bytes) state {
   word step{0};                    // forming, guarded; see there
@@ -167,9 +198,9 @@ struct alignas(media::cache_line_bytes) state {
   word spare_superblocks{0};  // of flash beyond the capacity
   word largest_value{0};
   word bucket_bytes{0};
-  word short_keys{0};  // 1: NVMe's
-  word ring_tail{0};   // lines before it, counted from the device's first one, hold no record that replay may use
-  word begun{0};       // the moment of the last opening that was begun; if the device is guarded
+  word notes{0};      // device_note
+  word ring_tail{0};  // a checked_tail; lines before it hold no record that replay may use
+  word begun{0};      // the moment of the last opening that was begun; if the device is guarded
 };
 static_assert(sizeof(state) == 128);  // as in pools of earlier releases
 

@@ -135,7 +135,7 @@ class opening {
     of.ring_lines = value(s.ring_lines);
     of.largest_value = value(s.largest_value);
     of.bucket_bytes = value(s.bucket_bytes);
-    of.short_keys = value(s.short_keys) != 0;
+    of.short_keys = (value(s.notes) & has_short_keys) != 0;
     const std::uint64_t bytes = s.blocks.load(std::memory_order_acquire) * of.block_bytes;
     of.superblocks = static_cast<std::uint32_t>((bytes - of.page_bytes()) / of.superblock_bytes);
     return of;
@@ -211,7 +211,7 @@ class opening {
     put(made->spare_superblocks, of.spare_superblocks);
     put(made->largest_value, of.largest_value);
     put(made->bucket_bytes, of.bucket_bytes);
-    put(made->short_keys, of.short_keys ? 1 : 0);
+    put(made->notes, of.short_keys ? std::uint64_t{has_short_keys} : 0);
     put(made->step, step);
     media::persist(medium_, *made);  // (M1): (M1) < (M2), the root leads to a whole object
     media::publish_store(change, at, medium_.locate(made).word());  // (M2)
@@ -242,13 +242,19 @@ class opening {
       const std::uint64_t superblocks = geometry_.bytes() / superblock;
       const media::pointer<std::byte> ring(value(s.ring));
       is_possible = largest <= superblock && lines >= least_lines(largest, bucket) &&
-                    value(s.spare_superblocks) + 2 <= superblocks && value(s.short_keys) <= 1 && ring.word() != 0 &&
-                    media::can_name(medium_, ring, lines * media::cache_line_bytes);
+                    value(s.spare_superblocks) + 2 <= superblocks && are_possible_notes(value(s.notes)) &&
+                    ring.word() != 0 && media::can_name(medium_, ring, lines * media::cache_line_bytes);
     }
+    if (is_possible && value(s.step) == guarded) is_possible = checked_tail(value(s.ring_tail)).is_whole();
     if (is_possible) return;
     throw error("the memory of the key-value device in " + medium_.name() +
-                    " is damaged: its sizes, or the place of its write buffer, cannot be",
+                    " is damaged: its sizes, or the place or the tail of its write buffer, cannot be",
                 "restore the pool and the flash from a copy, or rebuild the memory from the flash");
+  }
+
+  [[nodiscard]] static bool are_possible_notes(std::uint64_t notes) noexcept {
+    const std::uint64_t others = notes & ~std::uint64_t{has_short_keys};
+    return others == 0 || others == has_outlying_slots;
   }
 
   // Lines of a write buffer that takes each operation.

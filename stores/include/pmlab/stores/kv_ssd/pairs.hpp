@@ -29,7 +29,7 @@ class pairs {
 
   // The key's record, if it has one.
   struct stored {
-    typename chains<Medium>::position at;
+    typename parts::index_chains::position at;
     record_head head{};
     std::span<const std::byte> value{};  // if it was asked for; valid while the port has no other use
 
@@ -62,18 +62,18 @@ class pairs {
     std::uint32_t page = 0;
   };
 
-  // Units that the record needs beside the earlier one are taken from the capacity. False: there are not so many.
-  [[nodiscard]] bool charge(const stored& before, std::uint32_t units) {
-    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
-    if (units <= old) return true;  // the rest is free when the record is there
-    const std::uint64_t more = units - old;
-    const std::uint64_t lost = core_.lost_units.load(std::memory_order_relaxed);
-    if (core_.used_units.fetch_add(more, std::memory_order_acq_rel) + more + lost <= core_.sizes.capacity_units())
-      return true;
-    core_.used_units.fetch_sub(more, std::memory_order_acq_rel);
-    return false;
+  enum class charged : std::uint8_t { yes, no_units, no_slot };
+
+  // Takes what a `put` of the record needs: units beside the earlier one from the capacity, and a slot for a new key, if
+  // the medium was full before. Unless the answer is yes, nothing has changed. `refund` undoes it, with the same lock.
+  [[nodiscard]] charged charge(stored& before, std::uint32_t units) {
+    if (!charge_units(before, units)) return charged::no_units;
+    if (core_.index.can_add(before.at)) return charged::yes;
+    refund(before, units);
+    return charged::no_slot;
   }
   void refund(const stored& before, std::uint32_t units) {
+    core_.index.release(before.at);
     const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
     if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
   }
@@ -89,10 +89,10 @@ class pairs {
     core_.index.prepare(before.at);
     const std::uint64_t position = room.take(core_.buffer, lines_for(bytes));
     const std::uint32_t line = core_.buffer.line_of(position);
-    write(d, before, position, record);
+    const auto write_for = [&](std::uint64_t slot) { write(d, slot, core_.index.defers(before.at), position, record); };
     bool is_done = false;
     try {
-      is_done = core_.index.put(before.at, place_word::in_ring(line, units));  // (S2)
+      is_done = core_.index.put(before.at, place_word::in_ring(line, units), write_for);  // (S2)
     } catch (...) {
       core_.buffer.release(line);
       throw;
@@ -118,8 +118,20 @@ class pairs {
   }
 
  private:
-  // `record`: zeros, as many as its lines have.
-  void write(const draft& d, const stored& before, std::uint64_t position, std::vector<std::byte>& record) {
+  [[nodiscard]] bool charge_units(const stored& before, std::uint32_t units) {
+    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
+    if (units <= old) return true;  // the rest is free when the record is there
+    const std::uint64_t more = units - old;
+    const std::uint64_t lost = core_.lost_units.load(std::memory_order_relaxed);
+    if (core_.used_units.fetch_add(more, std::memory_order_acq_rel) + more + lost <= core_.sizes.capacity_units())
+      return true;
+    core_.used_units.fetch_sub(more, std::memory_order_acq_rel);
+    return false;
+  }
+
+  // `record`: zeros, as many as its lines have, or what a call before has left there.
+  void write(const draft& d, std::uint64_t slot, bool is_commit, std::uint64_t position,
+             std::vector<std::byte>& record) {
     record_head head;
     head.sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
     head.birth = d.birth == 0 ? head.sequence : d.birth;
@@ -127,9 +139,9 @@ class pairs {
     head.page = d.page;
     head.key_bytes = static_cast<std::uint8_t>(d.key.size());
     head.space = d.space;
-    head.slot = static_cast<std::uint8_t>(before.at.slot % slots);
+    head.slot = static_cast<std::uint8_t>(slot % slots);
     head.notes = has_lap;
-    if (core_.index.defers(before.at)) head.notes |= is_deferred;
+    if (is_commit) head.notes |= is_deferred;
     head.lap = static_cast<std::uint32_t>(position / core_.buffer.lines());
     head.value_sum = checksum(d.value.data(), d.value.size(), core_.seed);
     std::memcpy(record.data() + sizeof head, d.key.data(), d.key.size());

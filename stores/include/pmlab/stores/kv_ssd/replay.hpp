@@ -43,7 +43,7 @@ class replay {
   }
 
   void keep_tail(std::uint64_t tail) {
-    root_.ring_tail.store(tail, std::memory_order_release);
+    root_.ring_tail.store(checked_tail::of(tail).word(), std::memory_order_release);
     media::persist(medium_, root_.ring_tail);  // (L1)
   }
 
@@ -57,8 +57,8 @@ class replay {
   // Pools of releases without local tables may have any bits here, and have no deferred records.
   [[nodiscard]] std::uint64_t tail_of(std::uint64_t lines) const noexcept {
     constexpr std::uint64_t most_laps = std::uint64_t{1} << 31;
-    const std::uint64_t tail = root_.ring_tail.load(std::memory_order_acquire);
-    return tail / lines < most_laps ? tail : 0;
+    const checked_tail tail(root_.ring_tail.load(std::memory_order_acquire));
+    return tail.is_whole() && tail.lines() / lines < most_laps ? tail.lines() : 0;
   }
 
   // Returns the lines of the record, or 1.

@@ -1,0 +1,49 @@
+// A table that is full in part, for the index of a key-value device.
+#pragma once
+
+#include <pmlab/base/hash.hpp>
+#include <pmlab/indexes/cceh.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/medium.hpp>
+#include <pmlab/stores/kv_ssd/chains.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace pmlab::verify {
+
+// The first slots of one hash in eight find no space, from the beginning.
+template <media::medium Medium>
+class partly_full {
+ public:
+  static partly_full open(Medium& medium, std::string_view name) { return partly_full(medium, name); }
+
+  indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
+    return refuses(key) ? indexes::outcome::full : table_.insert(key, value);
+  }
+  indexes::outcome insert_without_split(std::uint64_t key, std::uint64_t value) {
+    return refuses(key) ? indexes::outcome::full : table_.insert_without_split(key, value);
+  }
+  indexes::outcome update(std::uint64_t key, std::uint64_t value) { return table_.update(key, value); }
+  indexes::outcome erase(std::uint64_t key) { return table_.erase(key); }
+  std::optional<std::uint64_t> find(std::uint64_t key) { return table_.find(key); }
+  template <class Function>
+  void for_each(Function&& function) const {
+    table_.for_each(function);
+  }
+  [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
+  [[nodiscard]] indexes::check_report check() const { return table_.check(); }
+
+ private:
+  partly_full(Medium& medium, std::string_view name) : table_(indexes::cceh<Medium>::open(medium, name)) {}
+  [[nodiscard]] static bool refuses(std::uint64_t key) noexcept {
+    using namespace stores::detail::kv_ssd;
+    return key == base_of_slot(key) && mix_bits(key) % 8 == 0;
+  }
+
+  indexes::cceh<Medium> table_;
+};
+
+}  // namespace pmlab::verify
