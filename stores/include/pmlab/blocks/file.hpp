@@ -95,7 +95,7 @@ class basic_file {
     state_.shape = {.blocks = state_.facts.bytes / options.block_bytes,
                     .block_bytes = options.block_bytes,
                     .atomic_bytes = options.page_cache ? 0 : state_.facts.atomic_unit,
-                    // The page cache is one itself. Of an unknown drive the worst is assumed.
+                    // The page cache is one itself. For an unknown drive the worst is assumed.
                     .volatile_cache = options.page_cache || state_.facts.volatile_cache.value_or(true)};
     choose(options.io);
   }

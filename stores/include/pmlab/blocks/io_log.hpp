@@ -153,7 +153,7 @@ class io_log_reader {
     io_record record;             // the event
     std::vector<std::byte> data;  // that followed it
 
-    // Of a mark.
+    // The text of a mark.
     [[nodiscard]] std::string_view text() const noexcept {
       return {reinterpret_cast<const char*>(data.data()), data.size()};
     }
@@ -175,7 +175,7 @@ class io_log_reader {
     check_geometry(shape_, path);
   }
 
-  // Of the recorded device.
+  // The geometry of the recorded device.
   [[nodiscard]] const geometry& shape() const noexcept { return shape_; }
 
   // The next entry; nothing at the end. A record that the log ends within is not returned, and `cut_off` is true then:

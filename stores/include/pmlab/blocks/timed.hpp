@@ -61,7 +61,7 @@ class timed : public wrapper<Inner> {
   // The drive that is modelled.
   [[nodiscard]] const drive_profile& profile() const noexcept { return profile_; }
 
-  // Of a key-value SSD: where its commands wait for its firmware. nullptr: a drive of blocks.
+  // The place where commands of a key-value SSD wait for its firmware. nullptr: a drive of blocks.
   [[nodiscard]] pair_front* pairs() noexcept { return pairs_ ? &*pairs_ : nullptr; }
 
   // To precondition the drive before a measurement, and for its counts.

@@ -189,7 +189,7 @@ typedef struct {
   uint8_t *it_list;
 } kvs_iterator_list;
 
-/* Of a request that has ended. */
+/* A request that has ended, as its callback receives it. */
 typedef struct {
   kvs_context context;
   kvs_key_space_handle ks_hd;

@@ -77,7 +77,7 @@ class kv_cache {
     const pair_cache::write change(pairs_, space, key);
     return store_.retrieve_and_erase(key, space);
   }
-  // Of many keys in one command, in their order: true if the key is there. Of the store.
+  // Looks up many keys in one command: whether the store has each, in their order. The cache is not asked.
   [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
     return store_.exist(keys, space);
   }

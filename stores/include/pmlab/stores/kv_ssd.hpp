@@ -100,9 +100,9 @@ class kv_device {
   using record_view = detail::kv_ssd::record_view;
 
  public:
-  // Of its root in the medium.
+  // The name of its root in the medium.
   static constexpr std::string_view layout_name = "kv_ssd";
-  // Of its words in the medium.
+  // The version of the layout of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
   // At the same time.
   static constexpr unsigned most_iterators = 16;
@@ -188,7 +188,7 @@ class kv_device {
     return take(key, space, true);
   }
 
-  // Of many keys in one command, in their order: true if the key is there.
+  // Looks up many keys in one command: true for each key, in their order, that is there.
   [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
     for (const std::string_view key : keys) check_key(key, space);
     command(0);
@@ -588,7 +588,7 @@ class kv_device {
     buckets_.remove(suspect->space, suspect->key, suspect->page, &room.lines[0], *through);
     core_.counts.unlisted.fetch_add(1, std::memory_order_relaxed);
   } catch (const std::exception&) {
-    // Of no consequence for the operation of the user: the page is met again.
+    // The failure has no consequence for the operation of the user: the page is met again.
   }
 
   // ---- operations through a port; the key and the value are possible
@@ -700,7 +700,7 @@ class kv_device {
 
   // ---- opening
 
-  // Of a sequence; the bits above are the number of the opening.
+  // The bits of a sequence that count within an opening; the bits above are the number of the opening.
   static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
   // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.

@@ -40,7 +40,7 @@ enum class nvme_kv_status : std::uint8_t {
   key_exists = 0x89,
 };
 
-// Of a STORE command.
+// Options of a STORE command.
 struct nvme_kv_store_options {
   bool must_exist = false;    // bit 0: a value is replaced; no pair is added
   bool no_overwrite = false;  // bit 1: a pair is added; no value is replaced

@@ -133,7 +133,7 @@ class tiered {
     std::uint64_t sequence_;
   };
 
-  // Of a cursor. Keys in [from, to); no `to`: to the end of the table. No `at`: the moment at which the cursor is made.
+  // The keys of a cursor: [from, to). No `to`: to the table's end. No `at`: the moment at which the cursor is made.
   struct range {
     const snapshot_handle* at = nullptr;                // the moment
     std::string_view from = {};                         // the least key

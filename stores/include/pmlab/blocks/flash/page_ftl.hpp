@@ -165,7 +165,7 @@ class page_ftl {
   // How this model stands to the drive of its profile, for results.
   [[nodiscard]] const flash_scale& scale() const noexcept { return scale_; }
 
-  // Of each superblock.
+  // The number of erasures of each superblock.
   [[nodiscard]] std::vector<std::uint32_t> erase_counts() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::uint32_t> all;

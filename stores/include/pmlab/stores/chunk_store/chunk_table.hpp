@@ -61,7 +61,7 @@ class chunk_table {
           if (entries->numbers[i] != none) visit(first * page_entries + i, entries->numbers[i]);
     }
   }
-  // Of DRAM, but for the heap's own.
+  // The bytes of DRAM, without the heap's bookkeeping.
   [[nodiscard]] std::uint64_t bytes() const {
     constexpr std::size_t node = 4 * sizeof(void*);
     std::uint64_t sum = sizeof(*this);

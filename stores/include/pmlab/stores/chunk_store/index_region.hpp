@@ -65,7 +65,7 @@ class index_change {
       default: return std::errc::io_error;
     }
   }
-  // Of one that failed: between which writes that succeeded. Later eras have higher numbers.
+  // The era of a change that failed: the successful writes that it lies between. Later eras have higher numbers.
   [[nodiscard]] std::uint64_t era() const noexcept { return era_; }
 
  private:
@@ -196,15 +196,15 @@ class index_region {
     if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
     for (const std::uint32_t number : torn) forget_torn(drive, number);
   }
-  // Of all index blocks since they were made, as far as the current contents show.
+  // The writes of all index blocks since they were made, as far as the current contents show.
   [[nodiscard]] std::uint64_t writes() const noexcept {
     return std::accumulate(sequences_.begin(), sequences_.end(), std::uint64_t{0});
   }
 
   [[nodiscard]] const index_layout& layout() const noexcept { return layout_; }
-  // Of this drive, since it was opened: places that a write had left torn.
+  // The places of this drive that a write had left torn, found since it was opened.
   [[nodiscard]] std::uint64_t torn_places() const noexcept { return torn_; }
-  // Of DRAM, but for dirty blocks.
+  // The bytes of DRAM, without dirty blocks.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     return current_.size() + sequences_.size() * sizeof(std::uint64_t);
   }

@@ -5,7 +5,7 @@
 //            lines 1...  | entry | entry | ...                        the ring
 //   map:     one word for each block of the chunk (of 4 bytes)
 //
-// Of each block of a chunk, in this order:
+// A block of a chunk is found in this order:
 //   the newest ring entry that covers it has its place; else
 //   its word in the map, if there is a map and the word is not 0; else
 //   its bit in `written`: it is where the chunk's base extent has it; else

@@ -59,7 +59,7 @@ static_assert(sizeof(region_header) == 24 && std::is_trivially_copyable_v<region
 template <blocks::device Device>
 class records_in_region {
  public:
-  // Of the words that a record consists of.
+  // The medium of the words that a record consists of.
   using medium_type = media::dram;
   // A change is durable when it is settled, not when it is made.
   static constexpr bool settles_at_once = false;
@@ -102,7 +102,7 @@ class records_in_region {
   [[nodiscard]] std::string name() const { return "device " + device_.name(); }
   // The first block of the drive that is no part of the region.
   [[nodiscard]] std::uint64_t first_data_block() const noexcept { return region_.layout().end(); }
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::uint64_t bytes() const { return region_.dram_bytes() + table_.bytes(); }
 
   // ---- level 1

@@ -64,7 +64,7 @@
 
 namespace pmlab::stores {
 
-// Of a chunk store whose records are on a key-value device. Not stored: each opening may have its own cache.
+// Options of a chunk store whose records are on a key-value device. Not stored: each opening may have its own cache.
 struct kv_records {
   std::uint8_t space = 0;                               // of the device's key spaces; the store's alone
   std::uint64_t cache_bytes = std::uint64_t{64} << 20;  // of DRAM; 0: a record is read again at each use
@@ -121,7 +121,7 @@ inline constexpr std::array<std::size_t, 3> sizes_of_pairs_header{96, 88, 72};
 // volumes. The rest: any thread.
 template <record_device Pairs, blocks::device Device>
 class records_in_pairs {
-  // Of a record, while a put of it is under way or it is unsure.
+  // The changes of a record, while a put of it is under way or it is unsure.
   struct changes {
     // Each has record_bytes, and more for its alignment:
     std::unique_ptr<std::byte[]> next;  // its words with all changes
@@ -189,7 +189,7 @@ class records_in_pairs {
     if constexpr (requires { pairs_.is_durable(); }) return pairs_.is_durable();
     return true;
   }
-  // Of DRAM: the cache.
+  // The bytes of DRAM: the cache's.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return cache_bytes_; }
   // Why the device failed last; "": it did not.
   [[nodiscard]] std::string failure() const {

@@ -70,7 +70,7 @@ class records_in_memory {
   [[nodiscard]] Medium& medium() noexcept { return medium_; }
   [[nodiscard]] std::string name() const { return medium_.name(); }
   [[nodiscard]] static std::uint64_t first_data_block() noexcept { return 1; }
-  // Of the medium.
+  // The bytes of the medium in use.
   [[nodiscard]] std::uint64_t bytes() {
     std::uint64_t sum = sizeof(superblock) + records_.bytes() + index_.stats().medium_bytes;
     records_.for_each([&](record& r) {

@@ -57,7 +57,7 @@ class buckets {
   buckets(parts& of, std::string_view directory)
       : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
 
-  // Of the key of a page.
+  // The bytes of the key of a page.
   static constexpr std::size_t name_bytes = 16;
 
   // The pages that a bucket may have.

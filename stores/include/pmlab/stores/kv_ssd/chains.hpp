@@ -27,7 +27,7 @@ namespace pmlab::stores::detail::kv_ssd {
 inline constexpr unsigned slot_bits = 8;
 inline constexpr std::uint64_t slots = std::uint64_t{1} << slot_bits;
 
-// Of the chains of bucket pages: no chain has keys of both kinds, as they have different locks.
+// Marks the chains of bucket pages: no chain has keys of both kinds, as they have different locks.
 inline constexpr std::uint64_t bucket_bit = std::uint64_t{1} << 63;
 
 // The first slot of a chain, of which `slot` is one.

@@ -320,13 +320,13 @@ class mover {
       return true;
     });
   }
-  // Of a record on flash.
+  // Describes a record on flash.
   [[nodiscard]] static item item_of(place_word at, std::span<const std::byte> bytes) {
     const record_view record(bytes);
     const std::uint8_t space = record.head().space;
     return {space, parts::base_of(space, record.key()), at, record.head().sequence, {}};
   }
-  // Of a page that is moved. Costs a search for each listed key, and no flash.
+  // Notes the suspect keys of a page that is moved. Costs a search for each listed key, and no flash.
   void suspect_keys_of(const record_view& page) {
     if (!page.has_whole_value(core_.seed)) return;
     const auto [bucket, page_number] = buckets<Medium, Device, Hash>::page_of_name(page.key());

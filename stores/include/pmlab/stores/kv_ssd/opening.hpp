@@ -125,7 +125,7 @@ class opening {
     return options;
   }
 
-  // Of a device that is there.
+  // The shape that an existing device was made with.
   [[nodiscard]] static shape shape_of(const state& s) {
     const auto value = [](const word& w) { return static_cast<std::uint32_t>(w.load(std::memory_order_acquire)); };
     shape of;

@@ -35,8 +35,8 @@
 
 namespace pmlab::stores {
 
-// Of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the record is
-// damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. After an error nothing has changed.
+// The end of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the
+// record is damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. It then has changed nothing.
 struct kv_completion {
   std::uint64_t tag = 0;                   // of the operation
   std::errc error{};                       // std::errc{}: none

@@ -17,7 +17,7 @@
 
 namespace pmlab::stores {
 
-// Of a cursor.
+// The direction of a cursor.
 enum class direction : std::uint8_t { forward, backward };
 
 namespace detail::tiered {
@@ -35,8 +35,8 @@ struct tree_view {
   std::uint64_t root_entries = 0;   // entries of the largest set of the root
   class_counts spare{};             // segments that a spill and a compaction may need
   class_counts spare_to_compact{};  // those of the compaction alone
-  // Of both drives: segments that the keys of one merge of a leaf may need, and those of the spill of one set of the
-  // root.
+  // Segments of both drives that the keys of one merge of a leaf may need, and those that the spill of one set of the
+  // root may need.
   std::uint32_t kept_to_merge = 0;
   std::uint32_t kept_to_spill = 0;
 };

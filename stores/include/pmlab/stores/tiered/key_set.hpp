@@ -57,7 +57,7 @@ class bloom_filter {
   std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(1, 0);
 };
 
-// Of the values of a set in one segment: how well they fill others. Volatile.
+// How well the values of a set in one segment would fill other segments. Volatile.
 struct value_shape {
   std::uint32_t count = 0;
   std::uint32_t largest = 0;
@@ -83,12 +83,12 @@ class key_set {
   }
 
   [[nodiscard]] const set_description& described() const noexcept { return described_; }
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }
   [[nodiscard]] bool may_have(std::uint64_t hash) const { return !unreadable_.empty() || filter_.may_have(hash); }
   // That its versions refer to.
   [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
-  // Of keys and values.
+  // The bytes of keys and values.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
   // By segment.
   [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
@@ -320,7 +320,7 @@ class set_writer {
     value_bytes_ += v.value_bytes;
     return true;
   }
-  // Of keys and values so far, about.
+  // The bytes of keys and values so far, about.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
   // The last version is one of this key.
   [[nodiscard]] bool ends_with(const found_version& v) const noexcept {

@@ -237,8 +237,8 @@ class manifest {
     return std::move(*found);
   }
 
-  // Of a store that is made: the area that its first state leaves has none, of no store that was here before. Durable on
-  // return.
+  // Makes the other area of a new store empty: its first state leaves it, and a former store may have left one there.
+  // Durable on return.
   void clear(blocks::synchronous<Device>& drive) {
     blocks::buffer block(where_.block_bytes);
     drive.write_durable(where_.manifest_block(0), block.bytes(), blocks::stream::manifest);
@@ -272,7 +272,7 @@ class manifest {
     return 3 * last_bytes_.load(std::memory_order_relaxed) < where_.manifest_bytes;
   }
 
-  // Of the newest state: greater than that of any state before.
+  // The version of the newest state: greater than the version of any state before.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
  private:

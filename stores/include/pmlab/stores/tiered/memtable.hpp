@@ -55,7 +55,7 @@ class memtable {
     [[nodiscard]] version_name name() const noexcept { return {table_, {key_, key_bytes_}, sequence_}; }
     [[nodiscard]] change_kind kind() const noexcept { return kind_; }
     [[nodiscard]] std::string_view value() const noexcept { return {key_ + key_bytes_, value_bytes_}; }
-    // Of its value, in the log.
+    // The place of its value in the log.
     [[nodiscard]] value_place place() const noexcept { return place_; }
     [[nodiscard]] const node* next() const noexcept { return link(0).load(std::memory_order_acquire); }
 

@@ -8,7 +8,7 @@ namespace pmlab::stores {
 
 // See tiered/memory.hpp for the other one.
 struct no_memory {
-  // Of tiered_drives::memory: there is none.
+  // The medium of tiered_drives::memory: there is none.
   struct medium {};
   // Whether it is there at all.
   static constexpr bool is_there = false;
@@ -16,7 +16,7 @@ struct no_memory {
   struct index {};
   // Those between two freezes.
   using table = detail::tiered::memtable;
-  // Of these, as a reader sees them.
+  // A reader's view of these.
   using source = detail::tiered::memtable_source;
 };
 

@@ -307,7 +307,7 @@ class leaf_rewriter {
   std::vector<set_pointer> made_;
   std::uint64_t copied_ = 0;
 
-  // Of the leaf that is being rewritten.
+  // Segments with much garbage: the leaf that is being rewritten moves its values out of them.
   std::set<std::uint32_t> poor_;
   bool stayed_ = false;  // a value that was to move has not
   std::uint64_t piece_bytes_ = 0;

@@ -67,7 +67,7 @@ class segment_io {
   std::array<bool, classes> is_dirty_{};
 };
 
-// Of readers: a queue belongs to one thread, so each read takes one of them.
+// Queues for readers: a queue belongs to one thread, so each read takes one of them.
 template <blocks::device Device>
 class reader_pool {
  public:

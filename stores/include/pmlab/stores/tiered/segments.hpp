@@ -67,7 +67,7 @@ class segment_map {
     const std::scoped_lock lock(mutex_);
     return {drives_[0].free, drives_[1].free};
   }
-  // Of each drive.
+  // The references to the segments of each drive.
   [[nodiscard]] std::array<std::vector<std::uint32_t>, classes> references() const {
     const std::scoped_lock lock(mutex_);
     return {drives_[0].references, drives_[1].references};

@@ -61,7 +61,7 @@ inline constexpr char ends_batch = 0x10;
   return text;
 }
 
-// Of a key of the index.
+// The mark in a key of the index.
 [[nodiscard]] inline char mark_in(std::string_view text) noexcept { return text.back(); }
 [[nodiscard]] inline change_kind kind_in(std::string_view text) noexcept {
   return static_cast<change_kind>(text.back() & 0x0f);
@@ -335,7 +335,7 @@ class version_index {
     if (count != last - ingested)
       report.add("the memory has " + std::to_string(count) + " of " + std::to_string(last - ingested) + " changes");
   }
-  // Of the medium, that one change needs, about.
+  // The bytes of the medium that one change needs, about.
   [[nodiscard]] static std::size_t medium_bytes_for(const change& c) noexcept {
     return 128 + round_up(c.key.size() + 40, 64) + (c.value.empty() ? 0 : round_up(c.value.size() + 8, 64));
   }
