@@ -87,7 +87,7 @@ class simulated {
     std::size_t count_ = 0;
   };
 
-  // Of an index that divides itself into shards: few where histories are short and are to meet in one.
+  // The shards of an index that divides itself: few where histories are short and are to meet in one.
   [[nodiscard]] std::size_t shards(std::size_t usual) const noexcept { return owned_ ? usual : 2; }
 
   [[nodiscard]] std::string name() const { return profile_.empty() ? "simulated" : "simulated:" + profile_; }

@@ -56,7 +56,7 @@ class prefix_target {
   // The content stays as it is now for `look`, until the next `hold`.
   virtual void hold() = 0;
   virtual prefix_state look(prefix_look how) = 0;
-  // Of the newest change.
+  // The sequence of the newest change.
   virtual std::uint64_t sequence() = 0;
   // The first violated invariant; "": none.
   virtual std::string check() = 0;

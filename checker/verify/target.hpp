@@ -130,7 +130,7 @@ struct subject {
   bool image_is_ordered = false;  // so is what is opened on an image
   bool loads = false;             // its `load` is more than one insert after the other
   bool iterates = false;          // it has iterators of keys: target::iterate
-  // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
+  // The key of a hash table with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
   bool is_mutant = false;

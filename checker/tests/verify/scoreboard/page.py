@@ -92,7 +92,7 @@ def head(data):
              "([verification.md](verification.md)) searches for it.", "",
              f"{len(data.bugs)} published bugs: {len(covered)} have a twin here, {len(data.bugs) - len(covered)} do not "
              f"(the reasons are below). {len({b.defect for b in covered})} different twins: several bugs of one shape share one.",
-             f"Of these, {sum(bool(b.inferred) for b in data.bugs)} are marked *inferred*: the source gives a place and no "
+             f"{sum(bool(b.inferred) for b in data.bugs)} bugs are marked *inferred*: the source gives a place and no "
              "description; the defect is our reading of it.",
              "", "| source | bugs | with a twin | without |", "| --- | --- | --- | --- |"]
     for source in data.sources.values():
