@@ -21,7 +21,7 @@ struct medium_spec {
   std::string profile;  // empty: neither emulated nor simulated
   std::string path;     // of the pool; empty: DRAM
   bool simulated = false;
-  // Of the platform, in place of the profile's, or of what is found of a pool; no part of the text.
+  // The platform's domain, in place of the profile's, or of what is found of a pool; no part of the text.
   std::optional<media::persistence_domain> persistence = std::nullopt;
 
   [[nodiscard]] bool emulated() const noexcept { return !profile.empty() && !simulated; }

@@ -90,9 +90,9 @@ struct persist_sums {
 };
 
 // Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was used.
-// Of a device model, as its media did. Of a medium that counts, without a model: an upper bound, of a device that has no
-// buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and those that
-// it flushed or copied to, each once between two fences.
+// A device model counts as its media did. A medium that counts without a model gives an upper bound, for a device that
+// has no buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and
+// the granules that it flushed or copied to, each once between two fences.
 struct media_sums {
   std::uint64_t granule_bytes = 0;
   std::uint64_t bytes_read = 0;

@@ -83,7 +83,7 @@ class watched_medium {
   virtual void begin_operation() = 0;
   virtual void end_operation() = 0;
 
-  // Of the pool that the bytes are in; none: they are in DRAM.
+  // The roots of the pool that the bytes are in; none: they are in DRAM.
   [[nodiscard]] virtual std::vector<media::root_facts> roots() = 0;
   // Nothing, unless it counts.
   [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;

@@ -48,8 +48,8 @@ std::string clock_note(const std::vector<summary_row>& rows, const clock_limits&
   if (short_ones) text += fmt::format("note: every latency includes {:.0f} ns of reading the clock\n", clock.cost_ns);
   if (unseen)
     text += fmt::format(
-        "* not longer than {:.0f} ns, as two readings of the clock with nothing between them: it cannot "
-        "be told how short\n",
+        "* not longer than {:.0f} ns, as two readings of the clock with nothing between them: "
+        "it cannot be told how short\n",
         clock.floor_ns);
   return text;
 }

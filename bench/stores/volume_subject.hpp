@@ -57,7 +57,7 @@ struct volume_space {
   std::optional<std::uint64_t> longest_free_extent;  // of the device
 };
 
-// Of a medium that counts, since the last reset. Lines are of 64 bytes, each time that one is flushed or copied to.
+// Counts of a medium since the last reset. A line of 64 bytes counts each time that it is flushed or copied to.
 struct medium_counts {
   std::uint64_t lines = 0;    // flushed or copied to
   std::uint64_t flushes = 0;  // lines flushed
