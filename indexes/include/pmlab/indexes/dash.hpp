@@ -267,7 +267,7 @@ class dash {
   [[nodiscard]] static std::size_t first_lock_of(const segment* s) noexcept {
     return number_of(s) * detail::dash::groups_per_segment;
   }
-  // Of the group of `hash`.
+  // The lock of the group of `hash`.
   [[nodiscard]] sync::version_lock& lock_of(const segment* s, std::uint64_t hash) const noexcept {
     return locks_[first_lock_of(s) + detail::dash::group_of(hash)];
   }
@@ -475,7 +475,7 @@ class dash {
       // (R3) < (R4) < (R5) < unlock: a copy that stayed would be the only one when the entry has been displaced.
     }
     detail::dash::find_filters(s, hash, entry.local_depth());
-    // Of a process that was killed, removals may be in the cache alone.
+    // Removals may be in the cache alone, if a process was killed.
     directory_.mark(hash, entry.searched().untidy());
   }
 

@@ -177,7 +177,7 @@ struct slot {
   return static_cast<line_filter>(1U << class_of(hash) | 1U << (first_stash_bit + line / lines_per_stash_half));
 }
 
-// The filter bits of a line. Of the first two words only classes are left out: they are not read.
+// The filter bits of a line, without the first two words: these have bits of classes only, and are not read.
 [[nodiscard]] inline unsigned places_away(const entry_line& home) noexcept {
   const auto bits = [&home](std::size_t word) {
     return static_cast<unsigned>((home.keys[word].load(std::memory_order_acquire) & filter_mask) >> filter_shift)

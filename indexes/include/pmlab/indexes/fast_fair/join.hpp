@@ -146,7 +146,7 @@ class joiner {
   }
 
  private:
-  // Of a locked root; null: it has more, or it is a leaf.
+  // The only child of a locked root; null: it has more, or it is a leaf.
   [[nodiscard]] node_pointer only_child_of(node& top) const {
     if (top.is_leaf() || top.sibling.load(std::memory_order_relaxed) || entries_in(top) != 0) return {};
     const node_pointer child = top.first_child.load(std::memory_order_relaxed);

@@ -146,7 +146,7 @@ class suspect_nodes {
     return static_cast<std::uint64_t>(most - on.begin());
   }
 
-  // Of these slots as many as possible whose keys ascend.
+  // As many of these slots as possible whose keys ascend.
   [[nodiscard]] static std::vector<std::size_t> longest_ascending(node& n, const std::vector<std::size_t>& slots) {
     std::array<std::size_t, capacity> length{};
     std::array<std::size_t, capacity> before{};

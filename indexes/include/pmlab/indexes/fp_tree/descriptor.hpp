@@ -31,8 +31,8 @@ static_assert(capacity == detail::marked_slots);
   return (hash_of(key) & 0xffffffffU) * capacity >> 32;
 }
 
-// Of the free slots, of which there is one, that of a new entry: in the home line if it has one; else beside the
-// bitmap, whose line is written in any case, or else anywhere.
+// The slot of a new entry. REQUIRES: one is free. A free one in the home line; else one beside the bitmap, whose line
+// is written in any case, or else anywhere.
 [[nodiscard]] constexpr std::size_t slot_for(std::uint64_t key, slot_set free) noexcept {
   const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
   return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));

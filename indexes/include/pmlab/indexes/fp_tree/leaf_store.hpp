@@ -268,7 +268,7 @@ class leaf_store {
     // Most lines of a group are of its slots.
   }
 
-  // Of a tree without seals: old checks would give it one.
+  // Removes the checks of a tree without seals: old checks would give it one.
   void remove_checks(leaf_group& group) noexcept {
     if (group.check_again.load(std::memory_order_relaxed) == 0) return;
     group.check.store(0, std::memory_order_relaxed);

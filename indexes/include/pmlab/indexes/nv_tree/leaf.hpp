@@ -74,8 +74,8 @@ using slot_set = std::uint64_t;
 //       the next one begins. The leaves are a list by their links, in ascending order of `low`, and each region has a
 //       leaf that begins with it.
 //   L4  A link has a check of the leaf's place, of its low and of the place that it leads to, in bits that a place does
-//       not need: an overwritten link or low is detected. Of the two words of a low the other one
-//       is then used.
+//       not need: an overwritten link or low is detected. Then the other one of the two words of a low
+//       is used.
 struct leaf {
   std::atomic<std::uint64_t> link;
   std::atomic<key_type> low;

@@ -149,7 +149,7 @@ class persistent_towers {
            place_of(level - 1, tower_node.key.load(std::memory_order_acquire)).right == &tower_node;
   }
 
-  // 1: an entry. Of a node in no list it may be any.
+  // The level of a node; 1: an entry. A node in no list may have any.
   [[nodiscard]] std::uint64_t level_of(const node& n) const noexcept {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }

@@ -69,8 +69,8 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would
-      // be taken for one that a lost link cut off.
+      // The memory may be that of a pool that was on the device before, or of a former list: a node with an old
+      // signature would be taken for one that a lost link cut off.
       bool was_used = false;
       for (node& n : made->nodes) {
         if (n.level.load(std::memory_order_relaxed) == 0) continue;

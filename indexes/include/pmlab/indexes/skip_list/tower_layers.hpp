@@ -109,7 +109,7 @@ class tower_layers {
     return now_.load(std::memory_order_acquire)->bytes() + (next == nullptr ? 0 : next->bytes());
   }
 
-  // Of both layers.
+  // Checks both layers.
   template <class Visit>
   void check(check_report& report, Visit&& visit) const {
     now_.load(std::memory_order_acquire)->check(report, visit);

@@ -62,7 +62,7 @@ template <class Digits>
   return entry.is_entry() && (entry.key(at.path) & Digits::mask_before(at.known)) == at.path;
 }
 
-// Looks at the slots that no search finds: a crash leaves entries there, but nothing else. Of a node whose index is
+// Looks at the slots that no search finds: a crash leaves entries there, but nothing else. If the index of the node is
 // damaged, `found` gets those entries. REQUIRES: `found` has all children of the node, or it has no index.
 template <class Digits, class Node, class Visitor>
 void walk_invisible_slots(const Node& n, const walked_node& at, children& found, Visitor& visitor) {
