@@ -15,7 +15,7 @@ namespace pmlab::pool {
 // Nothing: it is none.
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 
-// Of an entry whose values are "words" or "blobs"; without the end of the line.
+// The line of an entry whose values are "words" or "blobs", without the end of the line.
 [[nodiscard]] std::string line_of(const string_entries::value_type& entry, std::string_view values);
 // Nothing: it is none.
 [[nodiscard]] std::optional<string_entries::value_type> entry_of(std::string_view line, std::string_view values);
