@@ -110,7 +110,7 @@ class bounded_queue {
 
   // The most items that wait at a time.
   [[nodiscard]] std::size_t places() const noexcept { return mask_ + 1; }
-  // Of the places, in DRAM.
+  // The bytes of the places, in DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(place); }
 
  private:

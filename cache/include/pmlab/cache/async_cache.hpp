@@ -141,7 +141,7 @@ class async_cache {
     }
   }
 
-  // Of the index; the cache has no part in them.
+  // Scans and walks are those of the index; the cache has no part in them.
   std::size_t scan(key_type from, std::span<indexes::entry> out) requires scans<Index> {
     return index_.scan(from, out);
   }

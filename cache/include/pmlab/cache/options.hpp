@@ -75,7 +75,7 @@ struct options {
   capacity size{};             // fixed when the cache is opened
   // For a share: the entries that the index will have, if more than it has when it is opened.
   std::uint64_t expected_entries = 0;
-  // Of a cache whose policy is chosen at run time.
+  // The policy of a cache that chooses it at run time.
   eviction evict = eviction::s3_fifo;
   // Which threads install fills. `fillers`, `queue` and `rest` are of background filling.
   filling fill_by = filling::background;
@@ -98,7 +98,7 @@ struct options {
   // CPUs that fillers and helpers are bound to, in turn; empty: the kernel chooses.
   std::vector<int> cpus{};
 
-  // Adaptive. Of the lookups of a thread, one in so many has its time taken; a power of two.
+  // Adaptive. One in so many lookups of a thread has its time taken; a power of two.
   std::uint32_t sample_period = 32;
   // So many samples of a shard lead to a decision.
   std::uint32_t window = 128;

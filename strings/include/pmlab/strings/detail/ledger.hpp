@@ -207,7 +207,7 @@ class ledger {
   }
 
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept { return pages_.size() * sizeof(page_type); }
-  // Of DRAM, about.
+  // The bytes of DRAM, about.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return pages_.size() * (sizeof(page_state) + 16); }
 
  private:

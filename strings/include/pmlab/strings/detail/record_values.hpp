@@ -74,7 +74,7 @@ class record_values {
     }
   }
 
-  // Of the block.
+  // The bytes of the block.
   [[nodiscard]] std::uint64_t medium_bytes(const record& of) const {
     if constexpr (Values::in_blocks) {
       const std::uint64_t stored = of.value.load(std::memory_order_acquire);

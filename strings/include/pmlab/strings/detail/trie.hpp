@@ -395,7 +395,7 @@ class trie : private parts<Medium, Index> {
     layer below;
   };
 
-  // Of a layer, its entries up to two, and the first of them.
+  // The number of a layer's entries, up to two, and the first of them.
   struct some_entries {
     std::size_t count = 0;
     indexes::entry first{};
