@@ -38,7 +38,7 @@ struct no_transactions {
   static bool attempt(Body&& /*body*/) noexcept {
     return false;
   }
-  // Nothing to end.
+  // Does nothing: no transaction is under way.
   static void give_up() noexcept {}
 };
 

@@ -145,7 +145,7 @@ class skip_list {
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed,
   // and no erased node can be reused now (readers may be reading it). Durable on return: two flushes and two fences
-  // (and those of its tower, if it is persistent and it gets one).
+  // (and the tower's, if it is persistent and the node gets one).
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](node&) { return std::optional(outcome::exists); });
   }

@@ -24,7 +24,7 @@ inline constexpr std::array<std::string_view, 4> persistence_domain_names{"adr",
   return persistence_domain_names[static_cast<std::size_t>(domain)];
 }
 
-// Nothing: no domain has this name.
+// The domain of this name, or std::nullopt if there is none.
 [[nodiscard]] constexpr std::optional<persistence_domain> persistence_domain_of(std::string_view name) noexcept {
   for (std::size_t i = 0; i < persistence_domain_names.size(); ++i)
     if (persistence_domain_names[i] == name) return static_cast<persistence_domain>(i);

@@ -35,7 +35,7 @@ namespace pmlab::cache {
 // Modes of shards, and the samples that decide on them. A part of an asynchronous cache; not to be used by itself.
 class chooser {
  public:
-  // Lookups of a bypassed shard that use the cache all the same: those of one set in so many.
+  // Lookups of a bypassed shard use the cache all the same in one set of so many.
   static constexpr std::uint64_t leader_period = 16;
 
   // `interleaves`, `helps`: these modes are available.

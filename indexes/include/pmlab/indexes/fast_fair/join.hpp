@@ -45,7 +45,7 @@ inline constexpr std::size_t join_step = 3;
   return end;
 }
 
-// Slots that the entries of `right` need behind those of its left neighbour. In an inner node the separator between the
+// Slots that the entries of `right` need behind the left neighbour's. In an inner node the separator between the
 // two leads to the first child of `right`.
 [[nodiscard]] inline std::size_t slots_for(node& right) noexcept {
   return entries_in(right) + static_cast<std::size_t>(!right.is_leaf());

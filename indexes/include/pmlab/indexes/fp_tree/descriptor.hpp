@@ -99,7 +99,7 @@ struct alignas(page_bytes) descriptor_page {
 static_assert(sizeof(descriptor_page) == page_bytes);
 static_assert(offsetof(descriptor_page, descriptors) == 0);
 
-// A list of groups, of which each is in one at most: those of a class (free_leaves), or those that wait (leaf_store).
+// A list of groups: one of a class (free_leaves), or the list of waiting ones (leaf_store). A group is in one at most.
 using page_list = linked<&descriptor_page::previous_in_class, &descriptor_page::next_in_class>;
 
 [[nodiscard]] inline std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {

@@ -68,7 +68,7 @@ class leaf_store {
     return free_.take();
   }
 
-  // The same, but of another group than that of `d`, and of none that would have to be made. nullptr: there is none.
+  // The same, but from another group than the group of `d`; makes no group. nullptr: there is none.
   [[nodiscard]] descriptor* take_outside_group_of(const descriptor& d) noexcept {
     const std::scoped_lock guard(mutex_);
     return free_.take_outside(descriptor_page::of(d));

@@ -197,7 +197,7 @@ class recovery {
   }
   [[nodiscard]] slot_set used_of(position p) const noexcept { return store_.at(p).read_marks().used(); }
 
-  // Those of these slots of leaf `p` whose entries are in leaf `other`, too, with the same values.
+  // The slots, among these of leaf `p`, whose entries are in leaf `other`, too, with the same values.
   [[nodiscard]] slot_set found_in(position other, position p, slot_set slots) const noexcept {
     const leaf& here = *store_.at(p).home;
     const leaf& there = *store_.at(other).home;

@@ -17,7 +17,7 @@ namespace pmlab::indexes::detail::nv_tree {
 //   0      8     16     24     32     40         48         64                128
 //   | lock | low | home | last | next | appended | reserved | fingerprints    |
 //
-// Everything but `low` is read under the version of `lock` and written with the lock held. A descriptor is that of one
+// Everything but `low` is read under the version of `lock` and written with the lock held. A descriptor stands for one
 // range's leaf, wherever its entries are: `home` changes when the leaf is replaced. It is freed when no reader is left
 // that began before it was unlinked (epochs), and never used for another range.
 struct alignas(media::cache_line_bytes) descriptor {

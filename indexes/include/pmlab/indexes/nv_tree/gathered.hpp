@@ -17,7 +17,7 @@ namespace pmlab::indexes::detail::nv_tree {
 // appended since are sorted, and merged with them. (Entries read while a writer was active may be anything.)
 class gathered_entries {
  public:
-  // Adds those of this leaf whose keys are >= `from`.
+  // Adds the entries of this leaf whose keys are >= `from`.
   void add(const descriptor& d, key_type from) noexcept {
     const leaf& l = d.entries();
     for_each_slot(d.live(), [&](std::size_t i) {

@@ -108,7 +108,7 @@ class persistent_towers {
       tower_node.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
       place at = place_of(level, key);
       while (!is_at(at, key) && !body_.list.link(at, tower_node)) at = place_of(level, key);
-      // That of another node of this key, which is being erased.
+      // Another node of this key, which is being erased, has its tower node there.
       if (is_at(at, key)) break;
       below_it = &tower_node;
     }

@@ -258,7 +258,7 @@ class slabs {
     }
   }
 
-  // Nodes in use, those of closed slabs excepted, and free ones that threads have included.
+  // Nodes in use, except in closed slabs; free nodes that threads have are included.
   [[nodiscard]] std::size_t used() {
     const std::scoped_lock guard(mutex_);
     return directory_.open_nodes() - directory_.open_free();

@@ -14,7 +14,7 @@
 //   R2  A node is `gone`, and does not change any more, when its link was replaced, with the locks of both nodes held.
 //       A writer that locked a node checks that. A reader in such a node reads a state that was current during its own
 //       operation: the link to it, or to a node above it, was replaced after the operation had begun.
-//   R3  The kind and the depth in a link are those of the child. The value of a slot with a link has no meaning.
+//   R3  A link has the kind and the depth of its child. The value of a slot with a link has no meaning.
 #pragma once
 
 #include <pmlab/base/error.hpp>

@@ -15,7 +15,7 @@
 
 namespace pmlab::indexes::detail::radix {
 
-// True if the link can be that of a node below one of this depth.
+// True if the link can lead to a node below one of this depth.
 template <class Kinds, class Medium>
 [[nodiscard]] bool is_link_to_node(const Medium& medium, slot_word link, unsigned depth) noexcept {
   return Kinds::is_kind(link.kind()) && link.depth() > depth && link.depth() < Kinds::digits::per_key &&

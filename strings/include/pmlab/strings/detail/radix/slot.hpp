@@ -28,7 +28,7 @@ inline constexpr std::size_t digit_values = 257;
 // See the file's prologue.
 class slot_word {
  public:
-  // Nothing.
+  // An empty slot.
   constexpr slot_word() noexcept = default;
   // `word`: of a slot.
   constexpr explicit slot_word(std::uint64_t word) noexcept : word_(word) {}
