@@ -4,7 +4,7 @@
 // arguments. Devices: memory (blocks/memory.hpp), file (blocks/file.hpp). Wrappers: counted, emulated, recorded, faulty.
 //
 // Requests go through queues. A queue belongs to one thread; a device has any number of them. Requests in flight overlap
-// in any order, those of one queue too. docs/blocks.md is the guide.
+// in any order, also within one queue. docs/blocks.md is the guide.
 //
 // What a crash leaves (docs/memory-model.md has the rules with their tests):
 //   (B1) A write is uncertain from its submission. A crash leaves each aligned unit of `atomic_bytes` (512 bytes if the
@@ -145,7 +145,7 @@ concept device = requires(D& d, const D& constant) {
 }
 &&queue_of<typename D::queue, D>;
 
-// Throws pmlab::error if a device of this geometry is impossible. `name` is that of the device.
+// Throws pmlab::error if a device of this geometry is impossible. `name`: the device's.
 inline void check_geometry(const geometry& shape, const std::string& name) {
   const std::string device_name = "device " + name;
   if (!std::has_single_bit(shape.block_bytes) || shape.block_bytes < least_block_bytes ||

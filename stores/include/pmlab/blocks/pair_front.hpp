@@ -12,7 +12,7 @@
 
 namespace pmlab::blocks {
 
-// Thread safety: any thread; times are those of the thread that calls.
+// Thread safety: any thread; times are on the clock of the thread that calls.
 class pair_front {
  public:
   pair_front() = default;

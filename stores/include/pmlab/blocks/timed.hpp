@@ -90,7 +90,7 @@ class timed : public wrapper<Inner> {
    public:
     // On the clock of the device.
     queue(timed& device, unsigned depth) : queue(device, depth, device.clock_) {}
-    // On a clock of its own: that of another logical thread.
+    // On a clock of its own: another logical thread's.
     queue(timed& device, unsigned depth, Clock clock)
         : device_(device), inner_(device.inner(), depth), clock_(std::move(clock)), slots_(depth), reaped_(depth) {
       free_.reserve(depth);

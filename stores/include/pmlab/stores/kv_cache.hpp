@@ -46,7 +46,7 @@ class kv_cache {
     return done;
   }
 
-  // The value of a key; nothing: the key is absent.
+  // The value of a key, or std::nullopt if the key is absent.
   [[nodiscard]] std::optional<std::vector<std::byte>> get(std::string_view key, std::uint8_t space = 0) {
     const pair_cache::look seen = pairs_.find(space, key);
     if (seen.value) return *seen.value;
@@ -54,8 +54,8 @@ class kv_cache {
     if (value) pairs_.fill(space, key, *value, seen.gate);
     return value;
   }
-  // Copies the value from byte `offset` on, as far as `out` goes; returns the size of the whole value. Nothing: the key is
-  // absent.
+  // Copies the value from byte `offset` on, as far as `out` goes. Returns the size of the whole value, or std::nullopt
+  // if the key is absent.
   [[nodiscard]] std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
                                                std::uint8_t space = 0) {
     const pair_cache::look seen = pairs_.find(space, key);

@@ -164,13 +164,13 @@ class kv_device {
     return result;
   }
 
-  // The value of a key; nothing: the key is absent.
+  // The value of a key, or std::nullopt if the key is absent.
   [[nodiscard]] std::optional<std::vector<std::byte>> get(std::string_view key, std::uint8_t space = 0) {
     return with_value(key, space,
                       [](std::span<const std::byte> v) { return std::vector<std::byte>(v.begin(), v.end()); });
   }
-  // Copies the value from byte `offset` on, as far as `out` goes; returns the size of the whole value. Nothing: the key is
-  // absent. Reads all of the record, as its checksum covers it.
+  // Copies the value from byte `offset` on, as far as `out` goes. Returns the size of the whole value, or std::nullopt
+  // if the key is absent. Reads all of the record, as its checksum covers it.
   [[nodiscard]] std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
                                                std::uint8_t space = 0) {
     return with_value(key, space, [&](std::span<const std::byte> v) {
@@ -394,7 +394,7 @@ class kv_device {
     }
   }
 
-  // ---- the time of commands, if the flash is that of a modelled key-value SSD
+  // ---- the time of commands, if the flash belongs to a modelled key-value SSD
 
   [[nodiscard]] static blocks::pair_front* front_of(Device& flash) {
     if constexpr (requires { flash.pairs(); })
@@ -663,8 +663,8 @@ class kv_device {
 
   using wanted = detail::kv_ssd::fetched::wanted;
 
-  // What a search for the key will read on flash; nothing: its record is in the write buffer, or there is none. With the
-  // same hash as another key it is that one's: the search reads the rest itself.
+  // The part of flash that a search for the key will read. std::nullopt: its record is in the write buffer, or there is
+  // none. With the same hash as another key it is that one's: the search reads the rest itself.
   [[nodiscard]] std::optional<wanted> record_of(std::uint8_t space, std::string_view key, bool whole, bool& is_there) {
     const std::uint64_t base = parts::base_of(space, key);
     const std::shared_lock lock(core_.lock_of(space, base));

@@ -30,7 +30,7 @@
 
 namespace pmlab::blocks {
 
-// Nothing, or 0: the kernel does not say.
+// Facts of a drive. std::nullopt, or 0: the kernel does not report it.
 struct drive_facts {
   bool block_device = false;           // itself, rather than a file on one
   std::uint64_t bytes = 0;             // of the file or device

@@ -1,6 +1,6 @@
 // The first level of the index of a store without persistent memory: from a chunk to the number of its record, in DRAM.
 //
-// Pages of an array for each volume, as long as they have an entry: one access of DRAM after that of the page, and 4
+// Pages of an array for each volume, as long as they have an entry: one access of DRAM after the page's, and 4
 // bytes for each chunk of a volume that is full.
 #pragma once
 

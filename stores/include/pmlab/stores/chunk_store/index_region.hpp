@@ -121,7 +121,7 @@ class change_list {
 };
 
 // Thread safety: all operations from any thread, but format and load: before all others. Lock order: a lock of a chunk
-// store's stripe, then that of `guard`.
+// store's stripe, then the lock of `guard`.
 template <blocks::device Device>
 class index_region {
   struct dirty_block {

@@ -1,7 +1,7 @@
 // The container of a chunk store without persistent memory: its records and volumes lie in a region of the drive.
 //
 //   block 0   header: what the region is
-//   then      index blocks, two places each: first those of volumes, then those of records
+//   then      index blocks, two places each: first for volumes, then for records
 //   then      the chunks' data
 //
 // An index block changes as a whole: the key, bits and ring of a record, and all entries of a group, in one write. So a
@@ -123,7 +123,7 @@ class records_in_region {
     table_.for_each([&](std::uint64_t key, std::uint32_t number) { visit(key, at(number)); });
   }
 
-  // ---- records. A record's address is that of its durable words.
+  // ---- records. The address of a record is where its durable words are.
 
   [[nodiscard]] record* take() {
     const std::scoped_lock lock(mutex_);

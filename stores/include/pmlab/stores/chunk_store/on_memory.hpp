@@ -135,7 +135,7 @@ class records_in_memory {
                           [&](std::size_t i) { visit([&](auto&& each) { records_.for_each_in(*slabs[i], each); }); });
   }
 
-  // Nothing to guard: the lock of the chunk does.
+  // Guards nothing: the lock of the chunk does.
   struct no_guard {
     no_guard() noexcept {}
     ~no_guard() {}
@@ -217,7 +217,7 @@ class records_in_memory {
     change.commit();
   }
 
-  // The sizes of an existing store hold, not those of the options.
+  // An existing store keeps its sizes, whatever the options give.
   void check_sizes(const superblock& super, chunk_shape& shape) const {
     const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
     const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);

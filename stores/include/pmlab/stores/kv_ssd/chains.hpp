@@ -1,7 +1,7 @@
 // The index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
 //
 // A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with `has_follower` may
-// have a next one. The record itself decides whether it is that of a key.
+// have a next one. The record itself decides whether it has a key.
 //
 // The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten is in
 // the table of its manager until the record is on flash: the slot's word of the global index leads to an older place
@@ -75,7 +75,7 @@ class chains {
     place_word before{};     // its word, then
   };
 
-  // Searches for the slot whose record matches. `matches(place_word)`: it is that of the key.
+  // Searches for the slot whose record matches. `matches(place_word)`: the record has the key.
   template <class Matches>
   [[nodiscard]] position find(std::uint64_t base, Matches&& matches) {
     std::optional<std::uint64_t> free;

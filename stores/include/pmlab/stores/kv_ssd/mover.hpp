@@ -74,7 +74,7 @@ class mover {
     std::string key{};
     std::uint32_t page = 0;
   };
-  // One that garbage collection has met; nothing: there is none. From any thread.
+  // A suspect that garbage collection has met, or std::nullopt. From any thread.
   [[nodiscard]] std::optional<suspect> next_suspect() {
     if (!has_suspects_.load(std::memory_order_acquire)) return std::nullopt;
     const std::scoped_lock lock(suspects_mutex_);

@@ -10,7 +10,7 @@
 // waits, and garbage collection waits for no queue.
 //
 // On a modelled key-value SSD (blocks/pair_front.hpp) an operation also waits for the firmware: before it looks its key
-// up, and after that with its answer. These times pass beside those of the flash.
+// up, and after that with its answer. These times pass beside the flash's.
 #pragma once
 
 #include <pmlab/base/error.hpp>

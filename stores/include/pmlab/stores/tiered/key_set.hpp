@@ -1,5 +1,5 @@
 // A key/value set: sorted pages of keys, written once. Values of a set of the root stay in the log segments that they are
-// in; those of a leaf are in segments of values.
+// in; values of a leaf's set are in segments of values.
 //
 // In DRAM: the first version of each page (fences), and a Bloom filter of 10 bits a key. Both are rebuilt when the set is
 // opened, by reading its pages.
@@ -202,7 +202,7 @@ class key_set {
     }
     return {nullptr};
   }
-  // Keys of a page that cannot be read lie between those of its neighbours.
+  // Keys of a page that cannot be read lie between the keys of its neighbours.
   [[nodiscard]] std::string described_as_lost(std::uint32_t p) const {
     const std::uint64_t at = described_.start_page + p;
     const auto text = [](const fence& f) {
@@ -247,7 +247,7 @@ class set_source {
     index_ = load().before(name);
     return current();
   }
-  // The one behind that of the last `at_least` or `next`. REQUIRES: there was one.
+  // The version behind the result of the last `at_least` or `next`. REQUIRES: there was one.
   [[nodiscard]] std::optional<found_version> next() {
     ++index_;
     return current();

@@ -15,7 +15,7 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Keys from its bound to that of the next leaf.
+// The keys from its bound to the next leaf's bound.
 template <blocks::device Device>
 struct leaf {
   std::uint16_t table = 0;

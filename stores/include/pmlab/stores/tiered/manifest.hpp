@@ -45,7 +45,7 @@ struct set_description {
   }
 };
 
-// The keys from a bound to that of the next leaf.
+// The keys from a bound to the next leaf's bound.
 struct leaf_description {
   std::uint64_t table = 0;
   std::string bound{};
@@ -161,7 +161,7 @@ class bytes_reader {
   return out.bytes();
 }
 
-// Nothing: these bytes are no state of a store that is divided so.
+// The state in these bytes, or std::nullopt if they are no state of a store that is divided so.
 [[nodiscard]] inline std::optional<manifest_state> state_of(const std::byte* start, std::size_t bytes,
                                                             const store_areas& where) {
   bytes_reader in(start, bytes);
@@ -244,7 +244,7 @@ class manifest {
     drive.write_durable(where_.manifest_block(0), block.bytes(), blocks::stream::manifest);
   }
 
-  // The next area with this state; nothing: the state is too large for one. Throws std::bad_alloc.
+  // The next area with this state, or std::nullopt if the state is too large for one. Throws std::bad_alloc.
   [[nodiscard]] std::optional<blocks::buffer> sealed(const manifest_state& s) const {
     const std::vector<std::byte> state = bytes_of(s);
     manifest_header h;

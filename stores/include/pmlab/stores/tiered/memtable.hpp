@@ -141,7 +141,7 @@ class memtable {
     node* before = nullptr;     // the last node before the name, or the head
     node* successor = nullptr;  // the first node at or after the name; nullptr: none
   };
-  // The gap of the lowest level. `all` (may be null): gets those of all levels.
+  // The gap of the lowest level. `all` (may be null) gets the gaps of all levels.
   gap find(const version_name& name, gap* all = nullptr) const noexcept {
     gap g{head_, nullptr};
     for (unsigned level = most_height; level-- > 0;) {

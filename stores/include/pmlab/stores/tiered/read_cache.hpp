@@ -4,7 +4,7 @@
 // there moves to the main queue; the names of others are remembered for a while, and enter the main queue if they are
 // read again. So a cursor over everything does not push out the pages that searches need.
 //
-// A name is never used for two things: a value is named by its sequence, a page by its number and that of its set, which
+// A name is never used for two things: a value is named by its sequence, a page by its number and its set's, which
 // no other set ever has. So nothing in the cache becomes wrong when a segment is freed and used again.
 #pragma once
 

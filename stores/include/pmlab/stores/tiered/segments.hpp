@@ -35,7 +35,7 @@ class segment_map {
   }
 
   // A free segment, with one reference, on the drive that is preferred; if the staging drive is full, on the other one.
-  // Nothing: no more than `keep` are free.
+  // std::nullopt: no more than `keep` are free.
   [[nodiscard]] std::optional<std::uint32_t> take(media_class preferred, const kept_segments& keep = {}) {
     const std::scoped_lock lock(mutex_);
     if (drives_[0].free + drives_[1].free <= keep.all) return std::nullopt;

@@ -403,7 +403,7 @@ class version_index {
     }
   }
 
-  // Nothing: it is not there.
+  // The version with this text, or std::nullopt if it is absent.
   [[nodiscard]] std::optional<found_version> read(const std::string& text) {
     std::optional<std::string> value = versions_.find(text);
     if (!value) return std::nullopt;
@@ -433,7 +433,7 @@ class version_index {
     if (fences_.erase(text) > 0) dram_bytes_.fetch_sub(fence_bytes(text), std::memory_order_relaxed);
   }
   [[nodiscard]] static std::size_t fence_bytes(std::string_view text) noexcept { return text.size() + 80; }
-  // The last one before `to` (nothing: behind all); empty: before all.
+  // The last version before `to` (std::nullopt: before the end); an empty text if there is none.
   [[nodiscard]] std::string fence_before(const std::optional<std::string>& to) const {
     const std::scoped_lock lock(fences_mutex_);
     const auto behind = to ? fences_.lower_bound(*to) : fences_.end();
