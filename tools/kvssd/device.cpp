@@ -54,11 +54,12 @@ void check_sizes(const device_uri& uri) {
                 "give size= a multiple of 4096 bytes, at least " + std::to_string(least / mib + 1) + "M");
 }
 
-// The memory is whole, and the drive is that of another moment.
-bool has_memory_of_another_moment(const device_files& at) {
+// The memory is whole, and the drive is not that of another moment. REQUIRES: both are there.
+bool may_go_on_with_memory(const device_files& at) {
   media::pmem memory(at.memory);
+  if (!engine::is_complete(memory)) return false;
   blocks::any_device flash(std::in_place_type<blocks::file>, at.drive, blocks::file_options{});
-  return engine::are_of_different_moments(memory, flash);
+  return !engine::are_of_different_moments(memory, flash);
 }
 
 // Releases before made both files under their names: a making that failed left them, with nothing in them.
@@ -100,7 +101,7 @@ void rebuild(const device_uri& uri, const device_files& at) {
   if (!at.drive_has_header())
     throw error(uri.path + " is no device: it has no header", "name another file, or restore this one from a copy");
   const making one_at_a_time(at);
-  if (at.has_memory() && at.has_whole_memory() && !has_memory_of_another_moment(at))
+  if (at.has_memory() && may_go_on_with_memory(at))
     throw error(
         at.memory + " is there: the device has its memory",
         "open it without rebuild=yes; that is for a device whose memory file is lost. If this memory is not the "

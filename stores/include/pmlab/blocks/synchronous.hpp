@@ -3,6 +3,7 @@
 // For code that has nothing else to do meanwhile: opening a store, recovery, tests.
 #pragma once
 
+#include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 
 #include <array>
@@ -77,5 +78,13 @@ class synchronous {
   geometry shape_;
   typename D::queue queue_;
 };
+
+// The content of block `number`. Throws pmlab::error if the device fails.
+template <device D>
+[[nodiscard]] buffer read_block(D& device, std::uint64_t number, stream of = stream::data) {
+  buffer block(device.shape().block_bytes);
+  synchronous(device).read(number, block.bytes(), of);
+  return block;
+}
 
 }  // namespace pmlab::blocks

@@ -1083,29 +1083,30 @@ class chunk_store {
     const auto at = s.writers.find(key);
     writer_state& state = at->second;
     if (--state.writers > 0) return;
-    // The drive may have the chunk's name in this record. So both stay for the chunk until the drive has none of it.
-    const bool stays = state.may_be_named && !is_named_durably(state, key) && !make_sure(*state.where);
-    bool is_named = true;
-    {
-      const auto guard = records_.guard(*state.where);
-      is_named = has_key(records_.newest(*state.where), key);
-      if (!is_named) {
-        const extent base{state.base, shape_.blocks};
-        if (!stays) records_.leave(key, *state.where);
-        if (state.base != no_block && state.may_be_named)
-          give_back(*state.where, base, state.failed_era);
-        else if (state.base != no_block)
-          free_.give(base);
-        if (!stays) records_.give(*state.where);
-      }
-    }
-    if (is_named) unpin(*state.where);
+    if (has_name(*state.where, key))
+      unpin(*state.where);
+    else
+      give_unnamed(state, key);
     s.writers.erase(at);
   }
 
-  [[nodiscard]] bool is_named_durably(const writer_state& state, std::uint64_t key) {
+  // REQUIRES: no guard.
+  [[nodiscard]] bool has_name(record& r, std::uint64_t key) {
+    const auto guard = records_.guard(r);
+    return has_key(records_.newest(r), key);
+  }
+  // Releases what a new chunk had, of which no write succeeded.
+  void give_unnamed(const writer_state& state, std::uint64_t key) {
+    // The drive may have the chunk's name in this record. So both stay for the chunk until the drive has none of it.
+    const bool stays = state.may_be_named && !make_sure(*state.where);
     const auto guard = records_.guard(*state.where);
-    return has_key(records_.newest(*state.where), key);
+    const extent base{state.base, shape_.blocks};
+    if (!stays) records_.leave(key, *state.where);
+    if (state.base != no_block && state.may_be_named)
+      give_back(*state.where, base, state.failed_era);
+    else if (state.base != no_block)
+      free_.give(base);
+    if (!stays) records_.give(*state.where);
   }
   // False: the drive may have other words of the record, or of another one beside it, and refuses these. REQUIRES: no guard.
   [[nodiscard]] bool make_sure([[maybe_unused]] const record& r) {

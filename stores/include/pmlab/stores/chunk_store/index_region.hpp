@@ -65,7 +65,7 @@ class index_change {
       default: return std::errc::io_error;
     }
   }
-  // The era of a change that failed: the successful writes that it lies between. Later eras have higher numbers.
+  // The era of a change that failed: it lies between two writes that succeeded. Later eras have higher numbers.
   [[nodiscard]] std::uint64_t era() const noexcept { return era_; }
 
  private:
@@ -196,7 +196,7 @@ class index_region {
     if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
     for (const std::uint32_t number : torn) forget_torn(drive, number);
   }
-  // The writes of all index blocks since they were made, as far as the current contents show.
+  // Number of writes of all index blocks since they were made, as far as the current contents show.
   [[nodiscard]] std::uint64_t writes() const noexcept {
     return std::accumulate(sequences_.begin(), sequences_.end(), std::uint64_t{0});
   }

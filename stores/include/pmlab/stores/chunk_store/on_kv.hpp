@@ -111,7 +111,7 @@ static_assert(sizeof(pairs_header) == 72 && std::is_trivially_copyable_v<pairs_h
 struct pairs_header_and_session {
   pairs_header header;
   std::array<std::uint64_t, 2> moments{};  // the words of kept_moments: the durable one, the begun one
-  std::uint64_t checksum = 0;              // of all before
+  std::uint64_t checksum = 0;              // covers all before
 };
 static_assert(sizeof(pairs_header_and_session) == 96 && std::is_trivially_copyable_v<pairs_header_and_session>);
 // Sizes of the value: of today; of a release with one moment, and the checksum behind it; of one without.
@@ -129,7 +129,7 @@ class records_in_pairs {
     bool queued = false;
     bool in_flight = false;
     std::uint64_t failures = 0;  // since the current words
-    std::uint64_t era = 0;       // of the current words
+    std::uint64_t era = 0;       // in which the current words became durable
     change_list collected;       // of `next`, and in no put yet
     promised_list<extent> held;  // blocks that the device may have names of, after a failure
   };
@@ -631,8 +631,7 @@ class records_in_pairs {
   }
 
   [[nodiscard]] drive_header read_header() {
-    blocks::buffer block(geometry_.block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    const blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
     drive_header there;
     std::memcpy(static_cast<void*>(&there), block.data(), sizeof there);
     return there;

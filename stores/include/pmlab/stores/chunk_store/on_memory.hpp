@@ -236,8 +236,7 @@ class records_in_memory {
   }
 
   [[nodiscard]] drive_header read_header() {
-    blocks::buffer block(geometry_.block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    const blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
     drive_header header;
     std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
     return header;

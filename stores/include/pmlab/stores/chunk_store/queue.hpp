@@ -179,7 +179,7 @@ class chunk_queue {
     std::size_t transfers = 0;  // not ended
     bool failed = false;
     // While its chunk's ring is full, or the drive:
-    std::optional<std::uint64_t> merge_failures{};  // of the queue when it began to wait
+    std::optional<std::uint64_t> merge_failures{};  // number that the queue had when it began to wait
     bool may_remap = false;                         // the ring may go into a map
     unsigned waits = 0;
     std::uint64_t changes = 0;  // of the store when it last tried

@@ -37,7 +37,7 @@ namespace pmlab::stores::detail::chunk_store {
 // A moment that records keep: in a word with a check of its own, which has space for a mark of 24 bits.
 struct kept_moment {
   moment is{};
-  bool is_promise = false;  // of a release before
+  bool is_promise = false;  // a release before had promised it only
 
   // 0 for no moment.
   [[nodiscard]] std::uint64_t word() const noexcept {
@@ -55,7 +55,7 @@ struct kept_moment {
     return kept_moment{moment(value)};
   }
   [[nodiscard]] static moment next(std::uint64_t number) {
-    return {(moment::with_number(0).mark() | 1) & largest_mark, number};
+    return {moment::with_number(0).mark() & largest_mark, number};
   }
 
  private:
@@ -81,10 +81,10 @@ struct kept_moments {
 
 // In block 0 of a drive, behind its headers: in the first of two places or in the second.
 struct drive_session {
-  std::uint64_t word = 0;      // of a moment
-  std::uint64_t checksum = 0;  // of the others
+  std::uint64_t word = 0;      // the moment's
+  std::uint64_t checksum = 0;  // covers the other words
   std::uint64_t order = 0;     // the higher one is newer. 0: of a release before, whose number n is at place n modulo 2
-  std::uint64_t writes = 0;    // of the index on this drive, when the store was closed
+  std::uint64_t writes = 0;    // number of writes of the index on this drive, when the store was closed
 
   [[nodiscard]] static constexpr std::size_t offset_of(std::size_t place) noexcept { return 128 + place * 64; }
   [[nodiscard]] std::uint64_t right_checksum() const noexcept {
@@ -240,15 +240,11 @@ class session {
           "if the drive can only be read, copy it to one that takes writes, and open the store on that");
     }
   }
-  [[nodiscard]] blocks::buffer block_0() {
-    blocks::buffer block(device_.shape().block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
-    return block;
-  }
+  [[nodiscard]] blocks::buffer block_0() { return blocks::read_block(device_, 0, blocks::stream::manifest); }
 
   Device& device_;
   drive_session newest_;
-  std::size_t place_ = 1;  // of the newest one
+  std::size_t place_ = 1;  // where the newest one is
   bool has_damaged_place_ = false;
   bool has_begun_ = false;
 };

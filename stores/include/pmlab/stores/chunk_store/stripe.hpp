@@ -29,7 +29,7 @@ struct writer_state {
   std::uint32_t base = no_block;
   bool removing = false;                        // the chunk is being removed: the only user
   bool may_be_named = false;                    // a change of its record was added
-  std::uint64_t failed_era = 0;                 // of the last one that failed
+  std::uint64_t failed_era = 0;                 // in which the last change failed
   unsigned writers = 0;                         // and a merge by copy
   unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
   std::uint64_t merge = 0;                      // the merge by copy under way; 0: none

@@ -45,26 +45,20 @@ class moments {
  public:
   moments(Medium& medium, Device& device, state& of) : medium_(medium), device_(device), state_(of) {}
 
-  enum class verdict { same, memory_is_older, flash_is_older, differ, damaged };
-
-  // `block`: the first one of the flash, whose header is whole and this device's.
-  [[nodiscard]] verdict judge(std::span<const std::byte> block) const noexcept {
+  // Nothing: the moment on flash is damaged. `block`: the first one of the flash, whose header is whole and is that of this
+  // device.
+  [[nodiscard]] std::optional<moment_verdict> judge(std::span<const std::byte> block) const noexcept {
     const bool is_guarded = step() == guarded;
-    if (version_of(block) == flash_header::first_version) return is_guarded ? verdict::flash_is_older : verdict::same;
-    if (!is_guarded) return moment_in(block) == begun() ? verdict::same : verdict::memory_is_older;
+    if (version_of(block) == flash_header::first_version)
+      return is_guarded ? moment_verdict::part_is_older : moment_verdict::same;
     const auto on_flash = moment_in(block);
-    if (!on_flash) return verdict::damaged;
-    if (durable().mark() == 0 && on_flash->mark() == begun().mark())  // of a release before
-      return on_flash->number() > begun().number()     ? verdict::memory_is_older
-             : on_flash->number() < durable().number() ? verdict::flash_is_older
-                                                       : verdict::same;
-    switch (compare(*on_flash, {durable(), begun()})) {
-      case moment_verdict::same: return verdict::same;
-      case moment_verdict::part_is_older: return verdict::flash_is_older;
-      case moment_verdict::known_is_older: return verdict::memory_is_older;
-      case moment_verdict::differ: break;
-    }
-    return verdict::differ;
+    if (!is_guarded) return on_flash == begun() ? moment_verdict::same : moment_verdict::known_is_older;
+    if (!on_flash) return std::nullopt;
+    if (durable().mark() == 0 && on_flash->mark() == begun().mark())  // a release before had one mark for all openings
+      return on_flash->number() > begun().number()     ? moment_verdict::known_is_older
+             : on_flash->number() < durable().number() ? moment_verdict::part_is_older
+                                                       : moment_verdict::same;
+    return compare(*on_flash, {durable(), begun()});
   }
   // Throws pmlab::error unless they are of one moment.
   void check(std::span<const std::byte> block) const {
@@ -73,17 +67,18 @@ class moments {
     const std::string remedy =
         "restore both from one copy; or rebuild the memory from the flash: what had not reached the flash is lost, and "
         "deleted keys may be there again";
-    switch (judge(block)) {
-      case verdict::same: return;
-      case verdict::memory_is_older: throw error(memory + " is of an older moment than " + flash, remedy);
-      case verdict::flash_is_older: throw error(flash + " is of an older moment than " + memory, remedy);
-      case verdict::differ:
+    const std::optional<moment_verdict> found = judge(block);
+    if (!found)
+      throw error("the moment in block 0 of " + flash + " is damaged: whether " + memory + " is as new is not known",
+                  remedy);
+    switch (*found) {
+      case moment_verdict::same: return;
+      case moment_verdict::known_is_older: throw error(memory + " is of an older moment than " + flash, remedy);
+      case moment_verdict::part_is_older: throw error(flash + " is of an older moment than " + memory, remedy);
+      case moment_verdict::differ:
         throw error(memory + " and " + flash +
                         " are of different moments: they are of two copies that were both used, or one of them is from "
                         "before a rebuilding",
-                    remedy);
-      case verdict::damaged:
-        throw error("the moment in block 0 of " + flash + " is damaged: whether " + memory + " is as new is not known",
                     remedy);
     }
   }
@@ -139,8 +134,7 @@ class moments {
   }
   // Ends the opening. Without effect if the flash fails, or another opening has begun since.
   void end() noexcept try {
-    blocks::buffer block(device_.shape().block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
+    blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
     if (step() == guarded && durable() == begun() && moment_in(block.bytes()) == durable())
       advance(durable().number(), block);
   } catch (const std::exception&) {

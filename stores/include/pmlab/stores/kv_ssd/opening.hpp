@@ -78,13 +78,12 @@ class opening {
     const blocks::buffer block = read_block();
     const flash_header h = header_in(block.bytes());
     if (!is_whole(h) || h.version > flash_header::current_version || !is_of(there, h)) return std::nullopt;
-    return moments(medium_, device_, there).judge(block.bytes()) == moments<Medium, Device>::verdict::same;
+    return moments(medium_, device_, there).judge(block.bytes()) == moment_verdict::same;
   }
   // The flash was made, and its device was never opened. False: or it is no flash of a device. Throws pmlab::error: it
   // failed.
   [[nodiscard]] static bool was_made_only(Device& device) {
-    blocks::buffer block(device.shape().block_bytes);
-    blocks::synchronous(device).read(0, block.bytes(), blocks::stream::manifest);
+    const blocks::buffer block = blocks::read_block(device, 0, blocks::stream::manifest);
     const flash_header h = header_in(block.bytes());
     flash_moment m;
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
@@ -258,11 +257,7 @@ class opening {
   }
   static constexpr std::uint64_t most_buffer_bytes = std::uint64_t{1} << 31;
 
-  [[nodiscard]] blocks::buffer read_block() {
-    blocks::buffer block(geometry_.block_bytes);
-    blocks::synchronous(device_).read(0, block.bytes(), blocks::stream::manifest);
-    return block;
-  }
+  [[nodiscard]] blocks::buffer read_block() { return blocks::read_block(device_, 0, blocks::stream::manifest); }
   [[nodiscard]] static flash_header header_in(std::span<const std::byte> block) noexcept {
     flash_header header;
     std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
