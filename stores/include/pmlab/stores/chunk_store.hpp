@@ -1258,7 +1258,7 @@ class chunk_store {
   }
 
   // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough, or in more
-  // pieces than can be named; then the blocks in `parts` are free again. Throws std::bad_alloc; `parts` are unchanged then.
+  // pieces than can be named; then the blocks in `parts` are free again. Throws std::bad_alloc: `parts` are unchanged.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
     make_room(parts, 1);
     const auto can_be_named = [&] { return has_maps || parts.size() <= shape_.ring; };
