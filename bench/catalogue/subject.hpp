@@ -143,12 +143,12 @@ class subject {
     const std::optional<access_sums> sums = accesses();
     return sums ? std::optional(persist_sums{sums->flushes, sums->fences}) : std::nullopt;
   }
-  // Since the last reset of `accesses`, and since `reopen`, unless simulated. Nothing: the medium neither counts nor has
-  // a device model, or it counts and leaves flushes out: then lines leave the caches unseen.
+  // The bytes since the last reset of `accesses`, and since `reopen`, unless simulated. std::nullopt: the medium does
+  // not count and has no device model, or it counts and leaves flushes out: then lines leave the caches unseen.
   [[nodiscard]] virtual std::optional<media_sums> media_bytes() { return std::nullopt; }
-  // What the platform of its medium saves; nothing: it lives in DRAM, or its own library decides.
+  // What the platform of its medium saves. std::nullopt: it lives in DRAM, or its own library decides.
   [[nodiscard]] virtual std::optional<media::persistence_domain> persistence() const { return std::nullopt; }
-  // Nothing, unless the medium is emulated.
+  // The sums of an emulated medium. std::nullopt: it is not emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // The index for a layer in front of it; until `reopen`. Null: it supports none.
   [[nodiscard]] virtual erased::any_index* index() { return nullptr; }

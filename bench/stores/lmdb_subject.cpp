@@ -157,7 +157,7 @@ class thread_writes {
     int number_;
   };
   [[nodiscard]] static descriptor own() { return descriptor(::open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC)); }
-  // Nothing: the thread has ended, or is not counted.
+  // The bytes that the thread has written, or std::nullopt if it has ended or is not counted.
   [[nodiscard]] static std::optional<std::uint64_t> read(int from) {
     std::array<char, 512> text{};
     const ssize_t got = from < 0 ? -1 : ::pread(from, text.data(), text.size() - 1, 0);

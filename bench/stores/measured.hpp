@@ -20,7 +20,7 @@ struct latency_figures {
   std::uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
 };
 
-// Nothing: no operation was timed.
+// The figures of a histogram, or std::nullopt if no operation was timed.
 [[nodiscard]] inline std::optional<latency_figures> figures_of(const workload::latency_histogram& h) {
   if (h.count() == 0) return std::nullopt;
   return latency_figures{h.mean(), h.percentile(50), h.percentile(90), h.percentile(99), h.percentile(99.9), h.max()};

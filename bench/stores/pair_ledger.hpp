@@ -36,7 +36,7 @@ class pair_keys {
   explicit pair_keys(std::size_t bytes) noexcept : bytes_(bytes) {}
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void write(std::uint64_t rank, std::string& key) const;
-  // Nothing: no key of a run.
+  // The rank of a key, or std::nullopt if it is no key of a run.
   [[nodiscard]] std::optional<std::uint64_t> rank_of(std::string_view key) const;
 
  private:

@@ -69,7 +69,7 @@ class places {
             task.what.pattern == order::zipfian ? workload::parse_distribution("zipfian") : workload::distribution{},
             count) {}
 
-  // Nothing: there are no more, as each is written once.
+  // The next part to write, or std::nullopt at the end, as each is written once.
   [[nodiscard]] std::optional<std::uint64_t> next_once() {
     if (next_ == end_) return std::nullopt;
     const std::uint64_t i = next_++;

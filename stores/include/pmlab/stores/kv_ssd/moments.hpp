@@ -45,8 +45,8 @@ class moments {
  public:
   moments(Medium& medium, Device& device, state& of) : medium_(medium), device_(device), state_(of) {}
 
-  // The verdict, or std::nullopt if the moment on flash is damaged. `block`: the first one of the flash, whose header is
-  // whole and this device's.
+  // The verdict, or std::nullopt if the moment on flash is damaged. `block`: the first one of the flash, whose header
+  // is whole and this device's.
   [[nodiscard]] std::optional<moment_verdict> judge(std::span<const std::byte> block) const noexcept {
     const bool is_guarded = step() == guarded;
     if (version_of(block) == flash_header::first_version)
