@@ -29,9 +29,9 @@ concept transactions = requires {
   { T::give_up() } -> std::same_as<void>;
 };
 
-// For code that shall not try.
+// Stands for transactions in code that shall not try any.
 struct no_transactions {
-  // Never.
+  // They are never available.
   static constexpr bool available() noexcept { return false; }
   // Runs nothing and answers false.
   template <class Body>

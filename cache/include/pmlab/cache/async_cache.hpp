@@ -231,7 +231,7 @@ class async_cache {
   }
 
  protected:
-  // For classes that fix the options.
+  // A constructor for classes that fix the options.
   template <class Medium>
   async_cache(Medium& medium, std::string_view name, const options& o)
       : index_(Index::open(medium, name)),

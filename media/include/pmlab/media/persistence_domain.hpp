@@ -17,7 +17,7 @@ enum class persistence_domain : std::uint8_t {
   gpf_may_fail,  // a flush by the platform that may not finish: it leaves what adr does
 };
 
-// As users write them, in the order of the values.
+// The names as users write them, in the order of the values.
 inline constexpr std::array<std::string_view, 4> persistence_domain_names{"adr", "eadr", "gpf", "gpf-may-fail"};
 // The name as users write it.
 [[nodiscard]] constexpr std::string_view to_string(persistence_domain domain) noexcept {

@@ -172,7 +172,7 @@ class pmem {
   };
 
   [[nodiscard]] std::string name() const { return "pmem:" + path_; }
-  // As it was given.
+  // The path as it was given.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // The failures that the pool's content survives, as text.
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }

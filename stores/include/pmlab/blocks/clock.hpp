@@ -71,11 +71,11 @@ class emulated_clock {
 // A line of time of one logical thread, with all its queues on all its drives. It begins at 0. Not thread-safe.
 class virtual_time {
  public:
-  // Since the beginning.
+  // The time since the beginning.
   [[nodiscard]] picoseconds now() const noexcept { return now_; }
-  // For work between requests.
+  // Takes time for work between requests.
   void advance(picoseconds by) noexcept { now_ += by; }
-  // To `time`, if that is later.
+  // Goes on to `time`, if that is later.
   void advance_to(picoseconds time) noexcept { now_ = std::max(now_, time); }
 
  private:

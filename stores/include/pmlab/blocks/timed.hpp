@@ -88,9 +88,9 @@ class timed : public wrapper<Inner> {
   // Requests go to a queue of the inner device; completions come when both are done.
   class queue {
    public:
-    // On the clock of the device.
+    // A queue on the clock of the device.
     queue(timed& device, unsigned depth) : queue(device, depth, device.clock_) {}
-    // On a clock of its own: another logical thread's.
+    // A queue on a clock of its own: another logical thread's.
     queue(timed& device, unsigned depth, Clock clock)
         : device_(device), inner_(device.inner(), depth), clock_(std::move(clock)), slots_(depth), reaped_(depth) {
       free_.reserve(depth);

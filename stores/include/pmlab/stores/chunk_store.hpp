@@ -231,7 +231,7 @@ class chunk_store {
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     // Its number in the store, from 1.
     [[nodiscard]] std::uint32_t id() const noexcept { return of_.id; }
-    // As it was opened.
+    // Its name, as it was opened.
     [[nodiscard]] std::string_view name() const noexcept {
       return {name_.data(), static_cast<std::size_t>(std::ranges::find(name_, '\0') - name_.begin())};
     }
@@ -371,7 +371,7 @@ class chunk_store {
     return any;
   }
 
-  // On this medium and device.
+  // The promises on this medium and device.
   [[nodiscard]] chunk_store_promises promises() const {
     bool durable = true;
     if constexpr (media::medium<Container>) durable = media::is_durable(records_.medium());

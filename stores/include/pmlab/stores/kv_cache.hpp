@@ -82,9 +82,9 @@ class kv_cache {
     return store_.exist(keys, space);
   }
 
-  // For operations that the cache has no part in.
+  // The store, for operations that the cache has no part in.
   [[nodiscard]] Store& store() noexcept { return store_; }
-  // For a caller that asks the store by other means, such as an asynchronous queue.
+  // The cache, for a caller that asks the store by other means, such as an asynchronous queue.
   [[nodiscard]] pair_cache& pairs() noexcept { return pairs_; }
   // Hits, misses and bytes.
   [[nodiscard]] kv_cache_stats stats() const { return pairs_.stats(); }

@@ -104,7 +104,7 @@ class kv_device {
   static constexpr std::string_view layout_name = "kv_ssd";
   // The version of the layout of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
-  // At the same time.
+  // The most iterators at the same time.
   static constexpr unsigned most_iterators = 16;
 
   // Opens the device `name` (at most 21 characters) in `medium` and on `flash`, or makes an empty one if the medium has
@@ -215,7 +215,7 @@ class kv_device {
     [[nodiscard]] std::vector<std::string> next(std::size_t most) {
       if (front_ != nullptr) front_->wait_until(front_->command(0));
       const lease through(*ports_);
-      // Those that a call had before it failed are the next call's.
+      // Keys that a call had before it failed are the next call's.
       while (taken_.size() < most) {
         taken_.reserve(taken_.size() + 1 + taken_.size() / 2);
         std::optional<std::string> key = walk_.next(*through);
@@ -360,11 +360,11 @@ class kv_device {
 
   // What returned survives a power failure: the medium is durable.
   [[nodiscard]] bool is_durable() const { return media::is_durable(core_.medium); }
-  // In bytes.
+  // The bytes of the largest value.
   [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
-  // In bytes.
+  // The bytes of the shortest key.
   [[nodiscard]] std::size_t shortest_key() const noexcept { return core_.sizes.short_keys ? 1 : 4; }
-  // In bytes.
+  // The bytes of the longest key.
   [[nodiscard]] std::size_t longest_key() const noexcept {
     return core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
   }

@@ -64,7 +64,7 @@ class way_order {
     return (order >> (bits * position)) & 7;
   }
 
-  // Without a branch, which the CPU could not predict.
+  // Finds the position without a branch, which the CPU could not predict.
   [[nodiscard]] static constexpr unsigned position_of(std::uint32_t order, unsigned way) noexcept {
     const std::uint32_t different = order ^ (lowest_bits * way);
     const std::uint32_t equal = ~(different | different >> 1 | different >> 2) & lowest_bits;

@@ -190,7 +190,7 @@ class leaf_store {
     return leaves_of_oldest_group + (groups_ - 1) * leaves_per_group;
   }
   [[nodiscard]] std::uint64_t free_leaves() const noexcept { return free_.count(); }
-  // With the groups that wait for their readers.
+  // The bytes of the medium, with the groups that wait for their readers.
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
     return group_bytes(true) + (groups_ + groups_that_wait_ - 1) * group_bytes(false);
   }
@@ -361,7 +361,7 @@ class leaf_store {
     link_pages();
   }
 
-  // As the medium's list has them.
+  // Links the pages in the order of the medium's list.
   void link_pages() {
     std::vector<descriptor_page*> in_list(groups_);
     for (const place& g : places_) in_list[g.in_list] = g.page;

@@ -66,7 +66,7 @@ struct alignas(media::cache_line_bytes) descriptor {
 static_assert(sizeof(descriptor) == 2 * media::cache_line_bytes);
 static_assert(most_slots == 2 * descriptor::slots_per_array);
 
-// By which the inner nodes name it.
+// The word by which the inner nodes name a descriptor.
 [[nodiscard]] inline std::uint64_t word_of(const descriptor& d) noexcept { return reinterpret_cast<std::uint64_t>(&d); }
 
 [[nodiscard]] inline descriptor* next_of(const descriptor& d) noexcept {

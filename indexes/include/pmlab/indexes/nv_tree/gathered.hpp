@@ -59,7 +59,7 @@ class gathered_entries {
     return std::span<const entry>(counted_).first(appended.size());
   }
 
-  // Without a branch on the keys, too.
+  // Merges without a branch on the keys, too.
   void merge(std::span<const entry> a, std::span<const entry> b) noexcept {
     std::size_t i = 0;
     std::size_t k = 0;

@@ -77,7 +77,7 @@ class chain {
   [[nodiscard]] bool can_follow(link_word link) const noexcept {
     return media::can_name(medium_, media::pointer<node>(target_of(link)));
   }
-  // For who does not read it before it is found to be a node.
+  // The target, for a caller that does not read it before it is found to be a node.
   [[nodiscard]] node* unchecked_target(link_word link) const noexcept {
     return medium_.resolve(media::pointer<node>(target_of(link)));
   }

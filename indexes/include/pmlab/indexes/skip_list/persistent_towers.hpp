@@ -97,7 +97,7 @@ class persistent_towers {
     return made;
   }
 
-  // With the lock of `n` held, which is not marked.
+  // Puts the tower into its lists. REQUIRES: the lock of `n`, which is not marked.
   void put(key_type key, node& n, tower_nodes& made) {
     node* below_it = &n;
     std::size_t level = 1;
@@ -121,7 +121,7 @@ class persistent_towers {
       if (made.of_level[i] != nullptr) body_.nodes.give_back(*made.of_level[i]);
   }
 
-  // With the lock of `n` held.
+  // Removes the tower of `n`. REQUIRES: its lock.
   void remove(key_type key, node& n) {
     for (std::size_t level = height_of(key, n); level > 0; --level) {
       const place at = place_of(level, key);

@@ -57,7 +57,7 @@ class salvage_reader {
     return *medium.resolve(at);
   }
 
-  // As far as their list leads.
+  // The slabs, as far as their list leads.
   std::vector<Slab*> slabs() {
     std::vector<Slab*> found;
     std::unordered_set<std::uint64_t> known;

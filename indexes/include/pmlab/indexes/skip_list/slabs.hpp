@@ -420,7 +420,7 @@ class slabs {
     from.erase(half, from.end());
   }
 
-  // Without memory the node is lost until the next open.
+  // Keeps an element. Without memory the node is lost until the next open.
   template <class T>
   static void keep(std::vector<T>& list, T element) noexcept {
     try {
@@ -463,7 +463,7 @@ class slabs {
            (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
-  // With `own` held.
+  // Shares some of the free nodes. REQUIRES: `own` is held.
   void share_some(thread_state& mine) {
     if (mine.free.size() <= most_free) return;
     const std::scoped_lock guard(mutex_);

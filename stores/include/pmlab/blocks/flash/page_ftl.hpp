@@ -299,7 +299,7 @@ class page_ftl {
     const double pages = static_cast<double>(profile.pages_per_block) * size.scale.of_capacity;
     size.pages_per_block = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::llround(std::min(pages, 1e6))), 1,
                                                      profile.pages_per_block);
-    // Those that are being filled and one that is free hold no spare.
+    // Superblocks that are being filled, and one that is free, hold no spare.
     const std::uint64_t filled = superblocks_for(shape.bytes(), size.pages_per_block);
     size.superblocks = std::max(filled, least_superblocks) + 2 * profile.streams + 1;
     size.scale.superblocks = filled;

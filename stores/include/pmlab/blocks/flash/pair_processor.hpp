@@ -40,7 +40,7 @@ class pair_processor {
   }
 
  private:
-  // In 2^-16 picoseconds.
+  // The time of a byte, in 2^-16 picoseconds.
   [[nodiscard]] static std::uint64_t per_byte(double ns) noexcept {
     return static_cast<std::uint64_t>(std::llround(ns * 1000 * 65536));
   }

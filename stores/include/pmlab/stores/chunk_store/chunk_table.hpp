@@ -40,7 +40,7 @@ class chunk_table {
     if (place == none) ++at->second->used;
     place = n;
   }
-  // Without effect if the chunk has another number, or none.
+  // Erases an entry. No effect if the chunk has another number, or none.
   void erase(std::uint64_t key, number n) {
     part& p = part_of(key);
     const std::scoped_lock lock(p.mutex);

@@ -149,7 +149,7 @@ struct alignas(media::cache_line_bytes) superblock {
   std::array<volume_slot, most_volumes> volumes{};
 };
 
-// In block 0 of the drive.
+// The header in block 0 of the drive.
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'};
   static constexpr std::uint64_t current_version = 1;     // its records are in a pool

@@ -133,7 +133,7 @@ class mover {
     no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
   }
 
-  // For checks while no operation runs.
+  // The free superblocks, for checks while no operation runs.
   [[nodiscard]] std::uint32_t free_superblocks() {
     const std::scoped_lock lock(mutex_);
     return core_.flash.free_count();
@@ -242,7 +242,7 @@ class mover {
       core_.flash.drop(i.from.address(), i.from.units());
   }
 
-  // Those that were not moved stay in the write buffer.
+  // Ends the copies. Records that were not moved stay in the write buffer.
   void end_copies(const std::vector<std::uint32_t>& lines) {
     for (const flash_stream s : {flash_stream::user, flash_stream::buckets}) {
       batch_of(s).items.clear();

@@ -86,11 +86,11 @@ class key_set {
   // The bytes of DRAM.
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }
   [[nodiscard]] bool may_have(std::uint64_t hash) const { return !unreadable_.empty() || filter_.may_have(hash); }
-  // That its versions refer to.
+  // The bytes of values that its versions refer to.
   [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
   // The bytes of keys and values.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
-  // By segment.
+  // The values of each segment.
   [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
 
   // Reads all pages: fences and filter. A damaged page is noted, and never read again: its fence is the last version

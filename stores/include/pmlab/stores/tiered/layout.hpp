@@ -41,7 +41,7 @@ inline constexpr std::uint32_t capacity_bit = 0x80000000;
   return (segment & capacity_bit) == 0 ? media_class::staging : media_class::capacity;
 }
 
-// For messages.
+// The name of a segment in messages.
 [[nodiscard]] inline std::string in_words(std::uint32_t segment) {
   return "segment " + std::to_string(segment & ~capacity_bit) + " of the " +
          (class_of(segment) == media_class::staging ? "staging" : "capacity") + " drive";

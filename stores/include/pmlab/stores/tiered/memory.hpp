@@ -26,7 +26,7 @@ struct memtable_on {
   using index = detail::tiered::version_index<Medium, Index>;
   // Opens it with the drives.
   using opener = detail::tiered::memory_opener<index>;
-  // Those between two freezes.
+  // The versions between two freezes.
   using table = detail::tiered::memory_table<index>;
   // A reader's view of these.
   using source = detail::tiered::memory_source<table>;

@@ -121,9 +121,9 @@ class memtable {
 
   // Bytes that it has taken.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  // About that its keys need in the pages of a set, without the room that pages waste.
+  // The bytes, about, that its keys need in the pages of a set, without space that pages waste.
   [[nodiscard]] std::size_t key_bytes() const noexcept { return key_bytes_.load(std::memory_order_relaxed); }
-  // That one more change would need at most.
+  // The most bytes that one more change would need.
   [[nodiscard]] static std::size_t bytes_for(const change& c) noexcept {
     return sizeof(node) + most_height * sizeof(void*) + c.key.size() + c.value.size() + alignof(node);
   }

@@ -14,7 +14,7 @@ struct no_memory {
   static constexpr bool is_there = false;
   // All versions: nothing has all of them.
   struct index {};
-  // Those between two freezes.
+  // The versions between two freezes.
   using table = detail::tiered::memtable;
   // A reader's view of these.
   using source = detail::tiered::memtable_source;

@@ -86,10 +86,10 @@ class read_cache {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // That it may have, and has.
+  // The bytes that it may have, and those that it has.
   [[nodiscard]] std::size_t most_bytes() const noexcept { return most_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  // Since it was made.
+  // Counts since it was made.
   [[nodiscard]] cache_figures of_pages() const noexcept { return pages_.now(); }
   [[nodiscard]] cache_figures of_values() const noexcept { return values_.now(); }
 

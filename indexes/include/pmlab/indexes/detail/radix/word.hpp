@@ -85,7 +85,7 @@ class slot_word {
     return (word_ & (tag_mask | digit_mask)) == (link_tag | std::uint64_t{digit} << digit_shift);
   }
 
-  // As it is stored.
+  // The word as it is stored.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   friend constexpr bool operator==(slot_word, slot_word) noexcept = default;
 
