@@ -28,7 +28,7 @@ struct medium_spec {
   [[nodiscard]] bool in_pool() const noexcept { return !path.empty(); }
   // Plain DRAM, which nothing outlives.
   [[nodiscard]] bool plain_dram() const noexcept { return !counted && profile.empty() && path.empty(); }
-  // As the user would write it.
+  // The text as the user would write it.
   [[nodiscard]] std::string text() const;
   friend bool operator==(const medium_spec&, const medium_spec&) = default;
 };

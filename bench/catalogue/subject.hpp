@@ -152,7 +152,7 @@ class subject {
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // The index for a layer in front of it; until `reopen`. Null: it supports none.
   [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
-  // Since the index was opened.
+  // The statistics of its layer since the index was opened.
   [[nodiscard]] virtual layer_statistics layer() { return {}; }
   // Closes the index and its medium, and opens them again.
   virtual void reopen() = 0;

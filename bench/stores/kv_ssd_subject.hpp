@@ -88,7 +88,7 @@ class device_cpu {
   return o;
 }
 
-// On a medium.
+// A key-value SSD whose words are on a medium.
 template <class Medium>
 class kv_ssd_subject final : public pair_subject {
   using device = stores::kv_device<Medium, blocks::any_device>;

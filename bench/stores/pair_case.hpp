@@ -56,7 +56,7 @@ struct pair_case {
 // "load", "ycsb-a" to "ycsb-f", "insert", "update", "read", "erase", "open", separated by commas. Throws pmlab::error.
 [[nodiscard]] std::vector<pair_phase> parse_pair_phases(const std::string& list);
 [[nodiscard]] std::vector<pair_order> parse_pair_orders(const std::string& list);
-// For completion.
+// The names of the phases, for completion.
 [[nodiscard]] std::vector<std::string> pair_phase_names();
 
 // Each size of values, with each phase, pattern and depth, in this order of loops; a phase `open` once for each size,

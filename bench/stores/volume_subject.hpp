@@ -95,9 +95,9 @@ class volume_subject {
   virtual void wait_until_complete() {}
 
   [[nodiscard]] virtual volume_space space() { return {}; }
-  // Since the subject was made.
+  // Counts since the subject was made.
   [[nodiscard]] virtual std::vector<store_statistic> statistics() { return {}; }
-  // Nothing, unless the medium counts.
+  // The counts of a medium that counts; std::nullopt: it does not count.
   [[nodiscard]] virtual std::optional<medium_counts> counts() { return std::nullopt; }
   virtual void reset_counts() {}
   // About its figures: "the medium is emulated and was late".

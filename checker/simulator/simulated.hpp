@@ -109,7 +109,7 @@ class simulated {
     });
   }
   [[gnu::noinline]] void fence() noexcept { pmlab_machine_fence(0, __builtin_return_address(0)); }
-  // In words, as the non-temporal instructions store them.
+  // Copies words, as the non-temporal instructions store them.
   [[gnu::noinline]] void copy(void* target, const void* source, std::size_t bytes) noexcept {
     const void* const caller = __builtin_return_address(0);
     for (std::size_t line = 0; line < bytes; line += media::cache_line_bytes) {

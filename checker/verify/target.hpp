@@ -69,7 +69,7 @@ concept iterated_index = requires(Index& index, std::span<std::uint64_t> out) {
 template <indexes::point_index Index, class Medium>
 class typed_target final : public target {
  public:
-  // On a separate medium.
+  // Opens the index on a separate medium.
   typed_target() requires std::default_initializable<Medium> : own_(std::make_unique<Medium>()),
                                                                index_(Index::open(*own_)) {}
   explicit typed_target(Medium& medium) : index_(Index::open(medium)) {}
@@ -145,11 +145,11 @@ struct subject {
   std::function<std::unique_ptr<target>()> open_durable_part{};
   // It starts threads of its own: its rounds have a schedule, even with one thread.
   bool has_threads = false;
-  // On an image.
+  // Opens it on an image.
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
   // The drives that it is opened on beside the memory, and how it is opened on their image: in place of open_image.
   std::vector<blocks::geometry> drives{};
-  // Those of rounds that soon fill them; empty: the same.
+  // The drives of rounds that soon fill them; empty: the same.
   std::vector<blocks::geometry> small_drives{};
   std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
   // A store of blocks, not of keys: how it is opened. Null: it is an index.
