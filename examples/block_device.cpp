@@ -178,7 +178,7 @@ class session {
         data);
   }
 
-  // Of an option: its length in four bytes, then the name.
+  // The name of an option: its length in four bytes, then the name.
   static std::string_view name_in(std::string_view data) {
     std::size_t length = 0;
     for (const char c : data.substr(0, 4)) length = length << 8 | static_cast<unsigned char>(c);
@@ -291,7 +291,7 @@ int listening(const std::string& path) {
   if (path.size() >= sizeof address.sun_path)
     throw error("the name " + path + " is too long for a socket", "choose a shorter one");
   std::memcpy(address.sun_path, path.data(), path.size());
-  // Of a process that was killed. The pool is locked: no other process serves it.
+  // A process that was killed may have left one. The pool is locked: no other process serves it.
   if (std::filesystem::is_socket(path)) std::filesystem::remove(path);
   const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener < 0 || ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||

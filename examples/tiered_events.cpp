@@ -153,7 +153,7 @@ int run(const request& r) {
   return perform(*store, r);
 }
 
-// Nothing: these words are no request.
+// The request in these words, or std::nullopt if they are none.
 std::optional<request> request_of(std::vector<std::string> words) {
   request r;
   std::erase_if(words, [&](const std::string& word) {

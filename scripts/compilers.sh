@@ -16,7 +16,7 @@ of_this_machine=(clang++-16)
 of_debian_13=(g++-13 g++-14 clang++-19)
 # check_layers is Python; headers of the media that need a library include those of the library.
 debian_13_packages=(g++-13 g++-14 clang-19 python3 libpmemobj-dev libjemalloc-dev libnuma-dev liburing-dev)
-# Of libpmemobj-cpp-dev, which Debian 13 has not: nothing but headers.
+# The headers of libpmemobj-cpp-dev, which Debian 13 has not: it is nothing but headers.
 pmemobj_cpp=/usr/include/libpmemobj++
 
 here=no keep=

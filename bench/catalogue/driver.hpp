@@ -104,7 +104,7 @@ class driver final : public subject {
     void end() const { media::end_operation(medium); }
   };
 
-  // Of all indexes: phases run one after the other.
+  // The persists of all indexes: phases run one after the other.
   [[nodiscard]] static persist_sums persists_of_machine() noexcept {
 #if defined(PMLAB_SIMULATED)
     return {pmlab_machine_flushes(), pmlab_machine_fences()};
@@ -113,7 +113,7 @@ class driver final : public subject {
 #endif
   }
 
-  // Of all indexes on a simulated machine; of an emulated medium since it was made.
+  // The media bytes of all indexes on a simulated machine; those of an emulated medium since it was made.
   [[nodiscard]] std::optional<media_sums> media_bytes_so_far() {
 #if defined(PMLAB_SIMULATED)
     if constexpr (traits::simulated)

@@ -9,7 +9,7 @@
 
 namespace pmlab::bench {
 
-// Nothing: the index stands alone.
+// The counts of a layer over an index. std::monostate: the index stands alone.
 using layer_statistics = std::variant<std::monostate, cache::statistics, hybrid::statistics>;
 
 // The counts of `now` since `before`, which is of the same layer or nothing.

@@ -63,7 +63,7 @@ class pool_memory {
       : memory_((setup.pool_bytes + page_bytes - 1) / page_bytes * page_bytes) {
     memory_.keep_log(false);
     const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
-    // Of the same length in every run, so that it takes the same space in the simulated heap.
+    // The path has the same length in every run, so that it takes the same space in the simulated heap.
     path_ = (folder / fmt::format("pmlab-bench-{:010}-{}.pool", ::getpid(), name)).string();
     fs::remove(path_);
     simulator::serve_file(path_, &memory_);

@@ -21,14 +21,14 @@ struct medium_spec {
   std::string profile;  // empty: neither emulated nor simulated
   std::string path;     // of the pool; empty: DRAM
   bool simulated = false;
-  // Of the platform, in place of the profile's, or of what is found of a pool; no part of the text.
+  // The platform's domain, in place of the profile's, or of what is found of a pool; no part of the text.
   std::optional<media::persistence_domain> persistence = std::nullopt;
 
   [[nodiscard]] bool emulated() const noexcept { return !profile.empty() && !simulated; }
   [[nodiscard]] bool in_pool() const noexcept { return !path.empty(); }
   // Plain DRAM, which nothing outlives.
   [[nodiscard]] bool plain_dram() const noexcept { return !counted && profile.empty() && path.empty(); }
-  // As the user would write it.
+  // The text as the user would write it.
   [[nodiscard]] std::string text() const;
   friend bool operator==(const medium_spec&, const medium_spec&) = default;
 };

@@ -68,7 +68,7 @@ struct combination {
 // In the order of their names, pmlab's own before its peers.
 [[nodiscard]] std::vector<const index_description*> all_indexes();
 
-// In the order of their names.
+// The combinations in the order of their names.
 [[nodiscard]] std::vector<const combination*> all_combinations();
 
 // The index of this name, or the combination for a specification like cache(cceh,mode=adaptive): its name is the

@@ -30,7 +30,7 @@ class string_keys {
 
   [[nodiscard]] std::string_view key_of(std::uint64_t number, strings::key_room& room) const;
   [[nodiscard]] std::uint64_t number_of(std::string_view key) const;
-  // On average.
+  // The mean bytes of a key.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:

@@ -90,9 +90,9 @@ struct persist_sums {
 };
 
 // Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was used.
-// Of a device model, as its media did. Of a medium that counts, without a model: an upper bound, of a device that has no
-// buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and those that
-// it flushed or copied to, each once between two fences.
+// A device model counts as its media did. A medium that counts without a model gives an upper bound, for a device that
+// has no buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and
+// the granules that it flushed or copied to, each once between two fences.
 struct media_sums {
   std::uint64_t granule_bytes = 0;
   std::uint64_t bytes_read = 0;
@@ -143,16 +143,16 @@ class subject {
     const std::optional<access_sums> sums = accesses();
     return sums ? std::optional(persist_sums{sums->flushes, sums->fences}) : std::nullopt;
   }
-  // Since the last reset of `accesses`, and since `reopen`, unless simulated. Nothing: the medium neither counts nor has
-  // a device model, or it counts and leaves flushes out: then lines leave the caches unseen.
+  // The bytes since the last reset of `accesses`, and since `reopen`, unless simulated. std::nullopt: the medium does
+  // not count and has no device model, or it counts and leaves flushes out: then lines leave the caches unseen.
   [[nodiscard]] virtual std::optional<media_sums> media_bytes() { return std::nullopt; }
-  // What the platform of its medium saves; nothing: it lives in DRAM, or its own library decides.
+  // What the platform of its medium saves. std::nullopt: it lives in DRAM, or its own library decides.
   [[nodiscard]] virtual std::optional<media::persistence_domain> persistence() const { return std::nullopt; }
-  // Nothing, unless the medium is emulated.
+  // The sums of an emulated medium. std::nullopt: it is not emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
   // The index for a layer in front of it; until `reopen`. Null: it supports none.
   [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
-  // Since the index was opened.
+  // The statistics of its layer since the index was opened.
   [[nodiscard]] virtual layer_statistics layer() { return {}; }
   // Closes the index and its medium, and opens them again.
   virtual void reopen() = 0;

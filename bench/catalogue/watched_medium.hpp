@@ -83,14 +83,14 @@ class watched_medium {
   virtual void begin_operation() = 0;
   virtual void end_operation() = 0;
 
-  // Of the pool that the bytes are in; none: they are in DRAM.
+  // The roots of the pool that the bytes are in; none: they are in DRAM.
   [[nodiscard]] virtual std::vector<media::root_facts> roots() = 0;
   // Nothing, unless it counts.
   [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
   virtual void reset_accesses() = 0;
-  // Since it was made if it is emulated, otherwise since the last reset. Nothing: see subject::media_bytes.
+  // The bytes since an emulated medium was made, or since the last reset. std::nullopt: as subject::media_bytes.
   [[nodiscard]] virtual std::optional<media_sums> media_bytes() = 0;
-  // Nothing, unless it is emulated.
+  // The sums of an emulated medium. std::nullopt: it is not emulated.
   [[nodiscard]] virtual std::optional<emulation_sums> emulation() = 0;
 
  protected:

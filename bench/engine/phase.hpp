@@ -34,8 +34,8 @@ struct phase {
   [[nodiscard]] bool has(workload::operation_kind operation) const noexcept;
   // Adds or removes entries.
   [[nodiscard]] bool changes_entries() const noexcept;
-  // About how long an operation takes, if a point find takes 1; scans read `scan_length` entries. Of phase reopen: for
-  // each record.
+  // About how long an operation takes, if a point find takes 1; scans read `scan_length` entries. In phase reopen: the
+  // time for each record.
   [[nodiscard]] double relative_cost(std::uint32_t scan_length) const noexcept;
 };
 

@@ -25,7 +25,7 @@ class phase_runner {
   // `position`: of the phase in the run, which seeds its operations. Throws pmlab::error if the medium is full.
   [[nodiscard]] phase_result measure(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
 
-  // Of the phase as a step of the run's time (bench/time_left.hpp).
+  // The weight of the phase as a step of the run's time (bench/time_left.hpp).
   [[nodiscard]] static double weight_of(const bench_options& options, const phase& p);
 
  private:

@@ -48,8 +48,8 @@ std::string clock_note(const std::vector<summary_row>& rows, const clock_limits&
   if (short_ones) text += fmt::format("note: every latency includes {:.0f} ns of reading the clock\n", clock.cost_ns);
   if (unseen)
     text += fmt::format(
-        "* not longer than {:.0f} ns, as two readings of the clock with nothing between them: it cannot "
-        "be told how short\n",
+        "* not longer than {:.0f} ns, as two readings of the clock with nothing between them: "
+        "it cannot be told how short\n",
         clock.floor_ns);
   return text;
 }
@@ -82,7 +82,7 @@ std::string per_operation(std::uint64_t sum, const summary_row& row, int digits 
   return fmt::format("{:.{}f}", static_cast<double>(sum) / static_cast<double>(row.operations), digits);
 }
 
-// Flushes in all, of a counting medium or of a simulated one. Nothing: they were not counted.
+// All flushes, of a counting medium or of a simulated one. std::nullopt: they were not counted.
 std::optional<std::uint64_t> flushes_of(const summary_row& row) {
   if (row.accesses) return row.accesses->flushes;
   if (row.persists) return row.persists->flushes;

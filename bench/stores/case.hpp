@@ -44,7 +44,7 @@ struct bench_case {
 // "discard", "pages", "open", separated by commas. Throws pmlab::error.
 [[nodiscard]] std::vector<phase> parse_phases(const std::string& list);
 [[nodiscard]] std::vector<order> parse_orders(const std::string& list);
-// For completion.
+// The names of the phases, for completion.
 [[nodiscard]] std::vector<std::string> phase_names();
 
 // Each phase with each size, pattern and depth, in this order of loops; a phase `open` once, mixes with a pattern of

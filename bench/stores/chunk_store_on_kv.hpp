@@ -60,7 +60,7 @@ struct parts_of_drive {
   std::unique_ptr<stores::device_region> data, flash;
 };
 
-// Of its space, the device's part counts as used.
+// The device's part of the space counts as used.
 template <class Medium>
 class chunk_store_on_kv final : private parts_of_drive<Medium>,
                                 public chunk_volume_subject<opened_on_kv<Medium>, Medium> {

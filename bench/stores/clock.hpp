@@ -23,8 +23,8 @@ class run_clock {
   [[nodiscard]] virtual std::uint64_t cpu_ns() const noexcept = 0;
 };
 
-// That of this program: in the one that has the simulated machine, virtual. Defined in clock.cpp alone, which each of
-// the two programs compiles for itself.
+// The clock of this program: virtual in the one that has the simulated machine. Defined in clock.cpp alone, which
+// each of the two programs compiles for itself.
 class real_run_clock final : public run_clock {
  public:
   [[nodiscard]] std::uint64_t now() const noexcept override;

@@ -31,7 +31,7 @@ void add_amounts(json& j, const measured& of);
 void add_times(json& j, const measured& of, const run_clock& clock);
 void add_answers(json& j, const measured& of);
 
-// As the user gave it, to a run of any kind.
+// The origin of a run of any kind, as the user gave it.
 struct run_origin {
   std::string command;
   std::string device;  // "emulated:p4610"

@@ -59,7 +59,7 @@ class run : run_frame<case_result> {
     if (by_time()) return options_.seconds;
     return static_cast<double>(options_.operations) * static_cast<double>(c.size) / 4096;
   }
-  // Of so many blocks of unmeasured work.
+  // The weight of so many blocks of unmeasured work.
   [[nodiscard]] double weight_of_blocks(std::uint64_t blocks) const {
     return static_cast<double>(blocks) / (by_time() ? supposed_blocks_per_s : 1);
   }

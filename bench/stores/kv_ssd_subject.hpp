@@ -88,7 +88,7 @@ class device_cpu {
   return o;
 }
 
-// On a medium.
+// A key-value SSD whose words are on a medium.
 template <class Medium>
 class kv_ssd_subject final : public pair_subject {
   using device = stores::kv_device<Medium, blocks::any_device>;
@@ -227,7 +227,7 @@ class kv_ssd_subject final : public pair_subject {
       announced_operation<Medium> announced;
       device_cpu::call cpu;
     };
-    // Of the device that has the key.
+    // The number of the device that has the key.
     [[nodiscard]] std::size_t number_of(std::string_view key) const noexcept {
       return queues_.size() == 1 ? 0 : checksum(key.data(), key.size(), 0) % queues_.size();
     }

@@ -64,7 +64,7 @@ class ledger {
     std::atomic<std::uint64_t> acknowledged{0};
     std::atomic<std::uint64_t> zeros{0};  // the version of its last discard
   };
-  // Of a block as it was read.
+  // The content of a block as it was read.
   struct seen {
     std::uint64_t version = 0;
     block_range write;  // that it came from

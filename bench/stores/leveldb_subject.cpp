@@ -204,7 +204,7 @@ class leveldb_subject final : public pair_subject {
     pair_space s{.used_bytes = 0, .memory_bytes = 0, .medium_bytes = std::nullopt};
     for (const auto& one : all_) {
       *s.used_bytes += one->files().used_bytes();
-      // Of its buffers and of the cache, which all instances share.
+      // The property counts its buffers and the cache, which all instances share.
       std::string text;
       if (one->db().GetProperty("leveldb.approximate-memory-usage", &text)) *s.memory_bytes += std::stoull(text);
     }

@@ -40,7 +40,7 @@ void check(int code, const char* what) {
 [[nodiscard]] MDB_val value_of(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
 [[nodiscard]] std::string_view text_of(const MDB_val& v) { return {static_cast<const char*>(v.mv_data), v.mv_size}; }
 
-// Of the file that stands for a drive.
+// The path of the file that stands for a drive.
 [[nodiscard]] std::string path_for(const blocks::any_device& drive) {
   static std::atomic<unsigned> made{0};
   const std::string name = drive.name();
@@ -137,7 +137,7 @@ class thread_writes {
 
   [[nodiscard]] bool known() const noexcept { return known_; }
 
-  // Of the calling thread. Null where the kernel does not count.
+  // Counts the calling thread from now on. Null where the kernel does not count.
   class member;
   [[nodiscard]] std::shared_ptr<member> join();
   [[nodiscard]] std::uint64_t bytes();
@@ -157,7 +157,7 @@ class thread_writes {
     int number_;
   };
   [[nodiscard]] static descriptor own() { return descriptor(::open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC)); }
-  // Nothing: the thread has ended, or is not counted.
+  // The bytes that the thread has written, or std::nullopt if it has ended or is not counted.
   [[nodiscard]] static std::optional<std::uint64_t> read(int from) {
     std::array<char, 512> text{};
     const ssize_t got = from < 0 ? -1 : ::pread(from, text.data(), text.size() - 1, 0);

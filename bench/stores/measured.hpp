@@ -20,13 +20,13 @@ struct latency_figures {
   std::uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
 };
 
-// Nothing: no operation was timed.
+// The figures of a histogram, or std::nullopt if no operation was timed.
 [[nodiscard]] inline std::optional<latency_figures> figures_of(const workload::latency_histogram& h) {
   if (h.count() == 0) return std::nullopt;
   return latency_figures{h.mean(), h.percentile(50), h.percentile(90), h.percentile(99), h.percentile(99.9), h.max()};
 }
 
-// Of phase `open`. Nanoseconds from the beginning of opening.
+// Times of phase `open`, in nanoseconds from the beginning of opening.
 struct opening_times {
   double first_read_ns = 0;  // the first read was answered
   double complete_ns = 0;    // and all that opening left for later was done
@@ -62,7 +62,7 @@ inline constexpr std::uint64_t longest_own_ps = 200'000'000;
 // Places or keys are drawn so often in search of one without a change under way.
 inline constexpr unsigned most_draws = 64;
 
-// Of one thread in one case, or of all threads.
+// Sums of one thread in one case, or of all threads.
 struct worker_sums {
   std::uint64_t operations = 0;
   std::uint64_t reads = 0;
@@ -103,7 +103,7 @@ struct worker_sums {
   }
 };
 
-// Of one store in one case, once.
+// The result of one store in one case, once.
 struct measured {
   unsigned threads = 1;
   unsigned repetition = 1;
@@ -145,7 +145,7 @@ struct measured {
   }
 };
 
-// Of one store, at the end of the run: all of it was read once more.
+// The last check of one store, at the end of the run: all of it was read once more.
 struct final_check {
   std::string store;
   std::uint64_t verified = 0;

@@ -26,13 +26,13 @@ struct pair_phase {
 
   [[nodiscard]] bool changes() const noexcept;
   [[nodiscard]] bool scans() const noexcept;
-  // Of an operation: the share that adds a key.
+  // The share of operations that add a key.
   [[nodiscard]] double insert_share() const noexcept;
 };
 
 // How the keys of operations are chosen.
 enum class pair_order : std::uint8_t {
-  random,      // load, insert, erase: each key once, in a random order. Of other phases as `uniform`
+  random,      // load, insert, erase: each key once, in a random order. Other phases: as `uniform`
   sequential,  // keys in their order, each thread in its own part; load, insert and erase: each once
   uniform,     // each with the same probability. Load: about 15 % of the puts meet a key that is there
   zipfian,     // with parameter 0.99, scattered. Load: about 80 % of the puts meet a key that is there
@@ -56,7 +56,7 @@ struct pair_case {
 // "load", "ycsb-a" to "ycsb-f", "insert", "update", "read", "erase", "open", separated by commas. Throws pmlab::error.
 [[nodiscard]] std::vector<pair_phase> parse_pair_phases(const std::string& list);
 [[nodiscard]] std::vector<pair_order> parse_pair_orders(const std::string& list);
-// For completion.
+// The names of the phases, for completion.
 [[nodiscard]] std::vector<std::string> pair_phase_names();
 
 // Each size of values, with each phase, pattern and depth, in this order of loops; a phase `open` once for each size,

@@ -31,7 +31,7 @@ class key_plan {
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   [[nodiscard]] std::uint64_t inserts() const noexcept { return inserts_; }
   [[nodiscard]] std::uint64_t ranks() const noexcept { return records_ + inserts_; }
-  // In the order of keys, all of them different.
+  // Ranks in the order of keys, all of them different.
   [[nodiscard]] std::uint64_t rank_of_record(std::uint64_t i) const noexcept { return i + i * inserts_ / records_; }
   [[nodiscard]] std::uint64_t rank_of_insert(std::uint64_t j) const noexcept {
     // Before it are the inserts below it, and the records that have at most j inserts before them.

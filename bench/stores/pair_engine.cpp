@@ -40,7 +40,7 @@ bytes_written written_by(const pair_contestant& s) {
           s.staging() == nullptr ? 0 : store_bench::written_bytes(s.staging()->counts())};
 }
 
-// Of all drives together; nothing, unless each of them is modelled and was written to.
+// The ratio over all drives together; nothing, unless each of them is modelled and was written to.
 std::optional<double> flash_per_written(const pair_contestant& s) {
   double programmed = 0;
   double written = 0;
@@ -172,7 +172,7 @@ class pair_run : run_frame<pair_result> {
     r.writes_to_drives = s.subject().writes_to_drives();
     r.space = s.subject().space();
   }
-  // Of those who wait for modelled drives, and of what stands for a device. A device's own waiting is in both.
+  // CPU time of waiting for modelled drives, and of what stands for a device. A device's own waiting is in both.
   [[nodiscard]] static std::uint64_t cpu_of_others(pair_contestant& s) {
     std::uint64_t waited = 0;
     s.for_each_device([&](const store_device& d) { waited += d.waiting_cpu_ns(); });
@@ -268,7 +268,7 @@ class pair_run : run_frame<pair_result> {
   std::vector<std::string> names_;
 };
 
-// Of one case, with the operations before it that are not measured.
+// The inserts of one case, with the operations before it that are not measured.
 std::uint64_t inserts_of(const pair_run_options& o, const pair_case& c, std::size_t cases_that_insert) {
   const double share = c.what.insert_share();
   if (share == 0) return 0;

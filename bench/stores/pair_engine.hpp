@@ -45,7 +45,7 @@ struct pair_result : measured {
   [[nodiscard]] std::optional<double> host_amplification() const;
   // Bytes that flash programmed for each byte that left the host; nothing: there is no such figure.
   [[nodiscard]] std::optional<double> device_amplification() const;
-  // Of the store's own cache, by its statistics `cache_hits` and `cache_misses`; nothing: it has none.
+  // The hit ratio of the store's own cache, by its statistics `cache_hits` and `cache_misses`; nothing: it has none.
   [[nodiscard]] std::optional<double> hit_ratio() const;
 };
 
@@ -53,7 +53,7 @@ using pair_report = report_of<pair_result>;
 
 // The keys of a run: with those that its inserts need.
 [[nodiscard]] key_plan plan_of(const pair_run_options& options);
-// Of all keys of a run.
+// The number of ranks of all keys of a run.
 [[nodiscard]] std::uint64_t ranks_of(const pair_run_options& options);
 
 // Throws pmlab::error for cases that a store cannot do: scans without order, keys too short or too long. Makes the stores.

@@ -32,11 +32,11 @@ class pair_keys {
   static constexpr std::uint64_t group = 1000;
   static constexpr std::uint64_t most_ranks = 36ULL * 36 * 36 * 36 * group;
 
-  // Of so many bytes each, in this range.
+  // Each key has so many bytes, in this range.
   explicit pair_keys(std::size_t bytes) noexcept : bytes_(bytes) {}
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void write(std::uint64_t rank, std::string& key) const;
-  // Nothing: no key of a run.
+  // The rank of a key, or std::nullopt if it is no key of a run.
   [[nodiscard]] std::optional<std::uint64_t> rank_of(std::string_view key) const;
 
  private:
@@ -46,7 +46,7 @@ class pair_keys {
 // Thread safety: all of it from any thread, if no two changes of a key are under way at a time.
 class pair_ledger {
  public:
-  // Of a value.
+  // The bytes of a value.
   static constexpr std::size_t least_value = 24;
   static constexpr std::size_t most_value = (std::size_t{1} << 24) - 1;
 

@@ -112,7 +112,7 @@ const std::vector<known_store>& known_stores() {
 }
 
 #if defined(PMLAB_SIMULATED)
-// Of this build: none runs in virtual time.
+// This build has none: no peer runs in virtual time.
 std::vector<pair_store_description> peers() { return {}; }
 #else
 std::vector<pair_store_description> peers() {

@@ -14,7 +14,7 @@
 
 namespace pmlab::store_bench {
 
-// As far as a store has them.
+// The parts of a setup, as far as a store has them.
 struct pair_setup {
   std::string store{};          // "kv_ssd"
   bench::medium_spec medium{};  // of kv_ssd's memory; of tiered's memtables with `memtable` = "pmem"
@@ -46,7 +46,7 @@ struct pair_store_description {
   bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
 };
 
-// Those of this build, in the order in which help texts have them.
+// The stores of this build, in the order in which help texts have them.
 [[nodiscard]] const std::vector<pair_store_description>& all_pair_stores();
 // Throws pmlab::error, with the nearest one, for a name that is not known.
 [[nodiscard]] const pair_store_description& find_pair_store(std::string_view name);

@@ -88,7 +88,7 @@ class pair_subject {
   virtual void open() {}
 
   [[nodiscard]] virtual pair_space space() { return {}; }
-  // Since the subject was made.
+  // Counts since the subject was made.
   [[nodiscard]] virtual std::vector<store_statistic> statistics() { return {}; }
   // CPU time that is not the host's: of threads or calls that stand for a device, with what these wait for modelled
   // drives. Since the subject was made.

@@ -22,8 +22,8 @@ using workload::operation_kind;
 constexpr std::uint64_t longest_scan = 100;
 // Keys of the ledger that a scan remembers: most of those that it may pass.
 constexpr std::size_t keys_of_a_scan = 256;
-// Of loads whose keys repeat, relative to the number of puts: 15 % of uniform draws from three times as many keys meet
-// one that was drawn before, and about 80 % of zipfian draws from half as many.
+// Key counts of loads whose keys repeat, relative to the number of puts: 15 % of uniform draws from three times as many
+// keys meet one that was drawn before, and about 80 % of zipfian draws from half as many.
 constexpr std::uint64_t uniform_keys = 3;
 constexpr std::uint64_t zipfian_share = 2;
 
@@ -67,7 +67,7 @@ class key_chooser {
     return plan_.rank_of_record(is_sequential() ? i : scattered_(i));
   }
 
-  // Of a load whose keys repeat.
+  // A key of a load whose keys repeat.
   [[nodiscard]] std::uint64_t repeated(random_source& random) {
     const std::uint64_t keys = keys_to_draw_from(task_.what, plan_);
     return own_of(sampler_(random, keys), keys);

@@ -21,7 +21,7 @@ inline constexpr std::string_view deferring_rocksdb_meta = "rocksdb_meta_deferre
   return store == "rocksdb_meta" || store == deferring_rocksdb_meta;
 }
 
-// Of RocksDB's files.
+// The space of RocksDB's files.
 [[nodiscard]] std::uint64_t rocksdb_meta_bytes(const store_setup& setup);
 
 // On media::dram, an emulated medium or a pool of `pool_bytes`. An emulated medium takes the time of stores; reads and

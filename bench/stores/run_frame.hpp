@@ -18,7 +18,7 @@
 namespace pmlab::store_bench {
 
 inline constexpr double picoseconds_per_second = 1e12;
-// Of a case, before it is measured.
+// The part of a case's operations that runs before it is measured: one in so many.
 inline constexpr std::uint64_t warm_up_share = 10;
 
 // The share of one thread of all operations of a case.
@@ -71,7 +71,7 @@ class run_frame {
   }
 
   [[nodiscard]] bool by_time() const noexcept { return lengths_.operations == 0; }
-  // Of each use of the threads there is another one.
+  // Each use of the threads has another seed.
   [[nodiscard]] std::uint64_t next_seed() noexcept { return lengths_.seed + ++runs_; }
 
   // Without figures yet. A phase `open` has one thread.

@@ -14,7 +14,7 @@
 
 namespace pmlab::store_bench {
 
-// Of each stream.
+// The counts of each stream.
 using device_counts = std::array<blocks::counts, blocks::streams>;
 
 [[nodiscard]] inline std::uint64_t written_bytes(const device_counts& of) {
@@ -34,17 +34,17 @@ class store_device {
   [[nodiscard]] virtual device_counts counts() const = 0;
   virtual void reset_counts() = 0;
 
-  // Of a modelled drive: puts it into the state of datasheets, full, and overwritten at random until its write
-  // amplification is steady. The data stays. What was written before decides nothing then.
+  // Puts a modelled drive into the state of datasheets: full, and overwritten at random until its write amplification
+  // is steady. The data stays. What was written before decides nothing then.
   virtual void precondition() {}
 
-  // Of a modelled drive: bytes that flash programmed for each byte written, since the last reset_counts.
+  // Bytes that the flash of a modelled drive programmed for each byte written, since the last reset_counts.
   [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
   // CPU time that threads of this process spent looking at the clock, waiting for a modelled drive. Since it was made.
   [[nodiscard]] virtual std::uint64_t waiting_cpu_ns() const noexcept { return 0; }
-  // Of a modelled drive: how it stands to the drive of its profile.
+  // The relation of a modelled drive to the drive of its profile.
   [[nodiscard]] virtual std::string scale() const { return {}; }
-  // Of a file: how requests get to it.
+  // The way that requests take to a file.
   [[nodiscard]] virtual std::string way() const { return {}; }
   [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
 };

@@ -14,7 +14,7 @@
 
 namespace pmlab::store_bench {
 
-// As far as a store has them.
+// The parts of a setup, as far as a store has them.
 struct store_setup {
   std::string store{};             // "chunk_store"
   std::string container = "pmem";  // where chunk_store has its records: pmem, blocks, kv
@@ -38,7 +38,7 @@ struct store_description {
   bool has_medium = false;  // container and medium do
 };
 
-// Those of this build, in the order in which help texts have them.
+// The stores of this build, in the order in which help texts have them.
 [[nodiscard]] const std::vector<store_description>& all_stores();
 // Throws pmlab::error, with the nearest one, for a name that is not known.
 [[nodiscard]] const store_description& find_store(std::string_view name);

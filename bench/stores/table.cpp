@@ -51,7 +51,7 @@ double throughput_of(const row<Result>& r) {
   return *median_of(r, [](const Result& c) { return std::optional(c.operations_per_s()); });
 }
 
-// Of the throughput: the distance of the extremes, in % of the median.
+// The spread of the throughput: the distance of the extremes, in % of the median.
 template <class Result>
 double spread_of(const row<Result>& r) {
   const auto by = [](const Result* a, const Result* b) { return a->operations_per_s() < b->operations_per_s(); };

@@ -29,7 +29,7 @@
 
 namespace pmlab::store_bench {
 
-// Of --place. Throws pmlab::error, with the nearest one, for a name that is not known.
+// The placement that --place names. Throws pmlab::error, with the nearest one, for a name that is not known.
 [[nodiscard]] inline stores::placement placement_of(const std::string& name, bool has_staging) {
   using stores::placement;
   if (name.empty()) return has_staging ? placement::staging_max_capacity : placement::capacity_only;

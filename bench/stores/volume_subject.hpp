@@ -57,7 +57,7 @@ struct volume_space {
   std::optional<std::uint64_t> longest_free_extent;  // of the device
 };
 
-// Of a medium that counts, since the last reset. Lines are of 64 bytes, each time that one is flushed or copied to.
+// Counts of a medium since the last reset. A line of 64 bytes counts each time that it is flushed or copied to.
 struct medium_counts {
   std::uint64_t lines = 0;    // flushed or copied to
   std::uint64_t flushes = 0;  // lines flushed
@@ -95,9 +95,9 @@ class volume_subject {
   virtual void wait_until_complete() {}
 
   [[nodiscard]] virtual volume_space space() { return {}; }
-  // Since the subject was made.
+  // Counts since the subject was made.
   [[nodiscard]] virtual std::vector<store_statistic> statistics() { return {}; }
-  // Nothing, unless the medium counts.
+  // The counts of a medium that counts; std::nullopt: it does not count.
   [[nodiscard]] virtual std::optional<medium_counts> counts() { return std::nullopt; }
   virtual void reset_counts() {}
   // About its figures: "the medium is emulated and was late".

@@ -23,7 +23,7 @@ constexpr unsigned load_depth = 32;
 
 enum class action : std::uint8_t { read, write, discard };
 
-// Of phase `pages`: four operations after each other are two reads of pages, the record in the log, and the page.
+// Phase `pages`: four operations after each other are two reads of pages, the record in the log, and the page.
 constexpr unsigned steps_of_pages = 4;
 constexpr unsigned log_step = 2;
 constexpr std::uint64_t log_share = 16;  // of the volume: its end
@@ -69,7 +69,7 @@ class places {
             task.what.pattern == order::zipfian ? workload::parse_distribution("zipfian") : workload::distribution{},
             count) {}
 
-  // Nothing: there are no more, as each is written once.
+  // The next part to write, or std::nullopt at the end, as each is written once.
   [[nodiscard]] std::optional<std::uint64_t> next_once() {
     if (next_ == end_) return std::nullopt;
     const std::uint64_t i = next_++;

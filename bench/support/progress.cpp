@@ -127,7 +127,7 @@ void progress::end() {
   total_ = 0;
 }
 
-// Of the line that moves, each tick; of others, fewer and fewer.
+// A line that moves is due at each tick, other lines less and less often.
 bool progress::is_time(double now) noexcept {
   const bool terminal = style_ == style::terminal;
   if (style_ == style::quiet || now - last_line_ < (terminal ? terminal_patience : patience_)) return false;

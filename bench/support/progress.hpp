@@ -43,8 +43,8 @@ class progress {
   // A part of the run begins.
   void pass(const std::string& what);
 
-  // Steps, as time_left has them. Of a step that begins, `what` is its text, and `total` how often did() will count; 0:
-  // not known.
+  // Steps, as time_left has them. `what` is the text of a step that begins, `total` how often did() will count in it;
+  // 0: not known.
   void expect(std::string_view part, std::string_view kind, double weight, bool in_seconds = false);
   void skip(std::string_view part, std::string_view kind, double weight);
   void begin(std::string_view part, std::string_view kind, double weight, const std::string& what, std::uint64_t total);

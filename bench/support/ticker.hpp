@@ -16,7 +16,7 @@ class ticker {
   ticker(void (*tick)(void*), void* context);
   ticker(const ticker&) = delete;
   ticker& operator=(const ticker&) = delete;
-  // On return, `tick` is not running.
+  // When it returns, `tick` is not running.
   ~ticker();
 
  private:

@@ -24,7 +24,7 @@ class time_left {
   void begin(std::string_view part, std::string_view kind, double weight, double now) noexcept;
   void end(double now) noexcept;
 
-  // Nothing: too little was seen. `share`: how much of the step under way is done, 0 to 1; nothing: not known.
+  // The seconds left, or std::nullopt: too little was seen. `share`: of the step under way, 0 to 1, if it is known.
   [[nodiscard]] std::optional<double> seconds(double now, std::optional<double> share) const noexcept;
 
  private:

@@ -115,9 +115,9 @@ mix parse_mix(std::string_view text) {
   const auto* const core = std::find_if(core_workloads.begin(), core_workloads.end(),
                                         [&](const core_workload& workload) { return workload.name == text; });
   if (core == core_workloads.end())
-    throw error("unknown workload " + quoted(text), "did you mean " + nearest(text, core_names) +
-                                                        "? known: ycsb-a to ycsb-f, or shares such as "
-                                                        "read=.9,update=.1");
+    throw error(
+        "unknown workload " + quoted(text),
+        "did you mean " + nearest(text, core_names) + "? known: ycsb-a to ycsb-f, or shares such as read=.9,update=.1");
   mix result{std::string(text), {}, {core->keys, ycsb_theta}};
   result.share[static_cast<std::size_t>(core->common)] = core->common_share;
   result.share[static_cast<std::size_t>(core->rare)] = core->rare_share;

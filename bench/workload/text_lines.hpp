@@ -23,7 +23,7 @@ class text_lines {
   // truncated gzip file.
   [[nodiscard]] bool next(std::string_view& line);
 
-  // Of the line that `next` gave:
+  // The line that `next` returned:
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }  // counted from 1
   [[nodiscard]] bool ended() const noexcept { return ended_; }             // false: the file ends inside it
 

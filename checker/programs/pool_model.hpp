@@ -1,6 +1,6 @@
 // The durable content of a pool file, and the stores since: the states that a crash may leave.
 //
-// Of each line a crash keeps a prefix of its stores. One instruction or copy may store to several words of a line: then
+// A crash keeps a prefix of each line's stores. One instruction or copy may store to several words of a line: then
 // it is torn between any two of them, from either end.
 #pragma once
 
@@ -34,7 +34,7 @@ class pool_model {
     std::uint64_t value;
     const entry* by;
   };
-  // Of a line's pending stores: the first `stores`, and of the next group its last `tail` words.
+  // The pending stores of a line that a crash keeps: the first `stores`, and the last `tail` words of the next group.
   struct cut {
     std::uint32_t stores = 0;
     std::uint32_t tail = 0;
@@ -54,7 +54,7 @@ class pool_model {
   void write(pool_image& to, const choice& c);
   // Stores that the choice loses, in the order of their recording.
   [[nodiscard]] std::vector<word_store> lost(const choice& c);
-  // Of the content with all stores.
+  // The hash of the content with all stores.
   [[nodiscard]] std::uint64_t hash_of_all();
 
  private:

@@ -152,8 +152,7 @@ void program_run::run(const program_options& options) {
   variables.emplace_back("PMEM_IS_PMEM_FORCE=1");
   // `rep movsb` stores, and so traps, byte by byte.
   variables.emplace_back(
-      "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0x40000000:"
-      "glibc.cpu.x86_rep_stosb_threshold=0x40000000");
+      "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000");
   std::vector<char*> environment, arguments;
   for (std::string& v : variables) environment.push_back(v.data());
   environment.push_back(nullptr);

@@ -317,7 +317,7 @@ class explorer {
     counts_.found = std::move(v);
   }
 
-  // Of a crash before this step.
+  // Names a crash before this step.
   [[nodiscard]] std::string crash_in_words(std::size_t step) const {
     const std::vector<program_run::step>& steps = run_.steps();
     if (step > 0 && steps[step - 1].head->what == event::mark)

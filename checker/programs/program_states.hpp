@@ -26,8 +26,8 @@ struct state_options {
   unsigned checks_at_once = 2;
   std::string after;  // the mark from which on crashes are examined; empty: from the beginning
   std::string keep;   // path, without suffix, of the first unsound state
-  // The check opens a state and recovers it, which ends where it makes the mark `recovered`. Of states that make it change
-  // other lines than those before, this is recorded and crashed in turn, for this part of the time. 0: never.
+  // The check opens a state and recovers it, which ends where it makes the mark `recovered`. If that changes other
+  // lines than in states before, the recovery is recorded and crashed in turn, for this part of the time. 0: never.
   double recovery_share = 0.3;
   std::string recorder;                     // for that
   std::string until;                        // the mark at which crashes end; empty: the end of the run

@@ -87,7 +87,7 @@ class simulated {
     std::size_t count_ = 0;
   };
 
-  // Of an index that divides itself into shards: few where histories are short and are to meet in one.
+  // The shards of an index that divides itself: few where histories are short and are to meet in one.
   [[nodiscard]] std::size_t shards(std::size_t usual) const noexcept { return owned_ ? usual : 2; }
 
   [[nodiscard]] std::string name() const { return profile_.empty() ? "simulated" : "simulated:" + profile_; }
@@ -109,7 +109,7 @@ class simulated {
     });
   }
   [[gnu::noinline]] void fence() noexcept { pmlab_machine_fence(0, __builtin_return_address(0)); }
-  // In words, as the non-temporal instructions store them.
+  // Copies words, as the non-temporal instructions store them.
   [[gnu::noinline]] void copy(void* target, const void* source, std::size_t bytes) noexcept {
     const void* const caller = __builtin_return_address(0);
     for (std::size_t line = 0; line < bytes; line += media::cache_line_bytes) {

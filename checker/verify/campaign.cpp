@@ -51,7 +51,7 @@ bool still_violates(const subject& kind, round_options& options, violation& foun
 
 bool has_store_buffers(const round_options& round, memory_order order) {
   if (round.threads == 1 || round.how == search::bounded) return false;
-  // Of a mixed seed: the form of a round follows its low bits.
+  // A mixed order goes by the seed: the form of a round follows its low bits.
   return order == memory_order::tso || (order == memory_order::by_seed && (mix_bits(round.schedule_seed) & 1) != 0);
 }
 
@@ -120,7 +120,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }
-  // Of a library, each state is searched for thousands of keys.
+  // Each state of a library is searched for thousands of keys.
   if (round.grown && code_of(subject) != nullptr) {
     round.crash.points_one_in = 12;
     round.crash.states_per_point = 8;

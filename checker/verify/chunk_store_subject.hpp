@@ -44,7 +44,7 @@ class chunk_store_subject {
   static constexpr blocks::geometry drive{
       .blocks = on_blocks ? 26 : 27, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
-  // Without room for all blocks of the volume.
+  // A drive without space for all blocks of the volume.
   static constexpr blocks::geometry small_drive{
       .blocks = on_blocks ? 18 : 11, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 

@@ -17,7 +17,7 @@ namespace {
 
 // A group of more points is searched as two.
 constexpr std::size_t most_points = 256;
-// Of bytes that no read has decided yet: a read that the machine did not see returns it.
+// Stands for bytes that no read has decided yet: a read that the machine did not see returns it.
 constexpr std::byte undecided{0xeb};
 
 complete_explorer* explorer_on_machine = nullptr;
@@ -400,7 +400,7 @@ void complete_explorer::before_write(std::uintptr_t address, std::size_t bytes) 
 
 // ---- reports ----
 
-// Of the states that were not told apart, that which lost the least.
+// Describes the state that lost the least, among those that were not told apart.
 std::string complete_explorer::circumstances() {
   const recorded_point* point = &points_.front();
   if (course_ != nullptr)

@@ -106,7 +106,7 @@ void add(complete_counts& to, const complete_counts& part) {
 
 // The operations after the violation are left out first.
 void shorten_completely(const subject& kind, violation& found, std::size_t begun, double seconds) {
-  // Of a shorter history, the last operations are searched: where the violation was.
+  // The last operations of a shorter history are searched: the violation was there.
   complete_options last{};
   last.last_operations = 2;
   last.window = found.round.crash.complete->window;

@@ -40,7 +40,7 @@ struct crash_counts {
   std::uint64_t states = 0;       // states that a crash may have left, examined
   std::uint64_t judged = 0;       // opened and examined; the others were equal to one of these
   std::uint64_t in_recovery = 0;  // judged, of crashes during a recovery
-  // Of those judged, with drives: a crash lost stores to memory, writes to a drive, or both.
+  // States among those judged, with drives, in which a crash lost stores to memory, writes to a drive, or both.
   std::uint64_t lost_lines = 0;
   std::uint64_t lost_units = 0;
   std::uint64_t lost_both = 0;

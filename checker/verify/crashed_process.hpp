@@ -16,7 +16,7 @@ namespace pmlab::verify {
                                              std::span<const std::uint32_t> choice,
                                              const std::function<std::string()>& recover);
 
-// Of the process that does so now: its processor time, in seconds. Negative: there is none.
+// The processor time, in seconds, of the process that does so now. Negative: there is none.
 [[nodiscard]] double seconds_of_crashed_process();
 
 }  // namespace pmlab::verify

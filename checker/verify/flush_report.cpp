@@ -18,7 +18,7 @@ bool flushes_for_others(const std::string& file) {
   return file.find("/pmlab/media/") != std::string::npos || is_of_the_checker(file);
 }
 
-// Of our headers, those that this program was built with: a cache of compilers may name another copy of them.
+// The copy of a header of ours that this program was built with: a cache of compilers may name another one.
 std::string path_of(const std::string& file) {
   const std::size_t ours = file.rfind("/include/pmlab/");
   if (ours == std::string::npos) return file;
@@ -28,7 +28,7 @@ std::string path_of(const std::string& file) {
   return std::filesystem::exists(here) ? here : file;
 }
 
-// Of a statement at this line of the file: in the line, or in the comment above it.
+// The reason that is given for a statement at this line of the file: in the line, or in the comment above it.
 std::string reason_at(const source_frame& at) {
   std::ifstream source(path_of(at.file));
   std::vector<std::string> lines;

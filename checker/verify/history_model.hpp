@@ -31,7 +31,7 @@ class history_model {
   // `keys`: all that the run will use, ascending. None of them is in the index.
   explicit history_model(std::vector<std::uint64_t> keys);
 
-  // In the index before anything else happens.
+  // An entry that is in the index before anything else happens.
   void there_before(const indexes::entry& e);
   // An operation of `thread` begins; and ends. `returned` gives "" or why the answer is wrong.
   // `coming`: its answer where that is known, since the history is over. Courses that lead to another answer are then dropped

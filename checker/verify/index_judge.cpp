@@ -9,8 +9,8 @@
 namespace pmlab::verify {
 namespace {
 
-// Of many keys, one in so many is searched for in an image, and one image in so many gets further work. Walks see them
-// all.
+// If there are many keys, one in so many is searched for in an image, and one image in so many gets further work. Walks
+// see them all.
 constexpr std::size_t many_keys = 500;
 constexpr std::size_t sample = 8;
 

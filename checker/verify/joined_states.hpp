@@ -31,7 +31,7 @@ void put(std::byte* line, const line_content& content, byte_mask bytes) noexcept
 // The bytes in which they differ.
 [[nodiscard]] byte_mask difference(const line_content& a, const line_content& b) noexcept;
 
-// Of the points of a set of joined states.
+// The points of a set of joined states.
 class point_set {
  public:
   void add(std::size_t point) {

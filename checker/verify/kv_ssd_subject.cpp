@@ -146,7 +146,7 @@ class kv_ssd {
       throw error("an operation of a queue failed: " + blocks::describe(c.error), "look at the run");
   }
 
-  // Of bytes that are no value, and of a key that an iterator returns though it is absent.
+  // Stands for bytes that are no value, and for a key that an iterator returns though it is absent.
   static constexpr std::uint64_t torn = 0xbadbadbadbadbadb;
 
   // Big-endian: neighbours are in one bucket. Some are so long that a few of them fill a page of it.

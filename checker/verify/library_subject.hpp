@@ -20,7 +20,7 @@ inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
 
 // The functions that runs and recoveries of the loaded library reach; null: `kind` is another subject.
 [[nodiscard]] const reached_code* code_of(const subject& kind);
-// Of the memory that its runs get.
+// The size of the memory that its runs get.
 [[nodiscard]] std::size_t memory_bytes_of(const subject& kind);
 
 }  // namespace pmlab::verify

@@ -73,7 +73,7 @@ using contents = std::map<std::uint64_t, std::uint64_t>;
 // The state of one key: absent, or a value.
 using key_state = std::optional<std::uint64_t>;
 
-// In place of a value, where it is of no matter.
+// Stands for a value, where it is of no matter.
 inline constexpr std::uint64_t met = 1;
 
 // The expected result of `s` on a key in `state`, which it changes.

@@ -51,12 +51,12 @@ class prefix_target {
   // Rearranges; changes no answer.
   virtual void compact() = 0;
   virtual std::uint32_t get(std::uint32_t key) = 0;
-  // By a walk over all keys.
+  // The contents, found by a walk over all keys.
   virtual prefix_state contents(bool backward) = 0;
   // The content stays as it is now for `look`, until the next `hold`.
   virtual void hold() = 0;
   virtual prefix_state look(prefix_look how) = 0;
-  // Of the newest change.
+  // The sequence of the newest change.
   virtual std::uint64_t sequence() = 0;
   // The first violated invariant; "": none.
   virtual std::string check() = 0;

@@ -1,7 +1,7 @@
 // The history of a store whose crashes may take the newest changes, but only these.
 //
 // A change returns its sequence, so the order of the changes that returned is known. The model checks that it is an order
-// that the calls allow. Of changes under way the sequence is not known: they may be at any place that the others leave
+// that the calls allow. The sequence of a change under way is not known: it may be at any place that the others leave
 // free, or not be there. A crash may leave the state after any sequence that is not below the promised one.
 //
 // A read sees the state after one sequence: its moment, between its call and its return. When the run is over, all sequences
@@ -43,7 +43,7 @@ class prefix_model {
   void called(unsigned thread, const prefix_step& s);
   // "" or why the answer is wrong. `sequence`: of a change; 0: no room.
   std::string changed(unsigned thread, const prefix_step& s, std::uint64_t sequence);
-  // Of everything else.
+  // A step other than a change returned.
   void returned(unsigned thread, const prefix_step& s);
 
   // "" or why a crash now must not leave this.

@@ -73,7 +73,7 @@ subject described_prefix(bool is_mutant, std::shared_ptr<prefix_kind>& made) {
   return part;
 }
 
-// As register_volume.
+// Registers a store as register_volume does.
 template <template <class> class Store>
 bool register_prefix(bool is_mutant = false) {
   using on_image = Store<image_drive>;

@@ -91,7 +91,7 @@ class planner {
   // How many of the keys are needed to be just before an operation that allocates: measured on plain memory.
   [[nodiscard]] std::size_t entries_before_a_split(key_list& keys) {
     if (trial_) return entries_before_a_change(keys);
-    // Of an index and its copy, either one is about to split.
+    // If an index has a copy, either one is about to split.
     const bool of_replica = kind_.open_replica_on_image != nullptr && source_.one_in(2);
     const auto open = of_replica ? kind_.open_replica_on_image : kind_.open_image;
     if (open == nullptr) return keys.size() / 2;
@@ -201,7 +201,7 @@ class planner {
     std::sort(ascending_.begin(), ascending_.end());
     if (source_.one_in(3)) return rolling_window();
     for (const std::uint64_t key : keys) plan_.prepare.push_back({action::insert, key, ++unique_});
-    // Of a range of the keys nearly all go, elsewhere most of them.
+    // Nearly all keys of a range go, elsewhere most of them.
     constexpr std::size_t lengths[] = {40, 200, 900, 900};
     const std::size_t length = std::min(lengths[source_.below(std::size(lengths))], count);
     const std::size_t from = source_.below(count - length + 1);

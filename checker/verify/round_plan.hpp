@@ -67,7 +67,7 @@ struct round_plan {
   contents before;                  // the initial entries
   std::vector<phase> phases;        // a crash between each two
 
-  // Of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.
+  // Limits of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.
   simulator::space_limit::plan space;
   simulator::space_limit::plan space_of_copies;
 };

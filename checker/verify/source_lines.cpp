@@ -37,7 +37,7 @@ std::string short_name(const std::string& name) {
   return colon == std::string::npos ? flat : flat.substr(colon + 2);
 }
 
-// Of the object that has this return address: function and place by turns, the innermost first.
+// The lines of the object that has this return address: function and place by turns, the innermost first.
 std::vector<std::string> lines_at(const Dl_info& object, std::uintptr_t address) {
   const std::uintptr_t offset = address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase);
   std::array<char, 32> hex;

@@ -9,7 +9,7 @@
 namespace pmlab::verify {
 
 // `text` with every {0x...} replaced by "file:line (function)" from addr2line; by the object and offset if that is not
-// installed. Of inlined code, the innermost place that is no header of the system.
+// installed. For inlined code, the innermost place that is no header of the system.
 [[nodiscard]] std::string with_source_lines(std::string_view text);
 
 // A place in the source: of inlined code the innermost one, and those that it is inlined into.
@@ -18,7 +18,7 @@ struct source_frame {
   unsigned line = 0;
   std::string function;
 };
-// Of a return address, without those of the system. Empty: unknown.
+// The frames of a return address, without those of the system. Empty: unknown.
 [[nodiscard]] std::vector<source_frame> source_frames_of(const void* address);
 // Whether the file is one of the checker: a call there is made for code that is verified. Toys and tests are such code.
 [[nodiscard]] bool is_of_the_checker(const std::string& file);

@@ -69,7 +69,7 @@ concept iterated_index = requires(Index& index, std::span<std::uint64_t> out) {
 template <indexes::point_index Index, class Medium>
 class typed_target final : public target {
  public:
-  // On a separate medium.
+  // Opens the index on a separate medium.
   typed_target() requires std::default_initializable<Medium> : own_(std::make_unique<Medium>()),
                                                                index_(Index::open(*own_)) {}
   explicit typed_target(Medium& medium) : index_(Index::open(medium)) {}
@@ -130,7 +130,7 @@ struct subject {
   bool image_is_ordered = false;  // so is what is opened on an image
   bool loads = false;             // its `load` is more than one insert after the other
   bool iterates = false;          // it has iterators of keys: target::iterate
-  // Of a hash table: the key with this hash, so that some of its segments can be filled before others. Or nullptr.
+  // The key of a hash table with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
   // Its recovery differs from that of the index whose name it has.
   bool is_mutant = false;
@@ -145,11 +145,11 @@ struct subject {
   std::function<std::unique_ptr<target>()> open_durable_part{};
   // It starts threads of its own: its rounds have a schedule, even with one thread.
   bool has_threads = false;
-  // On an image.
+  // Opens it on an image.
   std::unique_ptr<target> (*open_image)(image_medium& medium) = nullptr;
   // The drives that it is opened on beside the memory, and how it is opened on their image: in place of open_image.
   std::vector<blocks::geometry> drives{};
-  // Those of rounds that soon fill them; empty: the same.
+  // The drives of rounds that soon fill them; empty: the same.
   std::vector<blocks::geometry> small_drives{};
   std::unique_ptr<target> (*open_image_on_drives)(crash_image& image) = nullptr;
   // A store of blocks, not of keys: how it is opened. Null: it is an index.

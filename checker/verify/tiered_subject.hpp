@@ -103,7 +103,7 @@ class tiered_target : public prefix_target {
   static std::string key_of(std::uint32_t key) { return std::string(key * 5, 'k') + static_cast<char>('0' + key); }
   // Most of a segment.
   static constexpr std::size_t large_bytes = 1200;
-  // Of any length, up to more than a block.
+  // Values have any length, up to more than a block.
   static std::string value_of(std::uint32_t number) {
     std::string value = std::to_string(number) + ":";
     const std::size_t bytes = number >= first_large_number ? large_bytes

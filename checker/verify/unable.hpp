@@ -11,7 +11,7 @@ namespace pmlab::verify {
 // The status of a process that end_unable has ended. One that waits for it ends with it, too.
 inline constexpr int unable_status = 4;
 
-// Of a process that SIGKILL has ended, which is no deed of a subject: as when the kernel has no more memory.
+// SIGKILL has ended a process, which is no deed of a subject: as when the kernel has no more memory.
 inline constexpr const char* was_killed = "a process of the search was killed";
 inline constexpr const char* after_a_kill = "free memory, or give fewer --operations";
 

@@ -35,7 +35,7 @@ class uncertain_places {
     const auto [drive, at] = unit_at(place);
     return static_cast<std::uint32_t>(drive->unit(drive->uncertain()[at]).versions.size());
   }
-  // Of an uncertain unit of a drive.
+  // The place of an uncertain unit of a drive.
   [[nodiscard]] std::size_t place_of(const simulator::persistent_drive& drive, std::uint32_t unit) const noexcept;
 
   // Equal contents, equal hashes.

@@ -158,7 +158,7 @@ std::string volume_judge::write_some(volume_target& volume, std::uint64_t first,
   if (!shape.fills_up)
     return "a write of " + std::to_string(count) + " blocks at block " + std::to_string(first) +
            " answers full, and there is room";
-  // Of a write to several chunks, some parts may have been written: take them as they are.
+  // Some parts of a write to several chunks may have been written: take them as they are.
   std::string wrong;
   const std::vector<std::uint32_t> now = numbers_in(volume, wrong);
   for (std::uint32_t b = 0; b < shape.blocks && wrong.empty(); ++b) {

@@ -117,7 +117,7 @@ std::string volume_model::returned(unsigned thread, const volume_step& s, std::s
   if (without_reads_ && s.what != volume_step::action::read)
     if (std::string wrong = without_reads_->returned(thread, s, got, full); !wrong.empty()) return wrong;
   const std::vector<placed_part> parts = parts_of(thread, s);
-  // Of a write to several chunks that found no room, some parts may have been written.
+  // Some parts of a write to several chunks that found no room may have been written.
   std::optional<bool> done = !full;
   if (full && parts.size() > 1) done = std::nullopt;
   std::size_t at = 0;

@@ -49,7 +49,7 @@ class volume_model {
   void there_before(std::span<const std::uint32_t> numbers);
 
   void called(unsigned thread, const volume_step& s);
-  // "" or why the answer is wrong. Of a read: the numbers that it got. `full`: a write found no room.
+  // "" or why the answer is wrong. `got`: the numbers that a read returned. `full`: a write found no room.
   std::string returned(unsigned thread, const volume_step& s, std::span<const std::uint32_t> got, bool full = false);
 
   // "" or why a crash now must not leave these numbers of all blocks; or the end of the run, when nothing is under way.

@@ -91,7 +91,7 @@ class record_log final : public tree_api {
   }
 
   int scan(const char* key, std::size_t, int scan_size, char*& values_out) override {
-    // Of this thread, until its next scan.
+    // The values are this thread's, until its next scan.
     static thread_local std::vector<std::uint64_t> found;
     const std::scoped_lock lock(mutex_);
     found.clear();

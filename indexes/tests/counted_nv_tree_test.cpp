@@ -41,7 +41,7 @@ TEST_F(counted_nv_tree, find_reads_one_line_and_an_absent_key_none) {
   const double mean = lines_of_finds(keys_, true);
   const double mean_absent = lines_of_finds(absent_, false);
   std::printf("  NV-Tree find: %.4f lines; of an absent key: %.4f\n", mean, mean_absent);
-  // Of 43 entries of a leaf one in 255 has the fingerprint: half of these are compared before the right one.
+  // One in 255 of the 43 entries of a leaf has the fingerprint: half of these are compared before the right one.
   EXPECT_LE(mean, 1.10);
   EXPECT_LE(mean_absent, 0.19);
 }

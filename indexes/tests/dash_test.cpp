@@ -365,7 +365,7 @@ class in_one_group : public forwarding_index<dash<Medium>> {
     return names.at(chosen);
   }
 
-  // Of the keys inside: their names outside.
+  // The names outside of the keys inside.
   static inline std::mutex names_mutex;
   static inline std::unordered_map<std::uint64_t, std::uint64_t> names;
 };

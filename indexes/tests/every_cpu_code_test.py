@@ -31,7 +31,7 @@ def expected_simd():
 def main():
     objdump, path, program, build = sys.argv[1:]
     wrong = []
-    # Of each function, the names of its instructions.
+    # The names of the instructions of each function.
     code = {name: {i.split()[0] for i in listed} for name, listed in functions(objdump, path).items()}
     for name, used in code.items():
         bad = sorted(i for i in used if NOT_EVERYWHERE.match(i) and not HARMLESS.match(i))

@@ -50,7 +50,7 @@ TEST(linearizability, right_histories_are_accepted) {
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::inserted, 1, 2), found(5, 3, 4)}, {}), "");
   // Concurrent: the find may be ordered before the insert.
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::inserted, 1, 9), found({}, 3, 4)}, {}), "");
-  // Of two concurrent inserts, the one that was called later may win.
+  // The one of two concurrent inserts that was called later may win.
   EXPECT_EQ(why_not_linearizable({changed(action::insert, 5, outcome::exists, 1, 9),
                                   changed(action::insert, 6, outcome::inserted, 3, 4), found(6, 10, 11)},
                                  {}),

@@ -124,7 +124,7 @@ TEST_F(pmem_pool, A5_no_root_entry_straddles_a_line) {
   EXPECT_EQ((word - offsetof(media::root_entry, word)) % media::cache_line_bytes, 0U);
 }
 
-// Of any size: also those that are no multiple of their alignment, and those larger than libpmemobj's chunks.
+// Blocks have any size: also one that is no multiple of their alignment, and one larger than libpmemobj's chunks.
 TEST_F(pmem_pool, A5_blocks_are_aligned_as_asked) {
   media::pmem medium(path(), {.create_bytes = std::uint64_t{256} << 20, .huge_pages = false});
   const std::uint64_t empty = medium.used().allocated_bytes;

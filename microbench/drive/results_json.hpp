@@ -10,7 +10,7 @@
 
 namespace pmlab::drive {
 
-// As the user gave them.
+// The arguments as the user gave them.
 struct run_record {
   std::string command;
   std::optional<std::string> filter;

@@ -33,12 +33,12 @@ class target {
   // Before a case, without time passing: the state that its figure is defined for.
   virtual void prepare(const drive_case& /*c*/) {}
 
-  // Of a file: for fio.
+  // The path of a file, for fio.
   [[nodiscard]] virtual std::string path() const { return {}; }
   [[nodiscard]] virtual std::optional<blocks::drive_facts> facts() const { return std::nullopt; }
   // How requests get to it: "io_uring, direct I/O"; empty: not through the kernel.
   [[nodiscard]] virtual std::string way() const { return {}; }
-  // Of a modelled drive: how it stands to the drive of its profile.
+  // The relation of a modelled drive to the drive of its profile.
   [[nodiscard]] virtual std::string scale() const { return {}; }
   // Bytes that flash has programmed for each byte written, since the last `prepare`; nothing: not known.
   [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }

@@ -65,11 +65,10 @@ void set_pattern(bench_case& c, const suite_value& v) {
                                                       "zipfian",    "hot",    "halves"};
   const auto found = std::find(words.begin(), words.end(), head);
   if (found == words.end())
-    v.refuse(
-        fmt::format("has no value '{}'", text),
-        fmt::format("did you mean '{}'? Known: sequential, random, strided:BYTES, chase, zipfian:THETA, hot:LINES, "
-                    "halves",
-                    nearest(head, words)));
+    v.refuse(fmt::format("has no value '{}'", text),
+             fmt::format("did you mean '{}'? "
+                         "Known: sequential, random, strided:BYTES, chase, zipfian:THETA, hot:LINES, halves",
+                         nearest(head, words)));
   c.pattern = static_cast<pattern_kind>(found - words.begin());
   const bool takes_more =
       c.pattern == pattern_kind::strided || c.pattern == pattern_kind::zipfian || c.pattern == pattern_kind::hot;

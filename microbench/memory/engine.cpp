@@ -276,8 +276,8 @@ void engine::measure_on(const bench_case& c, target& memory, bool simulated, cas
 
 namespace {
 
-// Of the case as a step of the run's time. Threads of a simulated machine take their turns, and its memory is made for
-// each case: a byte of it takes as long as so many seconds of virtual time (measured: 23 s for 8 GB).
+// The weight of the case as a step of the run's time. Threads of a simulated machine take turns, and its memory is made
+// for each case: a byte of it takes as long as so many seconds of virtual time (measured: 23 s for 8 GB).
 double weight_of(const bench_case& c, bool simulated) {
   constexpr double for_each_byte = 7e-11;
   const method m = method_for(c, simulated);

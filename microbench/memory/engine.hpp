@@ -40,7 +40,7 @@ class engine {
 
   // Warnings about all figures, so far.
   [[nodiscard]] std::vector<std::string> remarks() const;
-  // Of the emulated media so far; 0: there was none.
+  // The scale of the emulated media so far; 0: there was none.
   [[nodiscard]] double emulation_scale() const;
 
  private:

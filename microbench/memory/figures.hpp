@@ -1,4 +1,4 @@
-// From many numbers to few.
+// Figures that stand for many numbers.
 #pragma once
 
 #include "microbench/memory/result.hpp"

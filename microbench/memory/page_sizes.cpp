@@ -26,7 +26,7 @@ std::string pages_under(std::istream& smaps, std::uint64_t start, std::uint64_t 
       continue;
     }
     if (inside == 0) continue;
-    // Of anonymous memory, of tmpfs, of files (fsdax).
+    // Huge pages of anonymous memory, of tmpfs, of files (fsdax).
     for (const char* const field : {"AnonHugePages: %" SCNu64, "ShmemPmdMapped: %" SCNu64, "FilePmdMapped: %" SCNu64})
       if (std::sscanf(line.c_str(), field, &kilobytes) == 1) huge += std::min(kilobytes << 10, inside);
   }

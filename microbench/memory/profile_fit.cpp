@@ -90,7 +90,7 @@ class fit {
     return most;
   }
 
-  // Of any size and number of threads.
+  // The greatest value of any size and number of threads.
   [[nodiscard]] std::optional<double> most_of(std::string_view group, std::string_view operation) const {
     std::optional<double> most = best(group);
     for (const int threads : {8, 16})
@@ -159,7 +159,7 @@ class fit {
           "clwb, one thread: bandwidth times latency");
   }
 
-  // Of one DIMM for one granule, if all DIMMs together move `gib_per_s`.
+  // The time of one DIMM for one granule, if all DIMMs together move `gib_per_s`.
   [[nodiscard]] double media_time(double gib_per_s) const {
     return static_cast<double>(p_.granule_bytes * p_.dimms) / (gib_per_s * bytes_per_ns);
   }
@@ -190,7 +190,7 @@ class fit {
     }
     const auto walked = value("far-read");
     if (!walked || !far) return;
-    // Of the places, the CPU's translation buffer holds these.
+    // The CPU's translation buffer holds so many bytes of the places.
     constexpr double buffered = media::device_model::page_entries * media::device_model::page_bytes;
     const double missed = 1 - buffered / static_cast<double>(find("far-read")->what.working_set_bytes);
     set("page_walk_ns", &device_profile::page_walk_ns, std::max(0.0, (*walked - *far) / missed),

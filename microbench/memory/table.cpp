@@ -26,7 +26,7 @@ std::string against_published(const case_result& r) {
   return fmt::format("{} ({:+.0f} %)", figure(*r.what.published, r.unit), 100 * (as_published / *r.what.published - 1));
 }
 
-// Of both sides of a mix; the percentiles of timed accesses.
+// The figures of both sides of a mix; the percentiles of timed accesses.
 std::string sides(const case_result& r) {
   std::string text;
   const auto add = [&](const char* name, const std::optional<side_figures>& side) {

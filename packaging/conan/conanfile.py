@@ -20,7 +20,7 @@ class Pmlab(ConanFile):
     no_copy_source = True
 
     def _root(self):
-        """Of the source tree: where this recipe lies, or where Conan has copied the sources to."""
+        """The root of the source tree: where this recipe lies, or where Conan has copied the sources to."""
         return pathlib.Path(self.recipe_folder).parents[1]
 
     def set_version(self):

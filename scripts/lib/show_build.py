@@ -29,7 +29,7 @@ WEIGHTS = [
     (re.compile(r"Building CXX"), 2.5),
 ]
 OTHER_WEIGHT = 0.5
-# Of a step that no dry run has listed: the mean of the program's steps, and how many steps this counts for.
+# The weight of a step that no dry run has listed: the mean of the program's steps, and how many steps this counts for.
 UNLISTED_WEIGHT, UNLISTED_STEPS = 3, 20
 # A dry run that ends with this has not listed the steps of the build.
 RECONFIGURES = "Re-running CMake"

@@ -748,7 +748,7 @@ TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
   EXPECT_GT(errors, 10U);
 }
 
-// Of the memory's words: sizes, and the place of the write buffer. Those that decide nothing yet may have other bits.
+// Sizes, and the place of the write buffer, are words of the memory. Those that decide nothing yet may have other bits.
 TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
   machine m;
   { store db = m.open(); }

@@ -111,9 +111,7 @@ TEST(KvDevice, reads_parts_deletes_and_asks_for_many) {
     EXPECT_EQ(std::memcmp(some.data(), "8956", 4), 0);
     EXPECT_EQ(d.get("key1", 99, some), 10U);
     EXPECT_EQ(d.get("none", 0, some), std::nullopt);
-    const std::string_view many[] = {"none", "key1",
-                                     "key"
-                                     "2"};
+    const std::string_view many[] = {"none", "key1", "key2"};
     EXPECT_EQ(d.exist(many), (std::vector<bool>{false, true, false}));
     EXPECT_EQ(d.exist(many, 3), (std::vector<bool>{false, true, false}));
     EXPECT_EQ(text_of(*d.retrieve_and_erase("key1")), "0123456789");
@@ -355,7 +353,7 @@ TEST(KvLocalTables, spare_the_index_most_changes_of_keys_that_are_overwritten) {
   EXPECT_EQ(without.lines.fences, 50957U);
   EXPECT_EQ(local.lines.fences, 31086U);
   EXPECT_EQ(both.lines, local.lines) << "filters are in DRAM";
-  // Of 20,000 gets of 5,000 keys, of which 448 are in local tables.
+  // The test gets 5,000 keys 20,000 times; 448 of the keys are in local tables.
   EXPECT_EQ(without.reads, 20000U);
   EXPECT_EQ(local.reads, 18180U);
   EXPECT_EQ(local.searched, 18180U);

@@ -25,7 +25,7 @@
 namespace pmlab::tests {
 
 using drive = blocks::faulty<blocks::counted<crashing_drive>>;
-// Of a table.
+// The keys and values of a table.
 using content = std::map<std::string, std::string>;
 
 [[nodiscard]] constexpr blocks::geometry shape_of(std::uint64_t blocks) noexcept {

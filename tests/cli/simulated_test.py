@@ -36,7 +36,7 @@ class Simulated(ProgramTest):
             self.assertGreater(rates[index, "read", 8], 5 * rates[index, "read", 1], index)
 
     def test_latencies_are_those_of_all_operations(self):
-        """Of one thread nothing but operations takes time, so their mean is the reciprocal of the throughput. The choice of
+        """One thread spends time on operations alone, so their mean is the reciprocal of the throughput. The choice of
         timed operations must not depend on the place of their array, which differs with the list of indexes."""
         for indexes in ("cceh", "cceh,fast_fair"):
             read = next(r for r in self.results_of("--index", indexes, "--records", "50k", "--operations", "50k", "--phases",

@@ -69,7 +69,7 @@ class Plan(unittest.TestCase):
     def test_quick_cells_do_not_fit_into_caches(self):
         """And those of a real clock are repeated. Not those that count answers, or have sizes as their axis."""
         bytes_of_entry = 27  # at least, of any index here
-        # Of one thread the caches are less: those of two cores, without the second one's own.
+        # One thread has smaller caches: those of two cores, without the second one's own.
         of_one_thread = {"which_index": 5 * DEVICE_CACHE_BYTES // 2 // bytes_of_entry, "which_strings": 5 * DEVICE_CACHE_BYTES // 2 // 90}
         of_device = 4 * DEVICE_CACHE_BYTES // bytes_of_entry
         least = {"simulated": of_device, "emulated": of_device, "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}

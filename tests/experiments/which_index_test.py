@@ -52,7 +52,7 @@ class Page(unittest.TestCase):
 
 
 class Choosing(unittest.TestCase):
-    """Of invented figures."""
+    """The choice from invented figures."""
 
     def test_what_a_cell_is(self):
         def subject(index, medium="simulated:aep"):

@@ -48,7 +48,7 @@ class ReleaseTest(unittest.TestCase):
                    env={**os.environ, **PERSON, **environment})
 
     def test_equal_commits_give_equal_bytes(self):
-        """Of two clones with other permissions and times, in another time zone and language."""
+        """Two clones have other permissions and times, in another time zone and language."""
         one, two = self.clone("one"), self.clone("two", umask="077")
         for path in (two / "README.md", two / "scripts/run.sh"):
             os.utime(path, (1, 1))
@@ -114,7 +114,7 @@ class ReleaseTest(unittest.TestCase):
         self.assertIn("no git repository of its own", self.release(tree, out, status=1))
 
     def test_a_build_of_the_archive_names_the_commit(self):
-        """Of the release, and not that of a repository which the archive was unpacked in."""
+        """The commit is the release's, not that of a repository which the archive was unpacked in."""
         tree = self.clone("around") / "unpacked"
         self.release(tree.parent, self.folder / "commit-out", "--draft")
         with tarfile.open(self.folder / "commit-out" / f"pmlab-{VERSION}.tar.gz") as archive:

@@ -16,7 +16,7 @@ SKIPPED = 77
 
 EXPERIMENT = """
 title = "Two sizes"
-about = "Of two sizes."
+about = "Figures of two sizes."
 shows = "beyond the paper"
 [arguments]
 index = ["cceh", "cache(cceh)"]

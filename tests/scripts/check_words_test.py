@@ -30,6 +30,19 @@ class CheckWords(PlantedTree):
         text = SOUND_CODE.replace("(P1) commit", "(P1) nobody waits")
         self.assert_found(self.check("base/include/pmlab/base/a.hpp", text), "a.hpp:3: 'nobody'")
 
+    def test_fragment_that_opens_with_of(self):
+        text = SOUND_CODE.replace("A reader validates the version.", "Of a reader: the version.")
+        self.assert_found(self.check("a.hpp", text), "a.hpp:1: 'Of'", "write: the noun first")
+        text = SOUND_CODE.replace("REQUIRES: no", "Of these, one is wrong. REQUIRES: no")
+        self.assert_found(self.check("a.hpp", text), "a.hpp:1: 'Of'")
+        self.assert_found(self.check("a.hpp", SOUND_CODE.replace("the pool is", "Of the pool, it is")), "a.hpp:4: 'Of'")
+        self.plant("a.hpp", SOUND_CODE)
+        self.assert_found(self.check("a.py", 'a = 1  # one\n\n\ndef b():\n    """Of one read."""\n'), "a.py:5: 'Of'")
+        self.assert_found(self.check("a.py", 'add("--a", help="0 if not given. Of kv, pairs")\n'), "a.py:1: 'Of'")
+
+    def test_of_inside_a_sentence(self):
+        self.assert_clean(self.check("a.hpp", "// The bytes of a value.\nint OfBytes;  // of DRAM\nsay(Of(bytes));\n"))
+
     def test_across_the_end_of_a_line(self):
         self.assert_found(self.check("a.cpp", "// This comment lists what\n// comes next.\n"), "a.cpp:1: 'what comes'")
 

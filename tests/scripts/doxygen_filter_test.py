@@ -89,7 +89,7 @@ class DoxygenFilter(unittest.TestCase):
     def test_members_of_a_concept_have_its_words(self):
         text = shown(REPOSITORY / "indexes/include/pmlab/indexes/null_index.hpp")
         line = next(line for line in text.splitlines() if "outcome insert(" in line)
-        self.assertIn("/** Of the concept `point_index`. inserted, exists, full */", line)
+        self.assertIn("/** Concept `point_index`: inserted, exists, full */", line)
 
     def test_every_line_stays_where_it_was(self):
         for folder in ("base", "media", "sync", "indexes", "cache", "hybrid", "strings"):

@@ -267,8 +267,8 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   app->footer(
       "Several indexes are measured in turns. Each then has its own pool beside the given one:\n"
       "PATH.NAME. A pool that the run made is removed again.\n"
-      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input; 3 measured, but some rows are "
-      "INVALID.\n\n"
+      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input; "
+      "3 measured, but some rows are INVALID.\n\n"
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
       "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
       "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");

@@ -36,7 +36,7 @@ class campaign_record {
   // Writes the folder. Throws pmlab::error: it cannot be written; the old files are unchanged.
   void save() const;
 
-  // Of all that was recorded of an index.
+  // Sums of all that was recorded of an index.
   [[nodiscard]] std::size_t violations(std::size_t index) const;
   [[nodiscard]] verify::round_counts counts(std::size_t index) const;
 

@@ -60,8 +60,8 @@ void show_cpu() {
   if (flush == media::flush_instruction::clwb)
     line("flush", "clwb: written-back lines stay in the cache");
   else
-    line("flush", fmt::format("no clwb on this CPU: {} is used instead, which evicts the line; reads after a flush are "
-                              "slower",
+    line("flush", fmt::format("no clwb on this CPU: {} is used instead, which evicts the line; "
+                              "reads after a flush are slower",
                               to_string(flush)));
 }
 

@@ -100,7 +100,7 @@ int nameless_file(const place& p) {
   return file;
 }
 
-// Of what lies there, or would; nothing: not known.
+// The storage behind a file there, or one that would be made; nothing: not known.
 std::optional<media::backing> backing_of(const place& p) {
   const bool asks_itself = p.is_device() || p.is_file();
   const descriptor file(asks_itself ? ::open(p.path.c_str(), O_RDONLY | O_CLOEXEC) : nameless_file(p));

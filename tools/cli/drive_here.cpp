@@ -19,7 +19,7 @@
 namespace pmlab::cli {
 namespace {
 
-// Of a modelled drive, which takes no space: enough for its ratios.
+// Bytes of the device if --size is not given. A modelled drive takes no space: it has enough for its ratios.
 constexpr std::uint64_t default_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t default_model_bytes = std::uint64_t{2} << 30;
 

@@ -145,7 +145,7 @@ int main(int count, char** values) {
   } catch (const std::bad_alloc&) {
     std::fputs("pmlab: error: this machine has no more memory; give fewer --records\n", stderr);
   } catch (const pmlab::error& e) {
-    // Of its start: run() has its own.
+    // The start failed: run() reports its own errors.
     return pmlab::cli::complain(e.what(), pmlab::cli::bad_input);
   } catch (const std::exception& e) {
     // A long table does not wait for the end.

@@ -125,14 +125,14 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   const auto text = texts_of(*app);
   add_options_of_memory(*app, given->memory);
   text("--device", given->device,
-       "file:PATH | emulated:PROFILE | simulated:PROFILE | memory: measure a block device in place of a memory "
-       "(docs/blocks.md)");
+       "file:PATH | emulated:PROFILE | simulated:PROFILE | memory: "
+       "measure a block device in place of a memory (docs/blocks.md)");
   text("--size", given->size,
        "BYTES: of a new device; at most so many of an existing one are used; 256M if not given, 2G if it is modelled");
   text("--fio", given->fio, "on | off: beside a file device, measure fio; on if fio is installed");
   text("--suite", given->suite,
-       "quick | paper | full | FILE.toml: the cases to measure; default: quick; of a device: quick | drive | full; "
-       "default: drive");
+       "quick | paper | full | FILE.toml: the cases to measure; default: quick; "
+       "for a device: quick | drive | full; default: drive");
   text("--filter", given->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", given->list, "Show the cases and measure nothing");
   text("--threads", given->threads, "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)");

@@ -66,7 +66,7 @@ store_bench::pair_run_options run_options_of(const stores_options& given) {
   return o;
 }
 
-// Of all values of a run, with what stores add to them.
+// The bytes of all values of a run, with what stores add to them.
 std::uint64_t bytes_of_records(const store_bench::pair_run_options& o) {
   constexpr std::uint64_t unit = 1024;
   constexpr std::uint64_t head = 64;

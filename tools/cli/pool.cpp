@@ -200,12 +200,12 @@ command add_pool(CLI::App& program) {
   of_load->add_option("text", given->text, "TEXT that was dumped, or - for stdin")->type_name("")->required();
   names_file(of_load, "FILE of the new pool");
   texts_of (*of_load)("--size", given->size, "SIZE of the pool, such as 1G; default: from the number of entries");
-  texts_of (*of_load)("--index", given->index, "NAME of the index to put them into; default: that of the text");
+  texts_of (*of_load)("--index", given->index, "NAME of the index to put them into; default: named in the text");
 
   CLI::App* const of_repair = add("repair", "Copies the readable entries of a damaged pool into a new one", repair);
   names_file(of_repair, "FILE of the damaged pool; it is only read");
   texts_of (*of_repair)("--output", given->output, "NEW: the pool to make");
-  texts_of (*of_repair)("--size", given->size, "SIZE of the new pool; default: that of FILE");
+  texts_of (*of_repair)("--size", given->size, "SIZE of the new pool; default: the size of FILE");
   chooses(of_repair);
   looks(of_repair);
   of_repair->footer(

@@ -21,27 +21,25 @@ constexpr std::array<const char*, 11> of_pairs{"--staging",   "--staging-bytes",
 template <class Text>
 void add_options_of_pairs(const Text& text, stores_options& given) {
   text("--staging", given.staging,
-       "As --device: of kv, a second, faster drive, for tiered and rocksdb; or none; none if not given");
+       "As --device: a second, faster drive for tiered and rocksdb, or none (--kind kv); none if not given");
   text("--staging-bytes", given.staging_bytes, "SIZE of it; a quarter of the other and 64M if not given");
-  text("--devices", given.devices, "N: of kv, over so many drives keys are spread; 1 if not given");
-  text("--keys", given.keys, "N: of kv, records; 100k if not given");
-  text("--key-bytes", given.key_bytes, "N: of kv, bytes of a key, 8 to 255; 16 if not given");
-  text("--value", given.values, "SIZE[,SIZE...]: of kv, bytes of a value, 24 to 2M; 1000 if not given");
+  text("--devices", given.devices, "N: number of drives that keys are spread over (--kind kv); 1 if not given");
+  text("--keys", given.keys, "N: number of records (--kind kv); 100k if not given");
+  text("--key-bytes", given.key_bytes, "N: bytes of a key, 8 to 255 (--kind kv); 16 if not given");
+  text("--value", given.values, "SIZE[,SIZE...]: bytes of a value, 24 to 2M (--kind kv); 1000 if not given");
   text("--cache", given.cache,
-       "SIZE, or a share of the data as 10%: of kv, DRAM for pairs and pages that were read; 0 if not given. Of "
-       "--container kv: "
-       "DRAM for records, a share of them as 10%; all if not given");
+       "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read (--kind kv); 0 if not given. "
+       "With --container kv: DRAM for records, or a share of them as 10%; all if not given");
   text("--memory", given.memory,
-       "SIZE, or a share of the data: of kv, all memory of a store that has such a limit; its default if not given");
+       "SIZE, or a share of the data: limit of a store's memory, if it has one (--kind kv); its default if not given");
   text("--loss-ms", given.loss_ms,
-       "MS: of kv, what a crash may take, where a store has such a bound; 0: nothing; 100 if not given");
-  text("--log", given.log, "on | off: of kv, the log of a store that can be without; on if not given");
+       "MS: age of changes that a crash may lose, if a store has such a bound (--kind kv); 0: none; 100 if not given");
+  text("--log", given.log, "on | off: the log of a store that can do without (--kind kv); on if not given");
   text("--place", given.place,
-       "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: of "
-       "kv, "
-       "where tiered has its log, keys and values");
+       "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: "
+       "place of tiered's log, keys and values (--kind kv)");
   text("--memtable", given.memtable,
-       "dram | pmem: of kv, where tiered has its newest changes; pmem: in --medium; dram if not given");
+       "dram | pmem: memory of tiered's newest changes (--kind kv); pmem: in --medium; dram if not given");
 }
 
 void refuse_options_of_other_kind(const CLI::App& app, const std::string& kind) {
@@ -77,9 +75,8 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
   text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
   text("--device", given->device,
-       "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; memory if not given; simulated: in "
-       "virtual "
-       "time, with --medium simulated:PROFILE for the records");
+       "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; memory if not given; "
+       "simulated: in virtual time, with --medium simulated:PROFILE for the records");
   text("--device-bytes", given->device_bytes,
        "SIZE of the drive of each store; the volume's (twice with --merge copy), a quarter more and 64M if not given");
   text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
@@ -89,16 +86,14 @@ command add_stores(CLI::App& program, const arguments& command_line) {
        "remap | copy: of chunk_store's full rings; remap if not given, with other containers than pmem copy");
   text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
   text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
-  text(
-      "--phases", given->phases,
-      "PHASE[,PHASE...]: of blocks fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open in "
-      "any "
-      "order, where mixes are of reads and overwrites; fill,overwrite,read if not given. Of kv load, ycsb-a to ycsb-f, "
-      "insert, update, read, erase, open; load,ycsb-a,ycsb-c if not given");
+  text("--phases", given->phases,
+       "PHASE[,PHASE...] in any order: fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open, "
+       "where mixes are of reads and overwrites; fill,overwrite,read if not given. With --kind kv: load, ycsb-a to "
+       "ycsb-f, insert, update, read, erase, open; load,ycsb-a,ycsb-c if not given");
   text("--pattern", given->patterns,
-       "random,sequential,zipfian; of kv uniform too; random if not given. Phases of YCSB have their own");
+       "random,sequential,zipfian; with --kind kv uniform too; random if not given. Phases of YCSB have their own");
   text("--size", given->sizes, "SIZE[,SIZE...] of an operation; 4K,16K if not given");
-  text("--depth", given->depths, "N[,N...]: operations under way, of each thread; 1,32 if not given, of kv 1");
+  text("--depth", given->depths, "N[,N...]: operations of each thread under way; 1,32 if not given, with --kind kv 1");
   text("--threads", given->threads, "N; 1 if not given");
   CLI::Option* const operations =
       app->add_option("--operations", given->operations, "N: of each case, over all threads")->type_name("");
@@ -115,15 +110,14 @@ command add_stores(CLI::App& program, const arguments& command_line) {
   add_options_of_pairs(text, *given);
   app->footer(
       "Each store has a drive of its own; of a file, PATH.STORE if there are several. Each answer is checked.\n"
-      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input. docs/stores.md has the meaning of the "
-      "figures.\n\n"
-      "  pmlab stores bench --store chunk_store,raw_dwb,raw --device emulated:p4610 --repetitions 3 --json "
-      "blocks.json\n"
-      "  pmlab stores bench --store chunk_store --medium counted:dram --phases overwrite --size 4K,16K --operations "
-      "10k\n"
+      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input. "
+      "docs/stores.md has the meaning of the figures.\n\n"
+      "  pmlab stores bench --store chunk_store,raw_dwb,raw --device emulated:p4610 --repetitions 3 "
+      "--json blocks.json\n"
+      "  pmlab stores bench --store chunk_store --medium counted:dram --phases overwrite --size 4K,16K "
+      "--operations 10k\n"
       "  pmlab stores bench --store chunk_store --medium pmem:/mnt/pmem/records --device file:/mnt/nvme/blocks "
-      "--phases "
-      "fill,open\n"
+      "--phases fill,open\n"
       "  pmlab stores bench --kind kv --store kv_ssd,rocksdb --device emulated:p4610 --keys 100k --depth 8");
   return {app, [given, command_line, app] {
             refuse_options_of_other_kind(*app, given->kind);

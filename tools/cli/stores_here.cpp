@@ -63,7 +63,7 @@ std::string merge_of(const stores_options& given) {
   return !given.merge.empty() ? given.merge : given.container == "pmem" ? "remap" : "copy";
 }
 
-// Of container kv: bytes, or a share of the records of a full volume; all of them if not given.
+// The cache of container kv: bytes, or a share of the records of a full volume; all of them if not given.
 std::uint64_t cache_of_records(const stores_options& given, std::uint64_t volume_bytes, std::uint64_t chunk_bytes) {
   // With its head, and its share of a set.
   constexpr double of_record = 280;

@@ -57,7 +57,7 @@ inline void read_run(const stores_options& given, store_bench::run_lengths& o) {
   o.seed = bench::parse_count(given.seed, "--seed", 0);
 }
 
-// Of --store. `example`: a list of some.
+// The names that --store gives. `example`: a list of some.
 [[nodiscard]] inline std::vector<std::string> stores_of(const stores_options& given, const std::string& example) {
   std::vector<std::string> names;
   for (const std::string& list : given.stores)
@@ -69,7 +69,7 @@ inline void read_run(const stores_options& given, store_bench::run_lengths& o) {
   return names;
 }
 
-// Of a run in virtual time: a drive alone has no other memory than DRAM.
+// The medium of a run in virtual time: a drive alone has no other memory than DRAM.
 [[nodiscard]] inline bench::medium_spec medium_of_machine(bench::medium_spec medium) {
   if (!medium.simulated) medium.profile = bench::simulated_run::dram_profile;
   medium.simulated = true;

@@ -101,7 +101,7 @@ void check_seeds(const verify_request& r, const CLI::App& app) {
 }
 
 std::uint64_t read_pool_size(const std::string& text, const verify_request& r) {
-  if (r.library.empty()) throw error("--pool-size is that of a library", "give --library FILE.so, too");
+  if (r.library.empty()) throw error("--pool-size is the size of a library's pool", "give --library FILE.so, too");
   const std::uint64_t bytes = parse_bytes(text, "--pool-size");
   constexpr std::uint64_t least = std::uint64_t{64} << 10;
   constexpr std::uint64_t most = std::uint64_t{64} << 30;

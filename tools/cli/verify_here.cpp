@@ -124,7 +124,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
 // As many as the command line accepts.
 static_assert(verify::history_model::most_threads >= 16);
 
-// Of this index and of the `others` after it. By rounds, the first ones tell.
+// The seconds that this index and the `others` after it still need. A run by rounds knows from its first ones.
 std::optional<double> seconds_left(const campaign_options& options, const round_counts& counts, double seconds,
                                    std::size_t others) {
   if (options.rounds == 0)

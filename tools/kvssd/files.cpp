@@ -130,8 +130,7 @@ making::making(const device_files& at) : at_(at) {
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
       throw error(
           "the device " + at.drive + " is being made, " + holders_as_text(lock_.get(), "by another process or thread"),
-          "wait until it is done; a forked process keeps the lock of its parent, also of one that was killed: end "
-          "it");
+          "wait until it is done; a forked process keeps the lock of its parent, also of one that was killed: end it");
     // One that was done may have removed the file that is locked now.
     struct stat locked {
     }, named{};

@@ -88,7 +88,7 @@ struct _kvs_device_handle {
 
 namespace pmlab::kvssd {
 
-// A call inside a handle; see `entrance`. Of nullptr it has none.
+// A call inside a handle; see `entrance`. With nullptr there is no call.
 template <class Handle>
 class entry {
  public:

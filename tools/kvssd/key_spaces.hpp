@@ -19,7 +19,7 @@ struct key_space {
   std::string name;
   std::uint64_t capacity = 0;  // bytes of keys and values; 0: unlimited
   bool is_open = false;
-  // Of a limited one: bytes of keys and values, counted when it is opened.
+  // Bytes of keys and values in a limited one, counted when it is opened.
   std::atomic<std::uint64_t> used{0};
 };
 

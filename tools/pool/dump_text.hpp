@@ -29,7 +29,7 @@ struct dumped_root {
   std::string name;
   const bench::index_description* index = nullptr;
   std::vector<indexes::entry> entries;  // ascending, each key once
-  // Of string keys, instead of `entries`; `index` is that of their words.
+  // Entries with string keys, instead of `entries`; `index` is that of their words.
   string_entries texts = {};  // ascending, each key once
   std::string values = {};    // "words" or "blobs"; empty: these are numbers
 };

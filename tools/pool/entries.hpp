@@ -39,7 +39,7 @@ struct read_entries {
   std::span<const indexes::entry> entries;  // ascending, each key once
   std::string problem;                      // why there may have been more; empty: these are all
   std::uint64_t contradictions = 0;         // keys that occurred twice with different values: the first is kept
-  // Of string keys, instead of `entries`.
+  // Entries with string keys, instead of `entries`.
   string_entries texts = {};
   std::string values = {};  // "words" or "blobs"; empty: these are numbers
 

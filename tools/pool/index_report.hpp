@@ -10,7 +10,7 @@ struct index_report {
   indexes::index_stats shape;   // all zero if something was found: the walk might not end
 };
 
-// Of an index of numbers or of strings, `checks`: with its invariants.
+// The report of an index of numbers or of strings. `checks`: with its invariants.
 template <class Index>
 [[nodiscard]] index_report report_on_index(const Index& index, bool checks) {
   index_report report;

@@ -172,7 +172,7 @@ contents contents_of(const std::string& path, patience each) {
   for (const json& r : said.at("roots")) all.roots.push_back(root_of(r, all.roots.size()));
   pair_strings(all.roots);
   attach_types(all.roots);
-  // Of a typed index its own root is shown, with keys and values as words; of a hybrid index both halves.
+  // A typed index is shown as its own root, with keys and values as words; a hybrid index as both of its halves.
   std::erase_if(all.roots,
                 [](const root& r) { return holds_types(r.facts) || r.facts.layout == hybrid::replica_layout; });
   return all;

@@ -62,7 +62,7 @@ struct root_report {
 
 // As shapes_of, and runs the check of each index. Sound is a root without problem and violations.
 [[nodiscard]] std::vector<root_report> checks_of(const contents& all, patience each = default_patience);
-// Of one of its roots.
+// Checks one of its roots.
 [[nodiscard]] root_report check_of(const contents& all, const root& r, patience each = default_patience);
 
 // For a program that is about to open the pool itself. Throws pmlab::error: opening the pool or an index of it in a

@@ -44,7 +44,7 @@ class unfinished_pool {
   void remove() const {
     std::error_code ignored;
     fs::remove(path_, ignored);
-    // Of one that was killed: media::pmem would adopt it, with entries.
+    // A process that was killed may have left one: media::pmem would adopt it, with entries.
     fs::remove(media::unfinished_name(path_), ignored);
   }
 

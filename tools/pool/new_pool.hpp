@@ -19,7 +19,7 @@ struct new_root {
   std::string name;
   const bench::index_description* index = nullptr;
   std::span<const indexes::entry> entries;  // ascending, each key once
-  // Of string keys, instead of `entries`; `index` is that of their words.
+  // Entries with string keys, instead of `entries`; `index` is that of their words.
   const string_entries* texts = nullptr;
   std::string_view values = {};                 // "words" or "blobs"
   std::optional<media::root_facts> types = {};  // of a typed index

@@ -15,7 +15,7 @@
 
 namespace pmlab::pool {
 
-// NAME, if a root of this name and layout is that of a string index; nothing: it is not.
+// NAME, if a root of this name and layout belongs to a string index; otherwise std::nullopt.
 [[nodiscard]] std::optional<std::string> words_root_of(std::string_view name, std::string_view layout);
 
 // What the layout of a string index says.

@@ -48,7 +48,7 @@ class text_writer {
   std::vector<std::byte> text_;
 };
 
-// Of a text whose checksum was right: it is as text_writer wrote it.
+// Reads a text whose checksum was right: it is as text_writer wrote it.
 class text_reader {
  public:
   explicit text_reader(std::span<const std::byte> text) : left_(text) {}

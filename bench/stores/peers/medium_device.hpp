@@ -56,7 +56,7 @@ class medium_device {
   using queue = blocks::immediate_queue<medium_device>;
 
   [[nodiscard]] blocks::geometry shape() const noexcept { return shape_; }
-  // Of the medium: "emulated:aep".
+  // The name of the medium: "emulated:aep".
   [[nodiscard]] std::string name() const { return medium_.name(); }
   [[nodiscard]] std::string failure() const { return {}; }
 

@@ -15,7 +15,7 @@
 namespace pmlab::store_bench {
 namespace {
 
-// Of each thread: one batch can go to its area while the pages of the other go to their places.
+// The areas of each thread: one batch can go to its area while the pages of the other go to their places.
 constexpr std::size_t areas = 2;
 constexpr std::uint64_t area_bytes = most_page_bytes;
 

@@ -127,7 +127,7 @@ class rocksdb_meta::store {
 
   // Places for a redirected write; none: there is no space.
   [[nodiscard]] std::vector<extent> allocate(std::uint32_t count) { return free_.take_pieces(count); }
-  // Of a write that failed.
+  // Frees the places of a write that failed.
   void give_back(std::span<const extent> places) {
     for (const extent& e : places) free_.give(e);
   }

@@ -15,7 +15,7 @@ SMALL = {"--volume-bytes": "8M", "--operations": "500"}
 SMALL_PAIRS = {"--keys": "2k", "--operations": "500", "--device-bytes": "64M"}
 # Their fields are those of the store, or of latency_ns.
 WITHOUT_FIELDS = ("by_stream", "store_stats", "read_latency_ns", "write_latency_ns", "scan_latency_ns")
-# Of --kind kv, they have the fields of --kind block.
+# With --kind kv, they have the fields of --kind block.
 OF_BLOCKS = ("device_io", "staging_io", "settling", "medium_counts")
 
 

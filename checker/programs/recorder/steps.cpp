@@ -33,7 +33,7 @@ sigaction_function real_sigaction() noexcept {
 constexpr greg_t trap_flag = 0x100;
 constexpr greg_t write_fault = 2;
 
-// Of the thread that has the lock.
+// The step of the thread that has the lock.
 bool is_stepping = false;
 std::uintptr_t stepped = 0;  // the instruction
 bool streaming = false;

@@ -71,7 +71,7 @@ char* pmlab_strncpy(char* target, const char* source, std::size_t bytes) noexcep
   return target;
 }
 
-// Of _FORTIFY_SOURCE, which checked the sizes where it could.
+// The functions of _FORTIFY_SOURCE, which checked the sizes where it could.
 void* pmlab_memcpy_chk(void* target, const void* source, std::size_t bytes, std::size_t room) noexcept {
   if (bytes > room) __builtin_trap();
   reads_and_writes(target, source, bytes, PMLAB_CALLER);
@@ -96,8 +96,8 @@ void* pmlab_memset_chk(void* target, int byte, std::size_t bytes, std::size_t ro
   return std::memset(target, byte, bytes);
 }
 
-// Of libatomic, for sizes that the CPU has no atomic instruction for. The machine is one kernel thread, and no other
-// simulated thread runs between the report and the copy.
+// The functions of libatomic, for sizes that the CPU has no atomic instruction for. The machine is one kernel thread,
+// and no other simulated thread runs between the report and the copy.
 void pmlab_atomic_load(std::size_t bytes, const void* object, void* result, int) noexcept {
   pmlab_machine_load(object, bytes, PMLAB_CALLER);
   std::memcpy(result, object, bytes);

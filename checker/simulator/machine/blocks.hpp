@@ -1,7 +1,7 @@
 // Which parts of a simulated memory are allocated.
 //
 // Blocks lie at least one cache line apart: side by side, the flush of one would save the unflushed last line of its
-// neighbour, and hide a missing flush. Those of small alignment may begin in the middle of a line, as they do in a
+// neighbour, and hide a missing flush. Blocks of small alignment may begin in the middle of a line, as they do in a
 // pool.
 #pragma once
 

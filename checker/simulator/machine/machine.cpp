@@ -471,7 +471,7 @@ std::vector<fiber*>& machine::runnable() {
   return runnable_;
 }
 
-// Of the runnable fibers; sets the horizon to the second lowest.
+// The runnable fiber with the lowest clock; sets the horizon to the second lowest.
 fiber* machine::lowest_clock() noexcept {
   fiber* lowest = nullptr;
   horizon_ = never;

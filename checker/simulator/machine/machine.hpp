@@ -208,7 +208,7 @@ class machine {
   [[nodiscard]] fiber* current() const noexcept { return current_; }
   // There from the first `begin` on.
   [[nodiscard]] heap* dram() noexcept { return dram_; }
-  // Of the media in DRAM that use it; no limit when a run begins.
+  // The limit of the media in DRAM that use it; no limit when a run begins.
   [[nodiscard]] space_limit& limit_of_dram() noexcept { return limit_of_dram_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
   // The position of each fiber and what it waits for; {code addresses} in braces.

@@ -29,7 +29,7 @@ inline void clear(const mapping& m, std::size_t from, std::size_t end) noexcept 
   std::memset(m.start() + whole_end, 0, end - whole_end);
 }
 
-// Of each page below `end`: false, if all of it is zero because it was never touched.
+// Whether each page below `end` was touched. An untouched page is zero.
 [[nodiscard]] inline std::vector<bool> touched_pages(const mapping& m, std::size_t end) {
   const std::size_t pages = (end + page_bytes - 1) / page_bytes;
   std::vector<unsigned char> resident(pages);

@@ -14,7 +14,7 @@ class space_limit {
  public:
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
-  // Of the allocations from now on.
+  // Which of the allocations from now on are refused.
   struct plan {
     std::uint64_t spare = never;       // so many find room in any case
     std::uint64_t refused = never;     // of the following ones, so many may be refused; then there is room again

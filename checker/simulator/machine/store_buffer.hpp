@@ -71,7 +71,7 @@ class store_drainage {
   explicit store_drainage(std::uint64_t seed) noexcept;
 
   [[nodiscard]] std::size_t room() const noexcept { return room_; }
-  // Of `waiting` entries, the oldest of which waits for `age` accesses: so many leave now.
+  // The number of entries that leave now, of `waiting` ones. The oldest has waited for `age` accesses.
   [[nodiscard]] std::size_t leaving(std::size_t waiting, std::uint64_t age) noexcept;
 
  private:

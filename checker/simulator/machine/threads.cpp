@@ -186,8 +186,8 @@ int pthread_once(pthread_once_t* control, void (*initialise)()) {
   return 0;
 }
 
-// Of a static of a function, which other threads may use from now on: a locked instruction of code that is not
-// instrumented. NOLINTNEXTLINE(bugprone-reserved-identifier)
+// Releases the guard of a function's static, which other threads may use from now on: a locked instruction of code that
+// is not instrumented. NOLINTNEXTLINE(bugprone-reserved-identifier)
 void __cxa_guard_release(void* guard) noexcept {
   if (fibers()) the_machine().settle();
   real::functions().release_guard(guard);

@@ -23,7 +23,7 @@ class first_level_cache {
     return false;
   }
 
-  // As `holds`, and puts the line first if so.
+  // Answers as `holds` does, and puts the line first if so.
   [[nodiscard]] bool use(std::uintptr_t line, bool writable) noexcept {
     auto& set = sets_[line % set_count];
     const std::uint64_t tag = tag_of(line);

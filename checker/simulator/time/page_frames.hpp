@@ -1,5 +1,5 @@
 // Names for memory that do not depend on where the kernel placed it. Pages of persistent memory are numbered by their
-// address, from the first that is touched: the DIMM of a page is a property of the program. Those of DRAM, which are
+// address, from the first that is touched: the DIMM of a page is a property of the program. Pages of DRAM, which are
 // all over the process, are numbered in the order of their first touch.
 //
 // Caches and devices use addresses: to select set, DIMM and granule. With the kernel's own addresses, figures would

@@ -1,7 +1,7 @@
 // The cost of a publication: failure-atomic allocation, release and stores as libpmemobj makes them.
 //
 // The simulated medium publishes atomically and its allocator keeps its data outside of the simulated memory. A pool
-// pays for both in flushes and fences. Those of pmemobj_xreserve + pmemobj_publish, traced at the calls of libpmem
+// pays for both in flushes and fences: as many as pmemobj_xreserve + pmemobj_publish, traced at the calls of libpmem
 // (PMDK 1.12; checker/tests/simulator/time_publication_test.cpp has the traces):
 //
 //   per allocated block    its header, one line, around the caches

@@ -284,7 +284,7 @@ TEST(litmus, loads_are_forwarded_byte_by_byte) {
     });
 }
 
-// Of a locked instruction in inline asm, both parts are one to other threads.
+// Other threads see both parts of a locked instruction in inline asm as one.
 TEST(litmus, locked_instructions_in_asm_exclude_each_other) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed)
     run(seed, order::tso, [] {

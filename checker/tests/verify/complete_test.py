@@ -19,7 +19,7 @@ from verifier import Verifier  # noqa: E402
 PROGRAM, INDEX, MUTATED, DATA = sys.argv[1:]
 SEEDS = range(1, 5)
 MUTATIONS = 6
-# Of the history of 40 operations and 12 keys with seed 1.
+# Figures of the history of 40 operations and 12 keys with seed 1.
 PINNED = {  # crash points, states, openings, outcomes
     "fast_fair": ("173", "541", "71", "71"),
     "cceh": ("97", "148", "41", "41"),
@@ -105,7 +105,7 @@ class Complete(unittest.TestCase):
         verifier = Verifier(self, PROGRAM, None)
         status, output, _ = verifier.run("--index", INDEX, "--exhaustive", "--operations", "5000", "--budget", "0.3")
         self.assertEqual(status, 3, output)
-        # Of them all: they are counted first.
+        # The message counts all crash points: they are counted first.
         self.assertRegex(output, r"not complete: \d+ of [1-9]\d* crash points")
 
     def test_a_process_that_is_killed_is_no_verdict(self):

@@ -9,7 +9,7 @@ import unittest
 
 PMLAB, PROGRAM, AFTER, DEFECTS, *CREATION = sys.argv[1:]
 NAME = os.path.basename(PROGRAM).removeprefix("program_")
-# Of each defect, in the order of their numbers: the function that has it, or the kind of the crash.
+# The place of each defect, in the order of their numbers: the function that has it, or the kind of the crash.
 PLACES = {
     "sorted_nodes": ["stored by split ", "crash before .* insert ", "crash before .* insert "],
     "hash_in_transactions": ["crash before .* insert ", "crash before .* grow "],

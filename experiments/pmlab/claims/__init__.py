@@ -8,5 +8,5 @@ __all__ = ["claim_ids", "judge_folder"]
 
 
 def claim_ids():
-    """Of all claims: M1 to M26, I1 to I11."""
+    """The names of all claims: M1 to M26, I1 to I11."""
     return [claim.id for claim in every_claim()]

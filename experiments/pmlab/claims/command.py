@@ -88,7 +88,7 @@ def _microbench(given, suite):
 
 
 def _case_names(given, suite):
-    """Of the suite. The program knows them, and refuses a bad medium or suite here, before anything is measured."""
+    """The suite's cases. The program, which knows them, refuses a bad medium or suite here, before it measures."""
     status, listed = processes.capture([*_microbench(given, suite), "--list"])
     if status != 0:
         raise _ChildFailed(status)

@@ -23,12 +23,12 @@ class Figure:
 
     @classmethod
     def exact(cls, value, n=1):
-        """Of a virtual clock, or a count."""
+        """A figure of a virtual clock, or a count."""
         return cls(value, value, value, n)
 
     @classmethod
     def of_repeats(cls, values, turns=None, value=None):
-        """Of repeats on a real clock. `value`: their median, where a result already has it."""
+        """A figure of repeats on a real clock. `value`: their median, where a result already has it."""
         value = median(values) if value is None else value
         if len(values) == 1:
             margin = abs(value) * MARGIN_OF_ONE

@@ -18,8 +18,8 @@ VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_APPLICABLE, NOT_MEASURED)
 
 @dataclass(frozen=True)
 class Finding:
-    """Of a condition that could be measured. `holds`: None where the spread crosses a limit. `published`: the same quantity
-    of published figures of the first Optane generation, which decides nothing; None where there are none."""
+    """The result of a measured condition. `holds`: None where the spread crosses a limit. `published`: the same
+    quantity of published figures of the first Optane generation, which decides nothing; None where there are none."""
 
     condition: Condition
     measured: Measured

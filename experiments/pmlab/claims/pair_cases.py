@@ -8,7 +8,7 @@ from .store_cases import size_text
 PAIRS = "key-value stores"
 # Experiments of block drives beside them.
 BESIDE = ("kv_flash_pages",)
-# Of the whole run, beside the figures of a case.
+# Figures of the whole run, beside those of a case.
 OF_RUN = ("records", "device_bytes", "cache_bytes", "memory_bytes")
 
 
@@ -59,7 +59,7 @@ DEVICE = ("kv_ssd, a key-value SSD in this process whose times are fitted to pub
 
 
 def insert(store, pattern, log="on", path="value"):
-    """Of kv_insert."""
+    """A figure of experiment kv_insert."""
     return of_pairs(f"kv_insert/log={log}", store, "load", pattern, "4K", 8, path)
 
 

@@ -12,7 +12,7 @@ def readable_size(size):
 
 
 def read_latency(pattern, size):
-    """Of one read, one thread."""
+    """The latency of one read, one thread."""
     return measured(f"read-by-size/pattern={pattern}/access_bytes={size}")
 
 

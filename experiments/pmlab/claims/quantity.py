@@ -68,7 +68,7 @@ def largest_difference(pairs):
 
 
 def largest_size_near_lowest(sized, factor):
-    """Of pairs (bytes, quantity): the most bytes whose quantity is at most `factor` times the lowest of all."""
+    """The most bytes of pairs (bytes, quantity) whose quantity is at most `factor` times the lowest of all."""
     sizes = [size for size, _ in sized]
 
     def largest(*values):

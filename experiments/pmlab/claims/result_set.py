@@ -31,7 +31,7 @@ class MediumResults:
 
 
 def _medium_of(document):
-    """Without the path of a pool, which is not a property of the device. Of block volumes: where their records are."""
+    """The medium; a pool without its path, which is no property of the device. Block volumes: that of the records."""
     if is_of_pairs(document):
         return PAIRS
     medium = (document["options"] if document.get("kind") == "stores_bench" else document["machine"]).get("medium", "").split("@")[0]
@@ -111,7 +111,7 @@ def cases_of_pairs(document, prefix, cell=None):
 
 
 def cases_of_campaign(document):
-    """Of what `pmlab verify --seeds A..B --out FOLDER` wrote: verify/index=INDEX, whose value is the number of violations."""
+    """The cases that `pmlab verify --seeds A..B --out` wrote: verify/index=INDEX, with the number of violations."""
     return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None}
             for index in document["indexes"]]
 

@@ -15,7 +15,7 @@ from ..run.share import shares
 from .parts import refuse_other_builds
 
 _NAMED = 3  # cells in a message
-# Of a machine: where two differ in these, a clock tells different things on them.
+# Facts of a machine: where two differ in these, a clock tells different things on them.
 _OF_MACHINE = ("cpu", "cores", "numa_nodes", "kernel", "flush_instruction", "simd", "transparent_huge_pages")
 
 
@@ -99,7 +99,7 @@ def _check_result(measured):
 
 
 def _one_of(name, found, merged):
-    """Of several results of a cell. Raises Failure: they differ."""
+    """One of several results of a cell. Raises Failure: they differ."""
     first, *others = found
     for other in others:
         if first.file.read_bytes() != other.file.read_bytes():
@@ -120,7 +120,7 @@ def _collect(merged):
                 continue
             measured = _Measured(part, run)
             if run["command"] != known[run["name"]]["command"]:
-                # Of an earlier plan: --resume would have run it again.
+                # The run has an earlier plan: --resume would have run it again.
                 continue
             if run["commit"] != part.machine.get("commit"):
                 raise Failure(f"cell {run['name']} of {part.folder} is of another build, commit {run['commit']}",

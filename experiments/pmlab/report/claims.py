@@ -22,7 +22,7 @@ def _figure(value, unit):
 
 
 def _spread(condition):
-    """Of the repeats; nothing where the figures repeat to the digit."""
+    """The spread of the repeats; nothing where the figures repeat to the digit."""
     if not condition.get("spread"):
         return ""
     low, high = (_figure(value, condition["unit"]) for value in condition["spread"])
@@ -58,7 +58,7 @@ def summary(verdicts):
     for claim in verdicts.claims:
         counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
     parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1])]
-    return f"Of {len(verdicts.claims)} claims on {provenance.medium_line([verdicts.medium])}: {', '.join(parts)}."
+    return f"{len(verdicts.claims)} claims on {provenance.medium_line([verdicts.medium])}: {', '.join(parts)}."
 
 
 def scorecard(verdicts):

@@ -97,6 +97,6 @@ def _beside_fio(drives):
 
 
 def charts_and_tables(drives):
-    """Of all drives of an experiment."""
+    """Charts and tables of all drives of an experiment."""
     drawn = [chart for chart in (_random(drives), _peaks(drives), _durable(drives)) if chart]
     return drawn, [*_beside_fio(drives), _all_cases(drives)]

@@ -144,8 +144,8 @@ def _key(wanted, looks, axes):
 
 
 def _contests(points, wanted):
-    """{where: {contender: value}}: indexes contend where the chart has them as rows or as series, otherwise the series do. Of
-    an axis that grows, its end alone."""
+    """{where: {contender: value}}: indexes contend where the chart has them as rows or as series, otherwise the series
+    do. An axis that grows counts with its end alone."""
     rows_contend = wanted["x"] in ("index", "store")
     last = points[-1].x if wanted["x"] in GROWING else None
     found = {}

@@ -63,7 +63,7 @@ class Measurement:
         return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
 
     def of_cache(self, what):
-        """Of a cache in front of the index."""
+        """A figure of the cache in front of the index."""
         return self._median(lambda r: (r.get("cache") or {}).get(what))
 
     def after_restart(self, what):

@@ -60,7 +60,7 @@ def is_peer(index):
 
 
 def phase_title(phase):
-    """Of "read-2", the second phase of that name in a run, too."""
+    """The title of a phase, "read-2" included: the second phase of that name in a run."""
     base, number = _parts_of(phase)
     return PHASES.get(base, base) + (f" (time {number} in this run)" if number else "")
 
@@ -80,7 +80,7 @@ def noun(phase):
 
 
 def short_medium(medium):
-    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm. Of a drive: file."""
+    """The medium without the name of a pool's own file, which is arbitrary: pmem:/dev/shm. For a drive: file."""
     if medium.startswith("file:"):
         return "file"
     match = re.match(r"^(.*?(?:^|:|@))(/[^/@]*(?:/[^/@]+)?)(/.*)$", medium)

@@ -54,7 +54,7 @@ def machine_line(machine):
 
 
 def machine_lines(machines):
-    """Of results that several machines made."""
+    """The machines of results that several machines made."""
     return "; ".join(dict.fromkeys(map(machine_line, machines)))
 
 

@@ -36,7 +36,7 @@ def _milliseconds(nanoseconds):
 
 
 def _of_case(*path):
-    """Of stores alone."""
+    """A figure that only stores have."""
     return lambda m: m.of_case(*path) if hasattr(m, "of_case") else None
 
 

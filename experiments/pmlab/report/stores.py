@@ -9,7 +9,7 @@ from . import names, provenance
 from .chart import Table
 from .measurements import Measurement, Run
 
-# Of a case, beside its phase; empty ones do not apply to it.
+# Keys of a case, beside its phase; empty ones do not apply to it.
 KEYS = ("store", "container", "index", "merge", "ring", "device", "devices", "staging", "place", "memtable", "pattern", "depth",
         "threads")
 
@@ -38,7 +38,7 @@ class StoreRun(Run):
     wrong: int = 0
 
 
-# Of a medium that counts, they mean nothing.
+# On a medium that counts, they mean nothing.
 _TIMES = ("throughput_ops_per_s", "latency_ns", "cpu_ns_per_operation")
 
 
@@ -52,7 +52,7 @@ def _per_operation(case):
 
 
 def _size_of(case):
-    """Of an operation on blocks, or of a value."""
+    """The size of an operation on blocks, or of a value."""
     return {"size": size_text(case["size"])} if "size" in case else {"value": size_text(case["value_bytes"])}
 
 

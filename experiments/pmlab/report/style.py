@@ -124,7 +124,7 @@ def panel(height):
 
 
 def width_of(count, rows=()):
-    """Of a figure of `count` panels, in inches. Long names of `rows` take the room of a panel."""
+    """The width of a figure of `count` panels, in inches. Long names of `rows` take the room of a panel."""
     panels_wide = min(count + (max(map(len, rows), default=0) > LONG_NAME), 3)
     return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(panels_wide, WIDE_INCHES)
 

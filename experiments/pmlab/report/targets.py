@@ -62,7 +62,7 @@ def _over(run, above, other_run, below):
 
 
 def _exact(value):
-    """Of a count."""
+    """The measured value of a count."""
     return Measured(value, value, value)
 
 

@@ -17,7 +17,7 @@ def keep_the_lasting(path, words):
             date, machine["date"] = machine["date"] or "", None
         if isinstance(options := document.get("options"), dict) and "command" in options:
             options["command"] = shell_form(words)
-        # Of a microbenchmark: on a wall clock, whatever the medium.
+        # A microbenchmark has its seconds on a wall clock, whatever the medium.
         if "seconds" in document:
             document["seconds"] = None
     write_json(str(path), document)

@@ -52,7 +52,7 @@ class Manifest:
 
     @classmethod
     def begin(cls, folder, scale, command, machine, load):
-        """Of a new run. `load`: of the machine before it."""
+        """The manifest of a new run. `load`: of the machine before it."""
         return cls(folder, {
             "schema": _SCHEMA, "kind": "results", "title": f"{scale} results",
             "about": f"The results of `pmlab run --scale {scale}`.", "scale": scale, "command": command,
@@ -62,7 +62,7 @@ class Manifest:
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """Of the run whose folder this is. Raises Failure: the file is no manifest, or of another scale."""
+        """The manifest of the run in this folder. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))

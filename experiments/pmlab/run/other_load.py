@@ -13,20 +13,20 @@ def load():
 
 
 def _busy_seconds():
-    """Of all CPUs since the machine was started, with the time that a hypervisor took for others."""
+    """Busy seconds of all CPUs since the machine was started, with the time that a hypervisor took for others."""
     with open("/proc/stat", encoding="ascii") as f:
         user, nice, system, _idle, _waiting, *more = map(int, f.readline().split()[1:9])
     return (user + nice + system + sum(more)) / os.sysconf("SC_CLK_TCK")
 
 
 def _own_seconds():
-    """Of this process and of its children that have ended."""
+    """Busy seconds of this process and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 def warning_before(now, cpus):
-    """Of the load before a run, which none of our cells has caused; None: no more than half of the CPUs are busy."""
+    """Warns of the load before a run, which none of our cells has caused; None: at most half of the CPUs are busy."""
     if now is None or now <= cpus / 2:
         return None
     return (f"this machine has {cpus} CPUs and a load of {now:.1f} before the run; stop other programs, or do not "
@@ -34,7 +34,7 @@ def warning_before(now, cpus):
 
 
 def warning_after(name, other_cpus, cpus):
-    """Of a cell that has ended; None: other programs left it more than half of the CPUs."""
+    """Warns after a cell has ended; None: other programs left it at least half of the CPUs."""
     if other_cpus is None or other_cpus <= cpus / 2:
         return None
     return f"{name}: other programs used {other_cpus:.1f} of {cpus} CPUs while it ran; do not trust its figures"

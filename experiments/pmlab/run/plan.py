@@ -67,7 +67,7 @@ def _words(argument):
 
 
 def _values(matrix, combination):
-    """Of each option. A key of the matrix that names several, "medium + device", has a value for each of them."""
+    """The value of each option. A key of the matrix that names several, "medium + device", has one for each of them."""
     values = {}
     for keys, one in zip(matrix, combination):
         values |= dict(zip(parts_of(keys), parts_of(one))) if len(parts_of(keys)) > 1 else {keys: one}

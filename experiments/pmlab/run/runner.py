@@ -73,8 +73,9 @@ def _complaint_of(log):
 
 
 def _keep_others_out(folder):
-    """Until this process ends. An engine that was killed and started again may begin a job that still runs: two in one
-    folder would take each other's notes. Of other machines only where the file system knows their locks. Raises Failure."""
+    """Locks the folder until this process ends. An engine that was killed and started again may begin a job that still
+    runs: two in one folder would take each other's notes. Other machines: if the file system knows their locks. Raises
+    Failure."""
     try:
         fcntl.flock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

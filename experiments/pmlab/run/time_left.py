@@ -13,9 +13,9 @@ _STARTUP_SECONDS = 0.4
 _CALIBRATION_SECONDS = 1  # of an emulated medium
 _DEFAULT_COUNT = 1e6  # records, operations
 _SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
-# Of a drive: on a virtual clock, and on a real one.
+# Seconds of a drive: on a virtual clock, and on a real one.
 _DRIVE_SECONDS = {"quick": (2, 12), "drive": (8, 90), "full": (80, 2500)}
-# Of a store: writing a megabyte of its volume, which each case's steady state does several times, and one operation.
+# Costs of a store: writing a megabyte of its volume, as each case's steady state does several times; an operation.
 _STORE_SECONDS_PER_MB, _STEADY_VOLUMES = 0.002, 4
 _STORE_MICROSECONDS = {"simulated": 40}
 _OTHER_STORE_MICROSECONDS = 6

@@ -16,7 +16,7 @@ namespace pmlab::tests {
 
 class scratch_file {
  public:
-  // Of `bytes`, made by create_file; 0: none yet.
+  // create_file makes it with `bytes` bytes; 0: there is no file yet.
   explicit scratch_file(std::uint64_t bytes) : path_(next_path()) {
     if (bytes != 0) blocks::create_file(path_, bytes);
   }

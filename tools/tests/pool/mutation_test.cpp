@@ -276,7 +276,7 @@ TEST_P(mutated_pools, are_whole_or_refused_and_a_repair_brings_back_the_rest) {
               beyond_us);
 }
 
-// Of an index that opens in spite of the damage. Each operation answers, or throws pmlab::error.
+// An index opens in spite of the damage. Each operation answers, or throws pmlab::error.
 TEST_P(mutated_pools, let_no_operation_fault_or_hang) {
   std::size_t at_work = 0, beyond_us = 0;
   const std::vector<std::uint64_t> all_seeds = tests::seeds(60);

@@ -87,7 +87,7 @@ class child_process {
     static_cast<void>(wait());
   }
 
-  // Why it has ended; nothing: it runs. Does not wait.
+  // The reason of its end, or std::nullopt while it runs. Does not wait.
   [[nodiscard]] std::optional<exit_reason> ended() {
     if (!reason_) ask(WNOHANG);
     return reason_;

@@ -19,7 +19,7 @@
 namespace pmlab {
 
 // The processes, in ascending order, that have the file of the open descriptor `file` open by another descriptor than
-// this one. Those of other users are seen by root alone. Empty: none is seen.
+// this one. Only root sees processes of other users. Empty: none is seen.
 [[nodiscard]] inline std::vector<pid_t> holders_of(int file) {
   namespace fs = std::filesystem;
   std::vector<pid_t> found;

@@ -75,7 +75,7 @@ class random_source {
 // access.
 class xorshift64 {
  public:
-  // From 1 to 2^64 - 1.
+  // The next number, from 1 to 2^64 - 1.
   [[nodiscard]] std::uint64_t next() noexcept {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;

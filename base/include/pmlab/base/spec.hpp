@@ -28,7 +28,7 @@ struct spec {
   std::vector<std::string> arguments;                        // those without a key, in their order
   std::vector<std::pair<std::string, std::string>> options;  // key and value, in their order; no key twice
 
-  // The value of `key`; nothing: it was not given.
+  // The value of `key`, or std::nullopt if it was not given.
   [[nodiscard]] std::optional<std::string_view> option(std::string_view key) const {
     for (const auto& [given, value] : options)
       if (given == key) return value;

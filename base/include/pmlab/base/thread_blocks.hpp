@@ -36,7 +36,7 @@ class thread_blocks {
     return find_or_register(std::forward<Make>(make));
   }
 
-  // Calls `visit(const Block&)` with every block, those of ended threads included.
+  // Calls `visit(const Block&)` with every block, also with blocks of threads that have ended.
   template <class Visit>
   void for_each(Visit&& visit) const {
     const std::scoped_lock lock(shared_->mutex);

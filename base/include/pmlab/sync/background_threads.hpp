@@ -54,14 +54,14 @@ class bound_threads {
   // Starts none yet.
   explicit bound_threads(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
 
-  // As background_threads.
+  // Starts a thread as background_threads does, and binds it.
   template <class Work>
   void start(const char* what, const char* remedy, Work&& work) {
     std::thread& started = threads_.start(what, remedy, std::forward<Work>(work));
     if constexpr (platform::binds_threads)
       if (!cpus_.empty()) bind(started, cpus_[(threads_.size() - 1) % cpus_.size()]);
   }
-  // As background_threads.
+  // Joins as background_threads does.
   void join() { threads_.join(); }
 
  private:

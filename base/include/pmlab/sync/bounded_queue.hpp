@@ -74,7 +74,7 @@ class bounded_queue {
     p.turn.store(position + 1, std::memory_order_release);  // Q2
   }
 
-  // The oldest item; nothing: there is none, or its position is not filled in yet.
+  // The oldest item, or std::nullopt if there is none or its position is not filled in yet.
   [[nodiscard]] std::optional<Item> pop() noexcept {
     const std::uint64_t position = head_.load(std::memory_order_relaxed);
     const place& p = places_[position & mask_];
@@ -110,7 +110,7 @@ class bounded_queue {
 
   // The most items that wait at a time.
   [[nodiscard]] std::size_t places() const noexcept { return mask_ + 1; }
-  // Of the places, in DRAM.
+  // The bytes of the places, in DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(place); }
 
  private:

@@ -29,16 +29,16 @@ concept transactions = requires {
   { T::give_up() } -> std::same_as<void>;
 };
 
-// For code that shall not try.
+// Stands for transactions in code that shall not try any.
 struct no_transactions {
-  // Never.
+  // They are never available.
   static constexpr bool available() noexcept { return false; }
   // Runs nothing and answers false.
   template <class Body>
   static bool attempt(Body&& /*body*/) noexcept {
     return false;
   }
-  // Nothing to end.
+  // Does nothing: no transaction is under way.
   static void give_up() noexcept {}
 };
 

@@ -69,7 +69,7 @@ class version_lock_table {
   // The lock of the object at `position`: consecutive positions get different locks.
   [[nodiscard]] version_lock& operator[](std::uint64_t position) const noexcept { return locks_[position & mask_]; }
 
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(version_lock); }
 
  private:

@@ -141,7 +141,7 @@ class async_cache {
     }
   }
 
-  // Of the index; the cache has no part in them.
+  // Scans and walks are those of the index; the cache has no part in them.
   std::size_t scan(key_type from, std::span<indexes::entry> out) requires scans<Index> {
     return index_.scan(from, out);
   }
@@ -231,7 +231,7 @@ class async_cache {
   }
 
  protected:
-  // For classes that fix the options.
+  // A constructor for classes that fix the options.
   template <class Medium>
   async_cache(Medium& medium, std::string_view name, const options& o)
       : index_(Index::open(medium, name)),

@@ -29,10 +29,10 @@ enum class mode : std::uint8_t {
   bypass,       // the index alone; the cache stays correct, and gets no new entries
   adaptive,     // one of the others, by their measured times
 };
-// As users write them, in the order of the enumerators.
+// The names as users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 5> mode_names = {"serial", "interleaved", "parallel", "bypass",
                                                                "adaptive"};
-// As users write it.
+// The name as users write it.
 [[nodiscard]] constexpr std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
 
 // Which threads put a reader's result into the cache.
@@ -40,7 +40,7 @@ enum class filling : std::uint8_t {
   background,  // fillers, from a queue: a miss costs its reader little more than the search
   caller,      // the reader itself: no thread, no queue, no line that moves to another core and back
 };
-// As users write them, in the order of the enumerators.
+// The names as users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 2> filling_names = {"background", "caller"};
 
 // How many entries fit in: a number of them, of bytes of DRAM, or a share of the index's entries.
@@ -75,7 +75,7 @@ struct options {
   capacity size{};             // fixed when the cache is opened
   // For a share: the entries that the index will have, if more than it has when it is opened.
   std::uint64_t expected_entries = 0;
-  // Of a cache whose policy is chosen at run time.
+  // The policy of a cache that chooses it at run time.
   eviction evict = eviction::s3_fifo;
   // Which threads install fills. `fillers`, `queue` and `rest` are of background filling.
   filling fill_by = filling::background;
@@ -98,7 +98,7 @@ struct options {
   // CPUs that fillers and helpers are bound to, in turn; empty: the kernel chooses.
   std::vector<int> cpus{};
 
-  // Adaptive. Of the lookups of a thread, one in so many has its time taken; a power of two.
+  // Adaptive. One in so many lookups of a thread has its time taken; a power of two.
   std::uint32_t sample_period = 32;
   // So many samples of a shard lead to a decision.
   std::uint32_t window = 128;

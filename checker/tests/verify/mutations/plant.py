@@ -3,7 +3,7 @@
 
     plant.py DATA.toml --source ROOT --into TREE
 
-Of each mutation that DATA lists, the original text is replaced in a copy of its file below TREE/pmlab by
+The original text of each mutation that DATA lists is replaced, in a copy of its file below TREE/pmlab, by
 
     if (::pmlab_mutation == 7) { mutated } else { original }          where the original ends with ; or }
     (::pmlab_mutation == 7 ? (mutated) : (original))                  otherwise: an expression

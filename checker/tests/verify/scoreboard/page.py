@@ -66,8 +66,7 @@ def as_text(bugs, found, sound):
         verdict = f"found in {r.seconds:.1f} s, {needed(r)}: {r.violated}" if r.found else "NOT FOUND"
         lines.append(f"{bug.name:<18} {bug.structure:<16} {bug.wrong}\n{'':<18} {bug.defect}: {verdict}")
     for name, result in sorted(sound.items()):
-        lines.append(f"without a defect: {name}: {judged(result)}, "
-                     f"{'clean' if result.clean else 'A VIOLATION'}")
+        lines.append(f"without a defect: {name}: {judged(result)}, {'clean' if result.clean else 'A VIOLATION'}")
     twins = {b.defect for b in bugs if b.defect in found}
     there = sum(found[t].found for t in twins)
     rows = [b for b in bugs if b.defect in found]
@@ -92,7 +91,7 @@ def head(data):
              "([verification.md](verification.md)) searches for it.", "",
              f"{len(data.bugs)} published bugs: {len(covered)} have a twin here, {len(data.bugs) - len(covered)} do not "
              f"(the reasons are below). {len({b.defect for b in covered})} different twins: several bugs of one shape share one.",
-             f"Of these, {sum(bool(b.inferred) for b in data.bugs)} are marked *inferred*: the source gives a place and no "
+             f"{sum(bool(b.inferred) for b in data.bugs)} bugs are marked *inferred*: the source gives a place and no "
              "description; the defect is our reading of it.",
              "", "| source | bugs | with a twin | without |", "| --- | --- | --- | --- |"]
     for source in data.sources.values():

@@ -63,7 +63,7 @@ class Page(unittest.TestCase):
         self.assertGreater(len(inferred), 0)
         for bug in inferred:
             self.assertRegex(self.page, rf"\| {re.escape(bug.name)} \|.*\*\(inferred: ")
-        self.assertIn(f"Of these, {len(inferred)} are marked *inferred*", self.page)
+        self.assertIn(f"{len(inferred)} bugs are marked *inferred*", self.page)
 
     def test_data_that_name_no_planted_defect_are_refused(self):
         text = (bugs.HERE / "bugs.toml").read_text()

@@ -9,7 +9,7 @@ namespace {
 
 inline constexpr std::size_t places = 16;
 
-// Of the calling thread, and of no other one in the same run.
+// The place of the calling thread, and of no other one in the same run.
 [[nodiscard]] std::size_t my_place() noexcept {
   static std::atomic<std::size_t> next{0};
   thread_local const std::size_t mine = next.fetch_add(1) % places;

@@ -38,7 +38,7 @@ struct alignas(32) slot {
 
 struct alignas(media::cache_line_bytes) table {
   std::array<slot, slots> all{};
-  // For rules that have a use for them.
+  // Words for rules that have a use for them.
   std::array<word, 8> header{};
   std::array<word, slots / 64> bits{};
   std::array<word, slots> cells{};

@@ -13,7 +13,7 @@ _INDEXES = {"fast_fair": "FAST-FAIR", "fp_tree": "FP-tree", "skip_list": "skip l
 
 
 def _mean(distribution, index, phase):
-    """Of experiment cache, one thread: nanoseconds of an operation."""
+    """Nanoseconds of an operation in experiment cache, one thread."""
     return of_index(f"cache/distribution={distribution}", index, "1", phase, "latency_ns/mean")
 
 
@@ -40,7 +40,7 @@ def _for_each_index(what, make, must_be):
 
 
 def _over(distribution, above, below, phase):
-    """Of experiment cache_parallel: the time of an operation on FAST-FAIR, one way over another."""
+    """The time of an operation on FAST-FAIR in experiment cache_parallel, one way over another."""
     ways = {"bare": "fast_fair", "serial": "cache(fast_fair)", "parallel": "cache(fast_fair,mode=parallel)"}
     return ratio(*(of_index(f"cache_parallel/distribution={distribution}", ways[way], "1", phase, "latency_ns/mean")
                    for way in (above, below)))

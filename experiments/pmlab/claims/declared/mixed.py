@@ -18,7 +18,7 @@ def _writes_beside(readers):
 
 
 def _highest_latency(side):
-    """Of every number of readers and writers."""
+    """The highest mean latency of a side, over every number of readers and writers."""
     return highest(measured(f"mix-latency/readers={readers}/writers={writers}", f"{side}/latency_ns/mean")
                    for readers in (1, 4, 8) for writers in (1, 4, 8))
 

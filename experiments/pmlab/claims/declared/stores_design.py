@@ -13,12 +13,12 @@ _SUBJECTS = ("chunk_store", "chunk_store_in_place")
 
 
 def _written(merge, size, path):
-    """Of the counted random overwrites: 32 in flight, the drive full before."""
+    """A figure of the counted random overwrites: 32 in flight, the drive full before."""
     return of_store(f"block_bytes/merge={merge}", OURS, "overwrite", "random", size, 32, path)
 
 
 def _counted(what):
-    """Of a redirected write, its share of emptying full rings included."""
+    """A count for each redirected write, its share of emptying full rings included."""
     return ratio(_written("copy", "8K", f"medium_counts/{what}"), _written("copy", "8K", "operations"))
 
 

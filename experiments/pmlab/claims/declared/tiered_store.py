@@ -34,7 +34,7 @@ def _written(overwrites):
 
 
 def _space():
-    """Of records, whose number does not change."""
+    """Bytes used for each byte of records, whose number does not change."""
     loaded = of_pairs("tiered_ageing", OURS, "load", "random", "1000", 1, "user_bytes")
     return ratio(aged(OURS, _OVERWRITES, "space/used_bytes"), loaded)
 

@@ -23,9 +23,9 @@ enum class update : std::uint8_t {
   asynchronous,  // soon after: a background thread takes changes from a queue, many at a time
   adaptive,      // the one or the other, by the share of writes among the operations
 };
-// As users write them, in the order of the enumerators.
+// The names as users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> update_names = {"sync", "async", "adaptive"};
-// As users write it.
+// The name as users write it.
 [[nodiscard]] constexpr std::string_view to_string(update u) noexcept {
   return update_names[static_cast<std::size_t>(u)];
 }
@@ -35,7 +35,7 @@ enum class scans : std::uint8_t {
   fresh,     // every operation that returned, or whose effect was seen by any thread, before it began
   stale_ok,  // all but the last few changes of each queue
 };
-// As users write them, in the order of the enumerators.
+// The names as users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 2> scan_names = {"fresh", "stale_ok"};
 
 // The defaults fit most uses; docs/hybrid.md has the exceptions.

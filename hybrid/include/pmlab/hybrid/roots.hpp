@@ -8,9 +8,9 @@ namespace pmlab::hybrid {
 
 // Suffix of the name of a replica in a durable medium: the root of its mark, whose word is 1.
 inline constexpr std::string_view replica_suffix = ":r";
-// That root's layout.
+// The layout of that root.
 inline constexpr std::string_view replica_layout = "hybrid_replica";
-// And its version.
+// The version of that layout.
 inline constexpr std::uint64_t replica_version = 1;
 
 }  // namespace pmlab::hybrid

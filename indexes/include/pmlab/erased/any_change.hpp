@@ -7,7 +7,7 @@
 
 namespace pmlab::erased {
 
-// Thread safety and durability: those of the medium's publication, whose operations these are.
+// Forwards to the medium's publication: thread safety and durability are the same.
 class any_change {
  public:
   any_change() = default;

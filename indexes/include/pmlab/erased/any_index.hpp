@@ -39,7 +39,7 @@ class any_index {
                           std::span<std::optional<indexes::value_type>> values) = 0;
   // Whether prefetch_find does anything.
   [[nodiscard]] virtual bool offers_prefetch() const = 0;
-  // Nothing, if the index does not offer it.
+  // Does nothing if the index does not offer it.
   virtual void prefetch_find(indexes::key_type key) = 0;
   // 0, if the index has no order.
   virtual std::size_t scan(indexes::key_type from, std::span<indexes::entry> out) = 0;
@@ -167,7 +167,7 @@ class attached_index {
   any_index* index_;
 };
 
-// And with that of an ordered one. String keys over it are parted into words.
+// The same for an ordered index. String keys over it are parted into words.
 class attached_ordered_index : public attached_index {
  public:
   // Attaches to `index`, which is open already and has an order.

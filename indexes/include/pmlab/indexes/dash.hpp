@@ -39,10 +39,10 @@
 //    absent keys need no second line.
 //  * Filter bits and locks are never needed after a crash, so none is flushed and none can be stale: the first
 //    operation on a segment computes the filters again, for all of its entries. No version is stored in segments: a bit
-//    of the directory's copy in DRAM marks those of an earlier run.
+//    of the directory's copy in DRAM marks a segment of an earlier run.
 //  * The next bucket of a group's last one is its first one. So a group and the stash hold all entries of a key's
 //    candidates, one lock makes searches, uniqueness and displacement simple, and a reader validates one version.
-//  * A split is that of cceh.hpp: one publication, and no state of a segment that recovery would have to interpret.
+//  * A split is as in cceh.hpp: one publication, and no state of a segment that recovery would have to interpret.
 //    Then entries of both halves move to their home lines: a tenth of all entries lie elsewhere, on the mean over the
 //    sizes of a table, and a fifth would otherwise.
 //
@@ -267,7 +267,7 @@ class dash {
   [[nodiscard]] static std::size_t first_lock_of(const segment* s) noexcept {
     return number_of(s) * detail::dash::groups_per_segment;
   }
-  // Of the group of `hash`.
+  // The lock of the group of `hash`.
   [[nodiscard]] sync::version_lock& lock_of(const segment* s, std::uint64_t hash) const noexcept {
     return locks_[first_lock_of(s) + detail::dash::group_of(hash)];
   }
@@ -475,7 +475,7 @@ class dash {
       // (R3) < (R4) < (R5) < unlock: a copy that stayed would be the only one when the entry has been displaced.
     }
     detail::dash::find_filters(s, hash, entry.local_depth());
-    // Of a process that was killed, removals may be in the cache alone.
+    // Removals may be in the cache alone, if a process was killed.
     directory_.mark(hash, entry.searched().untidy());
   }
 

@@ -50,10 +50,10 @@
 //    them. Tests run its code with `sync::transactions` of their own, in which other threads stand still.
 //
 // Invariants (L1 to L4: fp_tree/leaf.hpp; G1, G2: detail/leaf_group.hpp):
-//   D1  The linked descriptors are those of the leaves in the medium's list, in the same order.
+//   D1  The linked descriptors describe the leaves in the medium's list, in the same order.
 //   D2  A linked leaf is in charge of the keys from its low to its `last`; the next one's low is last + 1. The leftmost
 //       leaf's low is 0, the last one's `last` 2^64 - 1. A leaf's low never changes while it is linked.
-//   D3  A descriptor's fingerprints are those of its leaf's entries; 0 where there is none.
+//   D3  A descriptor has the fingerprints of its leaf's entries; 0 where there is none.
 //   D4  The search layer leads to linked leaves only, by their low. One that it does not know (there was no memory, or
 //       the split is under way) is found through its left neighbour.
 //   D5  The thread that empties a leaf unlinks it, except the leftmost. A crash may leave an empty leaf until the next
@@ -289,7 +289,7 @@ class fp_tree {
     return entries;
   }
 
-  // depth = levels of the search layer, and one of leaves; nodes = leaves in use; medium bytes = those of all leaves.
+  // depth = levels of the search layer, and one of leaves; nodes = leaves in use; medium bytes = all leaves.
   [[nodiscard]] index_stats stats() const {
     index_stats result;
     result.entries = size();

@@ -122,7 +122,7 @@ class level_hashing {
   ~level_hashing() = default;
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
-  // Durable on return. One flush and one fence, or two of each if the entry's line is not that of the token word; one
+  // Durable on return. One flush and one fence, or two of each if the entry is in another line than the token word; one
   // entry may be moved before (two flushes' worth more, as a publication), or the shard grow.
   outcome insert(key_type key, value_type value) {
     return change(

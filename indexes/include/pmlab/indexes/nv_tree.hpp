@@ -42,16 +42,16 @@
 //    The paper stops all threads to rebuild the inner nodes if a parent of leaves is full. Here such a block splits, is
 //    found through its left neighbour, and the array above is built beside the old one and published by one store.
 //  * Empty leaves are unlinked, sparse neighbours are replaced by one leaf, and groups of leaves are returned to the
-//    medium: if more than a fifth of the leaves are free, those of the emptiest group are replaced by leaves of others.
+//    medium: if more than a fifth of the leaves are free, leaves of others replace the leaves of the emptiest group.
 //    The paper does not reclaim leaves.
 //  * No logs: a leaf is part of the tree if the list leads to it, and every change of the list is one store. The set of
 //    free leaves is not stored.
 //
 // Invariants (L1 to L4: nv_tree/leaf.hpp; G1, G2: detail/leaf_group.hpp; N1 to N3: nv_tree/inner_nodes.hpp):
-//   D1  The linked descriptors are those of the leaves in the medium's list, in the same order.
+//   D1  The linked descriptors describe the leaves in the medium's list, in the same order.
 //   D2  A linked leaf is in charge of the keys from its low to its `last`; the next one's low is last + 1. The first
 //       leaf's low is 0, the last one's `last` 2^64 - 1.
-//   D3  A descriptor's fingerprints are those of its leaf's live entries, 0 for every other slot, and `appended` counts
+//   D3  A descriptor has the fingerprints of its leaf's live entries, 0 for every other slot, and `appended` counts
 //       the slots that are not free.
 //   D4  The inner nodes lead to linked leaves only, by their low. One that they do not know (there was no memory, or the
 //       split is under way) is found through its left neighbour.
@@ -132,8 +132,8 @@ class nv_tree {
     }
   }
 
-  // Calls function(key, value) for the readable entries of a tree that does not open; those of its list first, then
-  // those of leaves that no intact link leads to. Changes nothing. Throws pmlab::error afterwards, if there was any
+  // Calls function(key, value) for the readable entries of a tree that does not open: first for its list, then for the
+  // leaves that no intact link leads to. Changes nothing. Throws pmlab::error afterwards, if there was any
   // damage: with the unreadable parts, and with entries that may have been erased before.
   template <class Function>
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
@@ -216,7 +216,7 @@ class nv_tree {
     prefetch_candidates(*leaf_at(key), key);
   }
 
-  // values[i] := find(keys[i]). The cache misses of the searches overlap: those of the descriptors, then those of the
+  // values[i] := find(keys[i]). The cache misses of the searches overlap, first on the descriptors, then on the
   // entries.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     assert(keys.size() == values.size());
@@ -279,8 +279,8 @@ class nv_tree {
     return entries;
   }
 
-  // depth = levels of the inner array, one of blocks, and one of leaves; nodes = leaves in use; medium bytes = those of
-  // all leaves.
+  // depth = levels of the inner array, one of blocks, and one of leaves; nodes = leaves in use; medium bytes = all
+  // leaves.
   [[nodiscard]] index_stats stats() const {
     index_stats result;
     result.entries = size();
@@ -476,7 +476,7 @@ class nv_tree {
   }
 
   // Makes an added leaf known, and reclaims those that were replaced when no reader is left. REQUIRES: this thread
-  // holds no lock but that of the added leaf, and has a guard. False: there was no space.
+  // holds no lock but the added leaf's, and has a guard. False: there was no space.
   bool finish(const aftermath& done) {
     if (done.added != nullptr) announce(*done.added);
     inner_.rebuild_if_due();

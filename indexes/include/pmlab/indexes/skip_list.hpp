@@ -145,7 +145,7 @@ class skip_list {
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed,
   // and no erased node can be reused now (readers may be reading it). Durable on return: two flushes and two fences
-  // (and those of its tower, if it is persistent and it gets one).
+  // (and the tower's, if it is persistent and the node gets one).
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](node&) { return std::optional(outcome::exists); });
   }
@@ -172,7 +172,7 @@ class skip_list {
   // above).
   outcome erase(key_type key) {
     const outcome answer = take_out(key);
-    // Without a guard, so that retired nodes may be freed during the call.
+    // No guard is held here, so that retired nodes may be freed during the call.
     if (body_.nodes.may_be_sparse()) [[unlikely]]
       compact();
     return answer;
@@ -532,7 +532,7 @@ class skip_list {
   towers towers_;
 };
 
-// With towers in the medium.
+// A skip list with towers in the medium.
 template <media::medium Medium>
 using skip_list_pm = skip_list<Medium, persistent_towers>;
 

@@ -43,7 +43,7 @@ struct woart_layout {
   // String keys over it have nodes like its own.
   static constexpr bool has_tree_of_strings = true;
   using digits = detail::radix::digits<8>;  // of a key: bytes
-  // Of nodes: four.
+  // The kinds of nodes: four.
   using kinds =
       detail::radix::kinds<digits, detail::radix::searched_node<digits, 3>, detail::radix::searched_node<digits, 15>,
                            detail::woart::indexed_node<digits>, detail::radix::direct_node<digits>>;

@@ -35,7 +35,7 @@ struct wort_layout {
   static constexpr std::uint64_t layout_version = 1;
   // String keys over it are words.
   static constexpr bool has_tree_of_strings = false;
-  // Of nodes: one.
+  // The kinds of nodes: one.
   using kinds = detail::radix::kinds<detail::radix::digits<4>, detail::radix::direct_node<detail::radix::digits<4>>>;
 };
 

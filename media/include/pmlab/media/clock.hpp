@@ -17,7 +17,7 @@ namespace pmlab::media {
 
 namespace detail {
 
-// The clock of a platform whose time is virtual: that of the calling thread.
+// The clock of a platform whose time is virtual: it is the calling thread's.
 class virtual_time_clock {
  public:
   [[nodiscard]] static const virtual_time_clock& instance() {

@@ -8,7 +8,7 @@
 
 namespace pmlab::media {
 
-// Of a huge page of x86-64: 2 MiB.
+// The bytes of a huge page of x86-64: 2 MiB.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 // Requests huge pages from the kernel for [start, start + bytes), private memory that was not touched yet. The kernel

@@ -36,7 +36,7 @@ namespace pmlab::media {
 // another one only at a shelf (M1). Destroying it gives every block back to the kernel.
 class mapped_blocks {
  public:
-  // Of the options only `huge_pages` matters here.
+  // Only the option `huge_pages` matters here.
   explicit mapped_blocks(const dram_options& options)
       : huge_pages_(options.huge_pages), shelves_(std::make_unique<std::array<shelf, shelf_count>>()) {}
   mapped_blocks(const mapped_blocks&) = delete;

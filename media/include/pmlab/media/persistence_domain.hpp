@@ -17,14 +17,14 @@ enum class persistence_domain : std::uint8_t {
   gpf_may_fail,  // a flush by the platform that may not finish: it leaves what adr does
 };
 
-// As users write them, in the order of the values.
+// The names as users write them, in the order of the values.
 inline constexpr std::array<std::string_view, 4> persistence_domain_names{"adr", "eadr", "gpf", "gpf-may-fail"};
 // The name as users write it.
 [[nodiscard]] constexpr std::string_view to_string(persistence_domain domain) noexcept {
   return persistence_domain_names[static_cast<std::size_t>(domain)];
 }
 
-// Nothing: no domain has this name.
+// The domain of this name, or std::nullopt if there is none.
 [[nodiscard]] constexpr std::optional<persistence_domain> persistence_domain_of(std::string_view name) noexcept {
   for (std::size_t i = 0; i < persistence_domain_names.size(); ++i)
     if (persistence_domain_names[i] == name) return static_cast<persistence_domain>(i);

@@ -66,8 +66,8 @@ struct pmem_options {
   // for a power failure. The environment is changed for a moment (PMEM_IS_PMEM_FORCE; a value set by the user is kept):
   // no other thread may use it during the call. fsdax and devdax need no msync and ignore this.
   bool bypass_msync = false;
-  // What the platform saves when the power fails. Nothing: as libpmem flushes, `adr` or, where it finds that the caches
-  // are saved (pmem_has_auto_flush) and PMEM_NO_FLUSH=0 does not make it flush all the same, `eadr`.
+  // What the platform saves when the power fails. std::nullopt: as libpmem flushes, `adr` or, where it finds that the
+  // caches are saved (pmem_has_auto_flush) and PMEM_NO_FLUSH=0 does not make it flush all the same, `eadr`.
   // Given, it is not checked. `eadr` and `gpf` where libpmem does not find that: flushes are left out until the pool is
   // closed, which then writes all its lines back. A power failure before that damages a pool on persistent memory, and so
   // does one after the process was killed: a later run may build on lines that are in the caches alone.
@@ -83,7 +83,7 @@ class pmem {
   static constexpr optional_parts parts{.pointer_bound = true};
   // Bytes of the smallest pool that libpmemobj makes.
   static constexpr std::uint64_t least_pool_bytes = PMEMOBJ_MIN_POOL;
-  // libpmemobj's layout name, that of the table of roots; each index has a layout of its own.
+  // The layout name that libpmemobj knows: the layout of the table of roots. Each index has a layout of its own.
   static constexpr const char* pool_layout = "pmlab-pool-1";
 
   // Opens the pool at `path`, or creates it with options.create_bytes if the file does not exist. A new pool gets its
@@ -172,7 +172,7 @@ class pmem {
   };
 
   [[nodiscard]] std::string name() const { return "pmem:" + path_; }
-  // As it was given.
+  // The path as it was given.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // The failures that the pool's content survives, as text.
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }

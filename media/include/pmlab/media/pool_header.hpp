@@ -13,8 +13,8 @@
 
 namespace pmlab::media {
 
-// The name of the layout that libpmemobj keeps in a pool. Nothing: this is no pool of one file, or it cannot be read (a
-// device cannot). `file`: an open descriptor.
+// The name of the layout that libpmemobj keeps in a pool. std::nullopt: this is no pool of one file, or it cannot be
+// read (a device cannot). `file`: an open descriptor.
 [[nodiscard]] inline std::optional<std::string> layout_of_pool(int file) {
   // PMDK's own format: a signature, and behind the first page the name, with zeros behind it.
   constexpr std::string_view signature("PMEMOBJ\0", 8);
@@ -31,7 +31,7 @@ namespace pmlab::media {
 }
 
 // The word at `offset` of the root object of a pool file, whose content starts at the first multiple of `alignment` in
-// it. Nothing: the file is no pool, has no root object, or ends before the word. `file`: an open descriptor.
+// it. std::nullopt: the file is no pool, has no root object, or ends before the word. `file`: an open descriptor.
 [[nodiscard]] inline std::optional<std::uint64_t> root_word_of_pool(int file, std::uint64_t offset,
                                                                     std::uint64_t alignment) {
   // PMDK's own format, of libpmemobj 1: behind the descriptor (2 KB from the second page on) the root object's place.

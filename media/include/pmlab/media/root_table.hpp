@@ -75,7 +75,7 @@ struct root_table {
                 "use another pool");
   }
 
-  // Those that are there, in the order in which they were added.
+  // The roots that are there, in the order in which they were added.
   [[nodiscard]] std::vector<root_facts> all() const {
     std::vector<root_facts> facts;
     for (const root_entry& e : entries)

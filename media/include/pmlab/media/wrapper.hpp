@@ -17,7 +17,7 @@ template <class Inner>
 class wrapper {
  public:
   static constexpr bool durable = Inner::durable;
-  // Of a wrapper that adds nothing to them: the inner medium's.
+  // A wrapper that adds no parts has those of the inner medium.
   static constexpr optional_parts parts = Inner::parts;
 
   wrapper(const wrapper&) = delete;

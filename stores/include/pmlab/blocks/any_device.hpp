@@ -103,7 +103,7 @@ class any_device {
     }
     [[nodiscard]] std::size_t in_flight() const { return held_->in_flight(); }
     [[nodiscard]] unsigned depth() const { return held_->depth(); }
-    // Of a modelled drive: when it completes the next request, on its clock. REQUIRES: one is in flight.
+    // When a modelled drive completes the next request, on its clock. REQUIRES: one is in flight.
     [[nodiscard]] std::optional<picoseconds> due() const { return held_->due(); }
 
    private:
@@ -117,7 +117,7 @@ class any_device {
   // The device's.
   [[nodiscard]] std::string failure() const { return held_->failure(); }
 
-  // Of a modelled key-value SSD: where its commands wait for its firmware. nullptr: any other device.
+  // The place where commands of a modelled key-value SSD wait for its firmware. nullptr: any other device.
   [[nodiscard]] pair_front* pairs() { return held_->pairs(); }
 
   // The device, if it is a D; otherwise nullptr.

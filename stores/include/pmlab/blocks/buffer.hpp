@@ -25,9 +25,9 @@ class buffer {
   [[nodiscard]] std::byte* data() noexcept { return start_.get(); }
   // The same.
   [[nodiscard]] const std::byte* data() const noexcept { return start_.get(); }
-  // In bytes.
+  // The size in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  // All of it.
+  // All of its bytes.
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data(), bytes_}; }
   // The same.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data(), bytes_}; }

@@ -3,7 +3,7 @@
 //   emulated_clock   the real one: waiting takes time
 //   virtual_clock    a number: waiting advances it, and results repeat to the digit
 //
-// Another one, for example that of a simulated thread, is a class that meets `drive_clock`.
+// Another one, for example a simulated thread's, is a class that meets `drive_clock`.
 #pragma once
 
 #include <pmlab/blocks/flash/time.hpp>
@@ -68,14 +68,14 @@ class emulated_clock {
   const media::fast_clock* clock_ = &media::fast_clock::instance();
 };
 
-// A line of time that begins at 0: that of one logical thread, with all its queues on all its drives. Not thread-safe.
+// A line of time of one logical thread, with all its queues on all its drives. It begins at 0. Not thread-safe.
 class virtual_time {
  public:
-  // Since the beginning.
+  // The time since the beginning.
   [[nodiscard]] picoseconds now() const noexcept { return now_; }
-  // For work between requests.
+  // Takes time for work between requests.
   void advance(picoseconds by) noexcept { now_ += by; }
-  // To `time`, if that is later.
+  // Goes on to `time`, if that is later.
   void advance_to(picoseconds time) noexcept { now_ = std::max(now_, time); }
 
  private:

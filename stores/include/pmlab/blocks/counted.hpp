@@ -14,7 +14,7 @@
 
 namespace pmlab::blocks {
 
-// Of one stream, or a sum. A request counts when it is taken, also if it fails later.
+// Counts of one stream, or a sum of such. A request counts when it is taken, also if it fails later.
 struct counts {
   std::uint64_t reads = 0;            // requests
   std::uint64_t writes = 0;           // requests, durable or not

@@ -4,11 +4,11 @@
 // arguments. Devices: memory (blocks/memory.hpp), file (blocks/file.hpp). Wrappers: counted, emulated, recorded, faulty.
 //
 // Requests go through queues. A queue belongs to one thread; a device has any number of them. Requests in flight overlap
-// in any order, those of one queue too. docs/blocks.md is the guide.
+// in any order, also within one queue. docs/blocks.md is the guide.
 //
 // What a crash leaves (docs/memory-model.md has the rules with their tests):
-//   (B1) A write is uncertain from its submission. Of each aligned unit of `atomic_bytes` (512 bytes if the device
-//        promises nothing) a crash leaves any version that was written since the last durable one. A later version in one
+//   (B1) A write is uncertain from its submission. A crash leaves each aligned unit of `atomic_bytes` (512 bytes if the
+//        device promises nothing) in any version that was written since the last durable one. A later version in one
 //        unit implies nothing about another unit.
 //   (B2) A completed write_durable has made its units durable. A completed flush has made durable each write that had
 //        completed before the flush was submitted. Without a volatile cache each completed write is durable.
@@ -50,7 +50,7 @@ namespace pmlab::blocks {
 
 // A device promises nothing about a smaller unit: the sector of a disk.
 inline constexpr std::uint32_t least_block_bytes = 512;
-// Of a device.
+// The largest block that a device may have.
 inline constexpr std::uint32_t most_block_bytes = 65536;
 
 // The address of a request's data is a multiple of the block size, or of this if blocks are larger: enough for direct
@@ -69,13 +69,13 @@ struct geometry {
   [[nodiscard]] std::uint32_t unit_bytes() const noexcept {
     return atomic_bytes < least_block_bytes ? least_block_bytes : atomic_bytes;
   }
-  // Of the whole device.
+  // The size of the whole device.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return blocks * block_bytes; }
 
   friend bool operator==(const geometry&, const geometry&) = default;
 };
 
-// Of the data of requests to a device of this geometry.
+// The alignment that the data of requests to a device of this geometry needs.
 [[nodiscard]] constexpr std::size_t alignment_of(const geometry& shape) noexcept {
   return shape.block_bytes < data_alignment ? shape.block_bytes : data_alignment;
 }
@@ -145,7 +145,7 @@ concept device = requires(D& d, const D& constant) {
 }
 &&queue_of<typename D::queue, D>;
 
-// Throws pmlab::error if a device of this geometry is impossible. `name` is that of the device.
+// Throws pmlab::error if a device of this geometry is impossible. `name`: the device's.
 inline void check_geometry(const geometry& shape, const std::string& name) {
   const std::string device_name = "device " + name;
   if (!std::has_single_bit(shape.block_bytes) || shape.block_bytes < least_block_bytes ||

@@ -105,7 +105,7 @@ class faulty : public wrapper<Inner> {
     return injected_;
   }
 
-  // Of an injected flush failure, or of the inner device; empty while it works.
+  // The reason of an injected flush failure, or of the inner device; empty while it works.
   [[nodiscard]] std::string failure() const { return failed_.failed() ? failed_.reason() : this->inner().failure(); }
 
   // Injects the planned faults into the requests that pass.

@@ -52,7 +52,7 @@ struct file_options {
   std::uint64_t least_bytes = 0;     // a smaller file or device is refused
   file_io io = file_io::automatic;   // how requests reach the kernel
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
-  // figures are those of the cache; durability is the same, since a flush still reaches the drive.
+  // figures become the cache's; durability is the same, since a flush still reaches the drive.
   bool page_cache = false;
   unsigned threads = 16;  // of the whole device, where threads are used
 };
@@ -95,7 +95,7 @@ class basic_file {
     state_.shape = {.blocks = state_.facts.bytes / options.block_bytes,
                     .block_bytes = options.block_bytes,
                     .atomic_bytes = options.page_cache ? 0 : state_.facts.atomic_unit,
-                    // The page cache is one itself. Of an unknown drive the worst is assumed.
+                    // The page cache is one itself. For an unknown drive the worst is assumed.
                     .volatile_cache = options.page_cache || state_.facts.volatile_cache.value_or(true)};
     choose(options.io);
   }

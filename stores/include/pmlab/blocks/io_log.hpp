@@ -43,7 +43,7 @@ enum class io_event : std::uint8_t {
 // One event. The data of a submitted write, or the text of a mark, follows it.
 struct io_record {
   std::uint64_t checksum = 0;            // of the record, with 0 here, and its data
-  std::uint64_t id = 0;                  // of the request; a completion has that of its submission
+  std::uint64_t id = 0;                  // of the request; a completion has its submission's
   std::uint64_t first = 0;               // block
   std::uint32_t count = 0;               // blocks
   std::uint32_t data_bytes = 0;          // that follow, without the padding
@@ -87,8 +87,8 @@ inline constexpr std::size_t io_log_padding = 8;
 
 }  // namespace detail
 
-// Appends records. A record is with the kernel when `add` returns: it survives the end of the process, but not that of
-// the machine. Thread safety: any thread.
+// Appends records. A record is with the kernel when `add` returns: it survives the end of the process, but not the end
+// of the machine. Thread safety: any thread.
 class io_log_writer {
  public:
   // Makes the file `path`, in place of an older one. Throws pmlab::error.
@@ -153,7 +153,7 @@ class io_log_reader {
     io_record record;             // the event
     std::vector<std::byte> data;  // that followed it
 
-    // Of a mark.
+    // The text of a mark.
     [[nodiscard]] std::string_view text() const noexcept {
       return {reinterpret_cast<const char*>(data.data()), data.size()};
     }
@@ -175,7 +175,7 @@ class io_log_reader {
     check_geometry(shape_, path);
   }
 
-  // Of the recorded device.
+  // The geometry of the recorded device.
   [[nodiscard]] const geometry& shape() const noexcept { return shape_; }
 
   // The next entry; nothing at the end. A record that the log ends within is not returned, and `cut_off` is true then:

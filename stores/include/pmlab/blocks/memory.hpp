@@ -61,7 +61,7 @@ class memory {
  private:
   friend queue;
 
-  // Of the units with the same remainder. One atomic change for each copy: a lock that readers share would take two.
+  // A lock of the units with the same remainder. It costs one atomic change per copy: one that readers share costs two.
   struct alignas(media::cache_line_bytes) unit_lock {
     std::atomic<bool> held{false};
 

@@ -12,7 +12,7 @@
 
 namespace pmlab::blocks {
 
-// Thread safety: any thread; times are those of the thread that calls.
+// Thread safety: any thread; times are on the clock of the thread that calls.
 class pair_front {
  public:
   pair_front() = default;
@@ -37,7 +37,7 @@ class pair_front {
 template <drive_clock Clock>
 class pair_front_on final : public pair_front {
  public:
-  // Of a profile with `is_key_value()`.
+  // REQUIRES: the profile `is_key_value()`.
   pair_front_on(const drive_profile& profile, Clock clock) : processor_(profile), clock_(std::move(clock)) {}
 
   [[nodiscard]] picoseconds command(std::uint64_t bytes) override { return processor_.command(bytes, turn()); }

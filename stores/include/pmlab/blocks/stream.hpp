@@ -11,10 +11,10 @@ namespace pmlab::blocks {
 // A store says with each request which stream it belongs to; `counted` keeps the sums apart.
 enum class stream : std::uint8_t { data, index, merge, log, keys, values, manifest, other };
 
-// In the order of the enumerators.
+// The names, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 8> stream_names{"data", "index",  "merge",    "log",
                                                               "keys", "values", "manifest", "other"};
-// How many there are.
+// The number of streams.
 inline constexpr std::size_t streams = stream_names.size();
 
 // The enumerator's name.

@@ -61,7 +61,7 @@ class timed : public wrapper<Inner> {
   // The drive that is modelled.
   [[nodiscard]] const drive_profile& profile() const noexcept { return profile_; }
 
-  // Of a key-value SSD: where its commands wait for its firmware. nullptr: a drive of blocks.
+  // The place where commands of a key-value SSD wait for its firmware. nullptr: a drive of blocks.
   [[nodiscard]] pair_front* pairs() noexcept { return pairs_ ? &*pairs_ : nullptr; }
 
   // To precondition the drive before a measurement, and for its counts.
@@ -88,9 +88,9 @@ class timed : public wrapper<Inner> {
   // Requests go to a queue of the inner device; completions come when both are done.
   class queue {
    public:
-    // On the clock of the device.
+    // A queue on the clock of the device.
     queue(timed& device, unsigned depth) : queue(device, depth, device.clock_) {}
-    // On a clock of its own: that of another logical thread.
+    // A queue on a clock of its own: another logical thread's.
     queue(timed& device, unsigned depth, Clock clock)
         : device_(device), inner_(device.inner(), depth), clock_(std::move(clock)), slots_(depth), reaped_(depth) {
       free_.reserve(depth);

@@ -5,7 +5,7 @@
  *   kvs_store_kvp(space, &key, &value, NULL);
  *
  * Programs that were written for this API compile against this header, and link with -lpmlab_kvssd. Names, types and
- * numbers are those of the API; what each of them does here: docs/stores.md.
+ * numbers come from the API; what each of them does here: docs/stores.md.
  *
  * Thread safety: every function from any thread; a handle is not closed while another thread uses it. Asynchronous
  * functions return when the request is accepted, and call `post_fn` from a thread of the library. The buffers of a
@@ -189,7 +189,7 @@ typedef struct {
   uint8_t *it_list;
 } kvs_iterator_list;
 
-/* Of a request that has ended. */
+/* A request that has ended, as its callback receives it. */
 typedef struct {
   kvs_context context;
   kvs_key_space_handle ks_hd;

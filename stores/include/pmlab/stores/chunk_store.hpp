@@ -200,19 +200,19 @@ class chunk_store {
   };
   // The result of operations in flight whose volume was removed.
   static constexpr std::errc volume_removed = std::errc::identifier_removed;
-  // Of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
+  // An error of end_write and discard_in_chunk: the ring is full until a merge by copy ends.
   static constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
-  // Of the same: the index is being written. Call again, until it is not this.
+  // An error of the same: the index is being written. Call again until the result is another one.
   static constexpr std::errc not_durable_yet = std::errc::operation_in_progress;
   // A ring that no merge makes room in can go into a map.
   static constexpr bool has_maps = container::has_maps;
   // There is no DRAM for a step, which changed nothing.
   static constexpr std::errc no_memory = detail::chunk_store::no_memory;
-  // Of end_write: it has ended without effect. Begin the write again.
+  // An error of end_write: it has ended without effect. Begin the write again.
   static constexpr std::errc write_again = std::errc::operation_canceled;
-  // Of its root in the medium.
+  // The name of its root in the medium.
   static constexpr std::string_view layout_name = "chunk_store";
-  // Of its words in the medium.
+  // The version of the layout of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
 
   // A volume of an open store. Copied freely, from and to any thread. Its operations take whole blocks and throw
@@ -231,7 +231,7 @@ class chunk_store {
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     // Its number in the store, from 1.
     [[nodiscard]] std::uint32_t id() const noexcept { return of_.id; }
-    // As it was opened.
+    // Its name, as it was opened.
     [[nodiscard]] std::string_view name() const noexcept {
       return {name_.data(), static_cast<std::size_t>(std::ranges::find(name_, '\0') - name_.begin())};
     }
@@ -371,7 +371,7 @@ class chunk_store {
     return any;
   }
 
-  // On this medium and device.
+  // The promises on this medium and device.
   [[nodiscard]] chunk_store_promises promises() const {
     bool durable = true;
     if constexpr (media::medium<Container>) durable = media::is_durable(records_.medium());
@@ -452,7 +452,7 @@ class chunk_store {
     return report;
   }
 
-  // Of a block: the device's.
+  // The size of a block: the device's.
   [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
   // Blocks of a chunk.
   [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
@@ -471,7 +471,7 @@ class chunk_store {
     [[nodiscard]] std::span<const placed> transfers() const noexcept { return parts_; }
     // True: no transfer, the data is zeros.
     [[nodiscard]] static bool is_zeros(const placed& p) noexcept { return p.target == hole; }
-    // Of its chunk.
+    // The key of its chunk.
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     // The error of a read that has not begun: its record cannot be read, or there is no DRAM.
     [[nodiscard]] std::errc failure() const noexcept { return failure_; }
@@ -1258,7 +1258,7 @@ class chunk_store {
   }
 
   // Free blocks for a range, in one piece if there is one that is long enough. False: there are not enough, or in more
-  // pieces than can be named; those of `parts` are free again. Throws std::bad_alloc; `parts` are as before then.
+  // pieces than can be named; then the blocks in `parts` are free again. Throws std::bad_alloc: `parts` are unchanged.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
     make_room(parts, 1);
     const auto can_be_named = [&] { return has_maps || parts.size() <= shape_.ring; };
@@ -1388,7 +1388,7 @@ class chunk_store {
     if (std::exchange(state.lacks_room, false)) changed();
   }
 
-  // Of a change that was added: not_durable_yet; not_enough_memory: no room for it; io_error: it failed.
+  // The result of a change that was added: not_durable_yet; not_enough_memory: no space for it; io_error: it failed.
   [[nodiscard]] static std::errc result_of(const detail::chunk_store::index_change& c) noexcept {
     return c.is_settled() ? c.error() : not_durable_yet;
   }
@@ -1657,7 +1657,7 @@ class chunk_store {
     return false;
   }
 
-  // Of a volume whose handles are void; but for chunks that operations in flight use.
+  // Removes the chunks of a volume whose handles are void, except those that operations in flight use.
   void remove_chunks_of(std::uint32_t volume_id) {
     std::vector<std::uint64_t> all;
     records_.for_each([&](record& r) {

@@ -46,7 +46,7 @@ class kv_cache {
     return done;
   }
 
-  // The value of a key; nothing: the key is absent.
+  // The value of a key, or std::nullopt if the key is absent.
   [[nodiscard]] std::optional<std::vector<std::byte>> get(std::string_view key, std::uint8_t space = 0) {
     const pair_cache::look seen = pairs_.find(space, key);
     if (seen.value) return *seen.value;
@@ -54,8 +54,8 @@ class kv_cache {
     if (value) pairs_.fill(space, key, *value, seen.gate);
     return value;
   }
-  // Copies the value from byte `offset` on, as far as `out` goes; returns the size of the whole value. Nothing: the key is
-  // absent.
+  // Copies the value from byte `offset` on, as far as `out` goes. Returns the size of the whole value, or std::nullopt
+  // if the key is absent.
   [[nodiscard]] std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
                                                std::uint8_t space = 0) {
     const pair_cache::look seen = pairs_.find(space, key);
@@ -77,14 +77,14 @@ class kv_cache {
     const pair_cache::write change(pairs_, space, key);
     return store_.retrieve_and_erase(key, space);
   }
-  // Of many keys in one command, in their order: true if the key is there. Of the store.
+  // Looks up many keys in one command: whether the store has each, in their order. The cache is not asked.
   [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
     return store_.exist(keys, space);
   }
 
-  // For operations that the cache has no part in.
+  // The store, for operations that the cache has no part in.
   [[nodiscard]] Store& store() noexcept { return store_; }
-  // For a caller that asks the store by other means, such as an asynchronous queue.
+  // The cache, for a caller that asks the store by other means, such as an asynchronous queue.
   [[nodiscard]] pair_cache& pairs() noexcept { return pairs_; }
   // Hits, misses and bytes.
   [[nodiscard]] kv_cache_stats stats() const { return pairs_.stats(); }

@@ -100,11 +100,11 @@ class kv_device {
   using record_view = detail::kv_ssd::record_view;
 
  public:
-  // Of its root in the medium.
+  // The name of its root in the medium.
   static constexpr std::string_view layout_name = "kv_ssd";
-  // Of its words in the medium.
+  // The version of the layout of its words in the medium.
   static constexpr std::uint64_t layout_version = 1;
-  // At the same time.
+  // The most iterators at the same time.
   static constexpr unsigned most_iterators = 16;
 
   // Opens the device `name` (at most 21 characters) in `medium` and on `flash`, or makes an empty one if the medium has
@@ -164,13 +164,13 @@ class kv_device {
     return result;
   }
 
-  // The value of a key; nothing: the key is absent.
+  // The value of a key, or std::nullopt if the key is absent.
   [[nodiscard]] std::optional<std::vector<std::byte>> get(std::string_view key, std::uint8_t space = 0) {
     return with_value(key, space,
                       [](std::span<const std::byte> v) { return std::vector<std::byte>(v.begin(), v.end()); });
   }
-  // Copies the value from byte `offset` on, as far as `out` goes; returns the size of the whole value. Nothing: the key is
-  // absent. Reads all of the record, as its checksum covers it.
+  // Copies the value from byte `offset` on, as far as `out` goes. Returns the size of the whole value, or std::nullopt
+  // if the key is absent. Reads all of the record, as its checksum covers it.
   [[nodiscard]] std::optional<std::size_t> get(std::string_view key, std::size_t offset, std::span<std::byte> out,
                                                std::uint8_t space = 0) {
     return with_value(key, space, [&](std::span<const std::byte> v) {
@@ -188,7 +188,7 @@ class kv_device {
     return take(key, space, true);
   }
 
-  // Of many keys in one command, in their order: true if the key is there.
+  // Looks up many keys in one command: true for each key, in their order, that is there.
   [[nodiscard]] std::vector<bool> exist(std::span<const std::string_view> keys, std::uint8_t space = 0) {
     for (const std::string_view key : keys) check_key(key, space);
     command(0);
@@ -215,7 +215,7 @@ class kv_device {
     [[nodiscard]] std::vector<std::string> next(std::size_t most) {
       if (front_ != nullptr) front_->wait_until(front_->command(0));
       const lease through(*ports_);
-      // Those that a call had before it failed are the next call's.
+      // Keys that a call had before it failed are the next call's.
       while (taken_.size() < most) {
         taken_.reserve(taken_.size() + 1 + taken_.size() / 2);
         std::optional<std::string> key = walk_.next(*through);
@@ -360,11 +360,11 @@ class kv_device {
 
   // What returned survives a power failure: the medium is durable.
   [[nodiscard]] bool is_durable() const { return media::is_durable(core_.medium); }
-  // In bytes.
+  // The bytes of the largest value.
   [[nodiscard]] std::size_t largest_value() const noexcept { return core_.sizes.largest_value; }
-  // In bytes.
+  // The bytes of the shortest key.
   [[nodiscard]] std::size_t shortest_key() const noexcept { return core_.sizes.short_keys ? 1 : 4; }
-  // In bytes.
+  // The bytes of the longest key.
   [[nodiscard]] std::size_t longest_key() const noexcept {
     return core_.sizes.short_keys ? 16 : detail::kv_ssd::most_key_bytes;
   }
@@ -394,7 +394,7 @@ class kv_device {
     }
   }
 
-  // ---- the time of commands, if the flash is that of a modelled key-value SSD
+  // ---- the time of commands, if the flash belongs to a modelled key-value SSD
 
   [[nodiscard]] static blocks::pair_front* front_of(Device& flash) {
     if constexpr (requires { flash.pairs(); })
@@ -588,7 +588,7 @@ class kv_device {
     buckets_.remove(suspect->space, suspect->key, suspect->page, &room.lines[0], *through);
     core_.counts.unlisted.fetch_add(1, std::memory_order_relaxed);
   } catch (const std::exception&) {
-    // Of no consequence for the operation of the user: the page is met again.
+    // The failure has no consequence for the operation of the user: the page is met again.
   }
 
   // ---- operations through a port; the key and the value are possible
@@ -663,8 +663,8 @@ class kv_device {
 
   using wanted = detail::kv_ssd::fetched::wanted;
 
-  // What a search for the key will read on flash; nothing: its record is in the write buffer, or there is none. With the
-  // same hash as another key it is that one's: the search reads the rest itself.
+  // The part of flash that a search for the key will read. std::nullopt: its record is in the write buffer, or there is
+  // none. With the same hash as another key it is that one's: the search reads the rest itself.
   [[nodiscard]] std::optional<wanted> record_of(std::uint8_t space, std::string_view key, bool whole, bool& is_there) {
     const std::uint64_t base = parts::base_of(space, key);
     const std::shared_lock lock(core_.lock_of(space, base));
@@ -700,7 +700,7 @@ class kv_device {
 
   // ---- opening
 
-  // Of a sequence; the bits above are the number of the opening.
+  // The bits of a sequence that count within an opening; the bits above are the number of the opening.
   static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
   // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.

@@ -28,7 +28,7 @@ namespace pmlab::stores {
 // Opcodes of the I/O commands.
 enum class nvme_kv_opcode : std::uint8_t { store = 0x01, retrieve = 0x02, list = 0x06, erase = 0x10, exist = 0x14 };
 
-// Status codes: 0x80 and above are those of the command set.
+// Status codes. The command set defines those from 0x80 on.
 enum class nvme_kv_status : std::uint8_t {
   success = 0x00,
   internal_error = 0x06,  // the flash failed; nothing was changed
@@ -40,7 +40,7 @@ enum class nvme_kv_status : std::uint8_t {
   key_exists = 0x89,
 };
 
-// Of a STORE command.
+// Options of a STORE command.
 struct nvme_kv_store_options {
   bool must_exist = false;    // bit 0: a value is replaced; no pair is added
   bool no_overwrite = false;  // bit 1: a pair is added; no value is replaced
@@ -50,7 +50,7 @@ struct nvme_kv_store_options {
 template <class Store>
 class nvme_kv {
  public:
-  // The device outlives it. Throws pmlab::error: its keys are not those of NVMe (kv_options::short_keys).
+  // The device outlives it. Throws pmlab::error: it has other keys than NVMe (kv_options::short_keys).
   explicit nvme_kv(Store& device) : device_(device) {
     if (device.longest_key() != 16)
       throw error("a device with keys of " + std::to_string(device.shortest_key()) + " to " +

@@ -8,8 +8,8 @@
 //   db->write(batch);                                                 // several changes, whole or not at all
 //   auto then = db->snapshot();  auto c = orders.cursor({.at = &then, .from = "a", .to = "b"});  while (c.next()) ...
 //
-// Keys have 0 to 1344 bytes, values up to 1 MiB; order is that of bytes. Use it where many small writes must be durable
-// soon, not at once, and where memory must have a limit.
+// Keys have 0 to 1344 bytes, values up to 1 MiB; keys are ordered by their bytes. Use it where many small writes must
+// be durable soon, not at once, and where memory must have a limit.
 //
 // Every change has a sequence. It goes into a memtable in DRAM and into the log. The log is the value store: a frozen
 // memtable becomes a set of sorted keys, and its values stay in the log's segments. A value is so written once.
@@ -99,7 +99,7 @@ struct tiered_drives {
   typename Memory::medium* memory = nullptr;  // persistent memory; not null for memtable_on
 };
 
-// See the file's prologue. `Memory`: where the newest changes are, see tiered/memory.hpp. `Clock`: that of the loss
+// See the file's prologue. `Memory`: where the newest changes are, see tiered/memory.hpp. `Clock`: it times the loss
 // bound, which may be set back (tiered/forward_clock.hpp); a store on another clock than the real one has no threads of
 // its own (tiered_options::background).
 template <blocks::device Device, blocks::drive_clock Clock = blocks::emulated_clock, class Memory = no_memory>
@@ -133,7 +133,7 @@ class tiered {
     std::uint64_t sequence_;
   };
 
-  // Of a cursor. Keys in [from, to); no `to`: to the end of the table. No `at`: the moment at which the cursor is made.
+  // The keys of a cursor: [from, to). No `to`: to the table's end. No `at`: the moment at which the cursor is made.
   struct range {
     const snapshot_handle* at = nullptr;                // the moment
     std::string_view from = {};                         // the least key
@@ -451,7 +451,7 @@ class tiered {
                   "write smaller batches, or use a larger pool");
   }
 
-  // Nothing: there is no room now. `more`: segments that are free besides.
+  // Applies the changes, or returns std::nullopt without space now. `more`: segments that are free besides.
   std::optional<std::uint64_t> try_apply(std::span<const change> changes, std::size_t bytes, std::size_t memory,
                                          bool frees, std::uint32_t more) {
     const std::scoped_lock lock(commit_mutex_);

@@ -8,7 +8,7 @@ namespace pmlab::strings {
 
 // Suffix of the index's name, which is the root of its words: the root of the records' state.
 inline constexpr std::string_view state_suffix = ":s";
-// That root's layout begins so.
+// The layout of that root begins so.
 inline constexpr std::string_view layout_prefix = "strings_";
 // Kind of the words of a hash table.
 inline constexpr std::string_view hashed_words = "hashed";

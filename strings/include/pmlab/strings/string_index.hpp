@@ -83,7 +83,7 @@ class string_index {
   using value_type = typename Values::value_type;
   // The parameter type of `insert`: std::uint64_t or std::string_view.
   using value_view = typename Values::view;
-  // Of the ledger and of the links to records; the words' index has a version of its own.
+  // The layout of the ledger and of the links to records; the words' index has a version of its own.
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
@@ -522,7 +522,7 @@ class string_index {
     return error("the ledger of a string index is corrupt", "restore the pool from a copy");
   }
 
-  // Of a tree of strings: an item names what was unlinked, or a value that was replaced.
+  // Frees an item of a tree of strings: it names what was unlinked, or a value that was replaced.
   void judge_unlinked(const typename ledger::place& item) {
     switch (item->what.load(std::memory_order_acquire)) {
       case detail::waits_for::readers: return give_back_value(item);
@@ -567,7 +567,7 @@ class string_index {
     give_back_record(item);
   }
 
-  // Of blocks that the index does not lead to.
+  // The bytes of blocks that the index does not lead to.
   [[nodiscard]] std::uint64_t bytes_waiting_at(const typename ledger::place& item) const {
     const auto what = item->what.load(std::memory_order_acquire);
     if (what == detail::waits_for::readers) return bytes_of_prefix(item);

@@ -71,7 +71,7 @@ class typed_index {
   using value_type = V;
   // See typed_entry.
   using entry = typed_entry<K, V>;
-  // Of the layout of root NAME:t.
+  // The layout of root NAME:t.
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one. An index of that name that was made

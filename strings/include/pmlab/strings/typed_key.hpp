@@ -56,11 +56,11 @@ struct key_traits<K> {
 template <class K>
 requires std::is_enum_v<K>
 struct key_traits<K> {
-  // As the underlying type.
+  // The underlying type gives the word.
   using number = key_traits<std::underlying_type_t<K>>;
   // Words are below 2^bits.
   static constexpr unsigned bits = number::bits;
-  // As the underlying type.
+  // The kind of the underlying type.
   [[nodiscard]] static std::string kind() { return number::kind(); }
   // See key_traits.
   [[nodiscard]] static std::uint64_t to_word(K key) noexcept {
@@ -126,11 +126,11 @@ using member_type = decltype(member_of(std::declval<const K&>()));
 template <class K>
 requires detail::strong_typedef<K> && typed_key<detail::member_type<K>>
 struct key_traits<K> {
-  // As the member.
+  // The member gives the word.
   using member = key_traits<detail::member_type<K>>;
   // Words are below 2^bits.
   static constexpr unsigned bits = member::bits;
-  // As the member.
+  // The kind of the member.
   [[nodiscard]] static std::string kind() { return member::kind(); }
   // See key_traits.
   [[nodiscard]] static std::uint64_t to_word(const K& key) noexcept { return member::to_word(detail::member_of(key)); }

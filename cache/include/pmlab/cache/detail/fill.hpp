@@ -17,7 +17,7 @@ struct fill {
   std::uint64_t gate;
 };
 
-// In atomic words.
+// A fill in atomic words.
 class fill_cell {
  public:
   void put(const fill& f) noexcept {

@@ -142,7 +142,7 @@ class set_store {
       if (!ended_) end(std::nullopt);
     }
 
-    // The index holds `value` for the key now; nothing: it may not.
+    // The index holds `value` for the key now; std::nullopt: it may hold another one.
     void end(std::optional<value_type> value) noexcept {
       ended_ = true;
       const std::uint64_t shape = set_.shape.load(std::memory_order_acquire);

@@ -16,7 +16,7 @@ namespace pmlab::cache {
 
 // The policies; each has a header of its own.
 enum class eviction : std::uint8_t { lru, clock, s3_fifo };
-// As users write them, in the order of the enumerators.
+// The names as users write them, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> eviction_names = {"lru", "clock", "s3_fifo"};
 
 // Forwards to the policy `which`.

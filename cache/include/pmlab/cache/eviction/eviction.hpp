@@ -15,7 +15,7 @@ namespace pmlab::cache {
 // Entries of a set: a set is two cache lines with a header of two words.
 inline constexpr unsigned ways = 7;
 
-// Of a policy's word.
+// The bits of a policy's word.
 inline constexpr unsigned eviction_bits = 21;
 
 // State of a policy beside its word.
@@ -25,7 +25,7 @@ using side_words = std::array<std::uint64_t, 2>;
 inline constexpr unsigned tag_bits = 10;
 // Its lowest tag_bits count.
 using tag_type = std::uint32_t;
-// Of the entry in each way.
+// The tag of the entry in each way.
 using tags_of_set = std::array<tag_type, ways>;
 
 // State of a policy for one set.
@@ -40,7 +40,7 @@ concept eviction_policy = requires(const E& policy, eviction_state& state, std::
                                    tag_type tag, const tags_of_set& tags) {
   // False: side words need no memory.
   { policy.uses_side_words() } -> std::same_as<bool>;
-  // Of an empty set.
+  // The state of an empty set.
   { policy.initial() } -> std::same_as<eviction_state>;
   // The word after a hit on `way`.
   { policy.hit(word, way) } -> std::same_as<std::uint32_t>;
@@ -64,7 +64,7 @@ class way_order {
     return (order >> (bits * position)) & 7;
   }
 
-  // Without a branch, which the CPU could not predict.
+  // Finds the position without a branch, which the CPU could not predict.
   [[nodiscard]] static constexpr unsigned position_of(std::uint32_t order, unsigned way) noexcept {
     const std::uint32_t different = order ^ (lowest_bits * way);
     const std::uint32_t equal = ~(different | different >> 1 | different >> 2) & lowest_bits;

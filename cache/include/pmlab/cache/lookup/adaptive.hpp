@@ -32,10 +32,10 @@
 
 namespace pmlab::cache {
 
-// Modes of shards, and the samples that decide on them. Of an asynchronous cache; not to be used by itself.
+// Modes of shards, and the samples that decide on them. A part of an asynchronous cache; not to be used by itself.
 class chooser {
  public:
-  // Lookups of a bypassed shard that use the cache all the same: those of one set in so many.
+  // Lookups of a bypassed shard use the cache all the same in one set of so many.
   static constexpr std::uint64_t leader_period = 16;
 
   // `interleaves`, `helps`: these modes are available.
@@ -62,7 +62,7 @@ class chooser {
     return number % leader_period != 0 && all_bypass_.load(std::memory_order_relaxed);
   }
 
-  // Of a lookup in set `number`. `tick`: one more for each lookup of the calling thread that did not go round.
+  // The plan of a lookup in set `number`. `tick`: one more for each lookup of the calling thread that used the cache.
   [[nodiscard]] plan next(std::uint64_t number, std::uint32_t tick) const noexcept {
     const state now = load(shard_of(number));
     if (now.current == mode::bypass) {
@@ -94,13 +94,13 @@ class chooser {
   }
   // The mode of the shard of set `number`.
   [[nodiscard]] mode current(std::uint64_t number) const noexcept { return load(shard_of(number)).current; }
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return count_ * sizeof(shard); }
 
  private:
   static constexpr double margin_of_bypass = 0.01;
   static constexpr double margin = 0.05;
-  // Of hits, or of misses, before their mean counts.
+  // The fewest hits, or misses, whose mean counts.
   static constexpr std::uint64_t fewest_samples = 8;
   static constexpr unsigned most_quiet = 3;
 

@@ -57,7 +57,7 @@ class helpers {
   helpers& operator=(const helpers&) = delete;
   ~helpers() { close(); }
 
-  // Of helpers.
+  // The number of helpers.
   [[nodiscard]] std::size_t count() const noexcept { return mailboxes_.size(); }
 
   // Ends the threads. May be called while others call `ask`.
@@ -109,7 +109,7 @@ class helpers {
     return q;
   }
 
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return mailboxes_.size() * sizeof(mailbox); }
 
  private:

@@ -25,7 +25,7 @@ class load_watch {
         below_(o.synchronous_below),
         asynchronous_(o.how == update::asynchronous) {}
 
-  // Of the update mode that the user chose; if adaptive, the last decision.
+  // The update mode that the user chose; if adaptive, the last decision.
   [[nodiscard]] bool is_asynchronous() const noexcept { return asynchronous_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool is_adaptive() const noexcept { return how_ == update::adaptive; }
   [[nodiscard]] std::uint64_t switches() const noexcept { return switches_.load(std::memory_order_relaxed); }

@@ -28,7 +28,7 @@ namespace pmlab::hybrid::detail {
 // be atomics read with acquire order, as for version locks (sync/version_lock.hpp).
 class stripe {
  public:
-  // As many changes as may be queued for one stripe.
+  // The most changes that may be queued for one stripe.
   static constexpr std::uint64_t most_queued = (std::uint64_t{1} << 20) - 1;
 
   [[nodiscard]] std::uint64_t word() const noexcept { return word_.load(std::memory_order_acquire); }
@@ -44,10 +44,10 @@ class stripe {
       if ((now & held) == 0 && word_.compare_exchange_weak(now, now | held, std::memory_order_acq_rel)) return;
     }
   }
-  // By the holder.
+  // The holder of the lock calls these.
   [[nodiscard]] bool has_queued() const noexcept { return (word() & queued) != 0; }
   void unlock() noexcept { word_.fetch_add(version - held, std::memory_order_release); }
-  // And leaves one change more in the queue (S3).
+  // Unlocks, and leaves one change more in the queue (S3).
   void unlock_queued() noexcept { word_.fetch_add(version - held + one_queued, std::memory_order_release); }
   // One of the queued changes has been made (S3).
   void applied() noexcept { word_.fetch_sub(one_queued, std::memory_order_release); }

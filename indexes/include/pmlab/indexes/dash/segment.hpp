@@ -65,7 +65,7 @@ inline constexpr unsigned filter_bits_per_word = 4;
 inline constexpr slot_word filter_mask = slot_word{15} << filter_shift;
 inline constexpr slot_word hash_mask = ~((slot_word{1} << bucket_bits) - 1);
 
-// The filter bits of a line: those of word i are the bits from 4 i on.
+// The filter bits of a line. Word i has the bits from 4 i on.
 using line_filter = std::uint16_t;
 inline constexpr unsigned filter_classes = 10;
 inline constexpr unsigned first_stash_bit = 10;
@@ -177,7 +177,7 @@ struct slot {
   return static_cast<line_filter>(1U << class_of(hash) | 1U << (first_stash_bit + line / lines_per_stash_half));
 }
 
-// The filter bits of a line. Of the first two words only classes are left out: they are not read.
+// The filter bits of a line, without the first two words: these have bits of classes only, and are not read.
 [[nodiscard]] inline unsigned places_away(const entry_line& home) noexcept {
   const auto bits = [&home](std::size_t word) {
     return static_cast<unsigned>((home.keys[word].load(std::memory_order_acquire) & filter_mask) >> filter_shift)
@@ -399,7 +399,7 @@ void for_each_slot(segment& s, std::uint64_t prefix, unsigned local_depth, Funct
   for_each_slot_of_stash(s, prefix, local_depth, function);
 }
 
-// The same as for_each_slot, for the entries outside of their home lines; those of the stash first, for which a search
+// The same as for_each_slot, for the entries outside of their home lines. The stash comes first: for it a search
 // reads the most lines. Compares whole lines and decodes only these: a split delays an insert for as long as it takes.
 template <class Visit>
 void for_each_slot_away(segment& s, std::uint64_t prefix, unsigned local_depth, Visit&& visit) {

@@ -12,7 +12,7 @@ struct corruption {
   std::string what;
 };
 
-// Returns open(). Throws pmlab::error in place of a corruption: that of the tree `name`, which is of this kind.
+// Returns open(). Replaces a corruption by a pmlab::error that names the tree: its `kind` and its `name`.
 template <class Open>
 decltype(auto) with_the_name(std::string_view kind, std::string_view name, Open&& open) {
   try {

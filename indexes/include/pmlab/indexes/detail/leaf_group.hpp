@@ -132,7 +132,7 @@ void publish_link(const Medium& medium, Publication& change, leaf_group<Leaf>& g
   // those of the link.
 }
 
-// The leaves of a tree that is salvaged: those of the groups that its list leads to.
+// The leaves of a tree that is salvaged: its list leads to their groups.
 template <class Leaf, media::medium Medium>
 class salvaged_leaves {
  public:

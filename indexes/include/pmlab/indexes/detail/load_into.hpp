@@ -9,7 +9,7 @@
 
 namespace pmlab::indexes::detail {
 
-// Those of these entries, `most` at most, that belong in front of the next leaf: their keys are up to `last`.
+// The entries, `most` at most, that belong in front of the next leaf: their keys are up to `last`.
 [[nodiscard]] inline std::span<const entry> fit_into_row(std::span<const entry> ascending, std::size_t most,
                                                          key_type last) noexcept {
   const auto some = ascending.first(std::min(ascending.size(), most));

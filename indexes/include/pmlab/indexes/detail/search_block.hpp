@@ -85,7 +85,7 @@ struct alignas(media::cache_line_bytes) search_block {
     const std::size_t line = Words::count_up_to(fences, k);
     return std::min(line * entries_per_line + Words::count_up_to(lines[line].keys, k), entries);
   }
-  // By the words of this CPU.
+  // Counts by the vector instructions of this CPU.
   [[nodiscard]] std::size_t count_up_to(std::uint64_t k, std::size_t entries) const noexcept {
 #if defined(__x86_64__)
     switch (simd_of_this_cpu()) {

@@ -181,7 +181,7 @@ class search_layer {
   void check(check_report& report, Visit&& visit) const;
 
  private:
-  // Of a block that `build` makes: room for later entries.
+  // The entries of a block that `build` makes: room is left for later ones.
   static constexpr std::size_t built_entries = block::capacity - block::capacity / 7;
 
   // Two neighbours become one if they have so many entries together at most, and one of them, which an entry was just

@@ -78,7 +78,7 @@ struct words_by_avx2 {
   }
 };
 
-// Vectors of 32 bytes: those of 64 slow the clock of some CPUs down, and save two instructions.
+// Vectors of 32 bytes. Vectors of 64 would slow the clock of some CPUs down, and save two instructions.
 struct words_by_avx512 {
   [[nodiscard, gnu::target("avx512vl,avx512dq,popcnt")]] static inline std::size_t count_up_to(
       const atomic_words<4>& words, std::uint64_t bound) noexcept {

@@ -24,7 +24,7 @@ class checker {
  public:
   explicit checker(const Medium& medium) noexcept : medium_(medium) {}
 
-  // Of the tree with this root.
+  // Checks the tree with this root.
   [[nodiscard]] check_report run(node_pointer leftmost, std::uint64_t levels) const {
     check_report report;
     std::vector<node_pointer> known;

@@ -45,7 +45,7 @@ inline constexpr std::size_t join_step = 3;
   return end;
 }
 
-// Slots that the entries of `right` need behind those of its left neighbour. In an inner node the separator between the
+// Slots that the entries of `right` need behind the left neighbour's. In an inner node the separator between the
 // two leads to the first child of `right`.
 [[nodiscard]] inline std::size_t slots_for(node& right) noexcept {
   return entries_in(right) + static_cast<std::size_t>(!right.is_leaf());
@@ -146,7 +146,7 @@ class joiner {
   }
 
  private:
-  // Of a locked root; null: it has more, or it is a leaf.
+  // The only child of a locked root; null: it has more, or it is a leaf.
   [[nodiscard]] node_pointer only_child_of(node& top) const {
     if (top.is_leaf() || top.sibling.load(std::memory_order_relaxed) || entries_in(top) != 0) return {};
     const node_pointer child = top.first_child.load(std::memory_order_relaxed);

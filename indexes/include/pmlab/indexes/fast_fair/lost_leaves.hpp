@@ -26,7 +26,7 @@ struct gap {
 
 // Leaves that belong into a gap have keys in its range, and their links lead, through each other, to the leaf behind
 // it. Freed blocks may look the same, if a crash left them during a split; then the links of the true ones reach more
-// entries. Of leaves whose links do not lead there, those that do not overlap are used, and may be wrong.
+// entries. If the links of leaves do not lead there, those that do not overlap are used, and may be wrong.
 template <class Medium>
 class lost_leaves {
  public:

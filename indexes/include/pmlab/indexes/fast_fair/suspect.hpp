@@ -47,7 +47,7 @@ class suspect_nodes {
     return is_inner ? stated : 0;
   }
 
-  // True if the header may be that of a node of this level that is in use.
+  // True if the header may belong to a node of this level that is in use.
   [[nodiscard]] bool has_whole_header(place p, std::uint64_t level) const {
     const node& n = *medium_.resolve(p);
     const std::uint64_t high = n.high_key.load(std::memory_order_acquire);
@@ -73,7 +73,7 @@ class suspect_nodes {
     return !slots_between(n, low, end).entries.empty();
   }
 
-  // True if its header is that of a node of `level` that may begin at `low`.
+  // True if its header belongs to a node of `level` that may begin at `low`.
   [[nodiscard]] bool follows(place p, std::uint64_t level, std::uint64_t low) const {
     return media::can_name(medium_, p) && has_whole_header(p, level) &&
            medium_.resolve(p)->high_key.load(std::memory_order_acquire) > low;
@@ -146,7 +146,7 @@ class suspect_nodes {
     return static_cast<std::uint64_t>(most - on.begin());
   }
 
-  // Of these slots as many as possible whose keys ascend.
+  // As many of these slots as possible whose keys ascend.
   [[nodiscard]] static std::vector<std::size_t> longest_ascending(node& n, const std::vector<std::size_t>& slots) {
     std::array<std::size_t, capacity> length{};
     std::array<std::size_t, capacity> before{};

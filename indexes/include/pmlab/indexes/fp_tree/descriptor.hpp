@@ -31,8 +31,8 @@ static_assert(capacity == detail::marked_slots);
   return (hash_of(key) & 0xffffffffU) * capacity >> 32;
 }
 
-// Of the free slots, of which there is one, that of a new entry: in the home line if it has one; else beside the
-// bitmap, whose line is written in any case, or else anywhere.
+// The slot of a new entry. REQUIRES: one is free. A free one in the home line; else one beside the bitmap, whose line
+// is written in any case, or else anywhere.
 [[nodiscard]] constexpr std::size_t slot_for(std::uint64_t key, slot_set free) noexcept {
   const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
   return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));
@@ -99,7 +99,7 @@ struct alignas(page_bytes) descriptor_page {
 static_assert(sizeof(descriptor_page) == page_bytes);
 static_assert(offsetof(descriptor_page, descriptors) == 0);
 
-// A list of groups, of which each is in one at most: those of a class (free_leaves), or those that wait (leaf_store).
+// A list of groups: one of a class (free_leaves), or the list of waiting ones (leaf_store). A group is in one at most.
 using page_list = linked<&descriptor_page::previous_in_class, &descriptor_page::next_in_class>;
 
 [[nodiscard]] inline std::atomic<std::uint64_t>& low_of(const descriptor& d) noexcept {

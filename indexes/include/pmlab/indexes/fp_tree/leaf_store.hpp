@@ -68,7 +68,7 @@ class leaf_store {
     return free_.take();
   }
 
-  // The same, but of another group than that of `d`, and of none that would have to be made. nullptr: there is none.
+  // The same, but from another group than the group of `d`; makes no group. nullptr: there is none.
   [[nodiscard]] descriptor* take_outside_group_of(const descriptor& d) noexcept {
     const std::scoped_lock guard(mutex_);
     return free_.take_outside(descriptor_page::of(d));
@@ -190,7 +190,7 @@ class leaf_store {
     return leaves_of_oldest_group + (groups_ - 1) * leaves_per_group;
   }
   [[nodiscard]] std::uint64_t free_leaves() const noexcept { return free_.count(); }
-  // With the groups that wait for their readers.
+  // The bytes of the medium, with the groups that wait for their readers.
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
     return group_bytes(true) + (groups_ + groups_that_wait_ - 1) * group_bytes(false);
   }
@@ -268,7 +268,7 @@ class leaf_store {
     // Most lines of a group are of its slots.
   }
 
-  // Of a tree without seals: old checks would give it one.
+  // Removes the checks of a tree without seals: old checks would give it one.
   void remove_checks(leaf_group& group) noexcept {
     if (group.check_again.load(std::memory_order_relaxed) == 0) return;
     group.check.store(0, std::memory_order_relaxed);
@@ -361,7 +361,7 @@ class leaf_store {
     link_pages();
   }
 
-  // As the medium's list has them.
+  // Links the pages in the order of the medium's list.
   void link_pages() {
     std::vector<descriptor_page*> in_list(groups_);
     for (const place& g : places_) in_list[g.in_list] = g.page;

@@ -36,7 +36,7 @@ namespace pmlab::indexes::detail::fp_tree {
 template <media::medium Medium>
 class recovery {
  public:
-  // `store`: nothing in it is linked. Of its leaves, those of the tree are linked afterwards, and the others free.
+  // `store`: nothing in it is linked. Afterwards the leaves of the tree are linked, and the others free.
   recovery(Medium& medium, leaf_store<Medium>& store, unsigned threads)
       : medium_(medium), store_(store), threads_(threads) {}
 
@@ -197,7 +197,7 @@ class recovery {
   }
   [[nodiscard]] slot_set used_of(position p) const noexcept { return store_.at(p).read_marks().used(); }
 
-  // Of these slots of leaf `p` the ones whose entries are in leaf `other`, too, with the same values.
+  // The slots, among these of leaf `p`, whose entries are in leaf `other`, too, with the same values.
   [[nodiscard]] slot_set found_in(position other, position p, slot_set slots) const noexcept {
     const leaf& here = *store_.at(p).home;
     const leaf& there = *store_.at(other).home;

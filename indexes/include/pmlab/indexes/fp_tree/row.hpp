@@ -62,8 +62,8 @@ struct leaf_row {
   [[nodiscard]] key_type low(std::size_t i) const noexcept { return entries[i * loaded_entries].key; }
 };
 
-// Allocates leaves for those of these entries, as many as fit into a row, whose keys are at most `last`; for the first
-// of them only, or none, if there is no space.
+// Allocates leaves for the entries whose keys are at most `last`, as many as fit into a row. Without space: for the
+// first of them only, or for none.
 template <media::medium Medium>
 [[nodiscard]] leaf_row take_row(leaf_store<Medium>& store, std::span<const entry> ascending, key_type last) {
   const auto wanted = fit_into_row(ascending, leaf_row::most_leaves * loaded_entries, last);

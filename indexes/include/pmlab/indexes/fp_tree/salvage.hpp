@@ -161,7 +161,7 @@ class salvager {
   std::vector<overwritten_leaf> overwritten_;
 };
 
-// Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, those of its list first; an
+// Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, first for its list; an
 // entry that a split was moving is passed twice (L3). Changes nothing. Throws corruption afterwards if there was any
 // damage.
 template <class Medium, class Function>

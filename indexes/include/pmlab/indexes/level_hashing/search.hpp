@@ -42,7 +42,7 @@ template <class Visit>
   return {};
 }
 
-// In both candidates of a level.
+// Searches both candidates of a level.
 template <class Visit>
 [[nodiscard]] position search(level l, const wanted& w, Visit&& visit) {
   for (unsigned which = 0; which < 2; ++which)

@@ -17,7 +17,7 @@
 
 namespace pmlab::indexes::detail::nv_tree {
 
-// `head`: the descriptor before that of the first leaf. (D1 to D4: nv_tree.hpp.)
+// `head`: the descriptor before the first leaf's. (D1 to D4: nv_tree.hpp.)
 template <media::medium Medium>
 [[nodiscard]] check_report check(const Medium& medium, const leaf_store<Medium>& store, const descriptor& head,
                                  const inner_nodes& inner) {

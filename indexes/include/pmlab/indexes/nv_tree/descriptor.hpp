@@ -17,7 +17,7 @@ namespace pmlab::indexes::detail::nv_tree {
 //   0      8     16     24     32     40         48         64                128
 //   | lock | low | home | last | next | appended | reserved | fingerprints    |
 //
-// Everything but `low` is read under the version of `lock` and written with the lock held. A descriptor is that of one
+// Everything but `low` is read under the version of `lock` and written with the lock held. A descriptor stands for one
 // range's leaf, wherever its entries are: `home` changes when the leaf is replaced. It is freed when no reader is left
 // that began before it was unlinked (epochs), and never used for another range.
 struct alignas(media::cache_line_bytes) descriptor {
@@ -66,7 +66,7 @@ struct alignas(media::cache_line_bytes) descriptor {
 static_assert(sizeof(descriptor) == 2 * media::cache_line_bytes);
 static_assert(most_slots == 2 * descriptor::slots_per_array);
 
-// By which the inner nodes name it.
+// The word by which the inner nodes name a descriptor.
 [[nodiscard]] inline std::uint64_t word_of(const descriptor& d) noexcept { return reinterpret_cast<std::uint64_t>(&d); }
 
 [[nodiscard]] inline descriptor* next_of(const descriptor& d) noexcept {

@@ -17,7 +17,7 @@ namespace pmlab::indexes::detail::nv_tree {
 // appended since are sorted, and merged with them. (Entries read while a writer was active may be anything.)
 class gathered_entries {
  public:
-  // Adds those of this leaf whose keys are >= `from`.
+  // Adds the entries of this leaf whose keys are >= `from`.
   void add(const descriptor& d, key_type from) noexcept {
     const leaf& l = d.entries();
     for_each_slot(d.live(), [&](std::size_t i) {
@@ -59,7 +59,7 @@ class gathered_entries {
     return std::span<const entry>(counted_).first(appended.size());
   }
 
-  // Without a branch on the keys, too.
+  // Merges without a branch on the keys, too.
   void merge(std::span<const entry> a, std::span<const entry> b) noexcept {
     std::size_t i = 0;
     std::size_t k = 0;

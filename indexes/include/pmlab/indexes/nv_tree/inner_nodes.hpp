@@ -11,7 +11,7 @@
 // Invariants:
 //   N1  The blocks of the list follow each other without gap: next->low == last + 1. The first one's low is 0, and it is
 //       never removed; the last one's `last` is 2^64 - 1. A block's low never changes.
-//   N2  Every entry is in the block that is in charge of its key. Of a key that is below all entries of its block, the
+//   N2  Every entry is in the block that is in charge of its key. If a key is below all entries of its block, the
 //       greatest entry at or below it is further left.
 //   N3  The array's blocks are of the list, or dead: empty ones that were removed from it. A search that meets a dead
 //       block begins again further left. Dead blocks are freed when no array knows them and no reader is left (epochs).
@@ -151,11 +151,11 @@ class inner_nodes {
     publish_array();
   }
 
-  // Of the blocks and the array.
+  // The bytes of the blocks and the array.
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return blocks_.load(std::memory_order_relaxed) * sizeof(block) + array_.load(std::memory_order_acquire)->bytes();
   }
-  // Of the array, and one of blocks.
+  // The levels of the array, and one of blocks.
   [[nodiscard]] std::uint64_t levels() const noexcept { return array_.load(std::memory_order_acquire)->levels() + 1; }
 
   // Every invariant above. For each entry calls visit(key, word).
@@ -182,7 +182,7 @@ class inner_nodes {
   }
 
  private:
-  // Of a block that `build` makes: room for later entries.
+  // The entries of a block that `build` makes: room is left for later ones.
   static constexpr std::size_t built_entries = block::capacity - block::capacity / 7;
   // Two neighbours are joined by a rebuild if they have so many entries together at most.
   static constexpr std::size_t most_joined = block::capacity - 8;

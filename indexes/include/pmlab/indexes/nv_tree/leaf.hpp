@@ -16,7 +16,7 @@
 
 namespace pmlab::indexes::detail::nv_tree {
 
-// The upper bits of a key are those of its leaf's low: no leaf has keys of two regions. So a word has room for a key and
+// A key has the upper bits of its leaf's low: no leaf has keys of two regions. So a word has room for a key and
 // the state of its slot, and one store makes an entry valid.
 inline constexpr unsigned region_bits = 2;
 inline constexpr std::size_t regions = std::size_t{1} << region_bits;
@@ -69,13 +69,13 @@ using slot_set = std::uint64_t;
 //   | link | low | low again | reserved | slot 0 | slot 1 | slots 2 .. 5 | ... 58 .. 61 |
 //
 //   L1  The slots of a leaf that are not free are its first ones: entries are appended. No slot lies in two lines.
-//   L2  A key is live in one slot of the tree at most, in that of the leaf whose range it is in.
-//   L3  A leaf's `low` never changes, from before the medium leads to it. Its range begins there, and ends where that of
-//       the next one begins. The leaves are a list by their links, in ascending order of `low`, and each region has a
+//   L2  A key is live in one slot of the tree at most, in the leaf whose range it is in.
+//   L3  A leaf's `low` never changes, from before the medium leads to it. Its range begins there, and ends where the
+//       next one's begins. The leaves are a list by their links, in ascending order of `low`, and each region has a
 //       leaf that begins with it.
 //   L4  A link has a check of the leaf's place, of its low and of the place that it leads to, in bits that a place does
-//       not need: an overwritten link or low is detected. Of the two words of a low the other one
-//       is then used.
+//       not need: an overwritten link or low is detected. Then the other one of the two words of a low
+//       is used.
 struct leaf {
   std::atomic<std::uint64_t> link;
   std::atomic<key_type> low;

@@ -254,7 +254,7 @@ class leaf_store {
     g.check_again.store(check, std::memory_order_relaxed);
     media::flush(medium_, g.next);        // (H1)
     media::flush(medium_, g.next_again);  // (H2)
-    // (H1), (H2) < the caller's fence < a link to the group: the header is whole. Of its four lines two are used.
+    // (H1), (H2) < the caller's fence < a link to the group: the header is whole. Two of its four lines are used.
   }
 
   // Makes a group of free leaves. False: no space.
@@ -309,7 +309,7 @@ class leaf_store {
     free_count_ -= in_group;
     leaf_count_ -= in_group;
     lowest_ = 0;
-    // Of the groups behind it the positions have changed.
+    // The positions of the groups behind it have changed.
     if (emptiest_ >= g) emptiest_ = no_group;
     return true;
   }

@@ -46,7 +46,7 @@ class replacer {
   replacer(Medium& medium, leaf_store<Medium>& store, inner_nodes& inner) noexcept
       : medium_(medium), store_(store), inner_(inner) {}
 
-  // Replaces the leaf of `d`, and that of the next one, `also`, if it is not null, by `pieces` new ones that hold their
+  // Replaces the leaf of `d`, and the next one, `also`, if it is not null, by `pieces` new ones that hold their
   // live entries: 0, 1 or 2. `left` is the neighbour of `d`. All are locked. `to`: the first new leaf; null: any.
   // Durable on return; without space nothing has changed.
   aftermath rewrite(descriptor& left, descriptor& d, descriptor* also, std::size_t pieces, leaf* to = nullptr) {

@@ -83,7 +83,7 @@ class salvager {
     std::vector<leaf_place> outside;
     leaves_.any_of([&](leaf_place p) {
       const leaf& l = *medium_.resolve(p);
-      // A free leaf has no link; that of a last one has this word in one case of 65536.
+      // A free leaf has no link; a last leaf has this word as its link in one case of 65536.
       const bool is_free = l.link.load(std::memory_order_acquire) == 0;
       if (!is_free && !seen_.contains(p.word()) && read_header(l, p).leads_on) outside.push_back(p);
       return false;
@@ -104,8 +104,8 @@ class salvager {
   std::size_t damaged_slots_ = 0;
 };
 
-// Calls function(key, value) for each readable entry of the tree whose groups begin at `root_word`, those of its list
-// first. Changes nothing. Throws corruption afterwards if there was any damage.
+// Calls function(key, value) for each readable entry of the tree whose groups begin at `root_word`, first for its list.
+// Changes nothing. Throws corruption afterwards if there was any damage.
 template <class Medium, class Function>
 void salvage(Medium& medium, std::uint64_t root_word, Function&& function) {
   salvager<Medium, std::remove_reference_t<Function>>(medium, root_word, function).run();

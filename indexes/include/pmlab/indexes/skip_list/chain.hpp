@@ -33,8 +33,8 @@ class ascent {
 // The lists of a skip list: its entries, and the levels of persistent towers. Nodes are marked (deleted), then snipped
 // off (no path leads there), then retired. REQUIRES for all of it: a guard of the index's epochs.
 //
-//   C1  A list that begins at a head and follows unmarked nodes is sorted, without duplicates. Of adjacent nodes with
-//       equal keys only the last one may be unmarked: a node is linked between two neighbours, which have other keys,
+//   C1  A list that begins at a head and follows unmarked nodes is sorted, without duplicates. If adjacent nodes have
+//       equal keys, only the last may be unmarked: a node is linked between two neighbours, which have other keys,
 //       or behind the node of its key that it replaces (C6).
 //   C2  The link of a marked node never changes but for its dirty bit.
 //   C3  A thread that depends on a dirty link makes it durable first: to return its target, to overwrite it, or to
@@ -42,7 +42,7 @@ class ascent {
 //   C4  A walk that starts at a node that was unmarked after the walk's operation had begun visits only nodes that were
 //       in the list at some moment since then. (A link that is read at an unmarked node leads to a node in the list
 //       now; the link of a marked one leads where it led when the node was marked, and if that was before the operation
-//       began, then the node was still in the list at some moment since, and its successor with it.) Of a key between
+//       began, then the node was still in the list at some moment since, and its successor with it.) For a key between
 //       two adjacent nodes of the walk it may return: absent at some moment since then.
 //   C5  Snipping need not be durable before the nodes are reused: until then a crash restores at most marked nodes,
 //       whose marks are durable (C3) and whose links are unchanged.
@@ -77,7 +77,7 @@ class chain {
   [[nodiscard]] bool can_follow(link_word link) const noexcept {
     return media::can_name(medium_, media::pointer<node>(target_of(link)));
   }
-  // For who does not read it before it is found to be a node.
+  // The target, for a caller that does not read it before it is found to be a node.
   [[nodiscard]] node* unchecked_target(link_word link) const noexcept {
     return medium_.resolve(media::pointer<node>(target_of(link)));
   }

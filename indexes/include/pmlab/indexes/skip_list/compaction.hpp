@@ -16,7 +16,7 @@ namespace pmlab::indexes::detail::skip_list {
 
 // A slab to be released is closed: its free nodes are not allocated. A pass visits each of its nodes that is in use,
 // and moves those that are in a list. Then the slab waits until all its nodes are free: moved or erased ones when no
-// guard may reach them, those of an insert under way when it gives up. Nodes that such an insert has linked since are
+// guard may reach them, nodes of an insert under way when it gives up. Nodes that such an insert has linked since are
 // moved by another pass.
 //
 // Thread safety: `step` from any number of threads; one of them works. It waits for no other operation, and holds

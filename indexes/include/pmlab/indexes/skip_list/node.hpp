@@ -69,7 +69,7 @@ struct origin {
   [[nodiscard]] constexpr std::uint64_t word(link_word place) const noexcept {
     return (level | writer << level_bits | turn << (level_bits + writer_bits)) ^ number_of(place);
   }
-  // Of the word `level` of the node at `place`.
+  // The origin in the word `level` of the node at `place`.
   [[nodiscard]] static constexpr origin of(std::uint64_t word, link_word place) noexcept {
     if (word <= most_levels) return {word, 0, 0};
     const std::uint64_t plain = word ^ number_of(place);

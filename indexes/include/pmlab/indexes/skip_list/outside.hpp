@@ -135,8 +135,8 @@ class outside_search {
     }
   }
 
-  // Of nodes that are not signed those are lost that lead to another one outside, behind them in the order of keys. A
-  // few of that kind are left by the inserts of earlier versions.
+  // Nodes that are not signed are lost if they lead to another one outside, behind them in the order of keys. A few of
+  // that kind are left by the inserts of earlier versions.
   template <class IsIn>
   void recover_by_links(IsIn&& is_in) {
     std::vector<node*> sorted = old_;

@@ -97,7 +97,7 @@ class persistent_towers {
     return made;
   }
 
-  // With the lock of `n` held, which is not marked.
+  // Puts the tower into its lists. REQUIRES: the lock of `n`, which is not marked.
   void put(key_type key, node& n, tower_nodes& made) {
     node* below_it = &n;
     std::size_t level = 1;
@@ -108,7 +108,7 @@ class persistent_towers {
       tower_node.value.store(body_.list.word_of(below_it), std::memory_order_relaxed);
       place at = place_of(level, key);
       while (!is_at(at, key) && !body_.list.link(at, tower_node)) at = place_of(level, key);
-      // That of another node of this key, which is being erased.
+      // Another node of this key, which is being erased, has its tower node there.
       if (is_at(at, key)) break;
       below_it = &tower_node;
     }
@@ -121,7 +121,7 @@ class persistent_towers {
       if (made.of_level[i] != nullptr) body_.nodes.give_back(*made.of_level[i]);
   }
 
-  // With the lock of `n` held.
+  // Removes the tower of `n`. REQUIRES: its lock.
   void remove(key_type key, node& n) {
     for (std::size_t level = height_of(key, n); level > 0; --level) {
       const place at = place_of(level, key);
@@ -149,7 +149,7 @@ class persistent_towers {
            place_of(level - 1, tower_node.key.load(std::memory_order_acquire)).right == &tower_node;
   }
 
-  // 1: an entry. Of a node in no list it may be any.
+  // The level of a node; 1: an entry. A node in no list may have any.
   [[nodiscard]] std::uint64_t level_of(const node& n) const noexcept {
     return origin::of(n.level.load(std::memory_order_acquire), body_.list.word_of(&n)).level;
   }

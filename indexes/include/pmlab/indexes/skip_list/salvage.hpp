@@ -57,7 +57,7 @@ class salvage_reader {
     return *medium.resolve(at);
   }
 
-  // As far as their list leads.
+  // The slabs, as far as their list leads.
   std::vector<Slab*> slabs() {
     std::vector<Slab*> found;
     std::unordered_set<std::uint64_t> known;
@@ -84,7 +84,7 @@ class salvage_reader {
       const origin from = origin::of(n.level.load(std::memory_order_acquire), at.word());
       const bool is_entry = from.level == level_of_entries;
       if (number == node_table<Slab>::none) {
-        // Of a slab that is lost itself.
+        // The node may belong to a slab that is lost itself.
         if (!is_entry) return note("a link leads to no entry");
         note("a link leads to a node of no slab");
         if (room == 0 || !strays_.insert(at.word()).second) return note("its list has no end");

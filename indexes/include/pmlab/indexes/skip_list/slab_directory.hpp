@@ -131,7 +131,7 @@ class slab_directory {
     for (record* r = newest_; r != nullptr; r = r->older) visit(*r);
   }
 
-  // Of DRAM, roughly.
+  // The bytes of DRAM, roughly.
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     return records_.size() * (sizeof(record) + sizeof(*records_.begin()) + 2 * sizeof(void*)) +
            records_.bucket_count() * sizeof(void*);

@@ -69,8 +69,8 @@ class slabs {
       }
       media::persist(medium_, *made);  // (A1)
     } else {
-      // Of a pool that was on the device before, or of a list that had the memory: a node with an old signature would
-      // be taken for one that a lost link cut off.
+      // The memory may be that of a pool that was on the device before, or of a former list: a node with an old
+      // signature would be taken for one that a lost link cut off.
       bool was_used = false;
       for (node& n : made->nodes) {
         if (n.level.load(std::memory_order_relaxed) == 0) continue;
@@ -258,7 +258,7 @@ class slabs {
     }
   }
 
-  // Nodes in use, those of closed slabs excepted, and free ones that threads have included.
+  // Nodes in use, except in closed slabs; free nodes that threads have are included.
   [[nodiscard]] std::size_t used() {
     const std::scoped_lock guard(mutex_);
     return directory_.open_nodes() - directory_.open_free();
@@ -420,7 +420,7 @@ class slabs {
     from.erase(half, from.end());
   }
 
-  // Without memory the node is lost until the next open.
+  // Keeps an element. Without memory the node is lost until the next open.
   template <class T>
   static void keep(std::vector<T>& list, T element) noexcept {
     try {
@@ -463,7 +463,7 @@ class slabs {
            (&n >= heads_.data() && &n < heads_.data() + heads_.size());
   }
 
-  // With `own` held.
+  // Shares some of the free nodes. REQUIRES: `own` is held.
   void share_some(thread_state& mine) {
     if (mine.free.size() <= most_free) return;
     const std::scoped_lock guard(mutex_);

@@ -109,7 +109,7 @@ class tower_layers {
     return now_.load(std::memory_order_acquire)->bytes() + (next == nullptr ? 0 : next->bytes());
   }
 
-  // Of both layers.
+  // Checks both layers.
   template <class Visit>
   void check(check_report& report, Visit&& visit) const {
     now_.load(std::memory_order_acquire)->check(report, visit);
@@ -130,7 +130,7 @@ class tower_layers {
     return *now_.load(std::memory_order_acquire);
   }
 
-  // In the layer that is not `first`.
+  // The floor in the layer that is not `first`.
   [[nodiscard]] std::uint64_t floor_elsewhere(const layer& first, key_type key) const {
     const layer* const next = next_.load(std::memory_order_acquire);
     return next == nullptr || next == &first ? head_ : next->floor(key);

@@ -44,7 +44,7 @@ class checker {
     key_type low;
     node_pointer at;
   };
-  // Checks the nodes of a level, which the one above knows as `known`. Returns those of the next one.
+  // Checks the nodes of a level, which the one above knows as `known`. Returns the nodes of the next one.
   std::vector<known_node> check_level(const std::vector<known_node>& known, std::uint64_t level,
                                       check_report& report) const {
     std::vector<known_node> children;

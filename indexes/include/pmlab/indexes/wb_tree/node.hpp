@@ -110,7 +110,7 @@ inline constexpr std::size_t slots_beside_array =
     (media::cache_line_bytes - offsetof(node, entries)) / sizeof(entry_slot);
 inline constexpr std::size_t entries_per_line = media::cache_line_bytes / sizeof(entry_slot);
 
-// Of a line of a node, which are numbered from 0.
+// The first slot of a line of a node. Lines are numbered from 0.
 [[nodiscard]] constexpr std::size_t first_slot_of(std::size_t line) noexcept {
   return line == 0 ? 0 : entries_per_line * line - slots_beside_array;
 }

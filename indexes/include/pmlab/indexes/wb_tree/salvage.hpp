@@ -55,7 +55,7 @@ class salvager {
     return is_in_use(p) && array_of(p).level() == level;
   }
 
-  // True: it is no leaf whose slot array was overwritten by that of another node. Such a leaf has values, not children.
+  // True: it is no leaf whose slot array was overwritten by another node's. Such a leaf has values, not children.
   [[nodiscard]] bool is_inner_node(place p) const {
     if (!is_in_use(p) || array_of(p).level() == 0 || array_of(p).count() == 0) return false;
     const node& n = *medium_.resolve(p);
@@ -67,7 +67,7 @@ class salvager {
     return false;
   }
 
-  // Without its slot array, the level above that of the child that it has for the lowest keys; a leaf has none.
+  // The level of the root; without its slot array, one above its child for the lowest keys. A leaf has no child.
   [[nodiscard]] std::uint64_t level_of_root(place root) const {
     if (is_in_use(root)) return array_of(root).level();
     for (const entry_slot& slot : medium_.resolve(root)->entries)
@@ -121,7 +121,7 @@ class salvager {
     }
   }
 
-  // Reads the leaves from the last one's link on, until `end`. They have keys below those of `end`, which is in the
+  // Reads the leaves from the last one's link on, until `end`. They have lower keys than `end`, which is in the
   // tree; null: all of them.
   void follow_links(place end) {
     while (next_ && *next_ && *next_ != end) {

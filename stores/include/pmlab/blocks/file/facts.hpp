@@ -30,7 +30,7 @@
 
 namespace pmlab::blocks {
 
-// Nothing, or 0: the kernel does not say.
+// Facts of a drive. std::nullopt, or 0: the kernel does not report it.
 struct drive_facts {
   bool block_device = false;           // itself, rather than a file on one
   std::uint64_t bytes = 0;             // of the file or device
@@ -142,7 +142,7 @@ inline constexpr std::uint32_t statx_atomic = 0x10000;  // STATX_WRITE_ATOMIC, L
     if (const std::string cache = detail::line_of(queue + "write_cache"); !cache.empty())
       facts.volatile_cache = cache != "write through";
     if (const std::string fua = detail::line_of(queue + "fua"); !fua.empty()) facts.fua = fua != "0";
-    // Of a file only its file system knows: an aligned piece of the file may be two pieces of the drive.
+    // Only its file system knows this of a file: an aligned piece of the file may be two pieces of the drive.
     if (facts.block_device) facts.atomic_unit = detail::number_in(queue + "atomic_write_unit_max_bytes");
   }
   const detail::statx_of_file more = detail::statx_of(file);

@@ -14,7 +14,7 @@ struct plain_system {
   // open(2); -1 and errno: it failed.
   [[nodiscard]] int open(const char* path, int flags) const noexcept { return ::open(path, flags); }
 
-  // Of `bytes` that are left of a transfer, how many the next system call asks for: fewer make it a short one.
+  // Bytes that the next system call requests when `bytes` are left of a transfer: fewer make it a short one.
   [[nodiscard]] std::uint32_t asked(operation /*what*/, std::uint32_t bytes) const noexcept { return bytes; }
 
   // The result of a call: bytes, 0 for the others, or a negated errno.

@@ -45,7 +45,7 @@ struct file_state {
     return system.asked(t.what.what, static_cast<std::uint32_t>(std::min(most, t.bytes - t.done)));
   }
 
-  // What a system call's result means for its request: an error or success; nothing: the request needs another call.
+  // The meaning of a system call's result for its request: an error or success. std::nullopt: it needs another call.
   [[nodiscard]] std::optional<std::errc> settle(transfer& t, std::int32_t found) {
     const operation what = t.what.what;
     const std::int32_t result = system.result(what, found);

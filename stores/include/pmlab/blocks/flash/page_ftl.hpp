@@ -54,7 +54,7 @@ struct flash_counts {
   std::uint64_t units_moved = 0;       // of these, by garbage collection
   std::uint64_t units_padded = 0;      // of these, empty: a flush without a capacitor
   std::uint64_t units_discarded = 0;   // that held data
-  std::uint64_t flash_reads = 0;       // of pages, with those of garbage collection
+  std::uint64_t flash_reads = 0;       // of pages, garbage collection included
   std::uint64_t erases = 0;            // of superblocks
   std::uint64_t unit_bytes = 0;        // of a mapping unit
 
@@ -165,7 +165,7 @@ class page_ftl {
   // How this model stands to the drive of its profile, for results.
   [[nodiscard]] const flash_scale& scale() const noexcept { return scale_; }
 
-  // Of each superblock.
+  // The number of erasures of each superblock.
   [[nodiscard]] std::vector<std::uint32_t> erase_counts() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::uint32_t> all;
@@ -299,7 +299,7 @@ class page_ftl {
     const double pages = static_cast<double>(profile.pages_per_block) * size.scale.of_capacity;
     size.pages_per_block = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::llround(std::min(pages, 1e6))), 1,
                                                      profile.pages_per_block);
-    // Those that are being filled and one that is free hold no spare.
+    // Superblocks that are being filled, and one that is free, hold no spare.
     const std::uint64_t filled = superblocks_for(shape.bytes(), size.pages_per_block);
     size.superblocks = std::max(filled, least_superblocks) + 2 * profile.streams + 1;
     size.scale.superblocks = filled;
@@ -660,7 +660,7 @@ class page_ftl {
   std::deque<std::uint32_t> free_;        // superblocks, taken in turn
   std::vector<std::uint32_t> place_of_;   // of a mapping unit of the host
   std::vector<std::uint32_t> unit_at_;    // the mapping unit whose valid data is at a place
-  std::vector<write_point> points_;       // the last is that of garbage collection
+  std::vector<write_point> points_;       // the last is garbage collection's
   std::vector<picoseconds> buffer_free_;  // when the places of the buffer are free, one unit each
   std::size_t next_buffer_place_ = 0;
   picoseconds host_done_ = 0;  // the host's writes that are programmed, or being programmed, are in flash

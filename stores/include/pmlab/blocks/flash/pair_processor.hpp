@@ -17,7 +17,7 @@ namespace pmlab::blocks {
 // Thread safety: any thread may call. Calls are served in the order in which they are made.
 class pair_processor {
  public:
-  // Of a profile with `is_key_value()`.
+  // REQUIRES: the profile `is_key_value()`.
   explicit pair_processor(const drive_profile& profile)
       : command_(detail::picoseconds_of(profile.pair_command_ns)),
         replace_(detail::picoseconds_of(profile.pair_replace_ns)),
@@ -40,7 +40,7 @@ class pair_processor {
   }
 
  private:
-  // In 2^-16 picoseconds.
+  // The time of a byte, in 2^-16 picoseconds.
   [[nodiscard]] static std::uint64_t per_byte(double ns) noexcept {
     return static_cast<std::uint64_t>(std::llround(ns * 1000 * 65536));
   }

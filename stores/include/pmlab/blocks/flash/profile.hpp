@@ -62,9 +62,9 @@ struct drive_profile {
   // It has commands of keys and values.
   [[nodiscard]] bool is_key_value() const noexcept { return pair_command_ns > 0; }
 
-  // Of a die's program.
+  // The bytes that one program command of a die writes.
   [[nodiscard]] std::uint64_t unit_bytes() const noexcept { return page_bytes * planes; }
-  // Of all channels.
+  // The number of dies of all channels.
   [[nodiscard]] std::uint64_t dies() const noexcept { return channels * dies_per_channel; }
 };
 

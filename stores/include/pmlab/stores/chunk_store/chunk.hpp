@@ -243,7 +243,7 @@ class chunk {
     }
     return true;
   }
-  // Of a record that is_plain.
+  // The base extent of a record. REQUIRES: it is_plain.
   [[nodiscard]] static std::uint32_t base_of(const record& r) noexcept {
     return parts_of<head_word>(r.head.load(std::memory_order_acquire)).base;
   }

@@ -1,6 +1,6 @@
 // The first level of the index of a store without persistent memory: from a chunk to the number of its record, in DRAM.
 //
-// Pages of an array for each volume, as long as they have an entry: one access of DRAM after that of the page, and 4
+// Pages of an array for each volume, as long as they have an entry: one access of DRAM after the page's, and 4
 // bytes for each chunk of a volume that is full.
 #pragma once
 
@@ -40,7 +40,7 @@ class chunk_table {
     if (place == none) ++at->second->used;
     place = n;
   }
-  // Without effect if the chunk has another number, or none.
+  // Erases an entry. No effect if the chunk has another number, or none.
   void erase(std::uint64_t key, number n) {
     part& p = part_of(key);
     const std::scoped_lock lock(p.mutex);
@@ -61,7 +61,7 @@ class chunk_table {
           if (entries->numbers[i] != none) visit(first * page_entries + i, entries->numbers[i]);
     }
   }
-  // Of DRAM, but for the heap's own.
+  // The bytes of DRAM, without the heap's bookkeeping.
   [[nodiscard]] std::uint64_t bytes() const {
     constexpr std::size_t node = 4 * sizeof(void*);
     std::uint64_t sum = sizeof(*this);

@@ -121,7 +121,7 @@ class change_list {
 };
 
 // Thread safety: all operations from any thread, but format and load: before all others. Lock order: a lock of a chunk
-// store's stripe, then that of `guard`.
+// store's stripe, then the lock of `guard`.
 template <blocks::device Device>
 class index_region {
   struct dirty_block {
@@ -202,9 +202,9 @@ class index_region {
   }
 
   [[nodiscard]] const index_layout& layout() const noexcept { return layout_; }
-  // Of this drive, since it was opened: places that a write had left torn.
+  // The places of this drive that a write had left torn, found since it was opened.
   [[nodiscard]] std::uint64_t torn_places() const noexcept { return torn_; }
-  // Of DRAM, but for dirty blocks.
+  // The bytes of DRAM, without dirty blocks.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept {
     return current_.size() + sequences_.size() * sizeof(std::uint64_t);
   }

@@ -5,7 +5,7 @@
 //            lines 1...  | entry | entry | ...                        the ring
 //   map:     one word for each block of the chunk (of 4 bytes)
 //
-// Of each block of a chunk, in this order:
+// A block of a chunk is found in this order:
 //   the newest ring entry that covers it has its place; else
 //   its word in the map, if there is a map and the word is not 0; else
 //   its bit in `written`: it is where the chunk's base extent has it; else
@@ -149,7 +149,7 @@ struct alignas(media::cache_line_bytes) superblock {
   std::array<volume_slot, most_volumes> volumes{};
 };
 
-// In block 0 of the drive.
+// The header in block 0 of the drive.
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'};
   static constexpr std::uint64_t current_version = 1;     // its records are in a pool

@@ -79,7 +79,7 @@ class limbo {
   std::uint64_t times_freed_ = 0;
 };
 
-// Readers, counted by the time they began: answers whether those of before some moment have left. Not thread-safe.
+// Readers, counted by the time they began: answers whether all readers from before a moment have left. Not thread-safe.
 class reader_epochs {
  public:
   using epoch = std::uint64_t;

@@ -1,7 +1,7 @@
 // The container of a chunk store without persistent memory: its records and volumes lie in a region of the drive.
 //
 //   block 0   header: what the region is
-//   then      index blocks, two places each: first those of volumes, then those of records
+//   then      index blocks, two places each: first for volumes, then for records
 //   then      the chunks' data
 //
 // An index block changes as a whole: the key, bits and ring of a record, and all entries of a group, in one write. So a
@@ -59,7 +59,7 @@ static_assert(sizeof(region_header) == 24 && std::is_trivially_copyable_v<region
 template <blocks::device Device>
 class records_in_region {
  public:
-  // Of the words that a record consists of.
+  // The medium of the words that a record consists of.
   using medium_type = media::dram;
   // A change is durable when it is settled, not when it is made.
   static constexpr bool settles_at_once = false;
@@ -102,7 +102,7 @@ class records_in_region {
   [[nodiscard]] std::string name() const { return "device " + device_.name(); }
   // The first block of the drive that is no part of the region.
   [[nodiscard]] std::uint64_t first_data_block() const noexcept { return region_.layout().end(); }
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::uint64_t bytes() const { return region_.dram_bytes() + table_.bytes(); }
 
   // ---- level 1
@@ -123,7 +123,7 @@ class records_in_region {
     table_.for_each([&](std::uint64_t key, std::uint32_t number) { visit(key, at(number)); });
   }
 
-  // ---- records. A record's address is that of its durable words.
+  // ---- records. The address of a record is where its durable words are.
 
   [[nodiscard]] record* take() {
     const std::scoped_lock lock(mutex_);

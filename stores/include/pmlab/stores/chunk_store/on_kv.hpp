@@ -64,7 +64,7 @@
 
 namespace pmlab::stores {
 
-// Of a chunk store whose records are on a key-value device. Not stored: each opening may have its own cache.
+// Options of a chunk store whose records are on a key-value device. Not stored: each opening may have its own cache.
 struct kv_records {
   std::uint8_t space = 0;                               // of the device's key spaces; the store's alone
   std::uint64_t cache_bytes = std::uint64_t{64} << 20;  // of DRAM; 0: a record is read again at each use
@@ -117,11 +117,11 @@ static_assert(sizeof(pairs_header_and_session) == 96 && std::is_trivially_copyab
 // Sizes of the value: of today; of a release with one moment, and the checksum behind it; of one without.
 inline constexpr std::array<std::size_t, 3> sizes_of_pairs_header{96, 88, 72};
 
-// Thread safety: a record's functions, and those with a key: the caller has the lock of the chunk's part; volumes: that of
-// volumes. The rest: any thread.
+// Thread safety: a record's functions, and those with a key: the caller has the lock of the chunk's part; volumes: the
+// caller has the lock of volumes. The rest: any thread.
 template <record_device Pairs, blocks::device Device>
 class records_in_pairs {
-  // Of a record, while a put of it is under way or it is unsure.
+  // The changes of a record, while a put of it is under way or it is unsure.
   struct changes {
     // Each has record_bytes, and more for its alignment:
     std::unique_ptr<std::byte[]> next;  // its words with all changes
@@ -189,7 +189,7 @@ class records_in_pairs {
     if constexpr (requires { pairs_.is_durable(); }) return pairs_.is_durable();
     return true;
   }
-  // Of DRAM: the cache.
+  // The bytes of DRAM: the cache's.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return cache_bytes_; }
   // Why the device failed last; "": it did not.
   [[nodiscard]] std::string failure() const {
@@ -259,7 +259,7 @@ class records_in_pairs {
   }
   static void leave(std::uint64_t /*key*/, const record& /*r*/) noexcept {}
 
-  // ---- records. A record's address is that of its durable words.
+  // ---- records. The address of a record is where its durable words are.
 
   [[nodiscard]] record* take() { return &cache_part::make(0, bytes_).release()->words(); }
   // REQUIRES: its newest words are zeros.
@@ -463,8 +463,8 @@ class records_in_pairs {
     waiting_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // std::errc{}: the device has these words; not_enough_memory: it is full, and no_memory: DRAM is, and it has those of
-  // before.
+  // std::errc{}: the device has these words. not_enough_memory: it is full; no_memory: DRAM is; then it has the words
+  // from before.
   [[nodiscard]] std::errc send(std::uint64_t key, const record& words) {
     try {
       if (words.key.load(std::memory_order_acquire) == 0) {

@@ -70,7 +70,7 @@ class records_in_memory {
   [[nodiscard]] Medium& medium() noexcept { return medium_; }
   [[nodiscard]] std::string name() const { return medium_.name(); }
   [[nodiscard]] static std::uint64_t first_data_block() noexcept { return 1; }
-  // Of the medium.
+  // The bytes of the medium in use.
   [[nodiscard]] std::uint64_t bytes() {
     std::uint64_t sum = sizeof(superblock) + records_.bytes() + index_.stats().medium_bytes;
     records_.for_each([&](record& r) {
@@ -135,7 +135,7 @@ class records_in_memory {
                           [&](std::size_t i) { visit([&](auto&& each) { records_.for_each_in(*slabs[i], each); }); });
   }
 
-  // Nothing to guard: the lock of the chunk does.
+  // Guards nothing: the lock of the chunk does.
   struct no_guard {
     no_guard() noexcept {}
     ~no_guard() {}
@@ -217,7 +217,7 @@ class records_in_memory {
     change.commit();
   }
 
-  // The sizes of an existing store hold, not those of the options.
+  // An existing store keeps its sizes, whatever the options give.
   void check_sizes(const superblock& super, chunk_shape& shape) const {
     const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
     const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);

@@ -51,7 +51,7 @@ struct chunk_store_stats {
   std::uint64_t copied_bytes = 0;   // by merges
   std::uint64_t remaps = 0;         // of these merges: into a map
   std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
-  // Of records on a key-value device:
+  // Counts for records on a key-value device:
   std::uint64_t record_hits = 0;    // searches that found the record in DRAM
   std::uint64_t record_misses = 0;  // that read it, or found none
 };

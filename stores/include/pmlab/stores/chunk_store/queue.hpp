@@ -165,7 +165,7 @@ class chunk_queue {
   static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
 
   static constexpr std::size_t most_submitted = 32;  // requests at a time
-  // For space, before a wait may be as long.
+  // The most tries for space, before a wait may be long.
   static constexpr unsigned most_spins = 100;
 
   enum class kind : std::uint8_t { read, write, discard };

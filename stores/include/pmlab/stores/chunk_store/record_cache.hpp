@@ -53,7 +53,7 @@ class record_cache {
     for (set& s : sets_) s.state = policy_.initial();
   }
 
-  // Of zeros. Throws std::bad_alloc.
+  // Makes a record of zeros. Throws std::bad_alloc.
   [[nodiscard]] static owner make(std::uint64_t key, std::size_t bytes) {
     void* const room = ::operator new (sizeof(node) + bytes, std::align_val_t{alignof(node)});
     std::memset(room, 0, sizeof(node) + bytes);

@@ -120,7 +120,7 @@ class records {
     }
   }
 
-  // With the lock.
+  // Adds a slab. REQUIRES: the lock is held.
   [[nodiscard]] bool add_slab() {
     constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 10;
     constexpr std::uint64_t few = 4;

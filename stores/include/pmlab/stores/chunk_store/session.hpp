@@ -45,7 +45,7 @@ struct kept_moment {
     const std::uint64_t value = is.mark() == 0 ? is.number() << 1 | (is_promise ? 0 : 1) : is.word();
     return value << check_bits | check_of(value);
   }
-  // Nothing: the word is damaged.
+  // The moment in a word, or std::nullopt if the word is damaged.
   [[nodiscard]] static std::optional<kept_moment> of(std::uint64_t from) noexcept {
     if (from == 0) return kept_moment{};
     const std::uint64_t value = from >> check_bits;
@@ -71,7 +71,7 @@ struct kept_moments {
   kept_moment durable;
   kept_moment begun;
 
-  // Nothing: a word is damaged.
+  // The moments in two words, or std::nullopt if a word is damaged.
   [[nodiscard]] static std::optional<kept_moments> of(std::uint64_t durable, std::uint64_t begun) noexcept {
     const auto first = kept_moment::of(durable);
     const auto second = kept_moment::of(begun);
@@ -108,7 +108,7 @@ class session {
  public:
   explicit session(Device& device) : device_(device) {}
 
-  // Reads the moment of the drive, whose header is that of the store. Throws pmlab::error: it is damaged, the drive fails.
+  // Reads the moment of the drive, whose header is the store's. Throws pmlab::error: it is damaged, the drive fails.
   void read() {
     // What the last process left in the drive's cache must not be lost when it is known to be durable.
     changing_drive([&] { blocks::synchronous(device_).flush(blocks::stream::manifest); });

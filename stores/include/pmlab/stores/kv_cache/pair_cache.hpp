@@ -63,7 +63,7 @@ class pair_cache {
   // The result of a search.
   struct look {
     shared_value value{};               // of a hit
-    std::optional<std::uint64_t> gate;  // of a miss: for `fill`; nothing: the store's answer may not be kept
+    std::optional<std::uint64_t> gate;  // of a miss, for `fill`; std::nullopt: the store's answer is not kept
   };
   // Searches, and counts a hit or a miss.
   [[nodiscard]] look find(std::uint8_t space, std::string_view key) {
@@ -153,7 +153,7 @@ class pair_cache {
     bool is_done_ = true;
   };
 
-  // Of all shards.
+  // The sums over all shards.
   [[nodiscard]] kv_cache_stats stats() const {
     kv_cache_stats sum;
     for (const auto& g : shards_) {
@@ -174,7 +174,7 @@ class pair_cache {
   static constexpr unsigned most_shards = 1024;
   static constexpr std::uint64_t least_shard_bytes = std::uint64_t{64} << 10;
 
-  // Of the keys whose hashes lead to it.
+  // Counts the changes of the keys whose hashes lead to it.
   struct gate {
     std::uint64_t version = 0;  // changes that began
     std::uint32_t writers = 0;  // changes under way

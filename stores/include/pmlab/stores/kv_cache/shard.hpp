@@ -89,7 +89,7 @@ class shard {
  private:
   static constexpr unsigned all = (1U << cache::ways) - 1;
   static constexpr std::size_t first_sets = 4;
-  // Of a pair beside its bytes: the heap's and the shared pointer's bookkeeping.
+  // Bytes that a pair costs beside its own: the heap's and the shared pointer's bookkeeping.
   static constexpr std::uint64_t bookkeeping = 64;
 
   struct set {
@@ -160,8 +160,8 @@ class shard {
     ++evictions_;
     drop(s, static_cast<unsigned>(std::countr_zero(s.used)));
   }
-  // Of sets with at least as many pairs as the mean: in one with few, a pair that is read often would go. REQUIRES: there
-  // is a pair.
+  // Evicts from a set with at least as many pairs as the mean: in one with few, a pair that is read often would go.
+  // REQUIRES: there is a pair.
   void evict_next() {
     const auto mean = static_cast<int>((pairs_ + sets_.size() - 1) / sets_.size());
     while (std::popcount(sets_[next_ % sets_.size()].used) < mean) ++next_;

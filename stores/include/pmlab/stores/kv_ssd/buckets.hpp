@@ -47,7 +47,7 @@ namespace pmlab::stores::detail::kv_ssd {
   return b;
 }
 
-// Thread safety: any thread. Locks: a bucket's after that of a manager of users, before those of managers of buckets.
+// Thread safety: any thread. Lock order: a manager of users, then a bucket, then managers of buckets.
 template <media::medium Medium, blocks::device Device, class Hash>
 class buckets {
   using parts = core<Medium, Device, Hash>;
@@ -57,7 +57,7 @@ class buckets {
   buckets(parts& of, std::string_view directory)
       : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
 
-  // Of the key of a page.
+  // The bytes of the key of a page.
   static constexpr std::size_t name_bytes = 16;
 
   // The pages that a bucket may have.
@@ -69,7 +69,7 @@ class buckets {
   // Lines that a put or a removal may need for a page.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return lines_for(core_.sizes.bucket_bytes); }
 
-  // Adds a key that is absent: returns its page. `room`: most_lines. Nothing: no room. Durable on return.
+  // Adds a key that is absent. Returns its page, or std::nullopt without space. `room`: most_lines. Durable on return.
   [[nodiscard]] std::optional<std::uint32_t> add(std::uint8_t space, std::string_view key, promised_lines& room,
                                                  port<Device>& through) {
     const std::uint64_t bucket = bucket_of(space, key);

@@ -1,7 +1,7 @@
 // The index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
 //
 // A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with
-// `has_follower` may have a next one. The record itself decides whether it is that of a key.
+// `has_follower` may have a next one. The record itself decides whether it has a key.
 //
 // Where the medium is full, one part of the index is full before others, and refuses the slot of a key. The key gets an
 // outlying slot then: one of the last three of its hash, which other parts of the index have. So the index is full as a
@@ -36,7 +36,7 @@ inline constexpr std::uint64_t slots = std::uint64_t{1} << slot_bits;
 inline constexpr std::uint64_t outlying_slots = 3;
 inline constexpr std::uint64_t first_outlying = slots - outlying_slots;
 
-// Of the chains of bucket pages: no chain has keys of both kinds, as they have different locks.
+// Marks the chains of bucket pages: no chain has keys of both kinds, as they have different locks.
 inline constexpr std::uint64_t bucket_bit = std::uint64_t{1} << 63;
 
 // The first slot of a chain, of which `slot` is one.
@@ -90,7 +90,7 @@ class chains {
     bool is_reserved = false;  // the slot has a word without a record, by `can_add`, and nothing is behind it
   };
 
-  // Searches for the slot whose record matches. `matches(place_word)`: it is that of the key.
+  // Searches for the slot whose record matches. `matches(place_word)`: the record has the key.
   template <class Matches>
   [[nodiscard]] position find(std::uint64_t base, Matches&& matches) {
     const position in_chain = find_in_chain(base, matches);

@@ -51,7 +51,7 @@ class copies {
     }
   }
 
-  // The superblock with the least live units without a copy elsewhere; nothing: none would gain anything.
+  // The superblock with the least live units without a copy elsewhere, or std::nullopt if none would gain anything.
   [[nodiscard]] std::optional<std::uint32_t> easiest() const {
     std::vector<std::uint32_t> with_copy(core_.flash.count());
     for (const auto& [unit, r] : by_unit_) with_copy[core_.flash.number_of(unit)] += r.from.units();

@@ -42,8 +42,8 @@ class walk {
         from_(std::uint64_t{space} << 32 | (prefix.pattern & leading(prefix.mask))),
         last_(from_ | static_cast<std::uint32_t>(~leading(prefix.mask))) {}
 
-  // The next key; nothing: there is none. If it throws, the next call goes on where this one was; behind a damaged key or
-  // page, which cannot be returned.
+  // The next key, or std::nullopt at the end. If it throws, the next call goes on where this one was; behind a damaged
+  // key or page, which cannot be returned.
   [[nodiscard]] std::optional<std::string> next(port<Device>& through) {
     for (;;) {
       while (!listed_.empty()) {

@@ -88,7 +88,7 @@ class record_view {
   [[nodiscard]] bool has_whole_value(std::uint64_t seed) const noexcept {
     return head_.value_sum == checksum(value().data(), value().size(), seed);
   }
-  // Of the head and the key at `record`.
+  // The checksum of the head and the key at `record`.
   [[nodiscard]] static std::uint64_t head_sum(const std::byte* record, std::size_t key_bytes,
                                               std::uint64_t seed) noexcept {
     return checksum(record + sizeof(std::uint64_t), sizeof(record_head) - sizeof(std::uint64_t) + key_bytes, seed);
@@ -130,7 +130,7 @@ class place_word {
     return ((word_ ^ other.word_) & ~(follower_bit | (both_check ? 0 : check_mask))) == 0;
   }
   // False: a record with this sequence is not the one that the word leads to, but an older one in its place, where a write
-  // was lost. Of 31 such records one passes: the word has five bits for it. Words of pools of earlier releases have none.
+  // was lost. One such record in 31 passes: the word has five bits for it. Pools of earlier releases have no such bits.
   [[nodiscard]] bool fits(std::uint64_t sequence) const noexcept {
     return check() == 0 || check() == check_of(sequence);
   }

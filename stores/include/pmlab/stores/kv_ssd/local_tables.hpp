@@ -66,7 +66,7 @@ struct local_counts {
   std::atomic<std::uint64_t> spared{0};  // the filter answered
 };
 
-// Of one manager. Thread safety: one writer, or any number of readers.
+// The local table of one manager. Thread safety: one writer, or any number of readers.
 class alignas(64) local_table {
  public:
   void use(bool filter) noexcept { has_filter_ = filter; }

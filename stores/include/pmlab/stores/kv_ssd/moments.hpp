@@ -45,8 +45,8 @@ class moments {
  public:
   moments(Medium& medium, Device& device, state& of) : medium_(medium), device_(device), state_(of) {}
 
-  // Nothing: the moment on flash is damaged. `block`: the first one of the flash, whose header is whole and is that of this
-  // device.
+  // The verdict, or std::nullopt if the moment on flash is damaged. `block`: the first one of the flash, whose header
+  // is whole and this device's.
   [[nodiscard]] std::optional<moment_verdict> judge(std::span<const std::byte> block) const noexcept {
     const bool is_guarded = step() == guarded;
     if (version_of(block) == flash_header::first_version)
@@ -171,8 +171,8 @@ class moments {
     std::memcpy(static_cast<void*>(&h), block.data(), sizeof h);
     return h.version;
   }
-  // Nothing: it is damaged. A write that a crash tore between the two words is none of either moment, and is whole: the
-  // memory knows both.
+  // The moment, or std::nullopt if it is damaged. A write that a crash tore between the two words has neither moment,
+  // and is whole: the memory knows both.
   [[nodiscard]] std::optional<moment> moment_in(std::span<const std::byte> block) const noexcept {
     flash_moment m;
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);

@@ -74,7 +74,7 @@ class mover {
     std::string key{};
     std::uint32_t page = 0;
   };
-  // One that garbage collection has met; nothing: there is none. From any thread.
+  // A suspect that garbage collection has met, or std::nullopt. From any thread.
   [[nodiscard]] std::optional<suspect> next_suspect() {
     if (!has_suspects_.load(std::memory_order_acquire)) return std::nullopt;
     const std::scoped_lock lock(suspects_mutex_);
@@ -133,7 +133,7 @@ class mover {
     no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
   }
 
-  // For checks while no operation runs.
+  // The free superblocks, for checks while no operation runs.
   [[nodiscard]] std::uint32_t free_superblocks() {
     const std::scoped_lock lock(mutex_);
     return core_.flash.free_count();
@@ -242,7 +242,7 @@ class mover {
       core_.flash.drop(i.from.address(), i.from.units());
   }
 
-  // Those that were not moved stay in the write buffer.
+  // Ends the copies. Records that were not moved stay in the write buffer.
   void end_copies(const std::vector<std::uint32_t>& lines) {
     for (const flash_stream s : {flash_stream::user, flash_stream::buckets}) {
       batch_of(s).items.clear();
@@ -320,13 +320,13 @@ class mover {
       return true;
     });
   }
-  // Of a record on flash.
+  // Describes a record on flash.
   [[nodiscard]] static item item_of(place_word at, std::span<const std::byte> bytes) {
     const record_view record(bytes);
     const std::uint8_t space = record.head().space;
     return {space, parts::base_of(space, record.key()), at, record.head().sequence, {}};
   }
-  // Of a page that is moved. Costs a search for each listed key, and no flash.
+  // Notes the suspect keys of a page that is moved. Costs a search for each listed key, and no flash.
   void suspect_keys_of(const record_view& page) {
     if (!page.has_whole_value(core_.seed)) return;
     const auto [bucket, page_number] = buckets<Medium, Device, Hash>::page_of_name(page.key());

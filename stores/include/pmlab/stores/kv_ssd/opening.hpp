@@ -68,8 +68,8 @@ class opening {
   }
   // The one of the flash, as `root` has read it.
   [[nodiscard]] blocks::buffer& first_block() noexcept { return first_block_; }
-  // Whether the medium's memory and the flash are of one moment. Nothing: the memory is not complete, or not that of the
-  // flash's device. Throws pmlab::error: the flash failed.
+  // Whether the medium's memory and the flash are of one moment. std::nullopt: the memory is not complete, or belongs
+  // to another device. Throws pmlab::error: the flash failed.
   [[nodiscard]] std::optional<bool> are_of_one_moment(std::string_view name, std::string_view layout,
                                                       std::uint64_t version) {
     if (!is_complete(medium_, name, layout, version)) return std::nullopt;
@@ -124,7 +124,7 @@ class opening {
     return options;
   }
 
-  // Of a device that is there.
+  // The shape that an existing device was made with.
   [[nodiscard]] static shape shape_of(const state& s) {
     const auto value = [](const word& w) { return static_cast<std::uint32_t>(w.load(std::memory_order_acquire)); };
     shape of;

@@ -17,13 +17,13 @@ struct kv_options {
   std::size_t largest_value = std::size_t{2} << 20;     // at most 2 MiB
   std::size_t bucket_bytes = 1024;                      // of a page of an iterator bucket: 320 to 65536
   bool short_keys = false;                              // keys of 1 to 16 bytes as in NVMe, instead of 4 to 255
-  // Of this opening: overwrites change the index when they are moved to flash, not before; with filters over the tables
-  // that stand in for it. For measuring them, each can be switched off.
+  // These two apply to this opening: overwrites change the index when they are moved to flash, not before; filters lie
+  // over the tables that stand in for it. For measuring them, each can be switched off.
   bool local_table = true;
   bool bloom = true;  // see local_table
   // Makes an empty device on a flash that another one had. All of its data is lost.
   bool format = false;
-  // Of the new device; zeros: chosen at random.
+  // The identity of the new device; zeros: chosen at random.
   std::array<std::uint64_t, 2> identity{};
 };
 

@@ -10,7 +10,7 @@
 // waits, and garbage collection waits for no queue.
 //
 // On a modelled key-value SSD (blocks/pair_front.hpp) an operation also waits for the firmware: before it looks its key
-// up, and after that with its answer. These times pass beside those of the flash.
+// up, and after that with its answer. These times pass beside the flash's.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -35,8 +35,8 @@
 
 namespace pmlab::stores {
 
-// Of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the record is
-// damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. After an error nothing has changed.
+// The end of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the
+// record is damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. It then has changed nothing.
 struct kv_completion {
   std::uint64_t tag = 0;                   // of the operation
   std::errc error{};                       // std::errc{}: none

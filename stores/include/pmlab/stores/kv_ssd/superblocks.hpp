@@ -27,7 +27,7 @@ class superblocks {
         states_(count, state::free) {}
 
   [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(states_.size()); }
-  // Of one superblock.
+  // The units of one superblock.
   [[nodiscard]] std::uint32_t units() const noexcept { return units_; }
   [[nodiscard]] std::uint32_t number_of(std::uint64_t unit) const noexcept {
     return static_cast<std::uint32_t>(unit / units_);
@@ -36,8 +36,8 @@ class superblocks {
     return valid_[number].load(std::memory_order_acquire);
   }
 
-  // Of the superblock of a unit: another number each time that it is filled again. While a word of the index leads to the
-  // unit it stays as it is, so bytes that were read in this life are those of now.
+  // The life of a unit's superblock: another number each time that it is filled again. It stays as it is while a word
+  // of the index leads to the unit, so bytes that were read in this life are still the current ones.
   [[nodiscard]] std::uint64_t life_of(std::uint64_t unit) const noexcept {
     return lives_[number_of(unit)].load(std::memory_order_acquire);
   }
@@ -85,7 +85,7 @@ class superblocks {
     for (const state s : states_) n += s == state::free ? 1 : 0;
     return n;
   }
-  // The full superblock with the least valid units; nothing: all of them are valid throughout.
+  // The full superblock with the least valid units, or std::nullopt if each has all of its units valid.
   [[nodiscard]] std::optional<std::uint32_t> victim() const {
     std::optional<std::uint32_t> best;
     for (std::uint32_t i = 0; i < count(); ++i)

@@ -99,7 +99,7 @@ class write_buffer {
   }
 
   // The oldest records, up to `most_lines` of them in sum (at least one record): their lines stay until `end_copy`.
-  // Nothing: the ring has no record, or the oldest is not committed yet.
+  // Empty: the ring has no record, or the oldest is not committed yet.
   [[nodiscard]] std::vector<std::uint32_t> begin_copy(std::uint64_t most_lines) {
     const std::scoped_lock lock(mutex_);
     std::vector<std::uint32_t> records;

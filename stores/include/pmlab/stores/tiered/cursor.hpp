@@ -17,7 +17,7 @@
 
 namespace pmlab::stores {
 
-// Of a cursor.
+// The direction of a cursor.
 enum class direction : std::uint8_t { forward, backward };
 
 namespace detail::tiered {
@@ -34,9 +34,9 @@ struct tree_view {
   std::uint64_t root_keys = 0;      // bytes of the keys of the largest set of the root
   std::uint64_t root_entries = 0;   // entries of the largest set of the root
   class_counts spare{};             // segments that a spill and a compaction may need
-  class_counts spare_to_compact{};  // those of the compaction alone
-  // Of both drives: segments that the keys of one merge of a leaf may need, and those of the spill of one set of the
-  // root.
+  class_counts spare_to_compact{};  // segments that a compaction alone may need
+  // Segments of both drives that the keys of one merge of a leaf may need, and those that the spill of one set of the
+  // root may need.
   std::uint32_t kept_to_merge = 0;
   std::uint32_t kept_to_spill = 0;
 };
@@ -132,7 +132,7 @@ class cursor_body {
     parts_.push_back({std::make_unique<source_of<Source>>(std::move(s))});
   }
 
-  // The nearest key of all sources; of several versions, that of the newest source.
+  // The nearest key of all sources; if several sources have it, the newest one's version.
   [[nodiscard]] std::optional<found_version> choose() {
     const part* best = nullptr;
     for (part& p : parts_) {

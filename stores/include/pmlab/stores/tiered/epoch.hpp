@@ -35,7 +35,7 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Throws pmlab::error, or notes it: `part` has a moment other than that of the manifest of `version` on `with_manifests`.
+// Throws pmlab::error, or notes it: `part` and the manifest of `version` on `with_manifests` have different moments.
 // `needs`: of the part.
 inline void check_moment(const std::string& part, const std::string& with_manifests, const drive_epoch& known,
                          const manifest_epoch& named, std::uint64_t needs, std::uint64_t version, findings& found) {

@@ -11,7 +11,7 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Thread safety: all of it, from any thread, if that of `Clock` is.
+// Thread safety: from any thread, if `Clock` allows that.
 template <blocks::drive_clock Clock>
 class forward_clock {
  public:

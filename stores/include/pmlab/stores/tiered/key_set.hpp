@@ -1,5 +1,5 @@
 // A key/value set: sorted pages of keys, written once. Values of a set of the root stay in the log segments that they are
-// in; those of a leaf are in segments of values.
+// in; values of a leaf's set are in segments of values.
 //
 // In DRAM: the first version of each page (fences), and a Bloom filter of 10 bits a key. Both are rebuilt when the set is
 // opened, by reading its pages.
@@ -57,7 +57,7 @@ class bloom_filter {
   std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(1, 0);
 };
 
-// Of the values of a set in one segment: how well they fill others. Volatile.
+// How well the values of a set in one segment would fill other segments. Volatile.
 struct value_shape {
   std::uint32_t count = 0;
   std::uint32_t largest = 0;
@@ -83,14 +83,14 @@ class key_set {
   }
 
   [[nodiscard]] const set_description& described() const noexcept { return described_; }
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }
   [[nodiscard]] bool may_have(std::uint64_t hash) const { return !unreadable_.empty() || filter_.may_have(hash); }
-  // That its versions refer to.
+  // The bytes of values that its versions refer to.
   [[nodiscard]] std::uint64_t value_bytes() const noexcept { return value_bytes_; }
-  // Of keys and values.
+  // The bytes of keys and values.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
-  // By segment.
+  // The values of each segment.
   [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
 
   // Reads all pages: fences and filter. A damaged page is noted, and never read again: its fence is the last version
@@ -202,7 +202,7 @@ class key_set {
     }
     return {nullptr};
   }
-  // Keys of a page that cannot be read lie between those of its neighbours.
+  // Keys of a page that cannot be read lie between the keys of its neighbours.
   [[nodiscard]] std::string described_as_lost(std::uint32_t p) const {
     const std::uint64_t at = described_.start_page + p;
     const auto text = [](const fence& f) {
@@ -247,7 +247,7 @@ class set_source {
     index_ = load().before(name);
     return current();
   }
-  // The one behind that of the last `at_least` or `next`. REQUIRES: there was one.
+  // The version behind the result of the last `at_least` or `next`. REQUIRES: there was one.
   [[nodiscard]] std::optional<found_version> next() {
     ++index_;
     return current();
@@ -320,7 +320,7 @@ class set_writer {
     value_bytes_ += v.value_bytes;
     return true;
   }
-  // Of keys and values so far, about.
+  // The bytes of keys and values so far, about.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return value_bytes_ + described_.pages * context_.page_bytes; }
   // The last version is one of this key.
   [[nodiscard]] bool ends_with(const found_version& v) const noexcept {

@@ -29,7 +29,7 @@ inline constexpr std::size_t most_value_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t most_tables = 256;
 inline constexpr std::size_t most_table_name = 40;
 inline constexpr std::uint32_t no_segment = 0xffffffff;
-// Of log_anchor: there is no log, the newest changes are in persistent memory.
+// A segment of log_anchor: there is no log, the newest changes are in persistent memory.
 inline constexpr std::uint32_t in_memory = 0xfffffffe;
 
 // Where segments are: on the staging or on the capacity drive.
@@ -41,7 +41,7 @@ inline constexpr std::uint32_t capacity_bit = 0x80000000;
   return (segment & capacity_bit) == 0 ? media_class::staging : media_class::capacity;
 }
 
-// For messages.
+// The name of a segment in messages.
 [[nodiscard]] inline std::string in_words(std::uint32_t segment) {
   return "segment " + std::to_string(segment & ~capacity_bit) + " of the " +
          (class_of(segment) == media_class::staging ? "staging" : "capacity") + " drive";

@@ -15,19 +15,19 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Keys from its bound to that of the next leaf.
+// The keys from its bound to the next leaf's bound.
 template <blocks::device Device>
 struct leaf {
   std::uint16_t table = 0;
   std::string bound{};
   std::vector<std::shared_ptr<const key_set<Device>>> sets{};  // newest first
-  // Of the merge that made its only set; volatile.
+  // The merge that made its only set had these; volatile.
   std::uint64_t merged_at = 0;          // the horizon; 0: unknown
   std::uint32_t garbage_percent = 100;  // segments with so much garbage were given up; 100: none were
 
   // Before all versions of its range.
   [[nodiscard]] version_name begin() const noexcept { return {table, bound, newest}; }
-  // Of keys and values that its sets refer to.
+  // The bytes of keys and values that its sets refer to.
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     std::uint64_t all = 0;
     for (const auto& s : sets) all += s->bytes();

@@ -35,7 +35,7 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Of a group that is in the log.
+// A group that is in the log: its sequences and its place.
 struct logged_group {
   std::uint64_t first = 0;
   std::uint64_t last = 0;

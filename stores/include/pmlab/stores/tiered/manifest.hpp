@@ -45,7 +45,7 @@ struct set_description {
   }
 };
 
-// The keys from a bound to that of the next leaf.
+// The keys from a bound to the next leaf's bound.
 struct leaf_description {
   std::uint64_t table = 0;
   std::string bound{};
@@ -161,7 +161,7 @@ class bytes_reader {
   return out.bytes();
 }
 
-// Nothing: these bytes are no state of a store that is divided so.
+// The state in these bytes, or std::nullopt if they are no state of a store that is divided so.
 [[nodiscard]] inline std::optional<manifest_state> state_of(const std::byte* start, std::size_t bytes,
                                                             const store_areas& where) {
   bytes_reader in(start, bytes);
@@ -237,14 +237,14 @@ class manifest {
     return std::move(*found);
   }
 
-  // Of a store that is made: the area that its first state leaves has none, of no store that was here before. Durable on
-  // return.
+  // Makes the other area of a new store empty: its first state leaves it, and a former store may have left one there.
+  // Durable on return.
   void clear(blocks::synchronous<Device>& drive) {
     blocks::buffer block(where_.block_bytes);
     drive.write_durable(where_.manifest_block(0), block.bytes(), blocks::stream::manifest);
   }
 
-  // The next area with this state; nothing: the state is too large for one. Throws std::bad_alloc.
+  // The next area with this state, or std::nullopt if the state is too large for one. Throws std::bad_alloc.
   [[nodiscard]] std::optional<blocks::buffer> sealed(const manifest_state& s) const {
     const std::vector<std::byte> state = bytes_of(s);
     manifest_header h;
@@ -272,7 +272,7 @@ class manifest {
     return 3 * last_bytes_.load(std::memory_order_relaxed) < where_.manifest_bytes;
   }
 
-  // Of the newest state: greater than that of any state before.
+  // The version of the newest state: greater than the version of any state before.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
  private:

@@ -18,7 +18,7 @@ namespace pmlab::stores {
 // The newest changes in `Medium`, in an index of this type; the type is part of the layout.
 template <media::medium Medium, class Index = indexes::skip_list<Medium>>
 struct memtable_on {
-  // Of tiered_drives::memory.
+  // The medium of tiered_drives::memory.
   using medium = Medium;
   // Whether it is there at all.
   static constexpr bool is_there = true;
@@ -26,9 +26,9 @@ struct memtable_on {
   using index = detail::tiered::version_index<Medium, Index>;
   // Opens it with the drives.
   using opener = detail::tiered::memory_opener<index>;
-  // Those between two freezes.
+  // The versions between two freezes.
   using table = detail::tiered::memory_table<index>;
-  // Of these, as a reader sees them.
+  // A reader's view of these.
   using source = detail::tiered::memory_source<table>;
 };
 

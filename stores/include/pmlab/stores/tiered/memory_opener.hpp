@@ -28,7 +28,7 @@ class memory_opener {
     versions_.become(store, memory_phase::forming);  // (N1)
     versions_.clear();
   }
-  // Throws pmlab::error: it is not that of `store`.
+  // Throws pmlab::error: the memory belongs to another store than `store`.
   void check(const identity& store) const {
     if (versions_.phase() == memory_phase::none)
       throw error("the memory is empty, and the drives belong to a tiered store",

@@ -19,7 +19,7 @@ namespace pmlab::stores::detail::tiered {
 template <class Versions>
 class memory_table {
  public:
-  // Those behind `low`.
+  // The versions behind `low`.
   memory_table(Versions& versions, std::uint64_t low) : versions_(versions), low_(low), last_(low) {}
   memory_table(const memory_table&) = delete;
   memory_table& operator=(const memory_table&) = delete;
@@ -44,7 +44,7 @@ class memory_table {
     medium_bytes_.fetch_add(medium, std::memory_order_relaxed);
     last_.store(last, std::memory_order_release);
   }
-  // Of opening.
+  // Sets the last sequence while the store is opened.
   void found(std::uint64_t last) noexcept { last_.store(last, std::memory_order_release); }
   // A durable set has all of its versions.
   void is_elsewhere() noexcept { is_elsewhere_.store(true, std::memory_order_release); }
@@ -57,11 +57,11 @@ class memory_table {
     return versions_.less(name, {low_, last()});
   }
 
-  // Of the medium, about.
+  // The bytes of the medium, about.
   [[nodiscard]] std::size_t medium_bytes() const noexcept { return medium_bytes_.load(std::memory_order_relaxed); }
-  // About that its keys need in the pages of a set, without the room that pages waste.
+  // The bytes, about, that its keys need in the pages of a set, without space that pages waste.
   [[nodiscard]] std::size_t key_bytes() const noexcept { return key_bytes_.load(std::memory_order_relaxed); }
-  // Of values.
+  // The bytes of values.
   [[nodiscard]] std::size_t value_bytes() const noexcept { return value_bytes_.load(std::memory_order_relaxed); }
   // The greatest sequence; `low`: it is empty.
   [[nodiscard]] std::uint64_t last() const noexcept { return last_.load(std::memory_order_acquire); }

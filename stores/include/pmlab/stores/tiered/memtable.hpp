@@ -55,7 +55,7 @@ class memtable {
     [[nodiscard]] version_name name() const noexcept { return {table_, {key_, key_bytes_}, sequence_}; }
     [[nodiscard]] change_kind kind() const noexcept { return kind_; }
     [[nodiscard]] std::string_view value() const noexcept { return {key_ + key_bytes_, value_bytes_}; }
-    // Of its value, in the log.
+    // The place of its value in the log.
     [[nodiscard]] value_place place() const noexcept { return place_; }
     [[nodiscard]] const node* next() const noexcept { return link(0).load(std::memory_order_acquire); }
 
@@ -121,9 +121,9 @@ class memtable {
 
   // Bytes that it has taken.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  // About that its keys need in the pages of a set, without the room that pages waste.
+  // The bytes, about, that its keys need in the pages of a set, without space that pages waste.
   [[nodiscard]] std::size_t key_bytes() const noexcept { return key_bytes_.load(std::memory_order_relaxed); }
-  // That one more change would need at most.
+  // The most bytes that one more change would need.
   [[nodiscard]] static std::size_t bytes_for(const change& c) noexcept {
     return sizeof(node) + most_height * sizeof(void*) + c.key.size() + c.value.size() + alignof(node);
   }
@@ -141,7 +141,7 @@ class memtable {
     node* before = nullptr;     // the last node before the name, or the head
     node* successor = nullptr;  // the first node at or after the name; nullptr: none
   };
-  // The gap of the lowest level. `all` (may be null): gets those of all levels.
+  // The gap of the lowest level. `all` (may be null) gets the gaps of all levels.
   gap find(const version_name& name, gap* all = nullptr) const noexcept {
     gap g{head_, nullptr};
     for (unsigned level = most_height; level-- > 0;) {

@@ -8,15 +8,15 @@ namespace pmlab::stores {
 
 // See tiered/memory.hpp for the other one.
 struct no_memory {
-  // Of tiered_drives::memory: there is none.
+  // The medium of tiered_drives::memory: there is none.
   struct medium {};
   // Whether it is there at all.
   static constexpr bool is_there = false;
   // All versions: nothing has all of them.
   struct index {};
-  // Those between two freezes.
+  // The versions between two freezes.
   using table = detail::tiered::memtable;
-  // Of these, as a reader sees them.
+  // A reader's view of these.
   using source = detail::tiered::memtable_source;
 };
 

@@ -19,12 +19,12 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Of the drive with the log, and of one with leaves only.
+// The fewest segments of the drive with the log, and of a drive with leaves only.
 inline constexpr std::uint32_t least_segments = 8;
 inline constexpr std::uint32_t least_leaf_segments = 4;
-// Of both drives: up to half of so few are kept for erasures and ageing; the others have data.
+// The fewest segments of both drives: up to half of so few are kept for erasures and ageing; the others have data.
 inline constexpr std::uint32_t least_segments_in_all = 18;
-// Of a manifest, beside the first 512: it names each segment of a full store, and while sets are merged some of them twice.
+// Manifest bytes per segment, beside the first 512: it names each one of a full store, some twice while sets merge.
 inline constexpr std::uint64_t manifest_bytes_of_a_segment = 16;
 
 template <blocks::device Device>

@@ -20,8 +20,8 @@ struct loss_bound {
   std::uint64_t or_bytes = std::uint64_t{8} << 20;                    // at least 1
 };
 
-// Of tiered::open. Sizes of areas are chosen when a store is made; a store that is opened again has those it was made
-// with, and the placement too.
+// Options of tiered::open. Sizes of areas are chosen when a store is made; a store that is opened again has those it
+// was made with, and the placement too.
 struct tiered_options {
   loss_bound loss{};                                    // may differ from opening to opening
   placement place = placement::staging_max_capacity;    // capacity_only for a store on one drive

@@ -23,7 +23,7 @@ enum class placement : std::uint8_t {
   pmem_max_capacity,     // all but the values of leaves on persistent memory
 };
 
-// In the order of the enumerators.
+// The names, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 6> placement_names{
     "staging_only", "capacity_only", "staging_max_capacity", "staging_min_capacity", "pmem_only", "pmem_max_capacity"};
 // The enumerator's name.

@@ -4,7 +4,7 @@
 // there moves to the main queue; the names of others are remembered for a while, and enter the main queue if they are
 // read again. So a cursor over everything does not push out the pages that searches need.
 //
-// A name is never used for two things: a value is named by its sequence, a page by its number and that of its set, which
+// A name is never used for two things: a value is named by its sequence, a page by its number and its set's, which
 // no other set ever has. So nothing in the cache becomes wrong when a segment is freed and used again.
 #pragma once
 
@@ -86,10 +86,10 @@ class read_cache {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // That it may have, and has.
+  // The bytes that it may have, and those that it has.
   [[nodiscard]] std::size_t most_bytes() const noexcept { return most_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  // Since it was made.
+  // Counts since it was made.
   [[nodiscard]] cache_figures of_pages() const noexcept { return pages_.now(); }
   [[nodiscard]] cache_figures of_values() const noexcept { return values_.now(); }
 

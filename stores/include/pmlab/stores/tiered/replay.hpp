@@ -111,7 +111,7 @@ class log_reader {
  private:
   static constexpr std::uint32_t most_checked_bytes = 65536;
 
-  // Of each segment, the chain that its first group continues.
+  // Finds, for each segment, the chain that its first group continues.
   void find_heads() {
     for (std::uint32_t c = 0; c < classes; ++c)
       for (std::uint32_t n = 0; n < where_.drives[c].segments(); ++n) {

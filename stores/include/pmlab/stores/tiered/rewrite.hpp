@@ -117,7 +117,7 @@ struct rewrite_rules {
   std::uint64_t leaf_bytes = 0;
   kept_segments keys_keep{};                            // segments that are left free
   kept_segments values_keep{};                          // likewise, by values
-  std::optional<std::set<std::uint32_t>> only{};        // values in other segments stay; nothing: by the rules below
+  std::optional<std::set<std::uint32_t>> only{};        // values elsewhere stay; std::nullopt: see the rules below
   std::uint32_t garbage_percent = 100;                  // a segment with so much garbage is poor; 100: none is
   std::uint32_t remembered_percent = 100;               // leaf::garbage_percent of merged leaves
   std::map<std::uint32_t, std::uint64_t> live_bytes{};  // of each segment of values, as far as it is known
@@ -307,7 +307,7 @@ class leaf_rewriter {
   std::vector<set_pointer> made_;
   std::uint64_t copied_ = 0;
 
-  // Of the leaf that is being rewritten.
+  // Segments with much garbage: the leaf that is being rewritten moves its values out of them.
   std::set<std::uint32_t> poor_;
   bool stayed_ = false;  // a value that was to move has not
   std::uint64_t piece_bytes_ = 0;

@@ -16,7 +16,7 @@
 
 namespace pmlab::stores::detail::tiered {
 
-// Of a group of the log behind a gap.
+// A change of a group of the log behind a gap.
 struct loose_change {
   change_kind kind;
   std::uint8_t table;

@@ -67,7 +67,7 @@ class segment_io {
   std::array<bool, classes> is_dirty_{};
 };
 
-// Of readers: a queue belongs to one thread, so each read takes one of them.
+// Queues for readers: a queue belongs to one thread, so each read takes one of them.
 template <blocks::device Device>
 class reader_pool {
  public:
@@ -126,7 +126,7 @@ class segment_writer {
     for (const std::uint32_t s : taken_) context_.segments.drop(s);
   }
 
-  // Where the bytes are, all in one segment. Nothing: there is no free segment. REQUIRES: not more than a segment.
+  // Returns the place of the bytes, all in one segment, or std::nullopt if none is free. REQUIRES: they fit into one.
   [[nodiscard]] std::optional<value_place> append(std::span<const std::byte> bytes) {
     if (taken_.empty() || offset_ + bytes.size() > context_.where.segment_bytes) {
       finish();

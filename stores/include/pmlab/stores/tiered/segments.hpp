@@ -35,7 +35,7 @@ class segment_map {
   }
 
   // A free segment, with one reference, on the drive that is preferred; if the staging drive is full, on the other one.
-  // Nothing: no more than `keep` are free.
+  // std::nullopt: no more than `keep` are free.
   [[nodiscard]] std::optional<std::uint32_t> take(media_class preferred, const kept_segments& keep = {}) {
     const std::scoped_lock lock(mutex_);
     if (drives_[0].free + drives_[1].free <= keep.all) return std::nullopt;
@@ -67,7 +67,7 @@ class segment_map {
     const std::scoped_lock lock(mutex_);
     return {drives_[0].free, drives_[1].free};
   }
-  // Of each drive.
+  // The references to the segments of each drive.
   [[nodiscard]] std::array<std::vector<std::uint32_t>, classes> references() const {
     const std::scoped_lock lock(mutex_);
     return {drives_[0].references, drives_[1].references};

@@ -132,7 +132,7 @@ class tree {
   [[nodiscard]] std::size_t chunk_bytes() const noexcept {
     return std::clamp<std::size_t>(freeze_bytes() / 16, 256, std::size_t{1} << 18);
   }
-  // Of DRAM, for all but the cache.
+  // The most DRAM for everything but the cache.
   [[nodiscard]] std::uint64_t most_bytes() const noexcept { return options_.memory_limit - options_.cache_bytes; }
   // Whether the active memtable is large enough to become a set.
   [[nodiscard]] bool is_due(const table& active) const noexcept {
@@ -417,7 +417,7 @@ class tree {
 
  private:
   static constexpr class_counts never_stuck{~std::uint32_t{0}, ~std::uint32_t{0}};
-  // Of compaction where room is needed: a segment with so much garbage is given up.
+  // Compaction that needs space gives up a segment with so much garbage.
   static constexpr std::uint32_t thorough_percent = 10;
   // Segments of the log that erasures have, and the fraction of all, at least 3, for which the collecting of garbage
   // has room: the more at once, the less often the keys are rewritten.
@@ -526,7 +526,7 @@ class tree {
   [[noreturn]] static void no_room_for_keys() {
     throw tiered_full("no free segment for keys", "erase keys, then compact()");
   }
-  // Of a stream of so many bytes, which begins in a segment of its own.
+  // The segments of a stream of so many bytes, which begins in a segment of its own.
   [[nodiscard]] std::uint64_t segments_for(std::uint64_t bytes) const noexcept {
     return bytes / on_.where.segment_bytes + 1;
   }
@@ -781,7 +781,7 @@ class tree {
     const set_description& only = l.sets.front()->described();
     return only.loose == 0 || l.merged_at >= only.last || l.merged_at == moments_.horizon();
   }
-  // Of each segment of values of leaves: the bytes that sets refer to.
+  // The bytes that sets refer to in each segment of values of leaves.
   [[nodiscard]] static std::map<std::uint32_t, std::uint64_t> live_bytes(const view& v) {
     std::map<std::uint32_t, std::uint64_t> all;
     for (const auto& l : v.leaves)

@@ -61,7 +61,7 @@ inline constexpr char ends_batch = 0x10;
   return text;
 }
 
-// Of a key of the index.
+// The mark in a key of the index.
 [[nodiscard]] inline char mark_in(std::string_view text) noexcept { return text.back(); }
 [[nodiscard]] inline change_kind kind_in(std::string_view text) noexcept {
   return static_cast<change_kind>(text.back() & 0x0f);
@@ -335,7 +335,7 @@ class version_index {
     if (count != last - ingested)
       report.add("the memory has " + std::to_string(count) + " of " + std::to_string(last - ingested) + " changes");
   }
-  // Of the medium, that one change needs, about.
+  // The bytes of the medium that one change needs, about.
   [[nodiscard]] static std::size_t medium_bytes_for(const change& c) noexcept {
     return 128 + round_up(c.key.size() + 40, 64) + (c.value.empty() ? 0 : round_up(c.value.size() + 8, 64));
   }
@@ -403,7 +403,7 @@ class version_index {
     }
   }
 
-  // Nothing: it is not there.
+  // The version with this text, or std::nullopt if it is absent.
   [[nodiscard]] std::optional<found_version> read(const std::string& text) {
     std::optional<std::string> value = versions_.find(text);
     if (!value) return std::nullopt;
@@ -433,7 +433,7 @@ class version_index {
     if (fences_.erase(text) > 0) dram_bytes_.fetch_sub(fence_bytes(text), std::memory_order_relaxed);
   }
   [[nodiscard]] static std::size_t fence_bytes(std::string_view text) noexcept { return text.size() + 80; }
-  // The last one before `to` (nothing: behind all); empty: before all.
+  // The last version before `to` (std::nullopt: before the end); an empty text if there is none.
   [[nodiscard]] std::string fence_before(const std::optional<std::string>& to) const {
     const std::scoped_lock lock(fences_mutex_);
     const auto behind = to ? fences_.lower_bound(*to) : fences_.end();

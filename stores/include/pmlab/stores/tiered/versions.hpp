@@ -66,7 +66,7 @@ class memtable_source {
   std::shared_ptr<const memtable> table_;
 };
 
-// Of the first key of `table` at or after the place `from` that has a version of `sequence` or older: the newest such.
+// The newest version, up to `sequence`, of the first key of `table` at or after the place `from` that has one.
 template <class Source>
 std::optional<found_version> next_key(Source& source, const version_name& from, std::uint16_t table,
                                       std::uint64_t sequence) {
@@ -79,7 +79,7 @@ std::optional<found_version> next_key(Source& source, const version_name& from, 
   return v;
 }
 
-// Of the last key of `table` before the place `to`, likewise.
+// The newest version, up to `sequence`, of the last key of `table` before the place `to` that has one.
 template <class Source>
 std::optional<found_version> previous_key(Source& source, const version_name& to, std::uint16_t table,
                                           std::uint64_t sequence) {

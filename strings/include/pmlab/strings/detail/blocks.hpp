@@ -75,7 +75,7 @@ template <class Block, media::medium Medium, media::publication Publication, cla
   return made;
 }
 
-// As part of `change`.
+// Releases a block as part of `change`.
 template <class Block, media::publication Publication>
 void release_block(Publication& change, Block& block) {
   change.release(&block, block.block_bytes());

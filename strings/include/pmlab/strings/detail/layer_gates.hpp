@@ -22,7 +22,7 @@ namespace pmlab::strings::detail {
 // Thread safety: any. Progress: no operation waits.
 class layer_gates {
  public:
-  // Of an armed gate: unique. These are no tickets of a gate:
+  // The ticket of an armed gate is unique. These are no tickets of a gate:
   using ticket = std::uint64_t;
   static constexpr ticket nothing = 0;  // there is nothing to do
   static constexpr ticket later = 1;    // the gate serves another layer: to be armed later
@@ -73,7 +73,7 @@ class layer_gates {
       gate.store(after(now, number, open_gate), std::memory_order_release);
   }
 
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::size_t bytes() const noexcept { return (mask_ + 1) * sizeof(std::uint64_t); }
 
  private:

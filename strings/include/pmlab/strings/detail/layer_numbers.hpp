@@ -85,7 +85,7 @@ class layer_numbers {
     next_ = std::min(next_, first);
   }
 
-  // Of DRAM, about.
+  // The bytes of DRAM, about.
   [[nodiscard]] std::uint64_t bytes() const {
     constexpr std::uint64_t of_a_node = 64;
     const std::scoped_lock lock(mutex_);

@@ -68,7 +68,7 @@ class ledger {
     std::atomic<std::uint64_t> free;  // bit i: item i
     thread_state* owner = nullptr;    // nullptr: it is of an earlier run, and no thread has it yet
     bool is_first = false;            // of its owner's; does not change while items are taken
-    // In the list in the medium.
+    // Its neighbours in the list in the medium.
     page_state* before = nullptr;
     page_state* after = nullptr;
     std::size_t in_pages = 0;  // its place in `pages_`
@@ -170,7 +170,7 @@ class ledger {
     make_free(done);
   }
 
-  // In the medium, the item is free.
+  // Makes an item free that is free in the medium already.
   void make_free(const place& done) noexcept {
     page_state& p = *done.page;
     const std::uint64_t bit = std::uint64_t{1} << static_cast<std::size_t>(done.where - p.where->items.data());
@@ -207,7 +207,7 @@ class ledger {
   }
 
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept { return pages_.size() * sizeof(page_type); }
-  // Of DRAM, about.
+  // The bytes of DRAM, about.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return pages_.size() * (sizeof(page_state) + 16); }
 
  private:

@@ -25,7 +25,7 @@ class record_values {
   // `stripes`: of the locks, a power of two.
   record_values(Medium& medium, std::size_t stripes) : medium_(medium), locks_(stripes) {}
 
-  // The value as its record has it, with its block as a part of `change`; nothing: no space.
+  // The value as its record has it, with its block as a part of `change`; std::nullopt: no space.
   [[nodiscard]] std::optional<std::uint64_t> store(publication& change, value_view value) const {
     if constexpr (Values::in_blocks) {
       if (value.empty()) return 0;
@@ -74,7 +74,7 @@ class record_values {
     }
   }
 
-  // Of the block.
+  // The bytes of the block.
   [[nodiscard]] std::uint64_t medium_bytes(const record& of) const {
     if constexpr (Values::in_blocks) {
       const std::uint64_t stored = of.value.load(std::memory_order_acquire);

@@ -142,9 +142,9 @@ class trie : private parts<Medium, Index> {
   }
   static constexpr std::size_t batch_width = 16;
 
-  // For a key that may be new: skipped bytes are compared.
+  // The place of a key that may be new: skipped bytes are compared.
   [[nodiscard]] place seek(std::string_view key) const { return seek(key, true, true); }
-  // For a key that should be present.
+  // The place of a key that should be present.
   [[nodiscard]] place seek_present(std::string_view key) const { return seek(key, false, true); }
 
   [[nodiscard]] static std::uint64_t next_of_new(const place& /*p*/) noexcept { return 0; }
@@ -395,7 +395,7 @@ class trie : private parts<Medium, Index> {
     layer below;
   };
 
-  // Of a layer, its entries up to two, and the first of them.
+  // The number of a layer's entries, up to two, and the first of them.
   struct some_entries {
     std::size_t count = 0;
     indexes::entry first{};

@@ -42,7 +42,7 @@ struct entry_word {
   [[nodiscard]] constexpr bool is_untidy() const noexcept { return (word & untidy_bit) != 0; }
   [[nodiscard]] constexpr entry_word untidy() const noexcept { return {word | untidy_bit}; }
   [[nodiscard]] constexpr entry_word tidy() const noexcept { return {word & ~untidy_bit}; }
-  // As the medium has it.
+  // The word as the medium has it.
   [[nodiscard]] constexpr entry_word unmarked() const noexcept { return {word & ~(unsearched_bit | untidy_bit)}; }
   friend constexpr bool operator==(entry_word, entry_word) noexcept = default;
 };

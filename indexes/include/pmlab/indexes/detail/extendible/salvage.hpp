@@ -72,7 +72,7 @@ void salvage(const Medium& medium, std::uint64_t root_word, std::string_view tab
     Segment& s = *medium.resolve(media::pointer<Segment>(entry.segment_word()));
     const std::uint64_t prefix = std::uint64_t{first} << (64 - global_depth);
     damaged += for_each_entry_of(s, prefix, entry.local_depth(), [&](std::uint64_t hash, std::uint64_t value) {
-      // Of a split that was cut off, or of a depth that is damaged: the entry's own directory entry decides.
+      // A split that was cut off, or a damaged depth, may have left this one: the entry's own directory entry decides.
       const std::size_t own = hash >> (64 - global_depth);
       if (is_usable(own) && entry_at(own).segment_word() != entry.segment_word()) return;
       function(key_of_hash(hash), value);

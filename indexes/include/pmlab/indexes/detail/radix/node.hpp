@@ -22,8 +22,8 @@
 
 namespace pmlab::indexes::detail::radix {
 
-// Of a node. Small ones fill whole lines, as the media expect of small aligned blocks; a large one would waste most of a
-// line for its header.
+// The alignment of a node. Small ones fill whole lines, as the media expect of small aligned blocks; a large one would
+// waste most of a line for its header.
 [[nodiscard]] constexpr std::size_t node_alignment(std::size_t slots) noexcept { return slots <= 64 ? 64 : 16; }
 
 // An entry or a link; see slot_word.
@@ -51,8 +51,8 @@ struct alignas(slot) header {
   [[nodiscard]] unsigned depth() const noexcept {
     return static_cast<unsigned>(path_and_depth.load(std::memory_order_acquire) & depths);
   }
-  // True: the depth is this one, and the path begins with so many digits of `start`, whose others are zero. Of such a
-  // header, `path` is the path.
+  // True: the depth is this one, and the path begins with so many digits of `start`, whose others are zero. `path` gets
+  // the path of such a header.
   template <class Digits>
   [[nodiscard]] bool is_of(std::uint64_t start, unsigned count, unsigned depth, std::uint64_t& path) const noexcept {
     const std::uint64_t both = path_and_depth.load(std::memory_order_acquire);

@@ -14,7 +14,7 @@
 //   R2  A node is `gone`, and does not change any more, when its link was replaced, with the locks of both nodes held.
 //       A writer that locked a node checks that. A reader in such a node reads a state that was current during its own
 //       operation: the link to it, or to a node above it, was replaced after the operation had begun.
-//   R3  The kind and the depth in a link are those of the child. The value of a slot with a link has no meaning.
+//   R3  A link has the kind and the depth of its child. The value of a slot with a link has no meaning.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -104,9 +104,9 @@ class structure {
   }
   [[nodiscard]] sync::epochs& epochs() noexcept { return epochs_; }
 
-  // Of DRAM.
+  // The bytes of DRAM.
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return locks_.bytes(); }
-  // Of nodes that wait to be released, and of the head. REQUIRES: no writer.
+  // The bytes of nodes that wait to be released, and of the head. REQUIRES: no writer.
   [[nodiscard]] std::uint64_t medium_bytes_beside_nodes() const { return sizeof(tree_head) + limbo_.bytes(); }
 
   // Links lead to nodes, and depths increase, after any crash. If this does not hold, the medium was damaged: an
@@ -178,7 +178,7 @@ class structure {
     return link_two(s, digits::at(key, at.depth), present, depth, key, value);
   }
 
-  // True if a locked node, in which this slot was just emptied, should be counted by `tidy`. Of a large one only parts
+  // True if a locked node, in which this slot was just emptied, should be counted by `tidy`. Only parts of a large one
   // are counted here: the line of the slot, and if that is empty, an eighth of the node.
   [[nodiscard]] static bool may_be_sparse(const position& at, const slot& emptied) noexcept {
     if (at.depth == 0) return false;

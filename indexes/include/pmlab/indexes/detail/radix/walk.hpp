@@ -15,7 +15,7 @@
 
 namespace pmlab::indexes::detail::radix {
 
-// True if the link can be that of a node below one of this depth.
+// True if the link can lead to a node below one of this depth.
 template <class Kinds, class Medium>
 [[nodiscard]] bool is_link_to_node(const Medium& medium, slot_word link, unsigned depth) noexcept {
   return Kinds::is_kind(link.kind()) && link.depth() > depth && link.depth() < Kinds::digits::per_key &&
@@ -62,7 +62,7 @@ template <class Digits>
   return entry.is_entry() && (entry.key(at.path) & Digits::mask_before(at.known)) == at.path;
 }
 
-// Looks at the slots that no search finds: a crash leaves entries there, but nothing else. Of a node whose index is
+// Looks at the slots that no search finds: a crash leaves entries there, but nothing else. If the index of the node is
 // damaged, `found` gets those entries. REQUIRES: `found` has all children of the node, or it has no index.
 template <class Digits, class Node, class Visitor>
 void walk_invisible_slots(const Node& n, const walked_node& at, children& found, Visitor& visitor) {

@@ -59,12 +59,12 @@ class slot_word {
   [[nodiscard]] constexpr bool is_entry() const noexcept { return word_ >> tag_shift == entry_tag >> tag_shift; }
   [[nodiscard]] constexpr bool is_link() const noexcept { return word_ >> tag_shift == link_tag >> tag_shift; }
 
-  // Of an entry. `root_digit_of`: any key below the same slot of the root.
+  // The key of an entry. `root_digit_of`: any key below the same slot of the root.
   [[nodiscard]] constexpr std::uint64_t key(std::uint64_t root_digit_of) const noexcept {
     return (root_digit_of & ~suffix_mask) | (word_ & suffix_mask);
   }
 
-  // Of a link.
+  // The fields of a link.
   [[nodiscard]] constexpr std::uint64_t child() const noexcept { return word_ & pointer_mask; }
   [[nodiscard]] constexpr unsigned kind() const noexcept { return static_cast<unsigned>(word_ & kind_mask); }
   [[nodiscard]] constexpr unsigned depth() const noexcept {
@@ -85,7 +85,7 @@ class slot_word {
     return (word_ & (tag_mask | digit_mask)) == (link_tag | std::uint64_t{digit} << digit_shift);
   }
 
-  // As it is stored.
+  // The word as it is stored.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   friend constexpr bool operator==(slot_word, slot_word) noexcept = default;
 

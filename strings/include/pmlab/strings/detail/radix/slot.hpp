@@ -28,7 +28,7 @@ inline constexpr std::size_t digit_values = 257;
 // See the file's prologue.
 class slot_word {
  public:
-  // Nothing.
+  // An empty slot.
   constexpr slot_word() noexcept = default;
   // `word`: of a slot.
   constexpr explicit slot_word(std::uint64_t word) noexcept : word_(word) {}
@@ -56,7 +56,7 @@ class slot_word {
   // 0: the header has the depth.
   [[nodiscard]] constexpr std::size_t skip() const noexcept { return word_ >> skip_shift; }
 
-  // As it is stored.
+  // The word as it is stored.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   friend constexpr bool operator==(slot_word, slot_word) noexcept = default;
 

@@ -149,7 +149,7 @@ class tree : private parts<Medium, Index> {
     }
   }
 
-  // For a key that may be new.
+  // The place of a key that may be new.
   [[nodiscard]] place seek(std::string_view key) const {
     std::uint64_t passed = 0;
     for (std::size_t limit = any_depth;;) {

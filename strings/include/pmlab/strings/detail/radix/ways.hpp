@@ -81,7 +81,7 @@ class ways {
   [[nodiscard]] slot_word word_in(const position& at, std::size_t digit) const noexcept {
     return kinds::as_kind(std::as_const(*at.n), at.kind, [&](const auto& n) { return n.of_digit(digit, announced()); });
   }
-  // Of the child with the smallest digit from this one on.
+  // The word of the child with the smallest digit from this one on.
   [[nodiscard]] slot_word word_from(const position& at, std::size_t digit) const noexcept {
     return kinds::as_kind(std::as_const(*at.n), at.kind,
                           [&](const auto& n) { return n.from_digit(digit, announced()); });
@@ -113,7 +113,7 @@ class ways {
       throw damaged("a depth");
     return below;
   }
-  // Of the node that a slot of `at` leads to; of a record: that of `at`.
+  // The depth of the node that a slot of `at` leads to; for a record, that of `at`.
   [[nodiscard]] std::size_t depth_below(slot_word word, const position& at) const {
     return word.is_link() ? child_of(word, at.depth).depth : at.depth;
   }
