@@ -6,7 +6,7 @@
 #     ID        pmlab::with_ID is a target where the package is there, to be linked by all that needs it
 #     PACKAGE   its name in Debian; of group optional in scripts/packages.txt
 #     PROGRAM   nothing is built with it: pmlab looks for it on PATH when it is used
-#     INDEXES, STORES, MORE   what is left out without it
+#     INDEXES, STORES, MORE   the parts that are left out without it
 #
 # The program knows the list, too: pmlab_optional_packages writes it as a source of bench/support/optional_packages.hpp.
 set(PMLAB_WITHOUT "" CACHE STRING "IDs of optional packages to be left out although they are there; all: each of them")
@@ -74,8 +74,8 @@ function(pmlab_optional id title package)
       set(${names} "\"${${names}}\"")
     endif()
   endforeach()
-  string(JOIN ", " fields "\"${title}\"" "\"${package}\"" "\"${brought}\"" "{${indexes}}" "{${stores}}" "\"${this_PROGRAM}\""
-         ${is_built_in})
+  string(JOIN ", " fields "\"${title}\"" "\"${package}\"" "\"${brought}\"" "{${indexes}}" "{${stores}}"
+         "\"${this_PROGRAM}\"" ${is_built_in})
   set_property(GLOBAL APPEND_STRING PROPERTY PMLAB_OPTIONAL_TABLE "    {${fields}},\n")
   set(PMLAB_WITH_${id}_INDEXES ${this_INDEXES} PARENT_SCOPE)
 endfunction()
@@ -103,6 +103,6 @@ get_property(ids GLOBAL PROPERTY PMLAB_OPTIONAL_IDS)
 foreach(id IN LISTS PMLAB_WITHOUT)
   if(NOT id IN_LIST ids AND NOT PMLAB_WITHOUT STREQUAL "all")
     list(JOIN ids ", " ids)
-    message(FATAL_ERROR "PMLAB_WITHOUT has '${id}', which is no optional package; there are ${ids}; all is each of them")
+    message(FATAL_ERROR "PMLAB_WITHOUT has '${id}', which is no optional package; give some of ${ids}, or all")
   endif()
 endforeach()

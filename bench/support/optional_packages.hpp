@@ -1,5 +1,5 @@
-// The libraries and programs of other projects that a build may be without, and what is left out without them. Their list
-// is cmake/pmlab_optional.cmake.
+// The libraries and programs of other projects that a build may be without, and what each of them brings. Their list is
+// cmake/pmlab_optional.cmake.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace pmlab::bench {
 struct optional_package {
   std::string title;
   std::string package;               // of Debian
-  std::string brings;                // what is left out without it, as text
+  std::string brings;                // the parts that need it, as text
   std::vector<std::string> indexes;  // those of its peers that `pmlab bench` measures
   std::vector<std::string> stores;   // those that `pmlab stores bench` measures
   std::string program;               // to be found on PATH when it is used; empty: it is part of the build, or not
@@ -22,9 +22,9 @@ struct optional_package {
 
   // Whether it is part of the build, or its program is on PATH.
   [[nodiscard]] bool is_there() const;
-  // One line for a user: whether it is there; and if not, what is left out, and the remedy.
+  // One line for a user: whether it is there; and if not, the parts that are left out, and the remedy.
   [[nodiscard]] std::string state() const;
-  // How to get what is left out.
+  // How to get these parts.
   [[nodiscard]] std::string remedy() const;
 };
 

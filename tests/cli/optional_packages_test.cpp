@@ -1,4 +1,4 @@
-// What a user is told about packages that a build may be without.
+// Messages about packages that a build may be without.
 #include "bench/support/optional_packages.hpp"
 #include "support/message_of.hpp"
 

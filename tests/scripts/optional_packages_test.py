@@ -1,5 +1,5 @@
-"""The build without each package that it may be without, and without all: exactly what needs the package is left out. It is
-configured, and nothing is built."""
+"""The build without each package that it may be without, and without all: exactly the sources that need it are left
+out. The build is configured, and nothing is compiled."""
 
 import pathlib
 import re
@@ -20,8 +20,8 @@ SOURCES = {
     "lmdb": {"lmdb_subject"},
     "benchmark": {"google"},
 }
-TITLES = {"libpmemobj-cpp": "libpmemobj-cpp", "tbb": "oneTBB", "rocksdb": "RocksDB", "leveldb": "LevelDB", "lmdb": "LMDB",
-          "benchmark": "Google Benchmark"}
+TITLES = {"libpmemobj-cpp": "libpmemobj-cpp", "tbb": "oneTBB", "rocksdb": "RocksDB", "leveldb": "LevelDB",
+          "lmdb": "LMDB", "benchmark": "Google Benchmark"}
 
 
 class OptionalPackages(unittest.TestCase):
