@@ -31,15 +31,8 @@ if(NOT pmlab_missing_for_jemalloc AND NOT TARGET pmlab::jemalloc)
 endif()
 
 pmlab_find_modules(pmlab_missing_for_pmem libpmemobj libpmem)
-find_path(PMLAB_PMEMOBJ_CPP_INCLUDE libpmemobj++/pool.hpp)
-mark_as_advanced(PMLAB_PMEMOBJ_CPP_INCLUDE)
-if(NOT PMLAB_PMEMOBJ_CPP_INCLUDE)
-  list(APPEND pmlab_missing_for_pmem libpmemobj++)
-endif()
 if(NOT pmlab_missing_for_pmem AND NOT TARGET pmlab::pmem)
   add_library(pmlab::pmem INTERFACE IMPORTED GLOBAL)
-  # Imported: headers of dependencies count as system headers, without warnings.
-  target_include_directories(pmlab::pmem INTERFACE ${PMLAB_PMEMOBJ_CPP_INCLUDE})
   target_link_libraries(pmlab::pmem INTERFACE pmlab::pmlab PkgConfig::pmlab_libpmemobj PkgConfig::pmlab_libpmem)
 endif()
 

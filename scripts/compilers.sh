@@ -16,8 +16,6 @@ of_this_machine=(clang++-16)
 of_debian_13=(g++-13 g++-14 clang++-19)
 # check_layers is Python; headers of the media that need a library include those of the library.
 debian_13_packages=(g++-13 g++-14 clang-19 python3 libpmemobj-dev libjemalloc-dev libnuma-dev liburing-dev)
-# The headers of libpmemobj-cpp-dev, which Debian 13 has not: it is nothing but headers.
-pmemobj_cpp=/usr/include/libpmemobj++
 
 here=no keep=
 while [ $# -gt 0 ]; do
@@ -81,9 +79,5 @@ rm -rf "$other/source"
 mkdir -p "$other/source"
 tar -c CMakeLists.txt base media indexes cache hybrid strings stores checker bench microbench tools examples scripts docs \
   tests/packages | tar -C "$other/source" -x --no-same-owner
-if [ -d "$pmemobj_cpp" ]; then
-  mkdir -p "$other$pmemobj_cpp"
-  cp -r "$pmemobj_cpp/." "$other$pmemobj_cpp"
-fi
 chroot "$other" sh -c "cd /source; $try_compilers" try "${of_debian_13[@]}" || status=1
 exit $status

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Usage: scripts/setup.sh [--with-dev-tools] [--with-cluster-tools] [--check] [--help]
+# Usage: scripts/setup.sh [--minimal] [--with-dev-tools] [--with-cluster-tools] [--check] [--help]
 #
 # Installs the packages of scripts/packages.txt that are missing: with apt-get, as root or through sudo, without
 # questions. When all are there it does nothing, so it is safe to run again.
 #
+#   --minimal              only what pmlab needs: not the packages of its peers, without which they are left out
 #   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
 #   --with-cluster-tools   also Slurm and Snakemake
 #   --check                installs nothing; lists missing packages, status 1 if anything required is
@@ -17,8 +18,10 @@ set -euo pipefail
 
 groups=(required)
 check_only=no
+minimal=no
 for argument in "$@"; do
   case $argument in
+    --minimal) minimal=yes ;;
     --with-dev-tools) groups+=(dev) ;;
     --with-cluster-tools) groups+=(cluster) ;;
     --check) check_only=yes ;;
@@ -26,6 +29,8 @@ for argument in "$@"; do
     *) die "unknown option $argument; see --help" ;;
   esac
 done
+
+[ $minimal = yes ] || groups+=(optional)
 
 command -v dpkg-query >/dev/null || die "needs a Debian-like system; elsewhere install the packages of scripts/packages.txt"
 
@@ -90,7 +95,7 @@ if [ $check_only = no ]; then
   if [ ${#ordinary[@]} -gt 0 ] && ! install_packages "${ordinary[@]}"; then
     for package in "${ordinary[@]}"; do install_packages "$package" || true; done
   fi
-  if ! is_installed libpmemobj-cpp-dev && ! can_be_had libpmemobj-cpp-dev; then
+  if [ $minimal = no ] && ! is_installed libpmemobj-cpp-dev && ! can_be_had libpmemobj-cpp-dev; then
     install_from_older_release libpmemobj-cpp-dev || true
   fi
 fi

@@ -3,6 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/optional_packages.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -70,6 +71,7 @@ const index_description& find_index(std::string_view name) {
   }
   if (const spec given = parse_spec(name); !given.arguments.empty() || !given.options.empty())
     return combined(name, given);
+  refuse_left_out(name);
   throw error(fmt::format("there is no index '{}'", name),
               fmt::format("did you mean {}? `pmlab list` names the indexes", nearest(name, names)));
 }

@@ -10,6 +10,7 @@
 #endif
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/optional_packages.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -117,8 +118,7 @@ std::vector<pair_store_description> peers() { return {}; }
 #else
 std::vector<pair_store_description> peers() {
   std::vector<pair_store_description> found;
-  for (const pair_peer& p : pair_peers())
-    if (p.make != nullptr) found.push_back(p.described);
+  for (const pair_peer& p : pair_peers()) found.push_back(p.described);
   return found;
 }
 #endif
@@ -150,10 +150,7 @@ const pair_store_description& find_pair_store(std::string_view name) {
     if (d.name == name) return d;
     names.push_back(d.name);
   }
-#if !defined(PMLAB_SIMULATED)
-  // A peer that this build is without, which `make_pair_peer` tells.
-  if (const pair_peer* const peer = find_pair_peer(name)) return peer->described;
-#endif
+  bench::refuse_left_out(name);
   throw error(fmt::format("there is no key-value store '{}'", name),
               fmt::format("did you mean {}? The stores are {}", nearest(name, names), fmt::join(names, ", ")));
 }

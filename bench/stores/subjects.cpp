@@ -15,6 +15,7 @@
 #endif
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
+#include "bench/support/optional_packages.hpp"
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
@@ -147,6 +148,7 @@ const store_description& find_store(std::string_view name) {
 #endif
   for (const store_description& d : all_stores())
     if (d.name == name) return d;
+  bench::refuse_left_out(name);
   std::vector<std::string_view> names;
   for (const store_description& d : all_stores()) names.push_back(d.name);
   throw error(fmt::format("there is no store '{}'", name),

@@ -41,3 +41,14 @@ def file_form(text):
         elif form and form[-1] != "-":
             form += "-"
     return form.rstrip("-")
+
+
+def split_list(text):
+    """At commas that are in no bracket."""
+    parts = [""]
+    for c in text:
+        if c == "," and parts[-1].count("(") == parts[-1].count(")"):
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts

@@ -3,9 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include "bench/support/read_file.hpp"
 
-#include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -26,14 +24,6 @@ struct removed_file {
 };
 
 }  // namespace
-
-std::optional<std::string> path_of_fio() {
-  const char* const folders = std::getenv("PATH");
-  std::istringstream each(folders == nullptr ? "" : folders);
-  for (std::string folder; std::getline(each, folder, ':');)
-    if (const std::string path = folder + "/fio"; ::access(path.c_str(), X_OK) == 0) return path;
-  return std::nullopt;
-}
 
 std::vector<std::string> words_for_fio(const drive_case& c, const std::string& path, std::uint64_t bytes,
                                        double seconds, const std::string& output) {

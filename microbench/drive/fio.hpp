@@ -4,14 +4,10 @@
 #include "microbench/drive/case.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace pmlab::drive {
-
-// The path of fio; nothing: it is not installed.
-[[nodiscard]] std::optional<std::string> path_of_fio();
 
 // The arguments that make fio measure a case for `seconds` on the first `bytes` of the file `path`, through io_uring with
 // direct I/O. The output is JSON in the file `output`.

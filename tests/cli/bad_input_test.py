@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from program import ProgramTest, main
+from program import ProgramTest, main, pmlab, there
 
 
 class BadInput(ProgramTest):
@@ -110,8 +110,19 @@ class BadInput(ProgramTest):
         self.bad(["one index"], "--index", "cache(mode=serial)")
         self.bad(["tbb_hash"], "--index", "cache(tbb_hash)")
 
+    def test_what_is_left_out_is_named_with_its_package(self):
+        packages = json.loads(pmlab("list", "--json").stdout)["left_out"]
+        for p in packages:
+            for name in p["indexes"]:
+                for medium in ("dram", "simulated:aep"):
+                    self.bad([name, "built without " + p["title"], p["package"]], "--index", name, "--medium", medium)
+            for name in p["stores"]:
+                kind = "block" if name.startswith("rocksdb_meta") else "kv"
+                self.assert_fails(2, [name, "built without " + p["title"], p["package"]], "stores", "bench", "--kind", kind,
+                                  "--store", name)
+
     def test_a_pmdk_container_needs_a_pool(self):
-        for name in ("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
+        for name in there("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
             for medium in ("dram", "emulated:aep", "simulated:aep", "counted:pmem:" + self.file("pool")):
                 with self.subTest(index=name, medium=medium):
                     self.bad([name, "--medium pmem:PATH"], "--index", name, "--medium", medium)

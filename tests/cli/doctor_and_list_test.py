@@ -1,20 +1,43 @@
 """`pmlab doctor`, `pmlab list`, help and version."""
 import json
 import os
+import re
 import tempfile
 
-from program import ProgramTest, main
+from program import ProgramTest, left_out, main, pmlab, there
 
 
 class DoctorAndList(ProgramTest):
     def test_doctor(self):
         said = self.assert_works("doctor").stdout
-        for subject in ("cpu", "kernel", "simd", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "PM devices",
+        for subject in ("cpu", "kernel", "simd", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "optional", "PM devices",
                         "/dev/shm", "medium"):
             self.assertRegex(said, rf"(?m)^{subject} +\S")
         self.assertRegex(said, "inner nodes of fp_tree: version locks .*\n")
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
         self.assertIn("--medium", command)
+
+    def test_doctor_names_each_package_that_a_build_may_be_without(self):
+        said = self.assert_works("doctor").stdout
+        remedy = "install package lib[a-z+-]+-dev, and build pmlab again"
+        for title, brought in (("libpmemobj-cpp", "indexes pmdk_hash, pmdk_radix, pmdk_skiplist"), ("oneTBB", "index tbb_hash"),
+                               ("RocksDB", "stores rocksdb, rocksdb_meta, rocksdb_meta_deferred"), ("LevelDB", "store leveldb"),
+                               ("LMDB", "store lmdb"), ("Google Benchmark", "program pmlab-microbench")):
+            absent = f"absent when pmlab was built; left out: {brought}; {remedy}"
+            is_absent = any(p["title"] == title for p in json.loads(pmlab("list", "--json").stdout)["left_out"])
+            self.assertRegex(said, rf"(?m)^(optional)? +{title}: {absent if is_absent else 'built in'}$")
+
+    def test_a_program_is_there_if_path_has_it(self):
+        stand_in = self.write("fio", b"#!/bin/sh\n")
+        os.chmod(stand_in, 0o755)
+        for path, state in ((self.folder, re.escape(stand_in)),
+                            ("/nowhere", "not on PATH; left out: figures of fio beside .*; install package fio")):
+            environment = {**os.environ, "PATH": path}
+            self.assertRegex(pmlab("doctor", env=environment).stdout, rf"(?m)^ +fio: {state}$")
+            listed = [p["title"] for p in json.loads(pmlab("list", "--json", env=environment).stdout)["left_out"]]
+            self.assertEqual("fio" in listed, path == "/nowhere")
+        said = pmlab("list", env={**os.environ, "PATH": "/nowhere"}).stdout
+        self.assertRegex(said, r"\nLeft out\n(  .*\n)*  figures of fio .*, which fio brings: install package fio\n")
 
     def facts_of(self, *arguments):
         """The lines of `pmlab doctor PATH` by their subjects."""
@@ -78,7 +101,11 @@ class DoctorAndList(ProgramTest):
 
     def test_list(self):
         said = self.assert_works("list").stdout
-        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "wb_tree", "null_index", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix",
+        for name in there("tbb_hash", "pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
+            self.assertRegex(said, f"(?m)^  {name} +(point|ordered) ")
+        for name in left_out():
+            self.assertRegex(said, f"(?m)^  (index|store)(e?s)? .*{name}.*, which .* brings: install package")
+        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "wb_tree", "null_index", "std_map",
                      "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
                      "behind a std::shared_mutex"):
             self.assertIn(name, said)
@@ -86,7 +113,7 @@ class DoctorAndList(ProgramTest):
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
         self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "drives", "workloads", "distributions",
-                                           "phases"})
+                                           "phases", "left_out"})
         self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")

@@ -1,5 +1,7 @@
 """What the tests of the program pmlab share: running it, and a folder for pools."""
 import fcntl
+import functools
+import json
 import os
 import pty
 import shutil
@@ -18,6 +20,18 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 def pmlab(*arguments, **more):
     """Runs the program; returns what subprocess.run does, output as text."""
     return subprocess.run([PMLAB, *arguments], capture_output=True, text=True, timeout=240, check=False, **more)
+
+
+@functools.cache
+def left_out():
+    """{name: package} of the indexes and stores that this build is without."""
+    packages = json.loads(pmlab("list", "--json").stdout)["left_out"]
+    return {name: p["title"] for p in packages for name in [*p["indexes"], *p["stores"]]}
+
+
+def there(*names):
+    """Those of the names that this build has."""
+    return [name for name in names if name not in left_out()]
 
 
 TERMINAL_WIDTH = 80
@@ -51,6 +65,11 @@ class ProgramTest(unittest.TestCase):
         shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = tempfile.mkdtemp(prefix="pmlab-test-", dir=shared_memory)
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def need(self, name):
+        """Skips the test where this build is without an index or a store."""
+        if name in left_out():
+            self.skipTest(f"built without {left_out()[name]}")
 
     def file(self, name):
         return os.path.join(self.folder, name)

@@ -32,6 +32,7 @@ class Progress(ProgramTest):
                           "--seconds", "1", "--repeat", "2", "--phases", "read")
 
     def test_a_load(self):
+        self.need("pmdk_skiplist")
         self.assert_moves(r"^1 thread: pmdk_skiplist load \d+ %", "bench", "--index", "pmdk_skiplist", "--medium",
                           "pmem:" + self.file("pool"), "--records", "400k", "--operations", "1k", "--phases", "read")
 

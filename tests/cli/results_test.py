@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-from program import DOCS, ProgramTest, main
+from program import DOCS, ProgramTest, main, there
 
 
 def documented_fields():
@@ -52,7 +52,7 @@ class Results(ProgramTest):
     def test_every_field_is_documented_and_every_documented_field_is_there(self):
         plain, _ = self.results_of("--index", "cceh,fast_fair", "--repeat", "2", "--threads", "1,2")
         counted, _ = self.results_of("--index", "fast_fair", "--medium", "counted:emulated:aep", "--verify")
-        pool, _ = self.results_of("--index", "cceh,pmdk_hash,std_map", "--medium", "pmem:" + self.file("p"), "--verify",
+        pool, _ = self.results_of("--index", ",".join(there("cceh", "pmdk_hash", "std_map")), "--medium", "pmem:" + self.file("p"), "--verify",
                                   "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
         simulated, _ = self.results_of("--index", "cceh", "--medium", "simulated:aep", "--phases", "read")
         self.assert_as_documented([plain, counted, pool, simulated])
@@ -141,8 +141,8 @@ class Results(ProgramTest):
 
     def test_every_workload_is_right_on_every_index(self):
         workloads = [w for letter in "abcdef" for w in ("--workload", f"ycsb-{letter}")]
-        document, _ = self.results_of("--index", "cceh,fast_fair,tbb_hash,std_map,pmdk_hash,pmdk_skiplist,pmdk_radix",
-                                      "--medium", "pmem:" + self.file("p"), "--threads", "1,2", "--verify", *workloads)
+        indexes = there("cceh", "fast_fair", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix")
+        document, _ = self.results_of("--index", ",".join(indexes), "--medium", "pmem:" + self.file("p"), "--threads", "1,2", "--verify", *workloads)
         self.assertEqual({r["wrong_answers"] for r in document["results"]}, {0})
         self.assertEqual({s["phase"] for s in document["skipped"]}, {"ycsb-e"})
 

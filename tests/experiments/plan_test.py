@@ -15,7 +15,7 @@ from pmlab.errors import Failure
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
 from pmlab.run.time_left import count_of, guess
-from pmlab.spelling import shell_form
+from pmlab.spelling import shell_form, split_list
 
 
 DEVICE_CACHE_BYTES = 2 << 20  # cpu_cache_bytes of the device profiles
@@ -152,17 +152,6 @@ def cases_of_stores(cell):
     prefix = prefix_of(cell.experiment, cell.values, "stores_bench")
     for place in itertools.product(listed("--store"), named, listed("--pattern"), listed("--size"), listed("--depth")):
         yield case_name_of_store(prefix, *place)
-
-
-def split_list(text):
-    """At commas that are in no bracket."""
-    parts = [""]
-    for c in text:
-        if c == "," and parts[-1].count("(") == parts[-1].count(")"):
-            parts.append("")
-        else:
-            parts[-1] += c
-    return parts
 
 
 CASES_OF = {"bench": cases_of, "stores_bench": cases_of_stores}

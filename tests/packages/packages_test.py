@@ -87,10 +87,8 @@ class Packages(unittest.TestCase):
         self.assertTrue(said.endswith("42 -> 4242, run 1\n42 -> 4242, run 2\n"), said)
 
     def test_a_missing_component_is_named(self):
-        said = self.configure("find_package", "-DPMLAB_PMEMOBJ_CPP_INCLUDE=PMLAB_PMEMOBJ_CPP_INCLUDE-NOTFOUND",
-                              "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1, folder="without")[1]
-        self.assertIn("component pmem needs", said)
-        self.assertIn("libpmemobj", said)
+        said = self.configure("find_package", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1, folder="without")[1]
+        self.assertIn("component pmem needs what pkg-config calls libpmemobj, libpmem\n", said)
         self.assertNotIn("jemalloc", said)  # which is optional there
 
     def test_a_newer_minor_version_is_no_substitute(self):

@@ -52,8 +52,9 @@ class Setup(unittest.TestCase):
         lines = [line.split() for line in (SCRIPTS / "packages.txt").read_text().splitlines()
                  if line and not line.startswith("#")]
         self.required = [line[1] for line in lines if line[0] == "required"]
+        self.optional = [line[1] for line in lines if line[0] == "optional"]
         self.dev = [line[1] for line in lines if line[0] == "dev"]
-        (self.state / "known").write_text(" ".join(["", *self.required, *self.dev, ""]))
+        (self.state / "known").write_text(" ".join(["", *self.required, *self.optional, *self.dev, ""]))
 
     def mark(self, kind, *packages):
         for package in packages:
@@ -69,21 +70,31 @@ class Setup(unittest.TestCase):
         return log.read_text() if log.exists() else ""
 
     def test_nothing_to_do(self):
-        self.mark("installed", *self.required)
+        self.mark("installed", *self.required, *self.optional)
         run = self.setup_sh()
         self.assertEqual(run.returncode, 0)
         self.assertIn("nothing to do", run.stderr)
         self.assertEqual(self.log(), "")
 
+    def test_minimal_is_without_the_optional_ones(self):
+        self.mark("installed", *[p for p in self.required if p != "libfmt-dev"])
+        self.mark("absent", "libpmemobj-cpp-dev")
+        run = self.setup_sh("--minimal")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("libfmt-dev", self.log())
+        for package in self.optional:
+            self.assertNotIn(package, self.log() + run.stderr)
+        self.assertIn("nothing to do", self.setup_sh("--minimal").stderr)
+
     def test_ordinary_packages(self):
-        self.mark("installed", *[p for p in self.required if p != "libtbb-dev"])
+        self.mark("installed", *self.required, *[p for p in self.optional if p != "libtbb-dev"])
         self.assertEqual(self.setup_sh().returncode, 0)
         self.assertIn("libtbb-dev", self.log())
         self.assertNotIn("g++", self.log())
         self.assertNotIn("SourceList", self.log())
 
     def test_package_of_the_older_release(self):
-        self.mark("installed", *[p for p in self.required if p != "libpmemobj-cpp-dev"])
+        self.mark("installed", *self.required, *[p for p in self.optional if p != "libpmemobj-cpp-dev"])
         self.mark("absent", "libpmemobj-cpp-dev")
         run = self.setup_sh()
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -94,22 +105,22 @@ class Setup(unittest.TestCase):
                 self.assertIn("Dir::State::Lists=", line)
 
     def test_older_release_out_of_reach(self):
-        self.mark("installed", *[p for p in self.required if p != "libpmemobj-cpp-dev"])
+        self.mark("installed", *self.required, *[p for p in self.optional if p != "libpmemobj-cpp-dev"])
         self.mark("absent", "libpmemobj-cpp-dev")
         (self.state / "older-fails").touch()
         run = self.setup_sh()
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("MISSING libpmemobj-cpp-dev (required), needed for: medium pmem", run.stderr)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("missing libpmemobj-cpp-dev (optional), needed for: baselines pmdk_hash", run.stderr)
 
     def test_one_bad_package_does_not_keep_the_others_out(self):
-        self.mark("broken", "libtbb-dev")
+        self.mark("broken", "libfmt-dev")
         run = self.setup_sh()
         self.assertEqual(run.returncode, 1)
-        self.assertIn("MISSING libtbb-dev", run.stderr)
-        self.assertEqual(run.stderr.count("MISSING"), 1)
+        self.assertIn("MISSING libfmt-dev (required)", run.stderr)
+        self.assertEqual(run.stderr.lower().count("missing lib"), 1)
 
     def test_optional_packages(self):
-        self.mark("installed", *self.required)
+        self.mark("installed", *self.required, *self.optional)
         self.mark("absent", "ccache")
         run = self.setup_sh("--with-dev-tools")
         self.assertEqual(run.returncode, 0)

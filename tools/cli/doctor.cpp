@@ -8,6 +8,7 @@
 #include "bench/support/htm_probe.hpp"
 #include "bench/support/huge_page_probe.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/optional_packages.hpp"
 #include "bench/support/pm_devices.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/thread_team.hpp"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -146,6 +148,12 @@ void show_devices(const bench::pm_devices& devices) {
   }
 }
 
+// What this build may be without.
+void show_optional_packages() {
+  std::string_view subject = "optional";
+  for (const bench::optional_package& p : bench::optional_packages()) line(std::exchange(subject, ""), p.state());
+}
+
 bool dram_works() {
   try {
     media::jemalloc_dram dram;
@@ -192,6 +200,7 @@ int examine() {
   show_clock();
   show_jemalloc();
   line("simulation", state_of_simulation());
+  show_optional_packages();
   show_devices(devices);
   const folder_space shared_memory = space_of("/dev/shm");
   line("/dev/shm", shared_memory.total == 0

@@ -3,6 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include "bench/engine/results_json.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/optional_packages.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/shell_form.hpp"
 #include "microbench/drive/engine.hpp"
@@ -31,7 +32,7 @@ std::optional<std::string> chosen_fio(const drive_options& given, const drive::d
     if (wanted) throw error("--fio on needs a file or block device", "leave it out, or give --device file:PATH");
     return std::nullopt;
   }
-  std::optional<std::string> found = drive::path_of_fio();
+  std::optional<std::string> found = bench::path_of_program("fio");
   if (wanted && !found) throw error("fio is not installed", "install package fio, or leave --fio out");
   return found;
 }

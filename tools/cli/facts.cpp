@@ -4,6 +4,7 @@
 #include "bench/catalogue/registry.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/optional_packages.hpp"
 
 #include <memory>
 #include <string>
@@ -63,6 +64,7 @@ command add_facts(CLI::App& program) {
                                 {"microbench", options_of(*add_microbench(scratch, {}).options)},
                                 {"stores_bench", options_of(*add_stores(scratch, {}).options)}}},
                               {"indexes", own_indexes()},
+                              {"left_out", bench::left_out_to_json()},
                               {"problems", problems_of(*indexes)}};
             fmt::print("{}\n", all.dump(2));
             return success;

@@ -5,6 +5,7 @@
 #include "bench/devices/drive_file.hpp"
 #include "bench/devices/profile_file.hpp"
 #include "bench/engine/phase.hpp"
+#include "bench/support/optional_packages.hpp"
 #include "bench/workload/distribution.hpp"
 #include "bench/workload/mix.hpp"
 
@@ -70,6 +71,7 @@ json everything() {
   for (const std::string_view name : workload::mix_names()) all["workloads"].push_back(name);
   for (const std::string_view name : workload::distribution_names()) all["distributions"].push_back(name);
   for (const std::string_view name : bench::phase_names()) all["phases"].push_back(name);
+  all["left_out"] = bench::left_out_to_json();
   return all;
 }
 
@@ -102,6 +104,11 @@ void print_text(const json& all) {
   fmt::print("\nWorkloads (--workload), or shares such as \"read=.9,update=.1\"\n  {}\n", joined(all["workloads"]));
   fmt::print("\nDistributions (--distribution)\n  {}\n", joined(all["distributions"]));
   fmt::print("\nPhases (--phases)\n  {}\n", joined(all["phases"]));
+  if (all["left_out"].empty()) return;
+  std::puts("\nLeft out");
+  for (const json& p : all["left_out"])
+    fmt::print("  {}, which {} brings: {}\n", p["brings"].get<std::string>(), p["title"].get<std::string>(),
+               p["remedy"].get<std::string>());
 }
 
 }  // namespace

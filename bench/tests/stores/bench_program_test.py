@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
-from program import DOCS, PMLAB, ProgramTest, main, pmlab  # noqa: E402
+from program import DOCS, PMLAB, ProgramTest, main, pmlab, there  # noqa: E402
 
 SMALL = {"--volume-bytes": "8M", "--operations": "500"}
 SMALL_PAIRS = {"--keys": "2k", "--operations": "500", "--device-bytes": "64M"}
@@ -108,9 +108,7 @@ class StoresBench(ProgramTest):
 
     def test_rocksdb_meta(self):
         common = ["--phases", "overwrite,read,open", "--size", "4K,16K", "--depth", "8", "--threads", "2", "--device-bytes", "192M"]
-        refused = pmlab(*small("--store", "rocksdb_meta", *common))
-        if "there is no store" in refused.stderr:
-            self.skipTest("built without RocksDB")
+        self.need("rocksdb_meta")
         for where in (["--medium", "emulated:aep"], ["--container", "blocks"]):
             document = self.results_of("--store", "rocksdb_meta,rocksdb_meta_deferred,raw", *where, *common)
             deferred = {(case["store"], case["size"]): case["store_stats"].get("deferred", 0)
@@ -246,11 +244,7 @@ class StoresBench(ProgramTest):
             self.assertGreater(first[0]["latency_ns"]["p50"], 10_000)
 
     def test_key_value_stores(self):
-        stores = ["kv_ssd", "tiered"]
-        for peer in ("rocksdb", "leveldb", "lmdb"):
-            if "built without" not in pmlab("stores", "bench", "--kind", "kv", "--store", peer, "--keys", "100", "--operations", "1",
-                                            "--phases", "read", "--quiet").stderr:
-                stores.append(peer)
+        stores = there("kv_ssd", "tiered", "rocksdb", "leveldb", "lmdb")
         document = self.pairs_of("--store", ",".join(stores), "--phases", "load,ycsb-a,ycsb-d,ycsb-f,insert,erase,open", "--depth", "4")
         self.assertEqual({case["store"] for case in document["cases"]}, set(stores))
         for case in document["cases"]:

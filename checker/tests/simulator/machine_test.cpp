@@ -1,8 +1,7 @@
-// The simulated machine runs the parts of programs: threads, locks, waits, thread-local storage, third-party
-// containers; it replays; and it detects errors. This program is simulated itself.
+// The simulated machine runs the parts of programs: threads, locks, waits, thread-local storage; it replays; and it
+// detects errors. This program is simulated itself.
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
-#include "checker/verify/schedules.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -23,36 +22,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <tbb/concurrent_hash_map.h>
-#include <tbb/concurrent_queue.h>
 
+#include "checker/tests/simulator/on_machine.hpp"
 #include "checker/tests/simulator/uninstrumented.hpp"
 
 namespace pmlab::simulator {
 namespace {
-
-// Runs `body` as the first thread of a machine with the schedule of `seed`. Returns how many accesses it made.
-template <class Body>
-std::uint64_t run(std::uint64_t seed, Body&& body, std::uint64_t limit = 50'000'000) {
-  verify::random_schedule who(seed);
-  machine_options options;
-  options.who = &who;
-  options.access_limit = limit;
-  the_machine().begin(options);
-  the_machine().watch(true);
-  body();
-  the_machine().watch(false);
-  const std::uint64_t accesses = the_machine().accesses();
-  the_machine().end();
-  return accesses;
-}
-
-template <class Work>
-void in_threads(unsigned count, Work&& work) {
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < count; ++t) threads.emplace_back([&work, t] { work(t); });
-  for (std::thread& t : threads) t.join();
-}
 
 // A clock that stands still and records prefetches. The machine calls it, and must not observe its accesses.
 class prefetch_notes final : public timing {
@@ -345,30 +320,6 @@ TEST(machine, exceptions_stay_with_their_threads) {
       }
     });
   });
-}
-
-TEST(machine, containers_of_onetbb_work) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    std::size_t size = 0;
-    std::atomic<std::uint64_t> sum{0};
-    run(seed, [&] {
-      tbb::concurrent_hash_map<std::uint64_t, std::uint64_t> map;
-      tbb::concurrent_queue<std::uint64_t> queue;
-      in_threads(4, [&](unsigned t) {
-        for (std::uint64_t i = 0; i < 40; ++i) {
-          map.insert({i * 4 + t, i});
-          queue.push(i);
-          std::uint64_t got = 0;
-          if (queue.try_pop(got)) sum += got;
-          decltype(map)::const_accessor found;
-          EXPECT_TRUE(map.find(found, i * 4 + t));
-        }
-      });
-      size = map.size();
-    });
-    EXPECT_EQ(size, 160U);
-    EXPECT_EQ(sum.load(), 4 * 780U);
-  }
 }
 
 TEST(machine, the_same_seed_makes_the_same_accesses) {

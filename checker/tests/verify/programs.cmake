@@ -41,7 +41,10 @@ pmlab_program_test(hash_in_transactions hash_in_transactions.c created 2)
 pmlab_program_test(hash_without_transactions hash_without_transactions.c "pool made" 4)
 pmlab_program_test(named_array named_array.c "pool made" 2)
 pmlab_program_test(slots slots.c "inserted 0" 2)
-pmlab_program_test(queue queue.cpp created 2)
+if(TARGET pmlab::with_libpmemobj-cpp)
+  pmlab_program_test(queue queue.cpp created 2)
+  target_link_libraries(program_queue PRIVATE pmlab::with_libpmemobj-cpp)
+endif()
 pmlab_program_test(transactions_of_size transactions_of_size.c created 0)
 
 # pmlab's own medium: allocation, publication and the creation of a pool, inside libpmemobj.

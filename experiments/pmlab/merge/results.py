@@ -46,6 +46,7 @@ class Merged:
     parts: list
     planned: list
     experiments: list
+    left_out: list
     cells: dict = field(default_factory=dict)
     missing: list = field(default_factory=list)
     failed: list = field(default_factory=list)
@@ -59,20 +60,26 @@ def _some(names):
 
 
 def _plan_of(parts):
-    """(experiments, planned cells) of all parts together. Raises Failure: they do not fit."""
-    experiments, planned, source = {}, {}, {}
+    """(experiments, planned cells, what they leave out) of all parts together. Raises Failure: they do not fit."""
+    experiments, planned, left_out, source = {}, {}, {}, {}
     for part in parts:
         if not isinstance(part.manifest.get("planned"), list):
             raise Failure(f"{part.folder} has no list of planned cells: it is of an older pmlab",
                           "run it again, with --resume, by this one")
         for e in part.manifest["experiments"]:
+            lacking = [one for one in part.manifest.get("left_out", []) if one["experiment"] == e["name"]]
+            if left_out.setdefault(e["name"], lacking) != lacking:
+                raise Failure(f"experiment {e['name']} has other indexes or stores in {part.folder} than in {source[e['name']]}: "
+                              f"one pmlab was built without {_some(sorted({one['title'] for one in lacking + left_out[e['name']]}))}",
+                              "build both with the same packages, and run one of them again")
             cells = [p for p in part.manifest["planned"] if p["experiment"] == e["name"]]
             known = experiments.setdefault(e["name"], e)
             if known != e or planned.setdefault(e["name"], cells) != cells:
                 raise Failure(f"experiment {e['name']} is another one in {part.folder} than in {source[e['name']]}",
                               "run both from one file")
             source.setdefault(e["name"], part.folder)
-    return list(experiments.values()), [p for cells in planned.values() for p in cells]
+    return (list(experiments.values()), [p for cells in planned.values() for p in cells],
+            [one for lacking in left_out.values() for one in lacking])
 
 
 def _refuse_other_scales(parts):
@@ -196,8 +203,8 @@ def collect(parts, incomplete=False, other_machines=False):
     a real clock from machines that differ."""
     caveat = refuse_other_builds(parts)
     _refuse_other_scales(parts)
-    experiments, planned = _plan_of(parts)
-    merged = Merged(parts, planned, experiments)
+    experiments, planned, left_out = _plan_of(parts)
+    merged = Merged(parts, planned, experiments, left_out)
     if caveat:
         merged.notes.append(caveat)
     _collect(merged)
@@ -229,7 +236,7 @@ def _manifest_of(merged, command):
         "seconds": sum(run.get("seconds", 0) for run in runs), "pools": "", "hosts": hosts, "shards": [],
         "load": _highest(p.manifest.get("load") for p in merged.parts if p.folder in timed),
         "caveats": [*dict.fromkeys(c for p in merged.parts for c in p.manifest.get("caveats", [])), *merged.caveats],
-        "experiments": merged.experiments, "planned": merged.planned, "runs": runs}
+        "experiments": merged.experiments, "planned": merged.planned, "left_out": merged.left_out, "runs": runs}
 
 
 def _copy(source, target):

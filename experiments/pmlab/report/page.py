@@ -3,6 +3,7 @@
 import re
 from html import escape
 
+from ..run.left_out import lines
 from . import charts, claims, front, names, provenance, svg, targets
 from .chart import Link
 
@@ -279,6 +280,7 @@ def _ran(results):
         parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
                      f'{escape(failed.get("message") or "")}</p>')
     parts += [f"<p class=warn>{escape(text)}</p>" for text in [*results.caveats, *([warning] if warning else [])]]
+    parts += [f"<p class=warn>Missing from the charts: {escape(line)}.</p>" for line in lines(results.left_out)]
     if invalid:
         marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
         parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")

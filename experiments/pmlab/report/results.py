@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import FAILURE, Failure
+from ..run.left_out import LeftOut
 from . import memory, stores
 from .measurements import Measurement, Run
 
@@ -52,6 +53,7 @@ class ResultSet:
     load: float = None  # of the machine before the run
     disturbed: dict = field(default_factory=dict)  # cell -> CPUs that other programs used beside it
     caveats: list = field(default_factory=list)  # of results that several machines made
+    left_out: list = field(default_factory=list)  # peers that pmlab was built without (run/left_out.py)
 
     @property
     def listed(self):
@@ -172,4 +174,4 @@ def load(folder):
                      manifest.get("seconds", 0.0), failed, runs, memories, drives, of_stores, verdicts, _experiments_of(manifest),
                      manifest.get("scale", ""), manifest.get("load"),
                      {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
-                     manifest.get("caveats", []))
+                     manifest.get("caveats", []), [LeftOut(**one) for one in manifest.get("left_out", [])])

@@ -193,7 +193,7 @@ def _feeds(claims):
     return ", ".join(claims) if len(claims) <= MANY_CLAIMS else f"{claims[0]} to {claims[-1]}"
 
 
-def _experiment_section(experiment, runs, memories, of_drives, of_stores):
+def _experiment_section(experiment, left_out, runs, memories, of_drives, of_stores):
     section = Section(experiment.title, experiment.about, anchor=anchor_of(experiment.name))
     if any(c["kind"] == "standard" for c in experiment.charts):
         parts = _standard_sections(runs)
@@ -211,6 +211,7 @@ def _experiment_section(experiment, runs, memories, of_drives, of_stores):
     records = list(dict.fromkeys(names.count(r.records) for r in runs if r.records))
     section.facts = [("Shows", experiment.shows), ("Feeds", _feeds(experiment.claims)),
                      ("Media", provenance.medium_line(media)), ("Records", ", ".join(records)),
+                     ("Left out", "; ".join(f"{', '.join(one.names)} (pmlab was built without {one.title})" for one in left_out)),
                      ("Machine", provenance.machine_line(everything[0].machine))]
     section.links = [(r.name, f"raw/{r.name}.json") for r in everything]
     return section
@@ -233,7 +234,8 @@ def sections_of(results):
         of_drives = [d for d in results.drives if d.experiment == experiment.name]
         of_stores = [s for s in results.stores if s.experiment == experiment.name]
         if runs or memories or of_drives or of_stores:
-            found.append(_experiment_section(experiment, runs, memories, of_drives, of_stores))
+            left_out = [one for one in results.left_out if one.experiment == experiment.name]
+            found.append(_experiment_section(experiment, left_out, runs, memories, of_drives, of_stores))
     described = {e.name for e in results.experiments}
     found += _of_runs([r for r in results.runs if r.experiment not in described],
                       [m for m in results.memories if m.experiment not in described],

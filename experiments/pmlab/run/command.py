@@ -1,6 +1,7 @@
 """`pmlab run`: reads the command line, runs the experiments, and decides the claims from their results."""
 
 import os
+import sys
 from pathlib import Path
 
 from .. import arguments, errors, processes, programs
@@ -11,6 +12,7 @@ from ..program_facts import facts
 from ..spelling import nearest, shell_form
 from .experiment import SCALES, experiment_names, load_experiment
 from .export import ENGINES, export, read_campaign
+from .left_out import lines, without
 from .plan import plan
 from .runner import Runner, RunSettings
 from .share import cells_of, read_shard
@@ -88,9 +90,9 @@ def _fed_claims(experiment):
     return f" ({', '.join(claims)})" if len(claims) <= 5 else f" ({claims[0]} to {claims[-1]})"
 
 
-def _show_list(experiments, scale, indexes):
+def _show_list(experiments, scale, told):
     for e in experiments:
-        cells = len(plan(e, scale, indexes))
+        cells = len(without(plan(e, scale, told["indexes"]), told["left_out"])[0])
         print(f"{e.name:<20} {e.shows:<30} {cells:>2} cell{'' if cells == 1 else 's':<1}  {e.title}{_fed_claims(e)}")
 
 
@@ -105,7 +107,7 @@ def _check_pools(pools, cells):
         raise Failure(f"cannot make pools in {pools}", "give --pools a folder on a tmpfs or an fsdax device")
 
 
-def _chosen_cells(given, cells):
+def _chosen_cells(given, cells, left_out):
     """(cells to run, the Shard that they are or None)."""
     if given.shard and given.cell:
         raise Failure("--shard and --cell both choose the cells", "give one of them")
@@ -114,6 +116,9 @@ def _chosen_cells(given, cells):
         return cells_of(shard, cells), shard
     names = [cell.name for cell in cells]
     for name in given.cell or ():
+        for one in left_out:
+            if name in one.cells:
+                raise Failure(f"cell '{name}' is left out: pmlab was built without {one.title}", one.remedy)
         if name not in names:
             raise Failure(f"there is no cell '{name}' in these experiments",
                           f"did you mean {nearest(name, names)}? `pmlab run --dry-run` names them")
@@ -170,13 +175,16 @@ def main(words):
     experiments = [] if none else _chosen_experiments(given.experiment, told["options"])
     _check_claims(experiments)
     if given.list:
-        _show_list(experiments, given.scale, told["indexes"])
+        _show_list(experiments, given.scale, told)
         return errors.SUCCESS
-    cells = [cell for e in experiments for cell in plan(e, given.scale, told["indexes"])]
+    cells, left_out = without([cell for e in experiments for cell in plan(e, given.scale, told["indexes"])],
+                              told["left_out"])
     _check_indexes(cells)
+    for line in () if given.quiet else lines(left_out):
+        print(f"pmlab: note: {line}", file=sys.stderr, flush=True)
     if given.export:
         return _export(given, experiments, cells)
-    chosen, shard = _chosen_cells(given, cells)
+    chosen, shard = _chosen_cells(given, cells, left_out)
     if given.dry_run:
         for cell in chosen:
             print(f"{cell.name}: {shell_form(cell.words)}")
@@ -188,7 +196,7 @@ def main(words):
     machine, command = told["machine"], shell_form(["run", *words])
     runner = Runner(experiments, cells, chosen, RunSettings(
         program=programs.pmlab(), folder=folder, pools=pools, source=programs.source(), scale=given.scale,
-        command=command, machine=machine, shard=shard, resume=given.resume, quiet=given.quiet,
+        command=command, machine=machine, left_out=left_out, shard=shard, resume=given.resume, quiet=given.quiet,
         jobs=machine["cores"]))
     summary = runner.run()
     if not runner.manifest.is_complete:

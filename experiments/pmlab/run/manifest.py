@@ -58,7 +58,7 @@ class Manifest:
             "about": f"The results of `pmlab run --scale {scale}`.", "scale": scale, "command": command,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": 0.0, "pools": "",
             "machine": machine, "hosts": {_host(): machine}, "load": load, "shards": [], "caveats": [],
-            "experiments": [], "planned": [], "runs": []})
+            "experiments": [], "planned": [], "left_out": [], "runs": []})
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
@@ -81,9 +81,9 @@ class Manifest:
         document.setdefault("hosts", {})[_host()] = machine
         return cls(folder, document)
 
-    def describe(self, experiments, cells, shard=None):
-        """Adds the experiments with all of their cells, in the place of those of the same name. `shard`: the part of the
-        cells that is run here; None: all, or some by name."""
+    def describe(self, experiments, cells, left_out=(), shard=None):
+        """Adds the experiments with all of their cells, in the place of those of the same name. `left_out`: [LeftOut] of
+        them; `shard`: the part of the cells that is run here; None: all, or some by name."""
         known = {e["name"]: e for e in self._document["experiments"]}
         for e in experiments:
             known[e.name] = {"name": e.name, "title": e.title, "about": e.about, "shows": e.shows, "kind": e.kind,
@@ -94,6 +94,8 @@ class Manifest:
                      "real_clock": c.has_real_clock} for c in cells]
         order = list(known)
         self._document["planned"] = sorted(planned, key=lambda p: order.index(p["experiment"]))
+        others = [one for one in self._document.get("left_out", []) if one["experiment"] not in {e.name for e in experiments}]
+        self._document["left_out"] = others + [dataclasses.asdict(one) for one in left_out]
         if shard and str(shard) not in self._document.setdefault("shards", []):
             self._document["shards"].append(str(shard))
 

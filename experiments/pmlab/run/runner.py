@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import errors, processes
@@ -26,7 +26,7 @@ _REFRESH_SECONDS = 1
 class RunSettings:
     """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`:
     pmlab's source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`:
-    facts of machine and build; `shard`: for the record; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
+    facts of machine and build; `left_out`: [LeftOut], for the record; `shard`: for the record; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
     does."""
 
     program: str
@@ -36,6 +36,7 @@ class RunSettings:
     scale: str
     command: str
     machine: dict
+    left_out: list = field(default_factory=list)
     shard: object = None
     resume: bool = False
     quiet: bool = False
@@ -111,7 +112,7 @@ class Runner:
         self._cpus = settings.machine["cores"]
         self._progress = Progress(settings.quiet)
         self.manifest = _open_folder(settings)
-        self.manifest.describe(experiments, planned, settings.shard)
+        self.manifest.describe(experiments, planned, settings.left_out, settings.shard)
         missing = [cell for cell in cells if not self.manifest.has(cell)]
         self._summary = RunSummary(kept=len(cells) - len(missing))
         # The longest ones first, so that at the end no CPU waits long for another one.
