@@ -2,9 +2,9 @@
 //
 //   const bool registered = pmlab::verify::register_subject<pmlab::indexes::cceh>();
 //
-// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on
-// the simulated machine, and as it is, into the program, whose index opens the images of crashes. Each compiles its own
-// half only, which `compiled` selects. Another shared object has both halves.
+// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the
+// simulated machine, and as it is, into one whose index opens the images of crashes. Each compiles its own half only, which
+// `compiled_parts` selects. Another shared object has both halves.
 #pragma once
 
 #include "checker/verify/image_medium.hpp"
@@ -25,7 +25,7 @@
 
 extern "C" {
 // In the program. Adds the parts of `part` to the subject of its name. A shared object that is loaded later takes
-// precedence over the program's.
+// precedence.
 void pmlab_verify_register(const pmlab::verify::subject* part);
 // A combination that is loaded later goes before an earlier one of its name.
 void pmlab_verify_register_combination(const pmlab::verify::combination* made);

@@ -51,28 +51,40 @@ subject* find(std::string_view name) {
   return nullptr;
 }
 
-// The shared objects of this program lie beside it.
+// The shared objects of this program lie beside it: the halves that run on the machine, and in a folder below those that
+// open images.
 std::filesystem::path object_folder() {
   std::error_code failed;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
   return program.parent_path().parent_path() / "lib" / "pmlab" / "simulated" / "verify";
 }
+std::filesystem::path object_of(const std::string& name) { return object_folder() / (name + ".so"); }
+std::filesystem::path image_object_of(const std::string& name) { return object_folder() / "images" / (name + ".so"); }
 
-void load_own_object(const std::string& name) {
-  const std::filesystem::path object = object_folder() / (name + ".so");
-  if (!std::filesystem::exists(object))
-    throw error("the simulated half of " + name + " is missing", "build pmlab again: cmake --build");
-  load_subject(object.string());
+// Throws pmlab::error: it is not loadable, or registers nothing.
+void load_object(const std::filesystem::path& path) {
+  last_registered() = {};
+  void* object = nullptr;
+  {
+    const silent_stdout its_constructors;
+    object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (object == nullptr)
+    throw error("cannot load " + path.string() + ": " + ::dlerror(),
+                "build it with pmlab_simulate, or scripts/pmlab-c++");
+  if (!last_registered().anything)
+    throw error(path.string() + " registers no index",
+                "see checker/verify/register_subject.hpp, or give a PiBench library by --library");
 }
 
 const combination& find_combination(const std::string& name) {
   for (bool loaded = false;; loaded = true) {
     for (const combination& c : combinations())
       if (c.name == name) return c;
-    if (loaded || !std::filesystem::exists(object_folder() / (name + ".so")))
+    if (loaded || !std::filesystem::exists(object_of(name)))
       throw error("nothing is called " + name + "(...)",
                   "write cache(INDEX,...), hybrid(hash=INDEX@pmem,tree=INDEX@dram) or an index's name");
-    load_own_object(name);
+    load_object(object_of(name));
   }
 }
 
@@ -130,50 +142,49 @@ void merge_prefix(subject& known, const subject& part) {
   known.prefix = merged;
 }
 
-// Its half on the machine.
-bool is_simulated(const subject& s) {
-  if (s.volume != nullptr) return static_cast<bool>(s.volume->open_simulated);
-  if (s.prefix != nullptr) return static_cast<bool>(s.prefix->open_simulated);
-  return static_cast<bool>(s.open_simulated);
+bool opens_images(const subject& s) {
+  if (s.volume != nullptr) return s.volume->open_image != nullptr;
+  if (s.prefix != nullptr) return s.prefix->open_image != nullptr;
+  return s.open_image != nullptr || s.open_image_on_drives != nullptr;
+}
+
+// The names that the objects of this program have.
+std::vector<std::string> own_names() {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const auto& file : std::filesystem::directory_iterator(object_folder() / "images", failed))
+    if (file.path().extension() == ".so") names.push_back(file.path().stem().string());
+  return names;
 }
 
 }  // namespace
 
-std::vector<std::string> subject_names() {
-  std::vector<std::string> names;
-  for (const subject& s : all()) names.push_back(s.name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string load_subject(const std::string& path) {
-  last_registered() = {};
-  void* object = nullptr;
-  {
-    const silent_stdout its_constructors;
-    object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  if (object == nullptr)
-    throw error("cannot load " + path + ": " + ::dlerror(), "build it with pmlab_simulate, or scripts/pmlab-c++");
-  if (!last_registered().anything)
-    throw error(path + " registers no index",
-                "see checker/verify/register_subject.hpp, or give a PiBench library by --library");
-  return last_registered().subject;
+  load_object(path);
+  const std::string name = last_registered().subject;
+  // Half of a subject of this program, compiled in another way: images are opened as usual.
+  if (const subject* const s = find(name);
+      s != nullptr && !opens_images(*s) && std::filesystem::exists(image_object_of(name)))
+    load_object(image_object_of(name));
+  return name;
 }
 
 const subject& find_subject(std::string_view name) {
   const spec given = parse_spec(hybrid::specification_of(name));
-  subject* const found = find(name);
-  if (found == nullptr && (!given.arguments.empty() || !given.options.empty()))
-    return combine(std::string(name), given);
-  if (found == nullptr) {
-    const std::vector<std::string> names = subject_names();
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    throw error("there is no index '" + std::string(name) + "' to verify",
-                "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
+  if (const subject* const found = find(name)) return *found;
+  if (!given.arguments.empty() || !given.options.empty()) return combine(std::string(name), given);
+  const std::string object = object_of(std::string(name)).string();
+  if (std::filesystem::exists(object) && std::filesystem::exists(image_object_of(std::string(name)))) {
+    load_subject(object);
+    return *find(name);
   }
-  if (!is_simulated(*found)) load_own_object(found->name);
-  return *found;
+  const std::vector<std::string> names = own_names();
+  if (names.empty())
+    throw error("there is nothing to verify beside this program: the objects of its indexes and stores are missing",
+                "build them: cmake --build --preset release --target pmlab_checker");
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  throw error("there is no index '" + std::string(name) + "' to verify",
+              "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
 }
 
 }  // namespace pmlab::verify
@@ -199,7 +210,7 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->fills_up = part->fills_up;
   merge_volume(*known, *part);
   merge_prefix(*known, *part);
-  // The program's own is faster than an instrumented one; a mutant's is its own.
+  // One that is not instrumented is faster; a mutant's is its own.
   if (known->open_image == nullptr || part->is_mutant) known->open_image = part->open_image;
   if (known->open_image_on_drives == nullptr || part->is_mutant)
     known->open_image_on_drives = part->open_image_on_drives;
