@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .. import arguments, errors, processes, programs
+from .. import arguments, errors, indexes, processes, programs
 from ..claims.catalogue import every_claim
 from ..claims.verdicts import judge_folder
 from ..errors import Failure
@@ -88,9 +88,9 @@ def _fed_claims(experiment):
     return f" ({', '.join(claims)})" if len(claims) <= 5 else f" ({claims[0]} to {claims[-1]})"
 
 
-def _show_list(experiments, scale, indexes):
+def _show_list(experiments, scale):
     for e in experiments:
-        cells = len(plan(e, scale, indexes))
+        cells = len(plan(e, scale, indexes.swept()))
         print(f"{e.name:<20} {e.shows:<30} {cells:>2} cell{'' if cells == 1 else 's':<1}  {e.title}{_fed_claims(e)}")
 
 
@@ -170,9 +170,9 @@ def main(words):
     experiments = [] if none else _chosen_experiments(given.experiment, told["options"])
     _check_claims(experiments)
     if given.list:
-        _show_list(experiments, given.scale, told["indexes"])
+        _show_list(experiments, given.scale)
         return errors.SUCCESS
-    cells = [cell for e in experiments for cell in plan(e, given.scale, told["indexes"])]
+    cells = [cell for e in experiments for cell in plan(e, given.scale, indexes.swept())]
     _check_indexes(cells)
     if given.export:
         return _export(given, experiments, cells)
