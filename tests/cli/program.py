@@ -1,5 +1,6 @@
 """What the tests of the program pmlab share: running it, and a folder for pools."""
 import fcntl
+import json
 import os
 import pty
 import shutil
@@ -12,6 +13,10 @@ import unittest
 
 PMLAB = sys.argv[1] if len(sys.argv) > 1 else "pmlab"
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "indexes", "indexes.json"), encoding="utf-8") as f:
+    OFFERED = json.load(f)
+# The names of pmlab's indexes that keep their entries.
+INDEXES = [index["name"] for index in OFFERED if index.get("verified", True)]
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 
 
