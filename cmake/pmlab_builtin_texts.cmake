@@ -1,4 +1,4 @@
-# pmlab_builtin_texts(RESULT FILES... HEADER PATH.hpp FUNCTION NAMESPACE::NAME): TOML files as strings of a program.
+# pmlab_builtin_texts(RESULT FILES... HEADER PATH.hpp FUNCTION NAMESPACE::NAME): files as strings of a program.
 #
 # Writes a source and sets RESULT to its path. It defines FUNCTION, which HEADER, a path of the repository, declares:
 #

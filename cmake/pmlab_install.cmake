@@ -54,6 +54,7 @@ if(TARGET pmlab_program)
           PATTERN "__pycache__" EXCLUDE)
   install(FILES tests/data/ycsb-a.load.txt tests/data/ycsb-a.run.txt DESTINATION share/pmlab/tests/data
           COMPONENT programs)
+  install(FILES indexes/indexes.json DESTINATION share/pmlab/indexes COMPONENT programs)
 endif()
 if(TARGET pmlab_simulated_program)
   install(TARGETS pmlab_simulated_program DESTINATION bin COMPONENT programs)

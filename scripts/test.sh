@@ -172,7 +172,7 @@ while [ $# -gt 0 ]; do
     --all) chosen=("${steps[@]}" "${slow_steps[@]}") ;;
     --index)
       [ $# -gt 1 ] || die "--index needs the name of an index"
-      grep -q "^pmlab_index($2 " "$root/bench/catalogue/indexes.cmake" || die "bench/catalogue/indexes.cmake has no index $2"
+      grep -q "\"name\": \"$2\"" "$root/indexes/indexes.json" || die "indexes/indexes.json has no index $2"
       index=$2 chosen=(index); shift ;;
     --only)
       [ $# -gt 1 ] || die "--only needs a step: ${steps[*]}"

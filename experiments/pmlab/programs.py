@@ -30,3 +30,8 @@ def source():
     installed pmlab. None: it has no traces, which a cell needs."""
     tree = _PACKAGE.parents[1]
     return tree if (tree / "tests" / "data").is_dir() else None
+
+
+def facts_of_indexes():
+    """The file with the facts of the indexes, in the source tree and where pmlab is installed."""
+    return _PACKAGE.parents[1] / "indexes" / "indexes.json"

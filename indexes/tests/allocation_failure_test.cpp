@@ -48,6 +48,7 @@ constexpr std::chrono::seconds time_limit{300};
 // An index with the media that it is in.
 template <class Index>
 struct plain {
+  static std::string name() { return std::string(Index::layout_name); }
   dram medium;
   std::unique_ptr<Index> index;
   void open() { index.reset(new Index(Index::open(medium))); }
@@ -56,6 +57,7 @@ struct plain {
 template <class Index>
 struct cached {
   using type = cache::async_cache<Index>;
+  static std::string name() { return "cached_" + std::string(Index::layout_name); }
   dram medium;
   std::unique_ptr<type> index;
   void open() {
@@ -66,6 +68,9 @@ struct cached {
 template <hybrid::primary Primary, hybrid::update How>
 struct two_halves {
   using type = hybrid::hybrid_index<indexes::cceh<dram>, indexes::fast_fair<dram>, Primary>;
+  static std::string name() {
+    return std::string(type::layout_name) + (How == hybrid::update::asynchronous ? "_asynchronous" : "");
+  }
   dram medium;
   std::unique_ptr<dram> of_replica;
   std::unique_ptr<type> index;
@@ -220,40 +225,22 @@ class allocation_failure : public testing::Test {
   Under under_;
 };
 
-using all_under =
-    testing::Types<plain<indexes::cceh<dram>>, plain<indexes::dash<dram>>, plain<indexes::level_hashing<dram>>,
-                   plain<indexes::fast_fair<dram>>, plain<indexes::fp_tree<dram>>, plain<indexes::nv_tree<dram>>,
-                   plain<indexes::skip_list<dram>>, plain<indexes::skip_list_pm<dram>>, plain<indexes::wb_tree<dram>>,
-                   plain<indexes::wort<dram>>, plain<indexes::woart<dram>>, cached<indexes::cceh<dram>>,
-                   two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
-                   two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
-                   two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
-                   two_halves<hybrid::primary::tree, hybrid::update::asynchronous>,
-                   plain<strings_of<indexes::cceh<dram>, strings::blob_values>>,
-                   plain<strings_of<indexes::fast_fair<dram>, strings::word_values>>>;
+template <template <class...> class Index>
+using plain_of = plain<Index<dram>>;
+template <class... Offered>
+using with_combinations = testing::Types<Offered..., cached<indexes::cceh<dram>>,
+                                         two_halves<hybrid::primary::hash, hybrid::update::synchronous>,
+                                         two_halves<hybrid::primary::hash, hybrid::update::asynchronous>,
+                                         two_halves<hybrid::primary::tree, hybrid::update::synchronous>,
+                                         two_halves<hybrid::primary::tree, hybrid::update::asynchronous>,
+                                         plain<strings_of<indexes::cceh<dram>, strings::blob_values>>,
+                                         plain<strings_of<indexes::fast_fair<dram>, strings::word_values>>>;
+using all_under = each_offered_index<with_combinations, plain_of>;
 
 struct setup_name {
   template <class Under>
-  static std::string GetName(int position) {
-    constexpr std::array names{"cceh",
-                               "dash",
-                               "level_hashing",
-                               "fast_fair",
-                               "fp_tree",
-                               "nv_tree",
-                               "skip_list",
-                               "skip_list_pm",
-                               "wb_tree",
-                               "wort",
-                               "woart",
-                               "cached_cceh",
-                               "hybrid_index",
-                               "hybrid_index_asynchronous",
-                               "hybrid_index_plus",
-                               "hybrid_index_plus_asynchronous",
-                               "strings_cceh",
-                               "strings_fast_fair"};
-    return names[static_cast<std::size_t>(position)];
+  static std::string GetName(int /*position*/) {
+    return Under::name();
   }
 };
 

@@ -183,8 +183,7 @@ TYPED_TEST(space, of_what_was_filled_and_emptied_elsewhere) {
 
 template <class Kind>
 class scan_of_what_is_left : public testing::Test {};
-using ordered_kinds = testing::Types<kind<indexes::fast_fair>, kind<indexes::fp_tree>, kind<indexes::nv_tree>,
-                                     kind<indexes::skip_list>, kind<indexes::skip_list_pm>>;
+using ordered_kinds = each_ordered_index<testing::Types, kind>;
 
 struct kind_name {
   template <class Kind>

@@ -28,7 +28,7 @@ class Pmlab(ConanFile):
 
     def export_sources(self):
         rooms = ("base", "media", "indexes", "cache", "hybrid", "strings", "stores", "checker")
-        for pattern in ("CMakeLists.txt", "VERSION", "LICENSE", "cmake/*", "bench/catalogue/indexes.cmake",
+        for pattern in ("CMakeLists.txt", "VERSION", "LICENSE", "cmake/*", "indexes/indexes.json",
                         *(f"{room}/{files}" for room in rooms for files in ("CMakeLists.txt", "include/*"))):
             copy(self, pattern, self._root(), self.export_sources_folder)
 

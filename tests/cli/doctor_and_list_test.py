@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 
-from program import ProgramTest, left_out, main, pmlab, there
+from program import INDEXES, OFFERED, ProgramTest, left_out, main, pmlab, there
 
 
 class DoctorAndList(ProgramTest):
@@ -105,7 +105,7 @@ class DoctorAndList(ProgramTest):
             self.assertRegex(said, f"(?m)^  {name} +(point|ordered) ")
         for name in left_out():
             self.assertRegex(said, f"(?m)^  (index|store)(e?s)? .*{name}.*, which .* brings: install package")
-        for name in ("fast_fair", "cceh", "fp_tree", "level_hashing", "skip_list", "skip_list_pm", "wb_tree", "null_index", "std_map",
+        for name in (*INDEXES, "null_index", "std_map",
                      "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
                      "behind a std::shared_mutex"):
             self.assertIn(name, said)
@@ -128,6 +128,17 @@ class DoctorAndList(ProgramTest):
         for name in everything["workloads"]:
             self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "100", "--operations", "100",
                               "--workload", name)
+
+    def test_list_as_json_has_the_facts_of_each_index(self):
+        listed = {i["name"]: i for i in json.loads(self.assert_works("list", "--json").stdout)["indexes"]}
+        for index in OFFERED:
+            shown = listed[index["name"]]
+            # The line for a user has the paper, too.
+            for fact, value in index.items():
+                self.assertIn(value, [shown[fact], shown[fact].split(" (")[0] if fact == "what" else None], (index, fact))
+            self.assertEqual(shown["kind"], "ordered" if index["ordered"] else "point")
+            self.assertEqual(shown["verified"], index["name"] in INDEXES)
+        self.assertNotIn("colour", listed["tbb_hash"])
 
     def test_hybrid_indexes_are_listed(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)

@@ -14,6 +14,10 @@ import unittest
 
 PMLAB = sys.argv[1] if len(sys.argv) > 1 else "pmlab"
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "indexes", "indexes.json"), encoding="utf-8") as f:
+    OFFERED = json.load(f)
+# The names of pmlab's indexes that keep their entries.
+INDEXES = [index["name"] for index in OFFERED if index.get("verified", True)]
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 
 

@@ -12,6 +12,7 @@ from pmlab.claims.pair_cases import case_name as case_name_of_pairs
 from pmlab.claims.result_set import prefix_of
 from pmlab.claims.store_cases import case_name as case_name_of_store
 from pmlab.errors import Failure
+from pmlab.indexes import swept
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
 from pmlab.run.time_left import count_of, guess
@@ -46,6 +47,31 @@ class Plan(unittest.TestCase):
                          ["cceh", "fast_fair", "fp_tree", "cache(fast_fair)", "cache(fp_tree)",
                           "hybrid(hash=cceh,tree=fast_fair)", "hybrid(hash=cceh,tree=fp_tree)", "a"])
 
+    def test_a_list_of_arguments_may_stand_for_indexes(self):
+        def indexes_of(value):
+            [cell] = plan(read(f"[arguments]\nindex = {value}\n"), "quick", INDEXES)
+            return cell.value("--index")
+        self.assertEqual(indexes_of('["{unordered}", "{ordered}", "tbb_hash"]'), "cceh,fast_fair,fp_tree,tbb_hash")
+        self.assertEqual(indexes_of('["cache(a,strings({ordered}),x=y)"]'),
+                         "cache(a,strings(fast_fair),x=y),cache(a,strings(fp_tree),x=y)")
+        self.assertEqual(indexes_of('["a(b,c(d))", "e"]'), "a(b,c(d)),e")
+
+    def test_a_family_may_be_without_some(self):
+        e = read('[arguments]\nindex = ["{index except cceh, fp_tree}", "b"]\n[matrix]\nmedium = ["m"]\n'
+                 '[scale.smoke]\nindex = "{ordered except fast_fiar}"\n[scale.full]\nindex = ["{unordered except fast_fair}"]\n')
+        self.assertEqual(plan(e, "quick", INDEXES)[0].value("--index"), "fast_fair,b")
+        for scale, remedy in (("smoke", "fast_fiar is none of them; did you mean fast_fair?"), ("full", "did you mean cceh?")):
+            with self.assertRaisesRegex(Failure, remedy):
+                plan(e, scale, INDEXES)
+
+    def test_families_are_those_of_the_facts(self):
+        """An index that is added comes into each experiment by itself, except where the file chooses a few."""
+        added = [*swept(), {"name": "zz_added", "ordered": True}]
+        for name in ("answers", "counted", "ordered", "recovery", "scans", "trace", "which_index", "which_strings", "ycsb"):
+            with self.subTest(experiment=name):
+                cells = plan(load_experiment(name, OPTIONS), "full", added)
+                self.assertTrue(any("zz_added" in cell.value("--index") for cell in cells))
+
     def test_answers_are_checked_unless_the_file_is_against_it(self):
         def command(text):
             return shell_form(plan(read(text), "quick")[0].words)
@@ -75,7 +101,7 @@ class Plan(unittest.TestCase):
         least = {"simulated": of_device, "emulated": of_device, "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}
         for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory", "drive"}:
             experiment = load_experiment(name, OPTIONS)
-            for c in plan(experiment, "quick", INDEXES) if experiment.kind == "bench" else ():
+            for c in plan(experiment, "quick", swept()) if experiment.kind == "bench" else ():
                 with self.subTest(cell=c.name):
                     records = of_one_thread.get(name, least[c.medium.split(":")[0]])
                     self.assertGreaterEqual(count_of(c.value("--records"), "--records"), records)
@@ -163,7 +189,7 @@ class Experiments(unittest.TestCase):
         for name in experiment_names():
             e = load_experiment(name, OPTIONS)
             for scale in SCALES:
-                self.assertTrue(plan(e, scale, INDEXES), name)
+                self.assertTrue(plan(e, scale, swept()), name)
             self.assertTrue(e.kind == "microbench" or name in ("answers", "trace") or e.charts, name)
 
     def test_feed_every_claim_on_one_medium_at_least(self):
@@ -173,7 +199,7 @@ class Experiments(unittest.TestCase):
             for e in (load_experiment(name, OPTIONS) for name in experiment_names()):
                 for claim in e.claims:
                     fed_by[claim].add(e.name)
-                for cell in plan(e, scale, INDEXES):
+                for cell in plan(e, scale, swept()):
                     by_medium[judged_as(cell)].update(CASES_OF.get(e.kind, lambda _: ())(cell))
             others = [claim for claim in every_claim() if not claim.of_memory and not claim.missing and "verify" not in claim.needs]
             self.assertGreater(len(others), 10)

@@ -47,9 +47,8 @@ class TestSh(unittest.TestCase):
 
     def test_one_index(self):
         """Each program that is built for it runs with the tests of this index, and its verification."""
-        (self.root / "bench" / "catalogue").mkdir(parents=True)
-        (self.root / "bench" / "catalogue" / "indexes.cmake").write_text('pmlab_index(list_pm "" HEADER list)\n')
         (self.root / "indexes" / "tests").mkdir(parents=True)
+        (self.root / "indexes" / "indexes.json").write_text('[{"name": "list_pm", "header": "list"}]\n')
         (self.root / "indexes" / "tests" / "list_test.cpp").touch()
         (self.state / "bin" / "ctest").write_text('#!/bin/sh\necho "ctest $*" >>"$STATE/ran"\n')
         programs = self.root / "build" / "release" / "indexes" / "tests"

@@ -47,19 +47,8 @@ using all_kinds = testing::Types<kind<strings_cceh>, kind<strings_cached>, kind<
 
 #else
 
-// The indexes that pmlab offers: a line here puts one to every test.
-using offered_kinds = testing::Types<  //
-    kind<indexes::cceh>,               //
-    kind<indexes::dash>,               //
-    kind<indexes::level_hashing>,      //
-    kind<indexes::fast_fair>,          //
-    kind<indexes::fp_tree>,            //
-    kind<indexes::nv_tree>,            //
-    kind<indexes::wb_tree>,            //
-    kind<indexes::skip_list>,          //
-    kind<indexes::skip_list_pm>,       //
-    kind<indexes::wort>,               //
-    kind<indexes::woart>>;
+// The indexes that pmlab offers: an entry of indexes/indexes.json puts one to every test.
+using offered_kinds = each_offered_index<testing::Types, kind>;
 
 #endif
 

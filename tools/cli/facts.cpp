@@ -26,15 +26,6 @@ json options_of(const CLI::App& app) {
   return names;
 }
 
-json own_indexes() {
-  json all = json::array();
-  // A hybrid has no root of its own.
-  for (const bench::index_description* d : bench::all_indexes())
-    if (!d->peer && d->kept == bench::keeps::entries && d->layout_version != 0)
-      all.push_back({{"name", d->name}, {"ordered", d->ordered}});
-  return all;
-}
-
 json problems_of(const std::vector<std::string>& indexes) {
   json problems = json::object();
   for (const std::string& list : indexes) try {
@@ -63,7 +54,6 @@ command add_facts(CLI::App& program) {
                                {{"bench", options_of(*add_bench(scratch, {}).options)},
                                 {"microbench", options_of(*add_microbench(scratch, {}).options)},
                                 {"stores_bench", options_of(*add_stores(scratch, {}).options)}}},
-                              {"indexes", own_indexes()},
                               {"left_out", bench::left_out_to_json()},
                               {"problems", problems_of(*indexes)}};
             fmt::print("{}\n", all.dump(2));

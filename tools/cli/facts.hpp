@@ -8,8 +8,7 @@ namespace pmlab::cli {
 // A hidden command; prints one JSON object:
 //   machine   machine and build, as every result has them
 //   options   {"bench": [...], "microbench": [...], "stores_bench": [...]}: the names of their options, without dashes
-//   indexes   [{"name": "cceh", "ordered": false}, ...]: pmlab's own that keep their entries, hybrids not among them
-//   left_out  of the packages that a build may be without, those that are not there (bench/support/optional_packages.hpp)
+//   left_out  the packages that a build may be without and that are not there (bench/support/optional_packages.hpp)
 //   problems  of each --index NAME that is none: {"ceh": "no index 'ceh'; did you mean cceh?"}
 [[nodiscard]] command add_facts(CLI::App& program);
 

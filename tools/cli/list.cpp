@@ -1,5 +1,6 @@
 // `pmlab list`: the names for the other commands' options.
 #include "tools/cli/command.hpp"
+#include "tools/cli/index_facts.hpp"
 #include "bench/catalogue/medium_spec.hpp"
 #include "bench/catalogue/registry.hpp"
 #include "bench/devices/drive_file.hpp"
@@ -48,16 +49,30 @@ std::string operations_of(const bench::index_description& d) {
 // One-line description of a profile; a profile that cannot be read is reported by the command that uses it.
 std::string describe(std::string_view profile) { return media::load_profile(profile).description; }
 
+// As a user asks for an index; then, of pmlab's own, the facts of indexes/indexes.json.
+json facts_of(const bench::index_description& d, const json& own) {
+  json facts = {{"name", d.name},
+                {"kind", kind_of(d)},
+                {"what", d.what},
+                {"lives_in", place_of(d)},
+                {"operations", operations_of(d)},
+                {"threads", d.threading},
+                {"peer", d.peer}};
+  for (const json& entry : own) {
+    if (entry["name"] != d.name) continue;
+    for (const auto& [fact, value] : entry.items())
+      if (!facts.contains(fact)) facts[fact] = value;
+    // Those that an entry may leave out.
+    facts["header"] = entry.value("header", d.name);
+    facts["verified"] = entry.value("verified", true);
+  }
+  return facts;
+}
+
 json everything() {
   json all;
-  for (const bench::index_description* d : bench::all_indexes())
-    all["indexes"].push_back({{"name", d->name},
-                              {"kind", kind_of(*d)},
-                              {"what", d->what},
-                              {"lives_in", place_of(*d)},
-                              {"operations", operations_of(*d)},
-                              {"threads", d->threading},
-                              {"peer", d->peer}});
+  const json own = json::parse(index_facts().front().text);
+  for (const bench::index_description* d : bench::all_indexes()) all["indexes"].push_back(facts_of(*d, own));
   all["combinations"] = json::array();
   for (const bench::combination* c : bench::all_combinations())
     all["combinations"].push_back({{"name", c->name}, {"form", c->form}, {"what", c->what}});

@@ -1,12 +1,12 @@
-"""performance_test.py PROGRAM EXTRA_FLUSH.so: `pmlab verify --performance` names the lines of flushes and fences that
+"""performance_test.py PROGRAM INDEXES EXTRA_FLUSH.so: `pmlab verify --performance` names the lines of flushes and fences that
 have no effect, and ours have a reason each."""
 import sys
 import unittest
 
 from verifier import Verifier
 
-PROGRAM, EXTRA_FLUSH = sys.argv[1:]
-OURS = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,wb_tree,chunk_store,kv_ssd"
+PROGRAM, INDEXES, EXTRA_FLUSH = sys.argv[1:]
+OURS = f"{INDEXES},chunk_store,kv_ssd"
 LINES = {"flush of a line without new stores": "nothing new in the line",
          "flush of memory that is not persistent": "not persistent",
          "fence without a flush before it": "nothing to wait for"}

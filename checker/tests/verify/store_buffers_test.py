@@ -1,11 +1,10 @@
-"""store_buffers_test.py PROGRAM MISSING_FENCE.so: x86's store buffers, and when rounds have them."""
+"""store_buffers_test.py PROGRAM INDEXES MISSING_FENCE.so: x86's store buffers, and when rounds have them."""
 import sys
 import unittest
 
 from verifier import Verifier
 
-PROGRAM, MISSING_FENCE = sys.argv[1:]
-INDEXES = "cceh,fast_fair,fp_tree,level_hashing,skip_list,skip_list_pm,wb_tree"
+PROGRAM, INDEXES, MISSING_FENCE = sys.argv[1:]
 
 
 class StoreBuffers(unittest.TestCase):

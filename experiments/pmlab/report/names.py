@@ -2,6 +2,8 @@
 
 import re
 
+from .. import indexes
+
 # Containers of others that the benchmark compares with.
 PEERS = {
     "tbb_hash": "oneTBB's concurrent_hash_map, in DRAM",
@@ -10,10 +12,9 @@ PEERS = {
     "pmdk_skiplist": "libpmemobj-cpp's concurrent_map, a skip list in a pool",
     "pmdk_radix": "libpmemobj-cpp's radix_tree, in a pool; behind a shared_mutex when more than one thread writes",
 }
-TITLES = {"cceh": "CCEH", "dash": "Dash", "level_hashing": "Level hashing", "fast_fair": "FAST-FAIR", "fp_tree": "FP-tree",
-          "wb_tree": "wB+-tree", "nv_tree": "NV-Tree", "wort": "WORT", "woart": "WOART",
-          "skip_list": "Skip list", "skip_list_pm": "Skip list, towers in PM", "hybrid_index": "HybridIndex",
-          "hybrid_index_plus": "HybridIndex+"}
+# Facts of pmlab's indexes; a hybrid index is two of them.
+TITLES = {index["name"]: index["title"] for index in indexes.offered()} | {
+    "hybrid_index": "HybridIndex", "hybrid_index_plus": "HybridIndex+"}
 
 STORES = {"chunk_store": "chunk_store", "raw": "the drive itself", "raw_dwb": "drive, double-write buffer",
           "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta", "rocksdb": "RocksDB", "leveldb": "LevelDB",

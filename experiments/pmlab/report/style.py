@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import matplotlib
 
+from .. import indexes
+
 matplotlib.use("Agg")
 from matplotlib.figure import Figure  # noqa: E402  (the backend must be chosen first)
 
@@ -13,24 +15,21 @@ INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#fff
 
 # One colour for each index, wherever it is drawn; variants of one (a cache in front of it, strings as keys) share it and
 # differ by shade and dash. Okabe and Ito's palette for pmlab's own, distinguishable with every common form of colour
-# blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK).
-INDEX_COLOURS = {
-    "cceh": "#0072b2", "dash": "#332288", "level_hashing": "#e69f00", "fast_fair": "#d55e00", "fp_tree": "#009e73",
-    "skip_list": "#cc79a7", "skip_list_pm": "#56b4e9", "wb_tree": "#7a5195", "nv_tree": "#117733", "wort": "#a6761d",
-    "woart": "#aa4499", "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76",
-    "std_map": "#95a0ab", "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45",
-    "null_index": "#c4c4c4"}
+# blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK). The place of an index in this
+# list chooses its marker: one that is added changes those of hybrids and peers alone.
+INDEX_COLOURS = {index["name"]: index["colour"] for index in indexes.verified()} | {
+    "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76", "std_map": "#95a0ab",
+    "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45"} | {
+    index["name"]: index["colour"] for index in indexes.offered()}
 # Series that are no indexes: sizes, numbers of threads, distributions.
 SERIES_COLOURS = ("#2f4b7c", "#c8553d", "#3b8f8a", "#a05195", "#7a7a3a", "#4f4f4f", "#8fa8d6")
 BETTER, WORSE, BAD = "#1b6ca8", "#c2410c", "#b00020"
 
 # The same on a dark screen: as far from black as the others are from white.
-DARK = {
+DARK = {index["colour"]: index["colour_on_dark"] for index in indexes.offered()} | {
     INK: "#e8e8e8", SOFT: "#b4b4b4", LINE: "#8c8c8c", GRID: "#3a3a3a", PAPER: "#161618",
-    "#0072b2": "#4aa8e0", "#e69f00": "#f0b030", "#d55e00": "#f07b2e", "#009e73": "#2cc596", "#cc79a7": "#de9abf",
-    "#56b4e9": "#8accf2", "#999933": "#c4c455", "#882255": "#d6609a", "#5f6b76": "#8b98a5", "#95a0ab": "#b9c3cd",
-    "#332288": "#9a8ae0", "#7a5195": "#b58ad0", "#117733": "#4fbf73", "#a6761d": "#d6a850", "#aa4499": "#dd88cc",
-    "#8a6d3b": "#b8935a", "#b59a6a": "#d6c096", "#6b5a45": "#9a8468", "#c4c4c4": "#6a6a6a",
+    "#999933": "#c4c455", "#882255": "#d6609a", "#5f6b76": "#8b98a5", "#95a0ab": "#b9c3cd", "#8a6d3b": "#b8935a",
+    "#b59a6a": "#d6c096", "#6b5a45": "#9a8468",
     "#2f4b7c": "#86a6e0", "#c8553d": "#e8836d", "#3b8f8a": "#63c2bc", "#a05195": "#cf86c5", "#7a7a3a": "#b5b568",
     "#4f4f4f": "#c0c0c0", "#8fa8d6": "#5f7fb8", BETTER: "#5aa9e0", WORSE: "#f0824a", BAD: "#ff6b7f"}
 

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from .. import arguments, errors, processes, programs
+from .. import arguments, errors, indexes, processes, programs
 from ..claims.catalogue import every_claim
 from ..claims.verdicts import judge_folder
 from ..errors import Failure
@@ -92,7 +92,7 @@ def _fed_claims(experiment):
 
 def _show_list(experiments, scale, told):
     for e in experiments:
-        cells = len(without(plan(e, scale, told["indexes"]), told["left_out"])[0])
+        cells = len(without(plan(e, scale, indexes.swept()), told["left_out"])[0])
         print(f"{e.name:<20} {e.shows:<30} {cells:>2} cell{'' if cells == 1 else 's':<1}  {e.title}{_fed_claims(e)}")
 
 
@@ -177,7 +177,7 @@ def main(words):
     if given.list:
         _show_list(experiments, given.scale, told)
         return errors.SUCCESS
-    cells, left_out = without([cell for e in experiments for cell in plan(e, given.scale, told["indexes"])],
+    cells, left_out = without([cell for e in experiments for cell in plan(e, given.scale, indexes.swept())],
                               told["left_out"])
     _check_indexes(cells)
     for line in () if given.quiet else lines(left_out):

@@ -1,10 +1,11 @@
 """From an experiment to the calls of pmlab that it stands for."""
 
 import itertools
+import re
 from dataclasses import dataclass
 
 from ..errors import Failure
-from ..spelling import file_form
+from ..spelling import file_form, nearest
 from .experiment import Argument, option_of, parts_of
 
 # The words of the command of a kind, where these are not the kind itself.
@@ -45,17 +46,50 @@ class Cell:
         return not self.medium.startswith(("simulated:", "counted:"))
 
 
-# In a value of the matrix, a name in braces stands for each of these indexes of the program: it becomes as many values.
-_FAMILIES = {"{index}": lambda index: True, "{ordered}": lambda index: index["ordered"],
-             "{unordered}": lambda index: not index["ordered"]}
+# In a value, a name in braces stands for each of these indexes of the program: it becomes as many values.
+_FAMILIES = {"index": lambda index: True, "ordered": lambda index: index["ordered"],
+             "unordered": lambda index: not index["ordered"]}
+_FAMILY = re.compile(r"\{(%s)(?: except (\w+(?:, \w+)*))?\}" % "|".join(_FAMILIES))
+
+
+def _members(family, excepted, indexes):
+    """The names of a family without those after `except`. Raises Failure: one of these is not in it, and would be left out
+    of nothing."""
+    names = [index["name"] for index in indexes if _FAMILIES[family](index)]
+    for name in excepted:
+        if name not in names:
+            raise Failure(f"'{{{family} except {', '.join(excepted)}}}': {name} is none of them",
+                          f"did you mean {nearest(name, names)}?" if names else "leave it out")
+    return [name for name in names if name not in excepted]
 
 
 def _each(value, indexes):
-    """The values that a value of the matrix stands for."""
-    for braces, has in _FAMILIES.items():
-        if braces in value:
-            return [one for index in indexes if has(index) for one in _each(value.replace(braces, index["name"]), indexes)]
-    return [value]
+    """The values that a value stands for."""
+    family = _FAMILY.search(value)
+    if family is None:
+        return [value]
+    excepted = family[2].split(", ") if family[2] else []
+    return [one for name in _members(family[1], excepted, indexes)
+            for one in _each(value.replace(family[0], name), indexes)]
+
+
+def _parts_of_list(value):
+    """The parts of a list between its commas; not those between parentheses or braces."""
+    parts, depth = [""], 0
+    for letter in value:
+        depth += (letter in "({") - (letter in ")}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _each_in_list(value, indexes):
+    """The same of each part of a list, which is one value."""
+    if _FAMILY.search(value) is None:
+        return value
+    return ",".join(one for part in _parts_of_list(value) for one in _each(part, indexes))
 
 
 def _words(argument):
@@ -82,15 +116,15 @@ def _naming(matrix, combination):
 
 
 def plan(experiment, scale, indexes=()):
-    """The cells, in the order of the matrix. `indexes`: those of the program, as its facts have them. Raises Failure: two
-    cells would have the same name."""
+    """The cells, in the order of the matrix. `indexes`: those of the program, each with its "name" and whether it is
+    "ordered". Raises Failure: two cells would have the same name; a family of indexes is without one that is not in it."""
     settings = experiment.at_scale(scale)
     arguments = settings.arguments
     # Every answer is checked, unless the file has a reason against it.
     if experiment.kind == "bench" and all(a.key != "verify" for a in arguments):
         arguments = [*arguments, Argument("verify", flag=True)]
     command = COMMANDS.get(experiment.kind, [experiment.kind])
-    fixed = [word for argument in arguments for word in _words(argument)]
+    fixed = [_each_in_list(word, indexes) for argument in arguments for word in _words(argument)]
     cells, names = [], set()
     axes = [[one for value in axis for one in _each(value, indexes)] for axis in settings.matrix.values()]
     for combination in itertools.product(*axes):

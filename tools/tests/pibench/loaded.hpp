@@ -25,8 +25,11 @@ namespace pmlab::tests {
   return names;
 }
 
+// A cache has the order of its index, and a hybrid has one.
 [[nodiscard]] inline bool has_order(const std::string& name) {
-  return !name.ends_with("cceh") && !name.ends_with("dash") && !name.ends_with("level_hashing");
+  const std::string prefix = "cache_";
+  const std::string index = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  return ("," + std::string(PIBENCH_UNORDERED) + ",").find("," + index + ",") == std::string::npos;
 }
 
 [[nodiscard]] inline pibench::library load(const std::string& name) {

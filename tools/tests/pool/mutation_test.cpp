@@ -25,6 +25,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tools/tests/pool/pool_indexes.hpp"
 #include "support/campaign.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -318,17 +319,28 @@ constexpr std::size_t below_a_slot_of_woart = inserted / 256 + 1;
 constexpr std::size_t below_slots_of_wort = 5 * below_a_slot_of_wort;
 constexpr std::size_t below_slots_of_woart = 5 * below_a_slot_of_woart;
 
-// A line here puts an index to the test. An NV-Tree does not see that an entry became an erased one, and loses a leaf of
-// which both words with the upper bits of the keys are overwritten.
-INSTANTIATE_TEST_SUITE_P(all, mutated_pools,
-                         testing::Values(subject{"cceh", 8, 8, 0}, subject{"dash", 8, 8, 0},
-                                         subject{"fp_tree", 0, 0, 3}, subject{"nv_tree", 1, 62, 62},
-                                         subject{"wb_tree", 0, 14, 14},
-                                         subject{"wort", below_a_slot_of_wort, below_slots_of_wort, 0},
-                                         subject{"woart", below_a_slot_of_woart, below_slots_of_woart, 0},
-                                         subject{"skip_list", 0, 0, 0}, subject{"skip_list_pm", 0, 0, 0},
-                                         subject{"fast_fair", 0, 0, 0}, subject{"level_hashing", 8, 8, 0}),
-                         name_of);
+// Indexes that one damaged place may cost an entry. All others lose none. An NV-Tree does not see that an entry
+// became an erased one, and loses a leaf of which both words with the upper bits of the keys are overwritten.
+const std::vector<subject> forgiven{{"cceh", 8, 8, 0},
+                                    {"dash", 8, 8, 0},
+                                    {"level_hashing", 8, 8, 0},
+                                    {"fp_tree", 0, 0, 3},
+                                    {"nv_tree", 1, 62, 62},
+                                    {"wb_tree", 0, 14, 14},
+                                    {"wort", below_a_slot_of_wort, below_slots_of_wort, 0},
+                                    {"woart", below_a_slot_of_woart, below_slots_of_woart, 0}};
+
+std::vector<subject> subjects() {
+  std::vector<subject> all;
+  for (const std::string& name : tests::pool_indexes()) {
+    const auto found =
+        std::find_if(forgiven.begin(), forgiven.end(), [&](const subject& s) { return s.index == name; });
+    all.push_back(found != forgiven.end() ? *found : subject{bench::find_index(name).name.c_str(), 0, 0, 0});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, mutated_pools, testing::ValuesIn(subjects()), name_of);
 
 // FAST-FAIR by its own words: links and nodes that are lost one at a time. Its nodes (detail/fast_fair_node.hpp) hold
 // older values, too, of entries that were moved to another node.

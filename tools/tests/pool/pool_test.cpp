@@ -10,7 +10,6 @@
 #include <pmlab/indexes/fast_fair.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/level_hashing.hpp>
-#include <pmlab/indexes/nv_tree.hpp>
 #include <pmlab/indexes/skip_list.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/strings/typed_index.hpp>
@@ -34,6 +33,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tools/tests/pool/pool_indexes.hpp"
 #include "support/campaign.hpp"
 #include "support/child_process.hpp"
 #include "support/temporary_folder.hpp"
@@ -420,16 +420,17 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
 
 // One pool of each index, with random damage: it is refused, or opens and answers. libpmemobj alone faults on
 // many of these, in the child process.
-template <class Index>
-class DamagedPools : public Pools {};
-using damaged_kinds =
-    testing::Types<table, indexes::level_hashing<media::pmem>, tree, indexes::fp_tree<media::pmem>,
-                   indexes::nv_tree<media::pmem>, indexes::skip_list<media::pmem>, indexes::skip_list_pm<media::pmem>>;
-TYPED_TEST_SUITE(DamagedPools, damaged_kinds);
+class DamagedPools : public Pools, public testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(OfEachIndex, DamagedPools, testing::ValuesIn(tests::pool_indexes()),
+                         [](const auto& one) { return one.param; });
 
-TYPED_TEST(DamagedPools, AreRefusedOrOpen) {
-  this->template fill<TypeParam>("orders", 2000);
-  const std::string sound = bytes_of(this->path_);
+TEST_P(DamagedPools, AreRefusedOrOpen) {
+  in_another_process([&] {
+    media::pmem pool(path_, {.create_bytes = pool_bytes, .huge_pages = false});
+    const auto index = bench::find_index(GetParam()).open_root(pool, "orders");
+    for (std::uint64_t i = 0; i < 2000; ++i) static_cast<void>(index->insert(key_of(i), i));
+  });
+  const std::string sound = bytes_of(path_);
   const std::size_t heap = sound.find(std::string("orders\0\0", 8));
   ASSERT_NE(heap, std::string::npos);
   std::size_t refused = 0;
@@ -449,9 +450,9 @@ TYPED_TEST(DamagedPools, AreRefusedOrOpen) {
         default: bytes[at] = static_cast<char>(bytes[at] ^ (1 << source() % 8));
       }
     }
-    put_bytes(this->path_, bytes);
+    put_bytes(path_, bytes);
     try {
-      refuse_damaged(this->path_, patience(5));
+      refuse_damaged(path_, patience(5));
     } catch (const error& e) {
       ++refused;
       EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
@@ -460,9 +461,9 @@ TYPED_TEST(DamagedPools, AreRefusedOrOpen) {
     const child_end end = tests::run_in_child(
         [&]() -> std::string {
           try {
-            media::pmem pool(this->path_, {.huge_pages = false});
-            auto index = TypeParam::open(pool, "orders");
-            for (std::uint64_t i = 0; i < 2 * entries; ++i) static_cast<void>(index.find(key_of(i)));
+            media::pmem pool(path_, {.huge_pages = false});
+            const auto index = bench::find_index(GetParam()).open_root(pool, "orders");
+            for (std::uint64_t i = 0; i < 2 * entries; ++i) static_cast<void>(index->find(key_of(i)));
           } catch (const error& e) {
             // The name of the root may have gone.
           }

@@ -6,9 +6,7 @@ import signal
 import subprocess
 import time
 
-from program import PMLAB, ProgramTest, main, pmlab
-
-INDEXES = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list", "skip_list_pm", "wb_tree")
+from program import INDEXES, PMLAB, ProgramTest, main, pmlab
 
 
 class Pool(ProgramTest):

@@ -41,6 +41,13 @@ def mutations_in(path):
         return list(enumerate(tomllib.load(f)["mutation"], 1))
 
 
+def complete_search(path):
+    """(crash points, states, openings, outcomes) of `pmlab verify --exhaustive` with the history of complete_test.py; empty:
+    they are not recorded yet."""
+    with open(path, "rb") as f:
+        return tuple(tomllib.load(f).get("complete_search", ()))
+
+
 def clean_flags(path):
     """Further options of `pmlab verify` for sound subjects; empty unless the data has `clean`."""
     with open(path, "rb") as f:

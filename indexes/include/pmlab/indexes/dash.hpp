@@ -402,8 +402,9 @@ class dash {
   // Makes durable that the old copies of entries which `move_home` moved are gone, whether in this run or in an earlier
   // one. Before an entry is removed: an old copy that a crash brought back would be the only one.
   [[gnu::noinline, gnu::cold]] void tidy(const location& at) {
+    // Redundant when inserts have flushed each line that had a removal. Which lines had one, is not recorded.
     media::flush(medium_, *at.s);  // (T1)
-    medium_.fence();               // (T2)
+    medium_.fence();               // (T2) Redundant when (T1) was.
     // (T1) < (T2) < (E1), see above.
     directory_.mark(at.hash, at.entry.tidy());
   }
