@@ -10,7 +10,7 @@
 #include "checker/simulator/simulated.hpp"
 #else
 #include <pmlab/media/pmem.hpp>
-#include "bench/catalogue/watched_medium.hpp"
+#include "bench/catalogue/chosen_medium.hpp"
 #endif
 
 #include <memory>
@@ -39,7 +39,7 @@ void for_each_medium(Visit&& visit) {
   visit(medium_tag<simulated_device>{});
 #else
   visit(medium_tag<media::pmem>{});
-  visit(medium_tag<watched_medium>{});
+  visit(medium_tag<chosen_medium>{});
 #endif
 }
 
@@ -95,12 +95,12 @@ struct medium_traits<media::pmem> {
 };
 
 template <>
-struct medium_traits<watched_medium> {
+struct medium_traits<chosen_medium> {
   static constexpr bool simulated = false;
   static constexpr bool watched = true;
   static constexpr bool has_roots = true;
   static bool is_meant_by(const medium_spec& spec) { return (spec.counted || spec.emulated()) && !spec.simulated; }
-  static std::unique_ptr<watched_medium> make(const subject_setup& setup) { return make_watched_medium(setup); }
+  static std::unique_ptr<chosen_medium> make(const subject_setup& setup) { return make_chosen_medium(setup); }
 };
 
 #endif

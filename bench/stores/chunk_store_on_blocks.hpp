@@ -4,9 +4,7 @@
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include "bench/stores/chunk_queue_subject.hpp"
-#include "bench/stores/subjects.hpp"
-
-#include <memory>
+#include "bench/stores/chunk_stores.hpp"
 
 namespace pmlab::store_bench {
 
@@ -29,9 +27,5 @@ class chunk_store_on_blocks final : public chunk_volume_subject<opened_on_blocks
  private:
   void open_with(bool format) override { open_.emplace(setup_, device_, format); }
 };
-
-// Defined in a source of its own, which is long to compile.
-[[nodiscard]] std::unique_ptr<volume_subject> make_chunk_store_on_blocks(const store_setup& setup,
-                                                                         blocks::any_device& device);
 
 }  // namespace pmlab::store_bench

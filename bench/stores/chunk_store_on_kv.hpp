@@ -6,25 +6,15 @@
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 #include "bench/stores/chunk_queue_subject.hpp"
+#include "bench/stores/chunk_stores.hpp"
 #include "bench/stores/peers/device_region.hpp"
-#include "bench/stores/subjects.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace pmlab::store_bench {
-
-// Bytes at the end of the drive that are the device's flash: for twice the records that chunks of the volume can have.
-[[nodiscard]] inline std::uint64_t flash_of_records(const store_setup& setup) {
-  constexpr std::uint64_t least = std::uint64_t{8} << 20;
-  constexpr std::uint64_t of_record = 1024;
-  constexpr std::uint64_t superblock = std::uint64_t{256} << 10;
-  const std::uint64_t needed = std::max(least, setup.volume_bytes / setup.chunk_bytes * 2 * of_record);
-  return (needed + superblock - 1) / superblock * superblock + superblock;
-}
 
 template <class Medium>
 struct opened_on_kv {
@@ -49,14 +39,14 @@ struct opened_on_kv {
 // The device's memory, and the parts of the drive. They outlive the store.
 template <class Medium>
 struct parts_of_drive {
-  parts_of_drive(const store_setup& setup, std::unique_ptr<Medium> memory, blocks::any_device& device)
+  parts_of_drive(const store_setup& setup, std::shared_ptr<Medium> memory, blocks::any_device& device)
       : medium(std::move(memory)) {
     const std::uint64_t of_flash = flash_of_records(setup) / device.shape().block_bytes;
     const std::uint64_t of_data = device.shape().blocks - of_flash;
     data = std::make_unique<stores::device_region>(device, 0, of_data);
     flash = std::make_unique<stores::device_region>(device, of_data, of_flash);
   }
-  std::unique_ptr<Medium> medium;
+  std::shared_ptr<Medium> medium;
   std::unique_ptr<stores::device_region> data, flash;
 };
 
@@ -69,7 +59,7 @@ class chunk_store_on_kv final : private parts_of_drive<Medium>,
 
  public:
   // `memory` holds no device yet.
-  chunk_store_on_kv(const store_setup& setup, std::unique_ptr<Medium> memory, blocks::any_device& device)
+  chunk_store_on_kv(const store_setup& setup, std::shared_ptr<Medium> memory, blocks::any_device& device)
       : parts(setup, std::move(memory), device), base(setup, device, parts::medium.get()) {
     chunk_store_on_kv::open_with(true);
   }
@@ -87,9 +77,5 @@ class chunk_store_on_kv final : private parts_of_drive<Medium>,
     this->open_.emplace(this->setup_, *parts::medium, *parts::data, *parts::flash, format);
   }
 };
-
-// Defined in a source of its own, which is long to compile. `pool_bytes`: of a pool.
-[[nodiscard]] std::unique_ptr<volume_subject> make_chunk_store_on_kv(const store_setup& setup, std::uint64_t pool_bytes,
-                                                                     blocks::any_device& device);
 
 }  // namespace pmlab::store_bench

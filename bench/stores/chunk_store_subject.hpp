@@ -28,7 +28,7 @@ struct opened_on_medium {
 
 template <class Medium>
 struct medium_of_records {
-  std::unique_ptr<Medium> medium;  // outlives the store
+  std::shared_ptr<Medium> medium;  // outlives the store
 };
 
 template <class Medium>
@@ -39,7 +39,7 @@ class chunk_store_subject final : private medium_of_records<Medium>,
 
  public:
   // `records` holds no store yet.
-  chunk_store_subject(const store_setup& setup, std::unique_ptr<Medium> records, blocks::any_device& device)
+  chunk_store_subject(const store_setup& setup, std::shared_ptr<Medium> records, blocks::any_device& device)
       : medium_of_records<Medium>{std::move(records)}, base(setup, device, medium.get()) {
     chunk_store_subject::open_with(true);
   }

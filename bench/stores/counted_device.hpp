@@ -1,11 +1,14 @@
-// A device of a store whose requests are counted: the base of all that runs have.
+// A device of a store whose requests are counted: the base of all that runs have, and the base of modelled drives.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/memory.hpp>
+#include <pmlab/blocks/timed.hpp>
 #include "bench/stores/store_device.hpp"
 
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,5 +46,33 @@ class counted_device : public store_device {
 
 // No case is about the kernel's first touch of a page.
 inline void touch(blocks::memory& m) { std::memset(m.content().data(), 0, m.content().size()); }
+
+// Memory with the times of a modelled drive. `D`: blocks::timed over memory.
+template <blocks::device D>
+class modelled_device : public counted_device<D> {
+ public:
+  template <class Clock>
+  modelled_device(std::uint64_t bytes, const blocks::drive_profile& profile, const Clock& clock)
+      : counted_device<D>(profile, clock, blocks::shape_of(profile, bytes, block_bytes)) {
+    touch(drive().inner());
+    modelled_device::precondition();
+  }
+  void precondition() override {
+    drive().model().precondition();
+    drive().model().reset_counts();
+  }
+  void reset_counts() override {
+    counted_device<D>::reset_counts();
+    drive().model().reset_counts();
+  }
+  [[nodiscard]] std::optional<double> amplification() const override {
+    const double found = drive().model().counts().amplification();
+    return found > 0 ? std::optional(found) : std::nullopt;
+  }
+  [[nodiscard]] std::string scale() const override { return drive().model().scale().text(); }
+
+ protected:
+  [[nodiscard]] D& drive() const { return this->counter().inner(); }
+};
 
 }  // namespace pmlab::store_bench::detail

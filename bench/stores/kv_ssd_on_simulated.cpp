@@ -9,5 +9,5 @@ extern "C" pmlab::store_bench::pair_subject* pmlab_simulated_kv_ssd(const pmlab:
   using pmlab::simulator::simulated;
   const auto memory = [&] { return std::make_unique<simulated>(setup.medium.profile, setup.medium_bytes); };
   return new pmlab::store_bench::kv_ssd_subject<simulated>(
-      memory(), drives, nullptr, pmlab::store_bench::kv_options_of(setup, drives.main.size()), memory);
+      memory(), drives, pmlab::store_bench::kv_options_of(setup, drives.main.size()), memory);
 }

@@ -94,12 +94,11 @@ class kv_ssd_subject final : public pair_subject {
   using device = stores::kv_device<Medium, blocks::any_device>;
 
  public:
-  // `medium` holds no device yet. `keeps` outlives it: its file. A medium has room for the roots of five devices:
-  // `another` makes one for five more, if there may be one.
-  kv_ssd_subject(std::unique_ptr<Medium> medium, const pair_drives& drives, std::shared_ptr<void> keeps = nullptr,
-                 const stores::kv_options& options = {},
-                 const std::function<std::unique_ptr<Medium>()>& another = nullptr)
-      : keeps_(std::move(keeps)), drives_(drives.main), options_(options) {
+  // `medium` holds no device yet. It has room for the roots of five devices: `another` makes one for five more, if
+  // there may be one.
+  kv_ssd_subject(std::shared_ptr<Medium> medium, const pair_drives& drives, const stores::kv_options& options,
+                 const std::function<std::shared_ptr<Medium>()>& another)
+      : drives_(drives.main), options_(options) {
     media_.push_back(std::move(medium));
     while (media_.size() * devices_of_a_medium < drives_.size()) {
       if (another == nullptr)
@@ -271,8 +270,7 @@ class kv_ssd_subject final : public pair_subject {
     return sum;
   }
 
-  std::shared_ptr<void> keeps_;
-  std::vector<std::unique_ptr<Medium>> media_;
+  std::vector<std::shared_ptr<Medium>> media_;
   std::vector<blocks::any_device*> drives_;
   stores::kv_options options_;
   std::vector<std::unique_ptr<device>> devices_;

@@ -1,7 +1,7 @@
 // The level-1 index of a chunk store, chosen at run time: from chunks to records, on the medium of the records.
 //
-// It is behind virtual calls, so that a store is compiled once for each medium and not for each index too: a few
-// nanoseconds of the microsecond that an operation takes.
+// It is behind virtual calls, so that a store is compiled once and not for each index: a few nanoseconds of the
+// microsecond that an operation takes.
 #pragma once
 
 #include <pmlab/erased/any_index.hpp>
@@ -13,8 +13,8 @@
 
 namespace pmlab::store_bench {
 
-// Opens `index` as root `name` of the medium. Defined for dram, pmem and watched_medium, and in simulated code for simulated. REQUIRES: `index` is one of
-// level1_indexes().
+// Opens `index` as root `name` of the medium. Defined for chosen_medium, and in simulated code for simulated. REQUIRES:
+// `index` is one of level1_indexes().
 template <class Medium>
 [[nodiscard]] std::shared_ptr<erased::any_index> open_level1(std::string_view index, Medium& medium,
                                                              std::string_view name);

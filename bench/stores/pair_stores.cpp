@@ -1,34 +1,21 @@
 #include "bench/stores/pair_stores.hpp"
 #include "bench/stores/cached_pair_subject.hpp"
+#if defined(PMLAB_SIMULATED)
 #include "bench/stores/simulated_kv_ssd.hpp"
-#if !defined(PMLAB_SIMULATED)
-#include "bench/catalogue/pool_files.hpp"
-#include "bench/stores/kv_ssd_subject.hpp"
+#else
+#include "bench/stores/library_pair_stores.hpp"
 #include "bench/stores/pair_peers.hpp"
-#include "bench/stores/setup_medium.hpp"
-#include "bench/stores/tiered_subject.hpp"
 #endif
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include "bench/support/optional_packages.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace pmlab::store_bench {
-
-#if !defined(PMLAB_SIMULATED)
-extern template class kv_ssd_subject<media::dram>;
-extern template class kv_ssd_subject<media::pmem>;
-extern template class kv_ssd_subject<bench::watched_medium>;
-extern template class tiered_subject<stores::no_memory>;
-extern template class tiered_subject<stores::memtable_on<media::pmem>, media::pmem>;
-extern template class tiered_subject<stores::memtable_on<bench::watched_medium>, bench::watched_medium>;
-#endif
 
 namespace {
 
@@ -40,39 +27,11 @@ std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_dr
 
 #else
 
-// make(medium, its file) for the medium of a setup. The file goes when the subject has gone.
-template <class Make>
-std::unique_ptr<pair_subject> make_with_file(const pair_setup& setup, Make&& make) {
-  std::shared_ptr<bench::pool_file> file;
-  if (setup.medium.in_pool())
-    file = std::make_shared<bench::pool_file>(
-        setup.medium.path, setup.medium_bytes,
-        setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false);
-  return make_on_medium(setup, file == nullptr ? 0 : file->bytes_to_make(),
-                        [&](auto medium) { return make(std::move(medium), file); });
-}
-
-std::unique_ptr<pair_subject> make_kv_ssd(const pair_setup& setup, const pair_drives& drives) {
-  return make_with_file(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
-    using medium_type = typename decltype(medium)::element_type;
-    std::function<std::unique_ptr<medium_type>()> another;  // nothing: a pool is one file
-    if (!setup.medium.in_pool())
-      another = [&] { return bench::medium_traits<medium_type>::make(medium_setup_of(setup, 0)); };
-    return std::make_unique<kv_ssd_subject<medium_type> >(std::move(medium), drives, file,
-                                                          kv_options_of(setup, drives.main.size()), another);
-  });
-}
-
 std::unique_ptr<pair_subject> make_tiered(const pair_setup& setup, const pair_drives& drives) {
-  if (setup.memtable != "pmem") return std::make_unique<tiered_subject<stores::no_memory> >(setup, drives);
-  return make_with_file(setup, [&](auto medium, const auto& file) -> std::unique_ptr<pair_subject> {
-    using medium_type = typename decltype(medium)::element_type;
-    if constexpr (std::is_same_v<medium_type, media::dram>)
-      throw error("a memtable in persistent memory, and --medium dram", "give --medium pmem:PATH or emulated:aep");
-    else
-      return std::make_unique<tiered_subject<stores::memtable_on<medium_type>, medium_type> >(setup, drives,
-                                                                                              std::move(medium), file);
-  });
+  if (setup.memtable != "pmem") return make_tiered_on_drives(setup, drives);
+  if (setup.medium.plain_dram())
+    throw error("a memtable in persistent memory, and --medium dram", "give --medium pmem:PATH or emulated:aep");
+  return make_tiered_on_medium(setup, drives);
 }
 
 #endif

@@ -8,7 +8,6 @@
 #include <array>
 #include <optional>
 #include <utility>
-#include <variant>
 
 namespace pmlab::store_bench {
 namespace {
@@ -43,13 +42,12 @@ class meta_queue final : public volume_queue {
   rocksdb_meta::queue queue_;
 };
 
-// `Owned` has the memory of RocksDB's files, and lives as long as the subject.
-template <class Owned>
 class meta_subject final : public volume_subject {
  public:
-  meta_subject(const store_setup& setup, Owned owned, std::unique_ptr<blocks::any_device> data,
-               std::unique_ptr<blocks::any_device> meta)
-      : setup_(setup), owned_(std::move(owned)), data_(std::move(data)), meta_(std::move(meta)) {
+  // `medium` has the memory of RocksDB's files; null: these are on the drive.
+  meta_subject(const store_setup& setup, std::shared_ptr<bench::chosen_medium> medium,
+               std::unique_ptr<blocks::any_device> data, std::unique_ptr<blocks::any_device> meta)
+      : setup_(setup), medium_(std::move(medium)), data_(std::move(data)), meta_(std::move(meta)) {
     open_as(true);
   }
 
@@ -90,17 +88,11 @@ class meta_subject final : public volume_subject {
   }
 
   store_setup setup_;
-  Owned owned_;
+  std::shared_ptr<bench::chosen_medium> medium_;
   std::unique_ptr<blocks::any_device> data_;
   std::unique_ptr<blocks::any_device> meta_;
   std::optional<rocksdb_meta> store_;
 };
-
-template <class Owned>
-std::unique_ptr<volume_subject> make(const store_setup& setup, Owned owned, std::unique_ptr<blocks::any_device> data,
-                                     std::unique_ptr<blocks::any_device> meta) {
-  return std::make_unique<meta_subject<Owned>>(setup, std::move(owned), std::move(data), std::move(meta));
-}
 
 std::unique_ptr<blocks::any_device> region_of(blocks::any_device& device, std::uint64_t first, std::uint64_t count) {
   return std::make_unique<blocks::any_device>(std::in_place_type<stores::device_region>, device, first, count);
@@ -113,20 +105,22 @@ std::uint64_t rocksdb_meta_bytes(const store_setup& setup) {
   return std::clamp(setup.volume_bytes / 4, 128 * mebibyte, 4096 * mebibyte) / mebibyte * mebibyte;
 }
 
-std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, std::uint64_t pool_bytes,
-                                                  blocks::any_device& device) {
+std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, blocks::any_device& device) {
+  const std::uint64_t meta_bytes = rocksdb_meta_bytes(setup);
+  const std::uint64_t device_blocks = device.shape().blocks;
   if (setup.container == "blocks") {
-    const std::uint64_t blocks = device.shape().blocks;
-    const std::uint64_t of_meta = rocksdb_meta_bytes(setup) / device.shape().block_bytes;
-    return make(setup, std::monostate(), region_of(device, 0, blocks - of_meta),
-                region_of(device, blocks - of_meta, of_meta));
+    const std::uint64_t of_meta = meta_bytes / device.shape().block_bytes;
+    return std::make_unique<meta_subject>(setup, nullptr, region_of(device, 0, device_blocks - of_meta),
+                                          region_of(device, device_blocks - of_meta, of_meta));
   }
-  return make_on_medium(setup, pool_bytes, [&](auto medium) {
-    using medium_type = typename decltype(medium)::element_type;
-    auto meta = std::make_unique<blocks::any_device>(std::in_place_type<stores::medium_device<medium_type>>, *medium,
-                                                     rocksdb_meta_bytes(setup));
-    return make(setup, std::move(medium), region_of(device, 0, device.shape().blocks), std::move(meta));
-  });
+  store_setup own = setup;
+  // Another store of the run may have the file itself.
+  if (setup.medium.in_pool()) own.medium.path += "." + setup.store;
+  own.medium_bytes += meta_bytes;
+  auto medium = make_medium(own);
+  auto meta = std::make_unique<blocks::any_device>(std::in_place_type<stores::medium_device<bench::chosen_medium>>,
+                                                   *medium, meta_bytes);
+  return std::make_unique<meta_subject>(own, std::move(medium), region_of(device, 0, device_blocks), std::move(meta));
 }
 
 }  // namespace pmlab::store_bench

@@ -24,9 +24,8 @@ inline constexpr std::string_view deferring_rocksdb_meta = "rocksdb_meta_deferre
 // The space of RocksDB's files.
 [[nodiscard]] std::uint64_t rocksdb_meta_bytes(const store_setup& setup);
 
-// On media::dram, an emulated medium or a pool of `pool_bytes`. An emulated medium takes the time of stores; reads and
-// writes of files are its only accesses.
-[[nodiscard]] std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, std::uint64_t pool_bytes,
-                                                                blocks::any_device& device);
+// On the medium of the setup. An emulated medium takes the time of stores; reads and writes of files are its only
+// accesses.
+[[nodiscard]] std::unique_ptr<volume_subject> make_rocksdb_meta(const store_setup& setup, blocks::any_device& device);
 
 }  // namespace pmlab::store_bench

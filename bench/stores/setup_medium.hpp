@@ -1,31 +1,35 @@
-// The medium that the setup of a store names, of the type that the benchmark has for it. Not for virtual time.
+// The medium that the setup of a store names, behind virtual calls: a store is compiled once for all media. Not for
+// virtual time.
 #pragma once
 
-#include "bench/catalogue/media_list.hpp"
+#include "bench/catalogue/chosen_medium.hpp"
+#include "bench/catalogue/pool_files.hpp"
 #include "bench/catalogue/subject.hpp"
 
-#include <cstdint>
+#include <memory>
+#include <optional>
 
 namespace pmlab::store_bench {
 
-// `Setup`: store_setup or pair_setup. `pool_bytes`: of a pool that is to be made.
+// Its pool, if it is in one, is made for it, and the file goes when the medium has gone. `Setup`: store_setup or
+// pair_setup. Throws pmlab::error: see pool_file and the media's constructors.
 template <class Setup>
-[[nodiscard]] bench::subject_setup medium_setup_of(const Setup& setup, std::uint64_t pool_bytes) {
+[[nodiscard]] std::shared_ptr<bench::chosen_medium> make_medium(const Setup& setup) {
+  struct medium_on_file {
+    std::optional<bench::pool_file> file;
+    std::unique_ptr<bench::chosen_medium> medium;
+  };
+  const auto made = std::make_shared<medium_on_file>();
   bench::subject_setup of_medium;
   of_medium.medium = setup.medium;
-  of_medium.pool_bytes = pool_bytes;
   of_medium.emulation = setup.emulation;
-  return of_medium;
-}
-
-// make(std::unique_ptr<Medium>) of this medium. Throws pmlab::error: see the media's constructors.
-template <class Setup, class Make>
-[[nodiscard]] auto make_on_medium(const Setup& setup, std::uint64_t pool_bytes, Make&& make) {
-  const bench::subject_setup of_medium = medium_setup_of(setup, pool_bytes);
-  if (setup.medium.counted || setup.medium.emulated())
-    return make(bench::medium_traits<bench::watched_medium>::make(of_medium));
-  if (setup.medium.in_pool()) return make(bench::medium_traits<media::pmem>::make(of_medium));
-  return make(bench::medium_traits<media::dram>::make(of_medium));
+  if (setup.medium.in_pool()) {
+    made->file.emplace(setup.medium.path, setup.medium_bytes,
+                       setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false);
+    of_medium.pool_bytes = made->file->bytes_to_make();
+  }
+  made->medium = bench::make_chosen_medium(of_medium);
+  return {made, made->medium.get()};
 }
 
 }  // namespace pmlab::store_bench

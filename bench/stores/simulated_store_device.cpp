@@ -35,38 +35,14 @@ class shared_drive : public timed_memory {
   };
 };
 
-class simulated_device final : public detail::counted_device<shared_drive> {
- public:
-  simulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
-      : counted_device(profile, shared_clock(), blocks::shape_of(profile, bytes, detail::block_bytes)) {
-    detail::touch(drive().inner());
-    simulated_device::precondition();
-  }
-  void precondition() override {
-    drive().model().precondition();
-    drive().model().reset_counts();
-  }
-  void reset_counts() override {
-    counted_device::reset_counts();
-    drive().model().reset_counts();
-  }
-  [[nodiscard]] std::optional<double> amplification() const override {
-    const double found = drive().model().counts().amplification();
-    return found > 0 ? std::optional(found) : std::nullopt;
-  }
-  [[nodiscard]] std::string scale() const override { return drive().model().scale().text(); }
-
- private:
-  [[nodiscard]] shared_drive& drive() const { return counter().inner(); }
-};
-
 }  // namespace
 
 std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
   detail::check_bytes(options.bytes);
   if (spec.which != drive::device_spec::kind::simulated)
     throw error("drive " + spec.text() + " beside memory in virtual time", "give --device simulated:p4610");
-  return std::make_unique<simulated_device>(options.bytes, blocks::load_drive(spec.profile));
+  return std::make_unique<detail::modelled_device<shared_drive>>(options.bytes, blocks::load_drive(spec.profile),
+                                                                 shared_clock());
 }
 
 }  // namespace pmlab::store_bench

@@ -73,36 +73,17 @@ struct owned_account {
 
 using waited_drive = blocks::timed<blocks::memory, waiting_clock>;
 
-class emulated_device final : private owned_account, public counted_device<waited_drive> {
+class emulated_device final : private owned_account, public detail::modelled_device<waited_drive> {
  public:
   emulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
-      : counted_device(profile, waiting_clock(waited), blocks::shape_of(profile, bytes, block_bytes)) {
-    touch(drive().inner());
-    emulated_device::precondition();
-  }
-  void precondition() override {
-    drive().model().precondition();
-    drive().model().reset_counts();
-  }
-  void reset_counts() override {
-    counted_device::reset_counts();
-    drive().model().reset_counts();
-  }
-  [[nodiscard]] std::optional<double> amplification() const override {
-    const double found = drive().model().counts().amplification();
-    return found > 0 ? std::optional(found) : std::nullopt;
-  }
+      : modelled_device(bytes, profile, waiting_clock(waited)) {}
   [[nodiscard]] std::uint64_t waiting_cpu_ns() const noexcept override {
     return waited.load(std::memory_order_relaxed) / 1000;
   }
-  [[nodiscard]] std::string scale() const override { return drive().model().scale().text(); }
   [[nodiscard]] std::vector<std::string> remarks() const override {
     std::string doubt = drive().warning();
     return doubt.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(doubt)};
   }
-
- private:
-  [[nodiscard]] waited_drive& drive() const { return counter().inner(); }
 };
 
 // A file that exists is taken as it is; one that does not is made, and removed at the end.

@@ -1,13 +1,8 @@
 #include "bench/stores/subjects.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "bench/stores/simulated_chunk_store.hpp"
-#else
-#include "bench/catalogue/pool_files.hpp"
-#include "bench/stores/chunk_store_on_blocks.hpp"
-#include "bench/stores/chunk_store_subject.hpp"
-#include "bench/stores/setup_medium.hpp"
 #endif
-#include "bench/stores/chunk_store_on_kv.hpp"
+#include "bench/stores/chunk_stores.hpp"
 #include "bench/stores/peers/page_stores.hpp"
 #include "bench/stores/raw_subject.hpp"
 #if defined(PMLAB_WITH_ROCKSDB)
@@ -26,12 +21,6 @@
 
 namespace pmlab::store_bench {
 
-#if !defined(PMLAB_SIMULATED)
-extern template class chunk_store_subject<media::dram>;
-extern template class chunk_store_subject<media::pmem>;
-extern template class chunk_store_subject<bench::watched_medium>;
-#endif
-
 namespace {
 
 constexpr std::uint64_t block = 4096;
@@ -45,61 +34,12 @@ std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, block
 
 #else
 
-// A subject whose pool was made for it: the file goes when the subject has gone.
-class with_pool_file final : public volume_subject {
- public:
-  template <class Make>
-  with_pool_file(const std::string& path, std::uint64_t bytes, bool overwrite, Make&& make)
-      : file_(path, bytes, overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false),
-        inner_(make(file_.bytes_to_make())) {}
-
-  [[nodiscard]] std::uint64_t bytes() const override { return inner_->bytes(); }
-  [[nodiscard]] std::uint32_t block_bytes() const override { return inner_->block_bytes(); }
-  [[nodiscard]] volume_promises promises() const override { return inner_->promises(); }
-  [[nodiscard]] std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned thread) override {
-    return inner_->make_queue(depth, thread);
-  }
-  void settle() override { inner_->settle(); }
-  [[nodiscard]] bool can_reopen() const override { return inner_->can_reopen(); }
-  void close() override { inner_->close(); }
-  void open() override { inner_->open(); }
-  void wait_until_complete() override { inner_->wait_until_complete(); }
-  [[nodiscard]] volume_space space() override { return inner_->space(); }
-  [[nodiscard]] std::vector<store_statistic> statistics() override { return inner_->statistics(); }
-  [[nodiscard]] std::optional<medium_counts> counts() override { return inner_->counts(); }
-  void reset_counts() override { inner_->reset_counts(); }
-  [[nodiscard]] std::vector<std::string> remarks() override { return inner_->remarks(); }
-
- private:
-  bench::pool_file file_;
-  std::unique_ptr<volume_subject> inner_;
-};
-
 std::unique_ptr<volume_subject> make_chunk_store(const store_setup& setup, blocks::any_device& device) {
   if (setup.container == "blocks") return make_chunk_store_on_blocks(setup, device);
-  const auto make = [&](std::uint64_t pool_bytes) -> std::unique_ptr<volume_subject> {
-    if (setup.container == "kv") return make_chunk_store_on_kv(setup, pool_bytes, device);
-    return make_on_medium(setup, pool_bytes, [&](auto medium) -> std::unique_ptr<volume_subject> {
-      using medium_type = typename decltype(medium)::element_type;
-      return std::make_unique<chunk_store_subject<medium_type> >(setup, std::move(medium), device);
-    });
-  };
-  if (!setup.medium.in_pool()) return make(0);
-  return std::make_unique<with_pool_file>(setup.medium.path, setup.medium_bytes, setup.overwrite, make);
+  if (setup.container == "kv") return make_chunk_store_on_kv(setup, device);
+  return make_chunk_store_on_medium(setup, device);
 }
 
-#endif
-
-#if defined(PMLAB_WITH_ROCKSDB)
-std::unique_ptr<volume_subject> make_rocksdb_meta_of(const store_setup& setup, blocks::any_device& device) {
-  if (!setup.medium.in_pool() || setup.container == "blocks") return make_rocksdb_meta(setup, 0, device);
-  // Another store of the run may have the file itself.
-  store_setup own = setup;
-  own.medium.path += "." + setup.store;
-  return std::make_unique<with_pool_file>(
-      own.medium.path, setup.medium_bytes + rocksdb_meta_bytes(setup), setup.overwrite,
-      [&](std::uint64_t pool_bytes) { return make_rocksdb_meta(own, pool_bytes, device); });
-}
 #endif
 
 void check_chunks(const store_setup& setup) {
@@ -198,7 +138,7 @@ std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::a
   if (setup.store == "raw_dwb") return make_raw_dwb(setup, device);
   if (setup.store == "raw_fpw") return make_raw_fpw(setup, device);
 #if defined(PMLAB_WITH_ROCKSDB)
-  if (is_rocksdb_meta(setup.store)) return make_rocksdb_meta_of(setup, device);
+  if (is_rocksdb_meta(setup.store)) return make_rocksdb_meta(setup, device);
 #endif
   return make_raw(setup, device);
 }

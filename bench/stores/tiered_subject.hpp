@@ -47,10 +47,8 @@ class tiered_subject final : public pair_subject {
   using medium_pointer = std::shared_ptr<Medium>;
 
  public:
-  // `keeps` outlives the medium: its file.
-  tiered_subject(const pair_setup& setup, const pair_drives& drives, medium_pointer medium = nullptr,
-                 std::shared_ptr<void> keeps = nullptr)
-      : setup_(setup), keeps_(std::move(keeps)), medium_(std::move(medium)) {
+  tiered_subject(const pair_setup& setup, const pair_drives& drives, medium_pointer medium = nullptr)
+      : setup_(setup), medium_(std::move(medium)) {
     if (drives.main.size() != 1)
       throw error("tiered has one capacity drive, and the run has " + std::to_string(drives.main.size()),
                   "leave --devices out");
@@ -216,7 +214,6 @@ class tiered_subject final : public pair_subject {
   }
 
   pair_setup setup_;
-  std::shared_ptr<void> keeps_;
   medium_pointer medium_;
   blocks::any_device* staging_ = nullptr;
   blocks::any_device* capacity_ = nullptr;

@@ -25,7 +25,7 @@ WEIGHTS = [
     (re.compile(r"Linking|Generating|Automatic|Copying"), 0.3),
     (re.compile(r"offered/|_mutated|strings_subject/|compiled_indexes|indexes/tests/|strings/tests/"), 9),
     (re.compile(r"subject/|_unoptimised|pibench_|cache/tests/|hybrid/tests/|tools/tests/pool/"), 6),
-    (re.compile(r"tools/cli/|strings_index|hybrid_index|watched_medium"), 6),
+    (re.compile(r"tools/cli/|strings_index|hybrid_index|chosen_medium"), 6),
     (re.compile(r"Building CXX"), 2.5),
 ]
 OTHER_WEIGHT = 0.5

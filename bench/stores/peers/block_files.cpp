@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace pmlab::stores {
@@ -338,6 +339,14 @@ std::vector<std::string> block_files::names() const {
   std::vector<std::string> all;
   for (const auto& [name, f] : files_) all.push_back(name);
   return all;
+}
+
+std::vector<std::string> block_files::children(std::string folder) const {
+  if (!folder.ends_with('/')) folder += '/';
+  std::set<std::string> all;
+  for (const std::string& name : names())
+    if (name.starts_with(folder)) all.insert(name.substr(folder.size(), name.find('/', folder.size()) - folder.size()));
+  return {all.begin(), all.end()};
 }
 
 std::uint64_t block_files::size(const file& of) const {

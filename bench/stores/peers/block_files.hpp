@@ -63,6 +63,8 @@ class block_files {
   // In place of any file `to`. False: there is no file `from`.
   bool rename(const std::string& from, const std::string& to);
   [[nodiscard]] std::vector<std::string> names() const;
+  // The files and folders in a folder, sorted: folders are parts of names, up to a '/'.
+  [[nodiscard]] std::vector<std::string> children(std::string folder) const;
 
   // Appends; durable after sync.
   void append(file& to, std::span<const std::byte> data);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,12 +152,7 @@ class environment final : public leveldb::EnvWrapper {
   }
   bool FileExists(const std::string& name) override { return files_.exists(name); }
   Status GetChildren(const std::string& folder, std::vector<std::string>* result) override {
-    const std::string prefix = folder + '/';
-    std::set<std::string> children;
-    for (const std::string& name : files_.names())
-      if (name.starts_with(prefix))
-        children.insert(name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size()));
-    result->assign(children.begin(), children.end());
+    *result = files_.children(folder);
     return Status::OK();
   }
   Status RemoveFile(const std::string& name) override {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,12 +200,7 @@ class file_system final : public rocksdb::FileSystemWrapper {
   }
   IOStatus GetChildren(const std::string& folder, const IOOptions& /*options*/, std::vector<std::string>* result,
                        IODebugContext* /*debug*/) override {
-    const std::string prefix = folder.ends_with('/') ? folder : folder + '/';
-    std::set<std::string> children;
-    for (const std::string& name : of(prefix).names())
-      if (name.starts_with(prefix))
-        children.insert(name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size()));
-    result->assign(children.begin(), children.end());
+    *result = of(folder.ends_with('/') ? folder : folder + '/').children(folder);
     return IOStatus::OK();
   }
   IOStatus GetChildrenFileAttributes(const std::string& folder, const IOOptions& options,

@@ -6,12 +6,14 @@
 #include "bench/stores/peers/page_stores.hpp"
 #include "bench/stores/raw_subject.hpp"
 #include "bench/stores/subjects.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <array>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -250,6 +252,25 @@ TEST(BenchAnswers, ChunkStoreWithEachIndexAnswersRightly) {
     EXPECT_TRUE(r.results[4].opening.has_value());
     EXPECT_LE(r.results[4].opening->first_read_ns, r.results[4].opening->complete_ns);
   }
+}
+
+TEST(BenchAnswers, ChunkStoreOnEachMediumAnswersRightly) {
+  const tests::temporary_folder folder;
+  const std::string pool = "pmem:" + folder.file("pool");
+  for (const std::string& medium : {std::string("dram"), std::string("counted:dram"), pool, "counted:" + pool})
+    for (const std::string container : {"pmem", "kv"}) {
+      store_setup setup{.store = "chunk_store", .container = container, .medium = bench::parse_medium(medium)};
+      setup.medium_bytes = std::uint64_t{64} << 20;
+      if (container == "kv") setup.merge = "copy";
+      setup.volume_bytes = 8 << 20;
+      setup.threads = 2;
+      const run_report r = run([&](blocks::any_device& d) { return make_subject(setup, d); },
+                               options_for("fill,overwrite,mix:50,discard,open", 4 * block, 2));
+      EXPECT_FALSE(r.failure) << container << " on " << medium << ": " << *r.failure;
+      EXPECT_EQ(r.wrong_answers(), 0U) << container << " on " << medium << ": " << r.first_wrong.front();
+      ASSERT_EQ(r.results.size(), 5U);
+      EXPECT_EQ(r.results[1].medium.has_value(), container == "pmem" && setup.medium.counted) << medium;
+    }
 }
 
 // A device that is too small in the middle of a run: the run ends with its reason and keeps the results so far.

@@ -136,6 +136,18 @@ TEST(BlockFiles, a_device_without_a_directory_is_refused) {
   EXPECT_THROW(block_files(small, true), error);
 }
 
+TEST(BlockFiles, folders_are_parts_of_names) {
+  blocks::any_device device(std::in_place_type<blocks::memory>, drive);
+  block_files files(device, true);
+  for (const char* name : {"/db/b", "/db/a/1", "/db/a/2", "/db/a!", "/dbx/c", "/d"})
+    static_cast<void>(files.create(name, blocks::stream::data));
+  const std::vector<std::string> of_db{"a", "a!", "b"};
+  EXPECT_EQ(files.children("/db"), of_db);
+  EXPECT_EQ(files.children("/db/"), of_db);
+  EXPECT_EQ(files.children("/db/a"), (std::vector<std::string>{"1", "2"}));
+  EXPECT_TRUE(files.children("/db/b").empty());
+}
+
 TEST(BlockFiles, an_older_directory_is_used_if_the_newer_is_damaged) {
   blocks::any_device device(std::in_place_type<blocks::memory>, drive);
   const auto bytes = device.get<blocks::memory>()->content();

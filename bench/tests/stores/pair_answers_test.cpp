@@ -4,6 +4,7 @@
 #include "bench/stores/cached_pair_subject.hpp"
 #include "bench/stores/pair_engine.hpp"
 #include "bench/stores/waiting_pair_queue.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <algorithm>
 #include <array>
@@ -172,6 +173,33 @@ TEST(PairAnswers, AnHonestSubjectHasNoWrongAnswer) {
 }
 
 // A store that writes to a file of its own has no amplification, unless it knows its bytes.
+TEST(PairAnswers, StoresOnEachMediumAnswerRightly) {
+  const tests::temporary_folder folder;
+  const std::string pool = "pmem:" + folder.file("pool");
+  for (const std::string& medium : {std::string("dram"), std::string("counted:dram"), pool, "counted:" + pool})
+    for (const std::string store : {"kv_ssd", "tiered"}) {
+      pair_setup setup{.store = store, .medium = bench::parse_medium(medium)};
+      if (store == "tiered" && !setup.medium.plain_dram()) setup.memtable = "pmem";
+      setup.medium_bytes = std::uint64_t{128} << 20;
+      const pair_run_options o = options_for("load,ycsb-a,update,read,erase,open", 2);
+      setup.records = o.records;
+      setup.value_bytes = 200;
+      pair_contestant::makers makers;
+      makers.device = [](unsigned /*number*/) { return open_store_device({}, {.bytes = 64 << 20}); };
+      makers.subject = [&](const pair_drives& drives) { return make_pair_subject(setup, drives); };
+      std::vector<pair_contestant> stores;
+      stores.emplace_back(pair_labels{.store = store}, std::move(makers), plan_of(o), ranks_of(o), o.key_bytes, 7);
+      prepare_pair_stores(o, stores);
+      const real_run_clock clock;
+      bench::progress shown(bench::progress::style::quiet);
+      const pair_report r = run_pair_cases(o, stores, clock, shown);
+      EXPECT_FALSE(r.failure) << store << " on " << medium << ": " << *r.failure;
+      EXPECT_EQ(r.wrong_answers(), 0U) << store << " on " << medium << ": " << first_of(r);
+      ASSERT_EQ(r.results.size(), 6U);
+      EXPECT_EQ(r.results.front().medium.has_value(), setup.medium.counted) << store << " on " << medium;
+    }
+}
+
 TEST(PairAnswers, BytesThatAreNotKnownAreNoZero) {
   for (const bool on_drives : {true, false}) {
     const pair_report r = run_pairs(options_for("load,update"),

@@ -1,13 +1,13 @@
-// Media that count or delay accesses, each compiled once.
-#include "bench/catalogue/watched_medium.hpp"
+// The media that a program chooses at run time, each compiled once.
+#include "bench/catalogue/chosen_medium.hpp"
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/pmem.hpp>
 #include "bench/catalogue/media_list.hpp"
 
-#include <limits>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace pmlab::bench {
@@ -27,7 +27,7 @@ struct holder {
 };
 
 template <class Medium>
-class watching final : private holder<Medium>, public watched_medium {
+class behind_calls final : private holder<Medium>, public chosen_medium {
   using holder<Medium>::medium;
 
   using own_change = erased::change_of<Medium>;
@@ -35,32 +35,17 @@ class watching final : private holder<Medium>, public watched_medium {
 
  public:
   template <class... Arguments>
-  explicit watching(Arguments&&... arguments)
-      : holder<Medium>(std::forward<Arguments>(arguments)...),
-        watched_medium(reinterpret_cast<std::uintptr_t>(medium.resolve(media::pointer<char>()))) {}
+  explicit behind_calls(Arguments&&... arguments)
+      : holder<Medium>(std::forward<Arguments>(arguments)...), chosen_medium(facts_of(medium)) {}
 
   [[nodiscard]] std::string name() const override { return medium.name(); }
-  [[nodiscard]] bool is_durable() const noexcept override { return Medium::durable; }
-  [[nodiscard]] media::persistence_domain persistence() const noexcept override { return medium.persistence(); }
-  void flush(const void* start, std::size_t bytes) noexcept override { medium.flush(start, bytes); }
-  void fence() noexcept override { medium.fence(); }
   void copy(void* target, const void* source, std::size_t bytes) noexcept override {
     medium.copy(target, source, bytes);
   }
-  void annotate_read(const void* start, std::size_t bytes) noexcept override { medium.annotate_read(start, bytes); }
-  void prefetch(const void* start, std::size_t bytes) noexcept override { medium.prefetch(start, bytes); }
   media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) override {
     return medium.named_root(name, layout, version);
   }
   [[nodiscard]] media::usage used() const override { return medium.used(); }
-  [[nodiscard]] std::uint64_t pointer_bound() const noexcept override {
-    if constexpr (Medium::parts.pointer_bound)
-      return medium.pointer_bound();
-    else
-      return std::numeric_limits<std::uint64_t>::max();
-  }
-  void begin_operation() override { medium.begin_operation(); }
-  void end_operation() override { medium.end_operation(); }
 
   std::vector<media::root_facts> roots() override { return roots_of(medium); }
 
@@ -72,6 +57,29 @@ class watching final : private holder<Medium>, public watched_medium {
  private:
   erased::any_change& begin_change(change_room& room) override {
     return *::new (static_cast<void*>(&room)) own_change(medium);
+  }
+  void observe_flush(const void* start, std::size_t bytes) noexcept override { medium.flush(start, bytes); }
+  void observe_fence() noexcept override { medium.fence(); }
+  void observe_read(const void* start, std::size_t bytes) noexcept override { medium.annotate_read(start, bytes); }
+  void observe_prefetch(const void* start, std::size_t bytes) noexcept override {
+    if constexpr (Medium::parts.prefetches) medium.prefetch(start, bytes);
+  }
+  void observe_begin() override { media::begin_operation(medium); }
+  void observe_end() override { media::end_operation(medium); }
+
+  static facts facts_of(const Medium& m) {
+    facts found{.base = reinterpret_cast<std::uintptr_t>(m.resolve(media::pointer<char>())),
+                .is_durable = Medium::durable,
+                .persistence = media::persistence_of(m)};
+    if constexpr (Medium::parts.pointer_bound) found.pointer_bound = m.pointer_bound();
+    // As these media flush and fence themselves.
+    if constexpr (std::is_same_v<Medium, dram>) found.is_observed = false;
+    if constexpr (std::is_same_v<Medium, pmem>) {
+      found.is_observed = false;
+      found.has_fence = true;
+      if (!media::keeps_caches(m.persistence())) found.flushes_with = m.flushes_with();
+    }
+    return found;
   }
 
   static std::vector<media::root_facts> roots_of(dram& /*in*/) { return {}; }
@@ -98,6 +106,10 @@ class watching final : private holder<Medium>, public watched_medium {
                        .publications = sums.publications};
   }
 
+  template <class Other>
+  static std::optional<media_sums> media_bytes_of(Other& /*counts_nothing*/) {
+    return std::nullopt;
+  }
   template <class Inner>
   static std::optional<media_sums> media_bytes_of(emulated<Inner>& device) {
     const std::uint64_t granule = device.profile().granule_bytes;
@@ -138,21 +150,24 @@ class watching final : private holder<Medium>, public watched_medium {
   }
 };
 
-template <template <class> class Watch, class... Arguments>
-std::unique_ptr<watched_medium> make_around(const subject_setup& setup, Arguments&&... arguments) {
+template <template <class> class Around, class... Arguments>
+std::unique_ptr<chosen_medium> make_around(const subject_setup& setup, Arguments&&... arguments) {
   if (setup.medium.in_pool())
-    return std::make_unique<watching<Watch<pmem>>>(std::forward<Arguments>(arguments)..., setup.medium.path,
-                                                   options_of_pool(setup));
-  return std::make_unique<watching<Watch<dram>>>(std::forward<Arguments>(arguments)..., options_of_dram(setup));
+    return std::make_unique<behind_calls<Around<pmem>>>(std::forward<Arguments>(arguments)..., setup.medium.path,
+                                                        options_of_pool(setup));
+  return std::make_unique<behind_calls<Around<dram>>>(std::forward<Arguments>(arguments)..., options_of_dram(setup));
 }
 
+template <class Inner>
+using plain = Inner;
 template <class Inner>
 using counted_emulated = counted<emulated<Inner>>;
 
 }  // namespace
 
-std::unique_ptr<watched_medium> make_watched_medium(const subject_setup& setup) {
+std::unique_ptr<chosen_medium> make_chosen_medium(const subject_setup& setup) {
   const medium_spec& asked = setup.medium;
+  if (!asked.emulated() && !asked.counted) return make_around<plain>(setup);
   if (!asked.emulated())
     return asked.persistence ? make_around<counted>(setup, *asked.persistence) : make_around<counted>(setup);
   media::device_profile profile = setup.emulation->profile;
