@@ -1,7 +1,8 @@
 // Rounds of an index, in a child process: finds violations, minimizes them, and prints the command to reproduce them.
 #pragma once
 
-#include "checker/verify/round.hpp"
+#include "checker/verify/round_counts.hpp"
+#include "checker/verify/round_plan.hpp"
 #include "checker/verify/target.hpp"
 
 #include <cstdint>

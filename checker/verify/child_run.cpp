@@ -9,6 +9,7 @@
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/prefix_round.hpp"
 #include "checker/verify/reached_code.hpp"
+#include "checker/verify/round.hpp"
 #include "checker/verify/shared_text.hpp"
 #include "checker/verify/silent_stdout.hpp"
 #include "checker/verify/unable.hpp"
@@ -247,7 +248,7 @@ void watch_over_child() {
 std::unique_ptr<runner> make_runner(const subject& kind) {
   if (kind.volume != nullptr) return std::make_unique<volume_runner>(kind, board->counts, end_child);
   if (kind.prefix != nullptr) return std::make_unique<prefix_runner>(kind, board->counts, end_child);
-  return std::make_unique<round_runner>(kind, board->counts, end_child);
+  return std::make_unique<index_runner>(kind, board->counts, end_child);
 }
 
 // The first round of a process does one-time work (statics, first uses of libraries), and so has other schedules than

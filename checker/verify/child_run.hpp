@@ -1,7 +1,8 @@
 // Rounds in a child process, which may fault, hang or end where it likes.
 #pragma once
 
-#include "checker/verify/round.hpp"
+#include "checker/verify/round_counts.hpp"
+#include "checker/verify/round_plan.hpp"
 #include "checker/verify/target.hpp"
 
 #include <cstdint>

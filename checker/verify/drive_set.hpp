@@ -30,9 +30,8 @@ class drive_set {
     for (std::size_t i = 0; i < drives_.size(); ++i) drives_[i]->begin(seed + i);
   }
   // Nothing in flight, all durable. Empty: zeros.
-  void restore(std::span<const std::vector<std::byte>> contents) const {
-    for (std::size_t i = 0; i < drives_.size(); ++i)
-      drives_[i]->restore(contents.empty() ? nullptr : contents[i].data());
+  void restore(std::span<const std::vector<std::byte>> bytes) const {
+    for (std::size_t i = 0; i < drives_.size(); ++i) drives_[i]->restore(bytes.empty() ? nullptr : bytes[i].data());
   }
 
  private:

@@ -99,7 +99,7 @@ void index_judge::recover_on_machine(const std::function<void()>& opened) {
   opened();
 }
 
-std::vector<indexes::entry> index_judge::entries_in(crash_image& image) {
+std::vector<indexes::entry> index_judge::contents_of(crash_image& image) {
   std::vector<indexes::entry> entries;
   const std::unique_ptr<target> index = open(image);
   index->know_keys(history_->keys());

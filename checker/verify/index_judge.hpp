@@ -28,7 +28,7 @@ class index_judge final : public image_judge {
   // The history of the run that begins.
   void begin(history_model* history) noexcept { history_ = history; }
   // The entries of the index that is opened on the image.
-  [[nodiscard]] std::vector<indexes::entry> entries_in(crash_image& image);
+  [[nodiscard]] std::vector<indexes::entry> contents_of(crash_image& image);
 
   // Fills the store, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
   [[nodiscard]] std::string fill_again(target& index, bool watched);

@@ -4,6 +4,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/nearly_full.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace pmlab::verify {
@@ -13,6 +14,12 @@ namespace {
 constexpr std::uint32_t first_number_of_work = 1'000'000;
 
 }  // namespace
+
+prefix_content prefix_judge::contents_of(crash_image& image) const {
+  const std::unique_ptr<prefix_target> store = kind_.open_image(image);
+  prefix_state state = store->contents(false);
+  return {std::move(state), store->sequence()};
+}
 
 std::string prefix_judge::judge(crash_image& image, const crash_options& options, splitmix64& random) {
   return judge([&] { return kind_.open_image(image); }, options, random);

@@ -11,12 +11,20 @@
 
 namespace pmlab::verify {
 
+// What a store contains, and the sequence of its newest change.
+struct prefix_content {
+  prefix_state state{};  // empty: nothing is known
+  std::uint64_t sequence = 0;
+};
+
 class prefix_judge final : public image_judge {
  public:
   explicit prefix_judge(const prefix_kind& kind) : kind_(kind) {}
 
   // The history of the run that begins.
   void begin(prefix_model* history) noexcept { history_ = history; }
+  // The content of the store that is opened on the image.
+  [[nodiscard]] prefix_content contents_of(crash_image& image) const;
 
   // Fills the store, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
   [[nodiscard]] std::string fill_again(prefix_target& store, bool watched);

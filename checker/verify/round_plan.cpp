@@ -48,7 +48,7 @@ class planner {
     for (const step& s : plan_.prepare) expect(s, plan_.before);
     std::sort(plan_.keys.begin(), plan_.keys.end());
     plan_.keys.erase(std::unique(plan_.keys.begin(), plan_.keys.end()), plan_.keys.end());
-    leave_out_steps();
+    leave_out_steps(options_, plan_.phases);
     return std::move(plan_);
   }
 
@@ -284,7 +284,7 @@ class planner {
         }
   }
 
-  void add_with_reads(round_plan::thread_steps& thread, const step& s) {
+  void add_with_reads(std::vector<planned_step>& thread, const step& s) {
     if (source_.one_in(6)) thread.push_back(a_read());
     thread.push_back({s});
   }
@@ -366,19 +366,6 @@ class planner {
     return p;
   }
 
-  void leave_out_steps() {
-    if (options_.steps.empty()) return;
-    std::size_t number = 0;
-    for (auto& phase : plan_.phases)
-      for (auto& thread : phase) {
-        round_plan::thread_steps kept;
-        for (planned_step& s : thread)
-          if (std::find(options_.steps.begin(), options_.steps.end(), number++) != options_.steps.end())
-            kept.push_back(std::move(s));
-        thread = std::move(kept);
-      }
-  }
-
   static constexpr std::size_t loaded_keys = 500;
   static constexpr std::size_t keys_apart = 40;
 
@@ -416,16 +403,7 @@ std::string to_string(const round_plan& plan) {
         .append(" inserts and erases before, which leave ")
         .append(std::to_string(plan.before.size()))
         .append(" keys)\n");
-  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
-    if (p > 0) text.append("(a crash)\n");
-    const round_plan::phase& phase = plan.phases[p];
-    for (std::size_t t = 0; t < phase.size(); ++t)
-      for (const planned_step& s : phase[t]) {
-        if (phase.size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
-        text.append(to_string(s)).append("\n");
-      }
-  }
-  return text;
+  return text + to_string(plan.phases);
 }
 
 round_plan make_plan(const subject& kind, const round_options& options, const growth_trial& trial) {

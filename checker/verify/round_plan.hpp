@@ -2,15 +2,17 @@
 #pragma once
 
 #include "checker/simulator/machine/space_limit.hpp"
-#include "checker/verify/crash_explorer.hpp"
+#include "checker/verify/image_judge.hpp"
 #include "checker/verify/operations.hpp"
 #include "checker/verify/target.hpp"
 #include <pmlab/indexes/index.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace pmlab::verify {
@@ -58,14 +60,15 @@ struct planned_step {
   bool iterates = false;               // an iterator over all keys
 };
 
-struct round_plan {
-  using thread_steps = std::vector<planned_step>;
-  using phase = std::vector<thread_steps>;  // of each thread
+// The operations of a round: of each phase, of each thread. A crash lies between two phases.
+template <class Step>
+using phases_of = std::vector<std::vector<std::vector<Step>>>;
 
+struct round_plan {
   std::vector<std::uint64_t> keys;  // all that it uses, ascending
   std::vector<step> prepare;        // done before anything is watched
   contents before;                  // the initial entries
-  std::vector<phase> phases;        // a crash between each two
+  phases_of<planned_step> phases;
 
   // Limits of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.
   simulator::space_limit::plan space;
@@ -74,7 +77,46 @@ struct round_plan {
 
 [[nodiscard]] std::string to_string(const planned_step& s);
 // A line for each operation.
+template <class Step>
+[[nodiscard]] std::string to_string(const phases_of<Step>& phases) {
+  std::string text;
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    if (p > 0) text.append("(a crash)\n");
+    for (std::size_t t = 0; t < phases[p].size(); ++t)
+      for (const Step& s : phases[p][t]) {
+        if (phases[p].size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
+        text.append(to_string(s)).append("\n");
+      }
+  }
+  return text;
+}
+// The same, and how the round begins.
 [[nodiscard]] std::string to_string(const round_plan& plan);
+
+// Leaves out all steps but those that options.steps names, if it names any.
+template <class Step>
+void leave_out_steps(const round_options& options, phases_of<Step>& phases) {
+  if (options.steps.empty()) return;
+  std::size_t number = 0;
+  for (auto& phase : phases)
+    for (auto& thread : phase)
+      std::erase_if(thread, [&](const Step& /*s*/) {
+        return std::find(options.steps.begin(), options.steps.end(), number++) == options.steps.end();
+      });
+}
+
+// The phases of a round in which `make(thread)` returns each step.
+template <class Make>
+[[nodiscard]] auto make_phases(const round_options& options, Make&& make) {
+  phases_of<std::invoke_result_t<Make&, std::size_t>> phases(1 + options.reopenings);
+  for (auto& phase : phases) {
+    phase.resize(options.threads);
+    for (std::size_t t = 0; t < phase.size(); ++t)
+      for (std::size_t i = 0; i < options.operations; ++i) phase[t].push_back(make(t));
+  }
+  leave_out_steps(options, phases);
+  return phases;
+}
 
 // How a structure grows with its keys.
 struct growth {

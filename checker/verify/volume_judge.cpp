@@ -32,7 +32,7 @@ std::vector<std::uint32_t> volume_judge::numbers_in(volume_target& volume, std::
   return numbers;
 }
 
-std::vector<std::uint32_t> volume_judge::numbers_in(crash_image& image) {
+std::vector<std::uint32_t> volume_judge::contents_of(crash_image& image) {
   std::string wrong;
   return numbers_in(*kind_.open_image(image), wrong);
 }

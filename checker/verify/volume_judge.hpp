@@ -21,7 +21,8 @@ class volume_judge final : public image_judge {
   void begin(volume_model* history) noexcept { history_ = history; }
   // The numbers of all blocks of the volume. Sets `wrong` if a block holds no write's content.
   [[nodiscard]] std::vector<std::uint32_t> numbers_in(volume_target& volume, std::string& wrong, bool together = true);
-  [[nodiscard]] std::vector<std::uint32_t> numbers_in(crash_image& image);
+  // The numbers of the volume that is opened on the image.
+  [[nodiscard]] std::vector<std::uint32_t> contents_of(crash_image& image);
 
   // Fills the volume, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
   [[nodiscard]] std::string fill_again(volume_target& volume, bool watched);

@@ -2,6 +2,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/simulated_library.hpp"
 #include "checker/verify/campaign.hpp"
+#include "checker/verify/history_model.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/reached_code.hpp"
 #include "checker/verify/source_lines.hpp"

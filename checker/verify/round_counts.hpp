@@ -1,0 +1,19 @@
+// What the rounds of a process have done so far.
+#pragma once
+
+#include "checker/verify/complete_counts.hpp"
+#include "checker/verify/crash_explorer.hpp"
+
+#include <cstdint>
+
+namespace pmlab::verify {
+
+struct round_counts {
+  crash_counts crash;
+  std::uint64_t rounds = 0;
+  std::uint64_t accesses = 0;
+  std::uint64_t schedules = 0;  // rounds of more than one thread
+  complete_counts complete{};
+};
+
+}  // namespace pmlab::verify
