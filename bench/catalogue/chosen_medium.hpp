@@ -126,7 +126,7 @@ class chosen_medium {
     bool is_durable = false;
     media::persistence_domain persistence = media::persistence_domain::adr;
     bool is_observed = true;  // it counts or delays accesses, so it hears of each
-    // Of a medium that is not observed. std::nullopt: nothing is flushed.
+    // How a medium that is not observed flushes. std::nullopt: it does not.
     std::optional<media::flush_instruction> flushes_with{};
     bool has_fence = false;
   };

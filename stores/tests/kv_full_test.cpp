@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -301,6 +303,68 @@ TEST(KvFull, keys_in_outlying_slots_are_as_others) {
     // Deleted keys may be there again.
     for (std::uint64_t n = 0; n < 600; ++n)
       if (!right.contains(key_of(n))) static_cast<void>(d.erase(key_of(n)));
+  }
+}
+
+struct one_hash {
+  template <media::medium Medium>
+  using index = verify::partly_full<Medium>;
+  std::uint64_t operator()(std::uint8_t space, std::string_view key) const noexcept {
+    return key.starts_with("same") ? 0x1234567800 : stores::detail::kv_ssd::default_hash{}(space, key);
+  }
+};
+
+// More keys of one hash than a chain has slots, in a memory that was full: they are refused, and no other chain changes.
+TEST(KvFull, a_chain_that_is_full_refuses_its_keys_in_a_memory_that_was_full) {
+  media::dram memory;
+  flash on(1U, blocks::geometry{.blocks = 4096, .block_bytes = 512});
+  auto d = stores::kv_device<media::dram, flash, one_hash>::open(memory, on, small);
+  for (std::uint64_t n = 0; n < 100; ++n) ASSERT_EQ(d.put(key_of(n), bytes_of("x")), kv_outcome::added);
+  std::set<std::string> there;
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    const std::string key = "same" + std::to_string(n);
+    if (d.put(key, bytes_of(key)) != kv_outcome::full) there.insert(key);
+  }
+  EXPECT_GE(there.size(), 253U);
+  EXPECT_LE(there.size(), 256U);
+  for (const std::string& key : there) {
+    const auto found = d.get(key);
+    ASSERT_TRUE(found && text_of(*found) == key) << key;
+  }
+  const auto report = d.check();
+  ASSERT_TRUE(report.ok()) << report.violations.front();
+}
+
+// A crash behind the reservation of a slot leaves a word without a record: opening removes it, unless it leads on.
+TEST(KvFull, words_that_a_crash_left_without_a_record_are_removed) {
+  media::dram memory;
+  stores::detail::kv_ssd::word notes{stores::detail::kv_ssd::has_outlying_slots};
+  using stores::detail::kv_ssd::place_word;
+  using chains_type = stores::detail::kv_ssd::chains<media::dram>;
+  chains_type index(memory, "index", notes, false, false);
+  for (std::uint64_t hash = 1; hash <= 100; ++hash) {
+    const std::uint64_t base = hash * 0x9e3779b97f4a7c00 & ~(stores::detail::kv_ssd::bucket_bit | 255);
+    auto at = index.find(base, [](place_word) { return false; });
+    ASSERT_TRUE(index.can_add(at));
+    ASSERT_TRUE(index.is_empty(base));
+    if (hash % 2 == 0) continue;
+    ASSERT_TRUE(index.put(at, place_word::in_ring(static_cast<std::uint32_t>(hash), 1)));
+    auto next = index.find(base, [](place_word) { return false; });
+    ASSERT_TRUE(index.put(next, place_word::in_ring(static_cast<std::uint32_t>(hash + 1000), 1)));
+    index.erase(index.find_place(base, place_word::in_ring(static_cast<std::uint32_t>(hash), 1)));
+  }
+  auto words = [&] {
+    std::size_t n = 0;
+    auto table = indexes::cceh<media::dram>::open(memory, "index");
+    table.for_each([&](std::uint64_t, std::uint64_t) { ++n; });
+    return n;
+  };
+  ASSERT_EQ(words(), 150U);
+  index.remove_abandoned();
+  EXPECT_EQ(words(), 100U);
+  for (std::uint64_t hash = 1; hash <= 100; hash += 2) {
+    const std::uint64_t base = hash * 0x9e3779b97f4a7c00 & ~(stores::detail::kv_ssd::bucket_bit | 255);
+    EXPECT_TRUE(index.find_place(base, place_word::in_ring(static_cast<std::uint32_t>(hash + 1000), 1)).found) << hash;
   }
 }
 

@@ -135,6 +135,33 @@ TEST_F(Copies, that_a_rebuilding_has_completed_get_their_name) {
   EXPECT_FALSE(fs::exists(unfinished));
 }
 
+// A symbolic link names the device of its file, with the memory there: it is not one that lost its memory.
+TEST_F(Copies, that_are_links_are_the_device_itself) {
+  const std::string file = path_;
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  change(0);
+  close();
+  fs::create_symlink("drive", folder_ / "link");
+  fs::create_symlink(folder_ / "link", folder_ / "other");
+  for (const char* name : {"link", "other"})
+    for (const char* options : {"", small}) {
+      path_ = folder_ / name;
+      ASSERT_EQ(open(options), KVS_SUCCESS) << message();
+      expect(0);
+      close();
+    }
+  EXPECT_NE(open(again), KVS_SUCCESS);  // the memory is there
+  // A link to nothing: the device is made where it leads.
+  fs::create_directory(folder_ / "far");
+  fs::create_symlink(folder_ / "far" / "new", folder_ / "dangling");
+  path_ = folder_ / "dangling";
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  close();
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_TRUE(fs::exists(folder_ / "far" / "new") && fs::exists(folder_ / "far" / "new.memory"));
+  path_ = file;
+}
+
 // A parent that has the device open is killed; its forked child lives, and has its files.
 TEST_F(Copies, that_a_forked_child_of_a_killed_process_keeps_are_refused_with_its_number) {
   std::array<int, 2> from_grandchild{}, to_grandchild{};

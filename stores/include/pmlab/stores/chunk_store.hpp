@@ -325,20 +325,28 @@ class chunk_store {
   [[nodiscard]] volume_handle volume(std::string_view name, const volume_options& options = {}) {
     static_cast<void>(finish_removals());
     const std::scoped_lock lock(volumes_mutex_);
-    if (const std::optional<std::uint32_t> id = find_volume(name))
+    if (const std::optional<std::uint32_t> id = find_volume(name)) {
+      // A removal that failed may be on the drive: nothing is acknowledged for a volume that may be gone.
+      if (!is_there_for_sure(*id)) throw error_of_removal();
       return handle_of(*id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
+    }
     return make_volume(name, options);
   }
 
   // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
   // such volume. A crash may leave some of it removed; opening the store completes that. Throws pmlab::error if the drive
-  // fails: the volume is there as before, or removed and opening the store completes it.
+  // fails: the volume is there as before, with its handles, or they are void, and `volume` finds whether it is there.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
     std::unique_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) return false;
-    change_state(*id, volume_state::going);
+    try {
+      change_state(*id, volume_state::going);
+    } catch (const error&) {
+      if (!is_there_for_sure(*id)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
+      throw;
+    }
     // An operation begins under the lock of its stripe: before the removal looks at the stripe, or it fails.
     generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
     is_going_[*id - 1] = true;
@@ -369,6 +377,33 @@ class chunk_store {
       }
     }
     return any;
+  }
+
+  // Where a write finds no space: records of chunks whose first writes had failed are free again, if the drive is well
+  // again. True: some are.
+  bool give_kept() noexcept try {
+    if constexpr (container::may_be_unsure) {
+      if (!keeps_unnamed_.load(std::memory_order_acquire) || !records_.make_all_sure()) return false;
+      keeps_unnamed_.store(false, std::memory_order_release);
+      std::vector<std::pair<std::uint64_t, record*>> unnamed;
+      records_.for_each_entry([&](std::uint64_t key, record& r) { unnamed.emplace_back(key, &r); });
+      std::erase_if(unnamed, [&](const auto& entry) { return has_name(*entry.second, entry.first); });
+      bool any = false;
+      for (const auto& [key, r] : unnamed) {
+        stripe& s = stripe_of(key);
+        const std::unique_lock lock = lock_for_writing(s, key);
+        std::errc failure{};
+        if (s.writers.contains(key) || look_up(key, failure) != r || has_name(*r, key)) continue;
+        records_.leave(key, *r);
+        records_.give(*r);
+        any = true;
+      }
+      return any;
+    }
+    return false;
+  } catch (const std::exception&) {
+    keeps_unnamed_.store(true, std::memory_order_release);
+    return false;
   }
 
   // The promises on this medium and device.
@@ -436,7 +471,9 @@ class chunk_store {
       records_.check(report);  // C14
     else
       records_.for_each_entry([&](std::uint64_t key, const record& r) {
-        if (!has_key(r, key))
+        const bool is_kept =
+            keeps_unnamed_.load(std::memory_order_acquire) && r.key.load(std::memory_order_acquire) == 0;
+        if (!has_key(r, key) && !is_kept)
           report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
       });
     for (const extent& e : free_.all()) owners.own(e, "the free map");
@@ -1099,6 +1136,7 @@ class chunk_store {
   void give_unnamed(const writer_state& state, std::uint64_t key) {
     // The drive may have the chunk's name in this record. So both stay for the chunk until the drive has none of it.
     const bool stays = state.may_be_named && !make_sure(*state.where);
+    if (stays) keeps_unnamed_.store(true, std::memory_order_release);
     const auto guard = records_.guard(*state.where);
     const extent base{state.base, shape_.blocks};
     if (!stays) records_.leave(key, *state.where);
@@ -1723,6 +1761,13 @@ class chunk_store {
                 "remove one, or use another store");
   }
 
+  // False: the drive may have it as being removed, and refuses to have it as before.
+  [[nodiscard]] bool is_there_for_sure([[maybe_unused]] std::uint32_t id) {
+    if constexpr (container::may_be_unsure)
+      return records_.make_volume_sure(id - 1);
+    else
+      return true;
+  }
   [[nodiscard]] volume_handle handle_of(std::uint32_t id, std::uint64_t bytes, std::string_view name) {
     return {*this, {id, generations_[id - 1].load(std::memory_order_acquire)}, bytes, name};
   }
@@ -1851,6 +1896,7 @@ class chunk_store {
   std::mutex volumes_mutex_;                                        // of the volumes' slots, and of
   std::array<bool, detail::chunk_store::most_volumes> is_going_{};  // removed since the store was opened, and not free
   std::atomic<unsigned> going_{0};                                  // how many are
+  std::atomic<bool> keeps_unnamed_{false};  // records that no write succeeded for, see give_unnamed
   std::mutex queues_mutex_;
   std::size_t made_queues_ = 0;  // behind it
   std::atomic<std::uint64_t> merge_ids_{0};

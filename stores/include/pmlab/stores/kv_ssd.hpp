@@ -717,6 +717,7 @@ class kv_device {
       else
         core_.flash.add(place.address(), place.units());
     });
+    core_.index.remove_abandoned();
     std::ranges::sort(buffered, {}, [](const auto& b) { return b.first.address(); });
     for (const auto& [place, slot] : buffered) adopt(place, slot);
     core_.buffer.begin();

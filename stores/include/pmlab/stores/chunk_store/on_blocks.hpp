@@ -182,6 +182,7 @@ class records_in_region {
   // write that would make that so.
   [[nodiscard]] bool make_sure(const record& r) { return region_.make_sure(block_of(r)); }
   [[nodiscard]] bool make_all_sure() { return region_.make_all_sure(); }
+  [[nodiscard]] bool make_volume_sure(std::uint32_t i) { return region_.make_sure(i / slots_of_block()); }
 
   // ---- volumes
 

@@ -12,8 +12,9 @@ namespace pmlab::stores::detail::chunk_store {
 template <class T>
 class promised_list {
  public:
-  // `count` more entries can be put, until as many are released. Throws std::bad_alloc; nothing changed then.
+  // `count` more entries can be put, until as many are released. Throws std::bad_alloc; nothing changed then. 0 does not.
   void promise(std::size_t count) {
+    if (count == 0) return;
     const std::size_t needed = list_.size() + promised_ + count;
     if (needed > list_.capacity()) list_.reserve(std::max(needed, 2 * list_.capacity()));
     promised_ += count;

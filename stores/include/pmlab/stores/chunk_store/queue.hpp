@@ -352,6 +352,8 @@ class chunk_queue {
       std::errc e = plan_write(o, p);
       // The chunks of a removed volume, when the operations on it have ended.
       if (is_full(e) && store_.finish_removals()) e = plan_write(o, p);
+      // What writes kept that had failed, when the drive is well again.
+      if (is_full(e) && store_.give_kept()) e = plan_write(o, p);
       // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
       // that had nothing to copy has ended by now.
       std::errc not_merged{};

@@ -20,13 +20,16 @@
 #include <pmlab/stores/kv_ssd/layout.hpp>
 #include <pmlab/stores/kv_ssd/local_tables.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
 
@@ -139,6 +142,7 @@ class chains {
   // or `release` follows, with the same lock. A crash between them leaves a word that the chain's next new key gets.
   [[nodiscard]] bool can_add(position& at) {
     if (!was_full() || !needs_slot(at)) return true;
+    if (!at.has_room) return false;
     std::uint64_t taken = 0;
     if (!add(at, place_word::gone_with_follower(), [&](std::uint64_t slot) { taken = slot; })) return false;
     at = {.slot = taken, .is_reserved = true};
@@ -173,11 +177,28 @@ class chains {
 
   // True: no key has this hash, nor had one that a later key of it followed. Needs no lock; a key may be added meanwhile.
   [[nodiscard]] bool is_empty(std::uint64_t base) {
-    if (index_.find(base)) return false;
+    const auto has_record_or_follower = [&](std::uint64_t n) {
+      const std::optional<std::uint64_t> w = index_.find(base | n);
+      return w && (!place_word(*w).is_gone() || (n == 0 && index_.find(base | 1)));
+    };
+    if (has_record_or_follower(0)) return false;
     if (!was_full()) return true;
     for (std::uint64_t n = first_outlying; n < slots; ++n)
-      if (index_.find(base | n)) return false;
+      if (has_record_or_follower(n)) return false;
     return true;
+  }
+
+  // Opening: removes words without a record that lead nowhere. A crash between `can_add` and `put` has left them.
+  void remove_abandoned() {
+    std::vector<std::uint64_t> gone;
+    index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
+      if (place_word(w).is_gone()) gone.push_back(slot);
+    });
+    std::ranges::sort(gone, std::greater<>());
+    for (const std::uint64_t slot : gone) {
+      const bool is_last = (slot + 1) % slots == 0;
+      if (is_last || !index_.find(slot + 1)) static_cast<void>(index_.erase(slot));
+    }
   }
 
   // Calls visit(slot, place) for each slot with a record. REQUIRES: no writer.
@@ -214,15 +235,20 @@ class chains {
       return indexes::outcome::inserted == (may_grow ? index_.insert(slot, place.word())  // (C2)
                                                      : index_.insert_without_split(slot, place.word()));
     };
-    if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
+    const auto try_chain = [&](bool may_grow) {
+      if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
+      if (try_slot(at.slot, may_grow)) return true;
+      if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before));  // nothing follows
+      return false;
+    };
     if (!was_full()) {
-      if (try_slot(at.slot, true)) return true;
+      if (try_chain(true)) return true;
       notes_.fetch_or(has_outlying_slots, std::memory_order_acq_rel);
       media::persist(medium_, notes_);  // (C0)
       may_have_outlying_.store(true, std::memory_order_release);
     }
     for (const bool may_grow : {false, true}) {
-      if (try_slot(at.slot, may_grow)) return true;
+      if (try_chain(may_grow)) return true;
       // From the last one down: a chain comes to them from the other side.
       for (std::uint64_t slot = base_of_slot(at.slot) + slots; slot-- > base_of_slot(at.slot) + first_outlying;)
         if (!word_of(slot) && try_slot(slot, may_grow)) return true;

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
-#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -154,7 +153,7 @@ inline constexpr std::uint64_t ready = 2;          // of a release without momen
 inline constexpr std::uint64_t being_rebuilt = 3;  // from the flash: the index is not complete
 inline constexpr std::uint64_t guarded = 4;  // ready, and the moment of the flash is compared with that of the memory
 
-// In `notes` of the root object. No single bit that flips makes one of them of another one.
+// In `notes` of the root object. No single bit that flips hides the keys in outlying slots.
 enum device_note : std::uint64_t {
   has_short_keys = 1,                             // NVMe's
   has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
@@ -179,8 +178,8 @@ class checked_tail {
 
  private:
   static constexpr unsigned lines_bits = 56;
-  // From 1 to 255.
-  [[nodiscard]] static std::uint64_t check_of(std::uint64_t lines) noexcept { return 1 + mix_bits(lines) % 255; }
+  // From 1 to 255. No power of two is a multiple of 255, so each bit of the lines changes it.
+  [[nodiscard]] static std::uint64_t check_of(std::uint64_t lines) noexcept { return 1 + lines % 255; }
   std::uint64_t word_;
 };
 
