@@ -335,7 +335,7 @@ class chunk_store {
 
   // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
   // such volume. A crash may leave some of it removed; opening the store completes that. Throws pmlab::error if the drive
-  // fails: the volume is there as before, with its handles, or they are void, and `volume` finds whether it is there.
+  // fails: the volume is there as before; or its handles are void, and `volume` throws, until the drive is well again.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
     std::unique_lock lock(volumes_mutex_);
