@@ -65,6 +65,9 @@ def round_of(build, data, number, mutation, known):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     files = plant.data_files()
+    unknown = [name for name in sys.argv[2:] if name not in files]
+    if unknown:
+        sys.exit(f"record_replays.py: there are no mutations of {', '.join(unknown)}; known are: {', '.join(files)}")
     for data in sys.argv[2:] or files:
         file = files[data]
         known = recorded(file)
