@@ -107,7 +107,7 @@ class AddingAnIndex(unittest.TestCase):
         # 3: the tests have it, and an index that keeps nothing fails them. (Alone, to build less.)
         self.offered.write_text(self.offered.read_text().replace(', "verified": false', ""))
         self.configure()
-        one = f"Of<indexes::{NAME}>"
+        one = f"Each<indexes::{NAME}>"
         self.assertIn(one, self.built("tests/support/generated/offered_indexes.hpp"))
         template = self.source / "tests" / "support" / "offered_indexes.hpp.in"
         template.write_text(template.read_text().replace("@offered@", one))
@@ -140,7 +140,7 @@ class AddingAnIndex(unittest.TestCase):
         lists = self.built("tests/support/generated/offered_indexes.hpp")
         for part in (f"#include <pmlab/indexes/{name}.hpp>", f"TEMPLATE class {name}<Medium>;"):
             self.assertIn(part, lists)
-        self.assertEqual(lists.count(f"Of<indexes::{name}>"), 2, "all indexes, and the ordered ones")
+        self.assertEqual(lists.count(f"Each<indexes::{name}>"), 2, "all indexes, and the ordered ones")
         tests = self.run_in("ctest", "-N", "--test-dir", "build")
         for test in (f"verify.{name}_is_clean", f"verify.strings_{name}_is_clean", f"verify.{name}_is_clean_unoptimised",
                      f"verify.{name}_mutation.of_size", f"verify.{name}_is_searched_completely", f"test_indexes_{name}_NOT_BUILT"):
