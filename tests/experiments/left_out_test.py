@@ -10,6 +10,7 @@ import unittest
 
 from package import HEAD, INDEXES, OPTIONS, ROOT
 from pmlab.errors import Failure
+from pmlab.indexes import swept
 from pmlab.merge.parts import read_parts
 from pmlab.merge.results import collect
 from pmlab.run.experiment import experiment_names, load_experiment, parse_experiment
@@ -29,8 +30,7 @@ sys.path.insert(0, {os.path.join(ROOT, "tests", "scripts")!r})
 import sample_results
 words = sys.argv[1:]
 if words[0] == "facts":
-    print(json.dumps({{"machine": sample_results.MACHINE, "options": {OPTIONS!r}, "indexes": {INDEXES!r},
-                      "problems": {{}}, "left_out": json.loads(os.environ["LEFT_OUT"])}}))
+    print(json.dumps({{"machine": sample_results.MACHINE, "options": {OPTIONS!r}, "problems": {{}}, "left_out": json.loads(os.environ["LEFT_OUT"])}}))
 elif words[0] == "bench":
     indexes = words[words.index("--index") + 1].split(",")
     results = [sample_results.result(index, "read", medium="dram") for index in indexes]
@@ -89,14 +89,14 @@ class Without(unittest.TestCase):
             self.assertEqual((changed.value("--baseline"), changed.words[-1]), (kept, "--verify"))
 
     def test_with_everything_nothing_changes(self):
-        cells = [cell for name in experiment_names() for cell in plan(load_experiment(name, OPTIONS), "quick", INDEXES)]
+        cells = [cell for name in experiment_names() for cell in plan(load_experiment(name, OPTIONS), "quick", swept())]
         self.assertEqual(without(cells, []), (cells, []))
 
     def test_our_experiments_measure_their_own_indexes_and_stores_without_any_peer(self):
         peers = {"tbb_hash", "pmdk_hash", "pmdk_skiplist", "pmdk_radix", "rocksdb", "rocksdb_meta", "leveldb", "lmdb"}
         package = {"title": "all", "indexes": sorted(peers), "stores": [], "remedy": ""}
         for name in experiment_names():
-            cells = plan(load_experiment(name, OPTIONS), "quick", INDEXES)
+            cells = plan(load_experiment(name, OPTIONS), "quick", swept())
             kept, left_out = without(cells, [package])
             self.assertTrue(kept, name)
             for cell in kept:
