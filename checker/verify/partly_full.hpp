@@ -7,6 +7,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/kv_ssd/chains.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,13 +15,15 @@
 
 namespace pmlab::verify {
 
-// The first slots of one hash in eight find no space, from the beginning.
+// The first slots of one hash in eight find no space, when it has had so many entries since it was opened that a round has
+// seen how a table with space goes.
 template <media::medium Medium>
 class partly_full {
  public:
   static partly_full open(Medium& medium, std::string_view name) { return partly_full(medium, name); }
 
   indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
+    ++inserts_;
     return refuses(key) ? indexes::outcome::full : table_.insert(key, value);
   }
   indexes::outcome insert_without_split(std::uint64_t key, std::uint64_t value) {
@@ -38,12 +41,15 @@ class partly_full {
 
  private:
   partly_full(Medium& medium, std::string_view name) : table_(indexes::cceh<Medium>::open(medium, name)) {}
-  [[nodiscard]] static bool refuses(std::uint64_t key) noexcept {
+  [[nodiscard]] bool refuses(std::uint64_t key) const noexcept {
     using namespace stores::detail::kv_ssd;
-    return key == base_of_slot(key) && mix_bits(key) % 8 == 0;
+    return inserts_ > accepted && key == base_of_slot(key) && mix_bits(key) % 8 == 0;
   }
 
+  static constexpr std::uint64_t accepted = 40;
+
   indexes::cceh<Medium> table_;
+  std::atomic<std::uint64_t> inserts_{0};
 };
 
 }  // namespace pmlab::verify
