@@ -33,8 +33,9 @@ void fill(Medium& medium, const leaf_store<Medium>& store, descriptor& d, std::s
   }
   home.bitmap.store(store.bitmap_of(home, taken), std::memory_order_relaxed);
   const auto width = static_cast<std::size_t>(std::bit_width(taken));
-  medium.flush(&home, offsetof(leaf, slots) + width * sizeof(slot));  // (N1) before the caller's fence, and that before
-                                                                      // the list leads to the leaf
+  // (N1) before the caller's fence, and that before the list leads to the leaf.
+  // Redundant when no slot of a line below the last used one is used.
+  medium.flush(&home, offsetof(leaf, slots) + width * sizeof(slot));  // (N1)
 }
 
 // Makes an unreachable descriptor one of the tree.
