@@ -60,13 +60,6 @@ function(pmlab_simulate target)
   endif()
 endfunction()
 
-# Simulated code that is verified, not measured: -O1 compiles in half of the time, and an access of the machine costs much
-# more than what optimising saves.
-function(pmlab_verified_code target)
-  pmlab_simulate(${target})
-  target_compile_options(${target} PRIVATE -O1)
-endfunction()
-
 function(pmlab_hosts_simulated target)
   pmlab_instrument_flags(link link_flags)
   target_link_options(${target} PRIVATE ${link_flags})
