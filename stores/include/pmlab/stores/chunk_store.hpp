@@ -383,8 +383,8 @@ class chunk_store {
   // again. True: some are.
   bool give_kept() noexcept try {
     if constexpr (container::may_be_unsure) {
-      if (!keeps_unnamed_.load(std::memory_order_acquire) || !records_.make_all_sure()) return false;
-      keeps_unnamed_.store(false, std::memory_order_release);
+      // Before the walk: a record that is kept from now on may be missed there.
+      if (!keeps_unnamed_.exchange(false, std::memory_order_acq_rel)) return false;
       std::vector<std::pair<std::uint64_t, record*>> unnamed;
       records_.for_each_entry([&](std::uint64_t key, record& r) { unnamed.emplace_back(key, &r); });
       std::erase_if(unnamed, [&](const auto& entry) { return has_name(*entry.second, entry.first); });
@@ -394,6 +394,11 @@ class chunk_store {
         const std::unique_lock lock = lock_for_writing(s, key);
         std::errc failure{};
         if (s.writers.contains(key) || look_up(key, failure) != r || has_name(*r, key)) continue;
+        // Here, not for all before: a write may have failed since. Later ones name no chunk in this record.
+        if (!make_sure(*r)) {
+          keeps_unnamed_.store(true, std::memory_order_release);
+          break;
+        }
         records_.leave(key, *r);
         records_.give(*r);
         any = true;
