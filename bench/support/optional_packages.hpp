@@ -13,7 +13,7 @@ namespace pmlab::bench {
 
 struct optional_package {
   std::string title;
-  std::string package;               // of Debian
+  std::string package;               // its name in Debian
   std::string brings;                // the parts that need it, as text
   std::vector<std::string> indexes;  // those of its peers that `pmlab bench` measures
   std::vector<std::string> stores;   // those that `pmlab stores bench` measures

@@ -22,7 +22,7 @@ struct index_round {
   using model = history_model;
   using judge = index_judge;
   using content = std::vector<indexes::entry>;
-  using buffer = std::vector<indexes::entry>;  // of scans
+  using buffer = std::vector<indexes::entry>;  // the entries of scans
   static const subject& opener(const subject& kind) noexcept { return kind; }
   static std::size_t memory_bytes(const subject& kind) { return memory_bytes_of(kind); }
   static constexpr std::uint64_t accesses_of_opening = simulator::machine::patience;

@@ -173,9 +173,9 @@ const subject& find_subject(std::string_view name) {
   const spec given = parse_spec(hybrid::specification_of(name));
   if (const subject* const found = find(name)) return *found;
   if (!given.arguments.empty() || !given.options.empty()) return combine(std::string(name), given);
-  const std::string object = object_of(std::string(name)).string();
-  if (std::filesystem::exists(object) && std::filesystem::exists(image_object_of(std::string(name)))) {
-    load_subject(object);
+  const std::filesystem::path object = object_of(std::string(name));
+  if (std::filesystem::exists(object) && std::filesystem::exists(image_object_of(object.stem().string()))) {
+    load_subject(object.string());
     return *find(name);
   }
   const std::vector<std::string> names = own_names();

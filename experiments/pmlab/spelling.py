@@ -44,11 +44,12 @@ def file_form(text):
 
 
 def split_list(text):
-    """At commas that are in no bracket."""
-    parts = [""]
-    for c in text:
-        if c == "," and parts[-1].count("(") == parts[-1].count(")"):
+    """The parts of a list between its commas; a comma between parentheses or braces is part of one."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "({") - (letter in ")}")
+        if letter == "," and depth == 0:
             parts.append("")
         else:
-            parts[-1] += c
+            parts[-1] += letter
     return parts

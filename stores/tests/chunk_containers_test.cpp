@@ -160,13 +160,7 @@ TEST(ChunkStoreOnBlocks, an_index_block_that_cannot_be_written_fails_the_write_a
         device.inject({.kind = random.one_in(2) ? blocks::fault::io_error : blocks::fault::short_transfer,
                        .what = blocks::operation::write_durable,
                        .only = blocks::stream::index});
-      const std::uint64_t first = random.below(128);
-      const std::uint64_t chunk_end = (first / 32 + 1) * 32;
-      const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(chunk_end - first, 6));
-      if (message_of([&] { disk.write(first * block, data_of(first, count, version)); }).empty())
-        right.at("a").write(first, count, version);
-      else
-        ++failed;
+      if (!write_somewhere(disk, right.at("a"), random, version)) ++failed;
       if (version % 50 == 0) expect_equal(store, right);
     }
     EXPECT_GT(failed, 50);

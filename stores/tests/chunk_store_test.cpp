@@ -385,13 +385,7 @@ TYPED_TEST(ChunkStoreContainer, a_failed_write_is_one_failed_operation) {
   device.inject_at_random({blocks::fault::io_error, blocks::fault::no_space, blocks::fault::short_transfer}, 6);
   int failed = 0;
   for (std::uint64_t version = 1; version <= 600; ++version) {
-    const std::uint64_t first = random.below(128);
-    const std::uint64_t chunk_end = (first / 32 + 1) * 32;
-    const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(chunk_end - first, 6));
-    if (message_of([&] { disk.write(first * block, data_of(first, count, version)); }).empty())
-      right.at("a").write(first, count, version);
-    else
-      ++failed;
+    if (!write_somewhere(disk, right.at("a"), random, version)) ++failed;
   }
   EXPECT_GT(failed, 50);
   device.stop();

@@ -8,6 +8,8 @@
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 
+#include "support/message_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,6 +92,18 @@ void expect_equal(Store& store, const std::map<std::string, expected_volume>& ri
   }
   const auto report = store.check();
   ASSERT_TRUE(report.ok()) << report.violations.front();
+}
+
+// Writes 1 to 6 blocks of a chunk of `small`, at random. False: the write failed, and `content` is as before.
+template <class Volume>
+[[nodiscard]] bool write_somewhere(Volume& disk, expected_volume& content, splitmix64& random, std::uint64_t version) {
+  const std::uint64_t chunk_blocks = small.chunk_bytes / block;
+  const std::uint64_t first = random.below(content.blocks());
+  const std::uint64_t chunk_end = (first / chunk_blocks + 1) * chunk_blocks;
+  const std::uint64_t count = 1 + random.below(std::min<std::uint64_t>(chunk_end - first, 6));
+  if (!message_of([&] { disk.write(first * block, data_of(first, count, version)); }).empty()) return false;
+  content.write(first, count, version);
+  return true;
 }
 
 // Random operations on two volumes of `blocks_of` blocks.

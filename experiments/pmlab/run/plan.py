@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import Failure
-from ..spelling import file_form, nearest
+from ..spelling import file_form, nearest, split_list
 from .experiment import Argument, option_of, parts_of
 
 # The words of the command of a kind, where these are not the kind itself.
@@ -73,23 +73,11 @@ def _each(value, indexes):
             for one in _each(value.replace(family[0], name), indexes)]
 
 
-def _parts_of_list(value):
-    """The parts of a list between its commas; not those between parentheses or braces."""
-    parts, depth = [""], 0
-    for letter in value:
-        depth += (letter in "({") - (letter in ")}")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
 def _each_in_list(value, indexes):
     """The same of each part of a list, which is one value."""
     if _FAMILY.search(value) is None:
         return value
-    return ",".join(one for part in _parts_of_list(value) for one in _each(part, indexes))
+    return ",".join(one for part in split_list(value) for one in _each(part, indexes))
 
 
 def _words(argument):

@@ -43,7 +43,7 @@ enum class io_event : std::uint8_t {
 // One event. The data of a submitted write, or the text of a mark, follows it.
 struct io_record {
   std::uint64_t checksum = 0;            // of the record, with 0 here, and its data
-  std::uint64_t id = 0;                  // of the request; a completion has its submission's
+  std::uint64_t id = 0;                  // the request's; a completion has its submission's
   std::uint64_t first = 0;               // block
   std::uint32_t count = 0;               // blocks
   std::uint32_t data_bytes = 0;          // that follow, without the padding

@@ -709,7 +709,7 @@ class kv_device {
     core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
     std::vector<std::pair<place_word, std::uint64_t>> buffered;  // and their slots
     std::uint64_t used = 0;
-    core_.index.for_each([&](std::uint64_t slot, place_word place) {
+    core_.index.recover([&](std::uint64_t slot, place_word place) {
       if (!can_be(place)) damaged_index(slot);
       used += place.units();
       if (place.is_in_ring())
@@ -717,7 +717,6 @@ class kv_device {
       else
         core_.flash.add(place.address(), place.units());
     });
-    core_.index.remove_abandoned();
     std::ranges::sort(buffered, {}, [](const auto& b) { return b.first.address(); });
     for (const auto& [place, slot] : buffered) adopt(place, slot);
     core_.buffer.begin();

@@ -54,7 +54,7 @@ struct flash_counts {
   std::uint64_t units_moved = 0;       // of these, by garbage collection
   std::uint64_t units_padded = 0;      // of these, empty: a flush without a capacitor
   std::uint64_t units_discarded = 0;   // that held data
-  std::uint64_t flash_reads = 0;       // of pages, garbage collection included
+  std::uint64_t flash_reads = 0;       // pages, garbage collection included
   std::uint64_t erases = 0;            // of superblocks
   std::uint64_t unit_bytes = 0;        // of a mapping unit
 

@@ -192,29 +192,31 @@ class buckets {
                                                     promised_lines& room, port<Device>& through) {
     std::string content = read_page(bucket, pages.newest, through);
     if (place_in(content, key)) return pages.newest;
-    const bool is_there = !content.empty();
     const bool is_full = page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes;
     if (is_full) content.clear();
     content.push_back(static_cast<char>(key.size()));
     content.append(key);
     range more = pages;
+    const auto restore = [&] {
+      if (more.newest != pages.newest) static_cast<void>(set(bucket, pages));
+    };
     auto result = written::no_slot;
-    if (!is_full) result = write_page(bucket, pages.newest, content, room, through);  // (B2)
-    if (!is_full && (is_there || result != written::no_slot))
-      return result == written::yes ? std::optional(pages.newest) : std::nullopt;
-    // An index that is nearly full may have no slot for the name of one page, and have some for the next.
+    // An index that is nearly full may have no slot for the name of one page, and have some for the next. A page that is
+    // there has its slot.
     try {
       for (std::uint32_t tries = 0; tries < most_names && result == written::no_slot; ++tries) {
-        ++more.newest;
-        if (!set(bucket, more)) break;                                     // (B1b) before (B2)
+        if (is_full || tries > 0) {
+          ++more.newest;
+          if (!set(bucket, more)) break;  // (B1b) before (B2)
+        }
         result = write_page(bucket, more.newest, content, room, through);  // (B2)
       }
     } catch (...) {
-      static_cast<void>(set(bucket, pages));
+      restore();
       throw;
     }
     if (result == written::yes) return more.newest;
-    static_cast<void>(set(bucket, pages));
+    restore();
     return std::nullopt;
   }
 

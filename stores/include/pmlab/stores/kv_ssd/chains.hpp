@@ -85,7 +85,7 @@ class chains {
   struct position {
     bool found = false;
     std::uint64_t slot = 0;    // key of the index; without `found` and `has_room`: nothing
-    place_word place{};        // of the record
+    place_word place{};        // where the record is
     bool has_room = true;      // the chain has a slot for one key more
     bool is_gone = false;      // the slot has a word without a record
     bool unlinked = false;     // the predecessor has no follower yet
@@ -188,19 +188,6 @@ class chains {
     return true;
   }
 
-  // Opening: removes words without a record that lead nowhere. A crash between `can_add` and `put` has left them.
-  void remove_abandoned() {
-    std::vector<std::uint64_t> gone;
-    index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
-      if (place_word(w).is_gone()) gone.push_back(slot);
-    });
-    std::ranges::sort(gone, std::greater<>());
-    for (const std::uint64_t slot : gone) {
-      const bool is_last = (slot + 1) % slots == 0;
-      if (is_last || !index_.find(slot + 1)) static_cast<void>(index_.erase(slot));
-    }
-  }
-
   // Calls visit(slot, place) for each slot with a record. REQUIRES: no writer.
   template <class Visit>
   void for_each(Visit&& visit) const {
@@ -208,6 +195,24 @@ class chains {
       const place_word place(tables_[manager_of(slot)].find(slot).value_or(w));
       if (!place.is_gone()) visit(slot, place);
     });
+  }
+  // Opening: the same, with empty local tables, and removes words without a record that lead nowhere. A crash between
+  // `can_add` and `put` has left them.
+  template <class Visit>
+  void recover(Visit&& visit) {
+    std::vector<std::uint64_t> gone;
+    index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
+      const place_word place(w);
+      if (!place.is_gone())
+        visit(slot, place);
+      else if (was_full())
+        gone.push_back(slot);
+    });
+    std::ranges::sort(gone, std::greater<>());  // the last of a chain comes first
+    for (const std::uint64_t slot : gone) {
+      const bool is_last = (slot + 1) % slots == 0;
+      if (is_last || !index_.find(slot + 1)) static_cast<void>(index_.erase(slot));
+    }
   }
   // Slots whose words are in local tables.
   [[nodiscard]] std::uint64_t deferred_slots() const {
