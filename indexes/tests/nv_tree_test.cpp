@@ -11,6 +11,7 @@
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/sync/epoch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -49,6 +50,42 @@ using nv_tree_settings =
     testing::Types<setting<kind<indexes::nv_tree>, media::dram>, setting<kind<indexes::nv_tree>, media::pmem>,
                    setting<kind<indexes::nv_tree>, crash_medium>>;
 TYPED_TEST_SUITE(nv_tree, nv_tree_settings, setting_name);
+
+// The leaves that a group still has may all be waiting for a reader: then others are moved.
+TEST(nv_tree_leaves, that_wait_for_a_reader_are_not_to_be_moved) {
+  using medium_type = media::dram;
+  constexpr std::size_t groups = 4;
+  constexpr std::size_t in_group = parts::leaves_in<medium_type>(false);
+  medium_under_test<medium_type> under;
+  std::atomic<std::uint64_t> root{0};
+  parts::leaf_store<medium_type> store(*under.medium, root);
+  std::vector<parts::leaf*> leaves;
+  while (leaves.size() < parts::leaves_of_oldest_group - 1 + groups * in_group) {
+    leaves.push_back(store.take(true));
+    ASSERT_NE(leaves.back(), nullptr);
+    store.fill(*leaves.back(), leaves.size(), {}, {});
+  }
+  // Two leaves are left of the second group that was taken, five of each other one.
+  const auto group_of = [&](std::size_t g) {
+    return std::span(leaves).subspan(parts::leaves_of_oldest_group - 1 + g * in_group, in_group);
+  };
+  const auto left_of = [](std::size_t g) -> std::size_t { return g == 1 ? 2 : 5; };
+  for (std::size_t g = 0; g < groups; ++g)
+    for (parts::leaf* const l : group_of(g).subspan(left_of(g))) store.give_back(*l);
+  const auto is_of = [&](const parts::leaf* l, std::size_t g) { return std::ranges::count(group_of(g), l) == 1; };
+  const auto first = store.to_move();
+  ASSERT_TRUE(first && is_of(first->at, 1));
+
+  const std::uint64_t before = store.medium_bytes();
+  for (const std::size_t i : {0, 1}) store.has_left(*group_of(1)[i]);
+  for (int i = 0; i < 10; ++i) {
+    const auto found = store.to_move();
+    ASSERT_TRUE(found);
+    EXPECT_FALSE(is_of(found->at, 1)) << i;
+  }
+  for (const std::size_t i : {0, 1}) store.give_back(*group_of(1)[i]);
+  EXPECT_EQ(store.medium_bytes(), before - parts::group_bytes<medium_type>(false));
+}
 
 // L2: a full leaf is extended for a key only if it does not have that key. Another thread may have added it since the
 // first look, so that the decision is made with the leaf's lock.

@@ -481,6 +481,8 @@ class nv_tree {
     if (done.added != nullptr) announce(*done.added);
     inner_.rebuild_if_due();
     if (done.freed[0] == nullptr) return done.has_space;
+    for (const leaf* const l : done.freed)
+      if (l != nullptr) store_.has_left(*l);
     const auto reclaim = [this, freed = done.freed, gone = done.gone] {
       for (leaf* const l : freed)
         if (l != nullptr) store_.give_back(*l);

@@ -46,8 +46,8 @@ template <class Medium>
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
 // medium. The groups themselves are a list that begins at the root (detail/leaf_group.hpp).
 //
-// Thread safety: `take`, `take_outside_group_of`, `give_back`, `to_move` and `steps_to_shrink` from any number of threads, under a mutex; everything else: no
-// concurrent call.
+// Thread safety: `take`, `take_outside_group_of`, `has_left`, `give_back`, `to_move` and `steps_to_shrink` from any number
+// of threads, under a mutex; everything else: no concurrent call.
 template <media::medium Medium>
 class leaf_store {
  public:
@@ -92,6 +92,12 @@ class leaf_store {
     return nullptr;
   }
 
+  // The medium durably does not lead to the leaf any more, but readers may hold it: `give_back` follows, if ever.
+  void has_left(const leaf& old) noexcept {
+    const std::scoped_lock guard(mutex_);
+    if (const std::optional<position> at = position_of(medium_.locate(&old))) groups_[at->group].left |= bit(at->leaf);
+  }
+
   // Frees a leaf that the medium durably does not lead to, and that no reader holds. A group that is free then, and that
   // is not kept in reserve, is returned to the medium.
   void give_back(leaf& old) noexcept {
@@ -101,6 +107,7 @@ class leaf_store {
     const std::optional<position> at = position_of(medium_.locate(&old));
     if (!at) return;
     free_[at->group] |= bit(at->leaf);
+    groups_[at->group].left &= ~bit(at->leaf);
     ++free_count_;
     lowest_ = std::min(lowest_, at->group);
     release_if_free(at->group);
@@ -115,12 +122,12 @@ class leaf_store {
   [[nodiscard]] std::optional<candidate> to_move() noexcept {
     const std::scoped_lock guard(mutex_);
     if (free_count_ < (leaves() - free_count_) / 4 + in_group + spare_leaves) return std::nullopt;
-    if (emptiest_ == no_group || used_in(emptiest_) == 0) find_emptiest();
+    if (emptiest_ == no_group || in_tree(emptiest_) == 0) find_emptiest();
     if (emptiest_ == no_group) return std::nullopt;
-    const std::uint64_t used = used_in(emptiest_);
+    const std::uint64_t movable = in_tree(emptiest_);
     // One after the other.
-    const std::uint64_t further = used & ~((std::uint64_t{2} << cursor_) - 1);
-    cursor_ = static_cast<std::size_t>(std::countr_zero(further != 0 ? further : used));
+    const std::uint64_t further = movable & ~((std::uint64_t{2} << cursor_) - 1);
+    cursor_ = static_cast<std::size_t>(std::countr_zero(further != 0 ? further : movable));
     const leaf& found = *medium_.resolve(place_of({emptiest_, cursor_}));
     return candidate{&found, found.low.load(std::memory_order_acquire)};
   }
@@ -163,6 +170,7 @@ class leaf_store {
     group_place place;
     group_place newer;  // null: the root leads here
     bool oldest;
+    std::uint64_t left = 0;  // leaves that are not in the tree any more, and wait for readers
   };
   struct position {
     std::size_t group;
@@ -205,21 +213,24 @@ class leaf_store {
   }
 
   [[nodiscard]] std::uint64_t used_in(std::size_t g) const noexcept { return all_of(g) & ~free_[g]; }
+  // Leaves that can move. Those that wait for readers go by themselves: a group that has no others is left alone, or the
+  // search for a leaf to move would find them again and again.
+  [[nodiscard]] std::uint64_t in_tree(std::size_t g) const noexcept { return used_in(g) & ~groups_[g].left; }
 
   // False: it is in use, is in reserve, or stays because there is no memory.
   bool release_if_free(std::size_t g) noexcept {
     return used_in(g) == 0 && !groups_[g].oldest && free_count_ >= in_group + spare_leaves && release(g);
   }
 
-  // The group, but for the oldest one, that has the fewest leaves in use.
+  // The group, but for the oldest one, that has the fewest leaves of the tree, and one at least.
   void find_emptiest() noexcept {
     emptiest_ = no_group;
     std::size_t least = in_group + 1;
     for (std::size_t g = groups_.size(); g-- > 0;) {
       if (groups_[g].oldest || release_if_free(g)) continue;
-      const std::size_t used = count_of(used_in(g));
-      if (used != 0 && used < least) {
-        least = used;
+      const std::size_t movable = count_of(in_tree(g));
+      if (movable != 0 && movable < least) {
+        least = movable;
         emptiest_ = g;
       }
     }
