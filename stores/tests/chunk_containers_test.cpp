@@ -353,6 +353,68 @@ TEST(ChunkStoreOnBlocks, a_failed_removal_loses_no_write_that_follows) {
   }
 }
 
+// A removal whose first write is durable has happened: what fails of it later is not the caller's.
+TEST(ChunkStoreOnBlocks, a_removal_that_fails_behind_its_first_write_has_happened) {
+  for (std::uint64_t skip = 1; skip < 4; ++skip) {
+    SCOPED_TRACE(skip);
+    faulty_drive device(1, torn);
+    auto store = on_blocks().open(device, small);
+    const std::uint64_t free = store.stats().free_bytes;
+    auto disk = store.volume("a", {.bytes = 64 * block});
+    disk.write(0, data_of(0, 64, 7));
+    device.inject(
+        {.kind = blocks::fault::io_error, .skip = skip, .times = 1000, .what = blocks::operation::write_durable});
+    EXPECT_TRUE(store.remove_volume("a"));
+    EXPECT_THROW(static_cast<void>(store.volume("a")), error);
+    device.stop();
+    EXPECT_FALSE(store.remove_volume("a"));
+    static_cast<void>(store.finish_removals());
+    EXPECT_EQ(store.stats().free_bytes, free);
+    EXPECT_TRUE(store.check().ok());
+  }
+}
+
+// A making that failed affects no other volume, even of those in the same index block.
+TEST(ChunkStoreOnBlocks, a_failed_making_hides_no_other_volume) {
+  faulty_drive device(1, torn);
+  auto store = on_blocks().open(device, small);
+  static_cast<void>(store.volume("a", {.bytes = 64 * block}));
+  device.inject({.kind = blocks::fault::failed_answer, .only = blocks::stream::index});
+  device.inject({.kind = blocks::fault::io_error, .skip = 1, .times = 1000, .only = blocks::stream::index});
+  EXPECT_THROW(static_cast<void>(store.volume("b", {.bytes = 64 * block})), error);
+  EXPECT_NO_THROW(static_cast<void>(store.volume("a")));
+  EXPECT_THROW(static_cast<void>(store.volume("b", {.bytes = 64 * block})), error);
+  device.stop();
+  EXPECT_EQ(store.volume("b", {.bytes = 32 * block}).bytes(), 32U * block);
+}
+
+// First writes of many chunks fail; then one index block is bad for ever. The records of the others are free again.
+TEST(ChunkStoreOnBlocks, one_bad_index_block_keeps_its_own_records_only) {
+  constexpr blocks::geometry little{.blocks = 300, .block_bytes = block, .atomic_bytes = block};
+  faulty_drive device(1, little);
+  const stores::chunk_store_options options{.chunk_bytes = 8 * block, .ring = 5};
+  auto store = on_blocks().open(device, options);
+  auto disk = store.volume("a", {.bytes = 8000 * block});
+  device.inject({.kind = blocks::fault::io_error, .times = 1'000'000, .only = blocks::stream::index});
+  for (std::uint64_t c = 0; c < 200; ++c) EXPECT_THROW(disk.write(c * 8 * block, data_of(0, 1, c)), error);
+  const std::vector<blocks::injected_fault> failed = device.injected();
+  device.stop();
+  // The two places of the index block that failed first.
+  const std::uint64_t place = failed.front().into.first;
+  device.inject({.kind = blocks::fault::io_error,
+                 .times = 1'000'000,
+                 .only = blocks::stream::index,
+                 .first = place - 1,
+                 .end = place + 2});
+  unsigned written = 0;
+  for (std::uint64_t c = 500; c < 530; ++c) try {
+      disk.write(c * 8 * block, data_of(8 * c, 1, 1));
+      ++written;
+    } catch (const error&) {
+    }
+  EXPECT_GE(written, 20U);
+}
+
 // First writes of many chunks fail, and are not tried again: their records are free when the drive is well.
 TEST(ChunkStoreOnBlocks, failed_first_writes_fill_no_drive_that_is_well_again) {
   constexpr blocks::geometry little{.blocks = 100, .block_bytes = block, .atomic_bytes = block};
@@ -410,6 +472,43 @@ TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
   }
   auto again = store_type::open(pairs, device, small);
   expect_equal(again, right);
+}
+
+// A put that failed may be durable: of a removal, too.
+TEST(ChunkStoreOnKv, a_failed_removal_loses_no_write_that_follows) {
+  using when = failing_pairs::when;
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  for (const bool device_is_well : {true, false}) {
+    SCOPED_TRACE(device_is_well);
+    blocks::memory device(whole);
+    blocks::memory flash(flash_of_tests);
+    media::dram medium;
+    auto inner = opened_pairs(medium, flash);
+    failing_pairs pairs{inner};
+    const auto data = data_of(1, 1, 9);
+    {
+      auto store = store_type::open(pairs, device, small);
+      auto disk = store.volume("a", {.bytes = 16 * block});
+      pairs.next = when::after;
+      pairs.goes_on = !device_is_well;
+      EXPECT_THROW(store.remove_volume("a"), error);
+      if (device_is_well) {
+        disk.write(block, data);
+      } else {
+        // The handle is void for ever: the volume may be another one by then.
+        EXPECT_THROW(static_cast<void>(store.volume("a")), error);
+        pairs.next = when::never;
+        EXPECT_THROW(disk.write(block, data), error);
+      }
+      pairs.goes_on = false;
+      EXPECT_NO_THROW(static_cast<void>(store.volume("a")));
+    }
+    auto store = store_type::open(pairs, device, small);
+    std::vector<std::byte> got(block);
+    store.volume("a").read(block, got);
+    EXPECT_EQ(got == data, device_is_well);
+    EXPECT_TRUE(store.check().ok());
+  }
 }
 
 // A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.

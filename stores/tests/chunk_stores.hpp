@@ -202,12 +202,13 @@ struct failing_pairs {
   pairs_type& inner;
   when next = when::never;
   int skip = 0;
+  bool goes_on = false;               // all behind the first fail as it does
   std::function<void()> meanwhile{};  // runs once, within the next of these
 
   template <class Action>
   auto once(Action&& action) {
     if (meanwhile) std::exchange(meanwhile, {})();
-    const when now = skip > 0 ? when::never : std::exchange(next, when::never);
+    const when now = skip > 0 ? when::never : std::exchange(next, goes_on ? next : when::never);
     if (skip > 0) --skip;
     if (now == when::before) throw error("the device failed", "test");
     if constexpr (std::is_same_v<decltype(action()), stores::kv_outcome>)

@@ -70,11 +70,13 @@ class faulty : public wrapper<Inner> {
   // Which requests fail: of those that can have the fault (and are of stream `only`, if given), `times` after the first
   // `skip`.
   struct plan {
-    fault kind = fault::io_error;     // which
-    std::uint64_t skip = 0;           // requests that pass before
-    std::uint64_t times = 1;          // requests that have the fault
-    std::optional<operation> what{};  // only requests of this kind
-    std::optional<stream> only{};     // only requests of this stream
+    fault kind = fault::io_error;           // which
+    std::uint64_t skip = 0;                 // requests that pass before
+    std::uint64_t times = 1;                // requests that have the fault
+    std::optional<operation> what{};        // only requests of this kind
+    std::optional<stream> only{};           // only requests of this stream
+    std::uint64_t first = 0;                // only requests that touch blocks from here on,
+    std::uint64_t end = ~std::uint64_t{0};  // and before this one
   };
 
   // `arguments` build the inner device. `seed` decides which bit flips, and where a misdirected request goes.
@@ -223,7 +225,8 @@ class faulty : public wrapper<Inner> {
   [[nodiscard]] std::optional<fault> planned(const request& r) {
     std::optional<fault> has;
     for (plan& p : plans_) {
-      if (p.times == 0 || !can_have(r.what, p.kind) || (p.what && *p.what != r.what) || (p.only && *p.only != r.of))
+      if (p.times == 0 || !can_have(r.what, p.kind) || (p.what && *p.what != r.what) || (p.only && *p.only != r.of) ||
+          r.first >= p.end || r.first + r.count <= p.first)
         continue;
       if (p.skip > 0) {
         --p.skip;

@@ -326,16 +326,20 @@ class chunk_store {
     static_cast<void>(finish_removals());
     const std::scoped_lock lock(volumes_mutex_);
     if (const std::optional<std::uint32_t> id = find_volume(name)) {
-      // A removal that failed may be on the drive: nothing is acknowledged for a volume that may be gone.
-      if (!is_there_for_sure(*id)) throw error_of_removal();
+      // A removal that failed may be durable: nothing is acknowledged for a volume that may be gone.
+      if (!records_.make_volume_sure(*id - 1))
+        throw error(records_.name() + " failed when volume '" + std::string(name) +
+                        "' was to be removed, and fails still: it may be gone",
+                    "check the drive, and open the volume again");
       return handle_of(*id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
     }
     return make_volume(name, options);
   }
 
   // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
-  // such volume. A crash may leave some of it removed; opening the store completes that. Throws pmlab::error if the drive
-  // fails: the volume is there as before; or its handles are void, and `volume` throws, until the drive is well again.
+  // such volume. True: it is gone durably; what a crash or a drive that fails leaves of it is freed by later operations, or
+  // when the store is opened. Throws pmlab::error if the drive fails before: the volume is there as before; or its handles
+  // are void, and `volume` throws, until the drive is well again.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
     std::unique_lock lock(volumes_mutex_);
@@ -344,7 +348,7 @@ class chunk_store {
     try {
       change_state(*id, volume_state::going);
     } catch (const error&) {
-      if (!is_there_for_sure(*id)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
+      if (!records_.make_volume_sure(*id - 1)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
       throw;
     }
     // An operation begins under the lock of its stripe: before the removal looks at the stripe, or it fails.
@@ -353,7 +357,7 @@ class chunk_store {
     going_.fetch_add(1, std::memory_order_acq_rel);
     try {
       go_on_removing(*id);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       // It is removed: the next operation that ends goes on with it.
     }
     lock.unlock();
@@ -389,7 +393,10 @@ class chunk_store {
       records_.for_each_entry([&](std::uint64_t key, record& r) { unnamed.emplace_back(key, &r); });
       std::erase_if(unnamed, [&](const auto& entry) { return has_name(*entry.second, entry.first); });
       bool any = false;
+      std::vector<std::uint32_t> refused;  // numbers of index blocks
       for (const auto& [key, r] : unnamed) {
+        const std::uint32_t block = records_.index_block_of(*r);
+        if (std::ranges::find(refused, block) != refused.end()) continue;
         stripe& s = stripe_of(key);
         const std::unique_lock lock = lock_for_writing(s, key);
         std::errc failure{};
@@ -397,7 +404,8 @@ class chunk_store {
         // Here, not for all before: a write may have failed since. Later ones name no chunk in this record.
         if (!make_sure(*r)) {
           keeps_unnamed_.store(true, std::memory_order_release);
-          break;
+          refused.push_back(block);
+          continue;
         }
         records_.leave(key, *r);
         records_.give(*r);
@@ -1753,6 +1761,10 @@ class chunk_store {
       throw error("there is no volume '" + std::string(name) + "', and a new one of " + std::to_string(options.bytes) +
                       " bytes cannot be made",
                   "give its size as a multiple of " + std::to_string(block_bytes()) + " bytes");
+    // A making that failed may be durable: a second volume of its name may not follow in another slot.
+    for (std::uint32_t id = 1; id <= records_.volumes(); ++id)
+      if (records_.state_of_volume(id - 1) == volume_state::free && !records_.make_volume_sure(id - 1))
+        throw error(records_.name() + " failed when a volume was to be made, and fails still", "check the drive");
     for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
       if (records_.state_of_volume(id - 1) != volume_state::free) continue;
       records_.change_volume(id - 1, [&](volume_slot& v) {
@@ -1766,13 +1778,6 @@ class chunk_store {
                 "remove one, or use another store");
   }
 
-  // False: the drive may have it as being removed, and refuses to have it as before.
-  [[nodiscard]] bool is_there_for_sure([[maybe_unused]] std::uint32_t id) {
-    if constexpr (container::may_be_unsure)
-      return records_.make_volume_sure(id - 1);
-    else
-      return true;
-  }
   [[nodiscard]] volume_handle handle_of(std::uint32_t id, std::uint64_t bytes, std::string_view name) {
     return {*this, {id, generations_[id - 1].load(std::memory_order_acquire)}, bytes, name};
   }

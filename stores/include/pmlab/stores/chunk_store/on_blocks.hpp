@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -182,7 +183,8 @@ class records_in_region {
   // write that would make that so.
   [[nodiscard]] bool make_sure(const record& r) { return region_.make_sure(block_of(r)); }
   [[nodiscard]] bool make_all_sure() { return region_.make_all_sure(); }
-  [[nodiscard]] bool make_volume_sure(std::uint32_t i) { return region_.make_sure(i / slots_of_block()); }
+  // The number of the index block that has the record.
+  [[nodiscard]] std::uint32_t index_block_of(const record& r) const noexcept { return block_of(r); }
 
   // ---- volumes
 
@@ -196,7 +198,7 @@ class records_in_region {
     const auto guard = region_.guard(i / slots_of_block());
     return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
   }
-  // change(volume_slot&), durable on return. Throws pmlab::error if the drive fails; the volume is unchanged then.
+  // change(volume_slot&), durable on return. Throws pmlab::error if the drive fails: the volume is unchanged, but unsure.
   template <class Change>
   void change_volume(std::uint32_t i, Change&& change) {
     index_change c;
@@ -207,9 +209,15 @@ class records_in_region {
       region_.add(block, c);
     }
     region_.settle(c);
+    unsure_volumes_[i] = !c.succeeded();
     if (!c.succeeded())
       throw error(name() + " failed: a volume cannot be changed",
                   device_.failure().empty() ? "check the drive" : device_.failure());
+  }
+  // Makes sure that the drive has the volume as it is, where a change of it had failed. False: the drive refuses that.
+  [[nodiscard]] bool make_volume_sure(std::uint32_t i) {
+    if (unsure_volumes_[i]) unsure_volumes_[i] = !region_.make_sure(i / slots_of_block());
+    return !unsure_volumes_[i];
   }
 
  private:
@@ -395,6 +403,7 @@ class records_in_region {
   mutable std::mutex mutex_;         // of these
   std::vector<std::uint32_t> free_;  // numbers below `unused_`
   std::uint32_t unused_ = 0;         // records from here on were never used
+  std::bitset<most_volumes> unsure_volumes_;
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

@@ -47,6 +47,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -375,16 +376,26 @@ class records_in_pairs {
   [[nodiscard]] volume_state state_of_volume(std::uint32_t i) const noexcept {
     return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
   }
-  // change(volume_slot&), durable on return. Throws pmlab::error if the device fails; the volume is unchanged then.
+  // change(volume_slot&), durable on return. Throws pmlab::error if the device fails: the volume is unchanged, but unsure,
+  // since the device may have the change.
   template <class Change>
   void change_volume(std::uint32_t i, Change&& change) {
     volume_slot& now = (*volumes_)[i];
     volume_slot next;
     std::memcpy(static_cast<void*>(&next), &now, sizeof next);
     change(next);
-    if (pairs_.put(key_bytes(i + 1), bytes_of(next), kv_mode::post, space_) == kv_outcome::full)
-      throw error(name() + " is full: a volume cannot be changed", "remove pairs of it, or use a larger one");
+    put_volume(i, next);
     std::memcpy(static_cast<void*>(&now), &next, sizeof next);
+  }
+  // As in records_in_region.
+  [[nodiscard]] bool make_volume_sure(std::uint32_t i) {
+    if (!unsure_volumes_[i]) return true;
+    try {
+      put_volume(i, (*volumes_)[i]);
+    } catch (const error& e) {
+      static_cast<void>(failed(e));
+    }
+    return !unsure_volumes_[i];
   }
 
   // Adds each violation: a record in DRAM that the device has otherwise. REQUIRES: no operation runs.
@@ -456,6 +467,21 @@ class records_in_pairs {
   }
 
   // ---- puts
+
+  // Throws pmlab::error, std::bad_alloc. A device that is full, or has no memory, has changed nothing.
+  void put_volume(std::uint32_t i, volume_slot& v) {
+    kv_outcome outcome{};
+    try {
+      outcome = pairs_.put(key_bytes(i + 1), bytes_of(v), kv_mode::post, space_);
+    } catch (const error&) {
+      unsure_volumes_[i] = true;
+      throw;
+    }
+    if (outcome != kv_outcome::full)
+      unsure_volumes_[i] = false;
+    else
+      throw error(name() + " is full: a volume cannot be changed", "remove pairs of it, or use a larger one");
+  }
 
   void enqueue(node& n) noexcept {
     const std::scoped_lock lock(ready_mutex_);
@@ -678,6 +704,7 @@ class records_in_pairs {
   std::size_t bytes_;  // of a record
   std::uint64_t cache_bytes_ = 0;
   std::unique_ptr<std::array<volume_slot, most_volumes>> volumes_;
+  std::bitset<most_volumes> unsure_volumes_;
   media::dram words_;
   std::vector<std::unique_ptr<part>> parts_;
   mutable std::mutex ready_mutex_;  // of these
