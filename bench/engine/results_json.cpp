@@ -1,24 +1,17 @@
 // The results of a run as JSON.
 #include "bench/engine/results_json.hpp"
 #include "checker/simulator/time/core_costs.hpp"
-#include <pmlab/base/error.hpp>
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/engine/simulated_run.hpp"
-#include "bench/support/write_file.hpp"
 #include "bench/workload/trace.hpp"
 
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace pmlab::bench {
 namespace {
@@ -237,32 +230,5 @@ json_document results_to_json(const bench_options& options, const machine_facts&
   document["failure"] = report.failure ? json(*report.failure) : json(nullptr);
   return json_document(std::move(document));
 }
-
-void check_writable(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (path == "-") return;
-  std::error_code unknown;
-  const fs::file_status there = fs::status(path, unknown);
-  if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_directory(there)) {
-    if (::access(path.c_str(), W_OK) != 0)
-      throw error("cannot write results to " + path + ": " + std::strerror(errno), "check its permissions");
-    return;
-  }
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored))
-    throw error("cannot write results to " + path + ": it is a folder", "name a file");
-  if (!fs::is_directory(folder, ignored))
-    throw error("cannot write results to " + path + ": there is no folder " + folder.string(), "make it first");
-  if (::access(folder.c_str(), W_OK) != 0)
-    throw error("cannot write results to " + path + ": " + std::strerror(errno), "check the folder's permissions");
-}
-
-void write_json(const std::string& path, const json_document& document) {
-  write_file(path, document.content().dump(2) + "\n");
-}
-
-std::FILE* table_beside(const std::string& document) { return document == "-" ? stderr : stdout; }
 
 }  // namespace pmlab::bench

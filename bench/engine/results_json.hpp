@@ -6,7 +6,6 @@
 #include "bench/engine/result.hpp"
 #include "bench/support/machine.hpp"
 
-#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -21,14 +20,5 @@ namespace pmlab::bench {
 // `options_text`: the command line, as the user gave it.
 [[nodiscard]] json_document results_to_json(const bench_options& options, const machine_facts& machine,
                                             const bench_report& report, const std::string& command);
-
-// As bench/support/write_file.hpp: "-" is standard output; devices, FIFOs and links are written through.
-void write_json(const std::string& path, const json_document& document);
-
-// Checks, before the work, that a file can be written there. Throws pmlab::error.
-void check_writable(const std::string& path);
-
-// The stream of a table when the document is written to `document`: stderr, if that is standard output.
-[[nodiscard]] std::FILE* table_beside(const std::string& document);
 
 }  // namespace pmlab::bench

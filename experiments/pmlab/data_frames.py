@@ -8,7 +8,7 @@ from .json_files import read_json
 
 _SCHEMA = 1
 _PUBLISHED = "results.csv"
-# Documents of `pmlab microbench`, on a memory and on a drive, and of `pmlab stores bench`.
+# Documents of `pmlab microbench`, on a memory and on a drive, and of `pmlab stores`.
 _WITH_CASES = ("microbench", "drive", "stores_bench")
 # In them these are not parameters of a case.
 _NOT_OF_A_CASE = {"about", "claims", "group"}

@@ -7,7 +7,8 @@ from .errors import FAILURE, Failure
 
 
 def facts(indexes=()):
-    """{"machine": ..., "options": {"bench": [...], "microbench": [...], "stores_bench": [...]}, "left_out": [...],
+    """{"machine": ..., "options": {"bench": [...], "microbench": [...], "stores_volumes": [...],
+    "stores_pairs": [...]}, "left_out": [...],
     "problems": {name: problem}}: see tools/cli/facts.hpp. `indexes`: names to be checked, as --index has them."""
     words = [programs.pmlab(), "facts"]
     for name in indexes:

@@ -163,7 +163,8 @@ class simulated_target final : private owned_time, public modelled_target<on_vir
 
 std::unique_ptr<target> open_target(const device_spec& spec, const target_options& options) {
   if (options.bytes < 2 * megabyte || options.bytes % megabyte != 0)
-    throw error(fmt::format("a device of {} bytes", options.bytes), "give --size a multiple of 1M, at least 2M");
+    throw error(fmt::format("a device of {} bytes", options.bytes),
+                "give --device-bytes a multiple of 1M, at least 2M");
   switch (spec.which) {
     case device_spec::kind::memory: return std::make_unique<memory_target>(options.bytes);
     case device_spec::kind::file: return std::make_unique<file_target>(spec.path, options);

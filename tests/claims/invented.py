@@ -226,16 +226,16 @@ class Pairs(Invented):
 
     def _add_device(self):
         for count, keys, rate in ((1, "2k", 1e5), (18, "36k", 17e5)):
-            self._add(f"kv_devices/devices={count}/keys={keys}", "kv_ssd", "load", "random", "4K", 16, rate)
-        self._add("kv_flash/device_bytes=1G/keys=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1, store_stats__written_user=1e9,
+            self._add(f"kv_devices/devices={count}/records={keys}", "kv_ssd", "load", "random", "4K", 16, rate)
+        self._add("kv_flash/device_bytes=1G/records=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1, store_stats__written_user=1e9,
                   store_stats__written_moved=1.4e9, store_stats__written_buckets=0)
         self.cases["kv_flash_pages/store=raw/phase=overwrite/pattern=random/size=4K/depth=32"] = Result(
             1, "ops/s", more={"amplification/device": 2.38})
         for keys in ("10k", "100k"):
-            self._add(f"kv_memory/keys={keys}", "kv_ssd", "load", "random", "128", 8, 1, space__memory_bytes=5000)
+            self._add(f"kv_memory/records={keys}", "kv_ssd", "load", "random", "128", 8, 1, space__memory_bytes=5000)
         for store, rate in (("kv_ssd", 1.5), ("kv_ssd_no_local", 1.0), ("kv_ssd_no_filter", 1.2)):
             self._add("kv_ablation", store, "update", "zipfian", "1K", 4, rate)
-        self._add("kv_memory/keys=10k", "kv_ssd", "exist", "random", "128", 8, 1, commands=1)
+        self._add("kv_memory/records=10k", "kv_ssd", "exist", "random", "128", 8, 1, commands=1)
         self.cases["verify/index=kv_ssd"] = Result(0, "", more={"crash_states": 1_200_000})
 
 

@@ -17,7 +17,7 @@ _CHANGES = [
     ("K1", 2, f"{_ROCKSDB}/pattern=uniform", 0.3, "written_bytes"),
     ("K2", 0, "kv_flash/", 1.1, "store_stats/written_moved"),
     ("K2", 0, "kv_flash/", 0.9, "store_stats/written_moved"),
-    ("K3", 0, "kv_memory/keys=100k/", 1.02, "space/memory_bytes"),
+    ("K3", 0, "kv_memory/records=100k/", 1.02, "space/memory_bytes"),
     ("K5", 0, "log=off/store=rocksdb", 0.5),
     ("K5", 0, "log=off/store=rocksdb", 1.5),
     ("K6", 0, f"{_KV}/pattern=uniform", 0.85),
@@ -82,8 +82,10 @@ class Cases(unittest.TestCase):
         self.assertEqual((opened["value"], opened["unit"]), (7, "ns"))
 
     def test_the_matrix_is_in_names_but_for_keys_of_cases(self):
-        values = {"log": "on", "store": "rocksdb", "phases": "load", "pattern": "uniform", "value": "4K", "depth": "8", "keys": "1k"}
-        self.assertEqual(prefix_of("e", values, "pairs"), "e/keys=1k/log=on")
+        values = {"log": "on", "store": "rocksdb", "phases": "load", "pattern": "uniform", "value": "4K", "depth": "8", "records": "1k"}
+        self.assertEqual(prefix_of("e", values, "pairs"), "e/log=on/records=1k")
+        before = {key: value for key, value in values.items() if key != "records"} | {"keys": "1k"}
+        self.assertEqual(prefix_of("e", before, "pairs"), "e/log=on/records=1k", "a result set of the version before")
 
 
 if __name__ == "__main__":

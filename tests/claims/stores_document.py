@@ -1,4 +1,4 @@
-"""A document as `pmlab stores bench --json` writes it, made up."""
+"""A document as `pmlab stores volumes --json` writes it, made up."""
 
 
 def case(store, throughput, *, phase="overwrite", pattern="random", size=4096, depth=32, repetition=1, clock="virtual", **more):
@@ -15,7 +15,7 @@ def case(store, throughput, *, phase="overwrite", pattern="random", size=4096, d
 
 def document(cases, medium="simulated:aep"):
     return {"schema": 1, "kind": "stores_bench", "machine": {"medium": None, "cpu": "x", "cores": 2, "commit": "c", "date": None},
-            "options": {"command": "pmlab stores bench", "medium": medium, "device": "simulated:p4610",
+            "options": {"command": "pmlab stores volumes", "medium": medium, "device": "simulated:p4610",
                         "volume_bytes": 1 << 26, "chunk_bytes": 1 << 20},
             "cases": cases, "at_end": [], "first_wrong": [], "remarks": [], "failure": None, "seconds": None}
 
@@ -35,6 +35,6 @@ def pair_case(store, throughput, *, phase="load", pattern="uniform", value_bytes
 
 def pair_document(cases):
     return {"schema": 1, "kind": "stores_bench", "machine": {"medium": None, "cpu": "x", "cores": 2, "commit": "c", "date": None},
-            "options": {"command": "pmlab stores bench --kind kv", "kind": "kv", "medium": "dram", "device": "emulated:pm983-kv",
+            "options": {"command": "pmlab stores pairs", "kind": "kv", "medium": "dram", "device": "emulated:pm983-kv",
                         "device_bytes": 1 << 28, "records": 100, "cache_bytes": 0, "memory_bytes": 0},
             "cases": cases, "at_end": [], "first_wrong": [], "remarks": [], "failure": None, "seconds": None}

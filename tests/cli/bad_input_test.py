@@ -117,9 +117,8 @@ class BadInput(ProgramTest):
                 for medium in ("dram", "simulated:aep"):
                     self.bad([name, "built without " + p["title"], p["package"]], "--index", name, "--medium", medium)
             for name in p["stores"]:
-                kind = "block" if name.startswith("rocksdb_meta") else "kv"
-                self.assert_fails(2, [name, "built without " + p["title"], p["package"]], "stores", "bench", "--kind", kind,
-                                  "--store", name)
+                command = "volumes" if name.startswith("rocksdb_meta") else "pairs"
+                self.assert_fails(2, [name, "built without " + p["title"], p["package"]], "stores", command, "--store", name)
 
     def test_a_pmdk_container_needs_a_pool(self):
         for name in there("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):

@@ -7,9 +7,9 @@ from program import DOCS, ProgramTest, main, there
 
 
 def documented_fields():
-    """Path -> type of every field in the document's tables; the results of `pmlab stores bench` have a part of their own."""
+    """Path -> type of every field in the document's tables; the results of `pmlab stores volumes` have a part of their own."""
     with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
-        page = f.read().split("# The results of `pmlab stores bench`", 1)[0]
+        page = f.read().split("# The results of `pmlab stores volumes`", 1)[0]
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", page, re.MULTILINE)
     return {path if "." in path or "[" in path else path: kind for path, kind in rows}
 

@@ -73,12 +73,12 @@ class Without(unittest.TestCase):
                          "without oneTBB; install package libtbb-dev")
 
     def test_stores_too_and_an_index_of_theirs_is_another_thing(self):
-        cells = cells_of('kind = "stores_bench"\n[arguments]\nindex = "tbb_hash"\n[matrix]\n'
-                         '"log + store" = ["on + kv_ssd,rocksdb", "off + rocksdb", "other + raw,rocksdb_meta"]\n')
+        cells = cells_of('kind = "stores_volumes"\n[arguments]\nindex = "tbb_hash"\n[matrix]\n'
+                         '"merge + store" = ["on + kv_ssd,rocksdb", "off + rocksdb", "other + raw,rocksdb_meta"]\n')
         kept, left_out = without(cells, PACKAGES)
         self.assertEqual([(cell.value("--store"), cell.value("--index")) for cell in kept],
                          [("kv_ssd", "tbb_hash"), ("raw", "tbb_hash")])
-        self.assertEqual(kept[0].values, {"log": "on", "store": "kv_ssd"})
+        self.assertEqual(kept[0].values, {"merge": "on", "store": "kv_ssd"})
         self.assertEqual([(one.title, one.names) for one in left_out], [("RocksDB", ["rocksdb", "rocksdb_meta"])])
 
     def test_a_baseline_that_is_left_out_is_not_asked_for(self):

@@ -109,24 +109,24 @@ class Plan(unittest.TestCase):
                         self.assertGreaterEqual(int(c.value("--repeat", "1")), 5)
 
     def test_a_key_of_the_matrix_may_name_several_options(self):
-        text = ('kind = "stores_bench"\n[arguments]\nsize = ["4K", "16K"]\nrepetitions = 3\n[matrix]\nring = [16]\n'
+        text = ('kind = "stores_volumes"\n[arguments]\nsize = ["4K", "16K"]\nrepeat = 3\n[matrix]\nring = [16]\n'
                 '"medium + device + store" = ["simulated:aep + simulated:p4610 + raw,chunk_store", "dram + memory + raw"]\n')
         simulated, real = plan(read(text), "quick")
         self.assertEqual(simulated.name, "mine/16_simulated-aep-simulated-p4610")
-        self.assertEqual(shell_form(simulated.words), "pmlab stores bench --ring 16 --medium simulated:aep --device simulated:p4610 "
+        self.assertEqual(shell_form(simulated.words), "pmlab stores volumes --ring 16 --medium simulated:aep --device simulated:p4610 "
                                                       "--store raw,chunk_store --size 4K,16K")
         self.assertEqual(simulated.values, {"ring": "16", "medium": "simulated:aep", "device": "simulated:p4610",
                                             "store": "raw,chunk_store"})
         self.assertEqual((simulated.medium, real.medium), ("simulated:aep", "dram"), "of a store that has a drive, too")
-        self.assertEqual(real.value("--repetitions"), "3")
+        self.assertEqual(real.value("--repeat"), "3")
         self.assertGreater(guess(real), 0)
         for bad in ('"medium + devise" = ["a + b"]', '"medium + device" = ["a"]', '"medium + size" = ["a + 4K"]',
                     '"medium + device" = ["a + b"]\nmedium = ["a"]'):
             with self.assertRaises(Failure):
-                read(f'kind = "stores_bench"\n[arguments]\nsize = "4K"\n[matrix]\n{bad}\n')
+                read(f'kind = "stores_volumes"\n[arguments]\nsize = "4K"\n[matrix]\n{bad}\n')
 
     def test_a_chart_may_be_restricted(self):
-        text = ('kind = "stores_bench"\n[arguments]\nsize = "4K"\n[[chart]]\nkind = "lines"\nx = "size"\ny = "thousand"\n'
+        text = ('kind = "stores_volumes"\n[arguments]\nsize = "4K"\n[[chart]]\nkind = "lines"\nx = "size"\ny = "thousand"\n'
                 'series = "store"\nonly = ["depth=1"]\n')
         self.assertEqual(read(text).charts[0].only, ["depth=1"])
         for bad in ("dept=1", "depth"):
@@ -151,7 +151,7 @@ def cases_of(cell):
 
 
 def of_pairs(cell):
-    return cell.value("--kind") == "kv"
+    return cell.words[1] == "pairs"
 
 
 def patterns_of(cell):
@@ -175,12 +175,12 @@ def cases_of_stores(cell):
         for place in itertools.product(listed("--store"), named, patterns_of(cell), listed("--value"), listed("--depth")):
             yield case_name_of_pairs(prefix, *place)
         return
-    prefix = prefix_of(cell.experiment, cell.values, "stores_bench")
+    prefix = prefix_of(cell.experiment, cell.values, "volumes")
     for place in itertools.product(listed("--store"), named, listed("--pattern"), listed("--size"), listed("--depth")):
         yield case_name_of_store(prefix, *place)
 
 
-CASES_OF = {"bench": cases_of, "stores_bench": cases_of_stores}
+CASES_OF = {"bench": cases_of, "stores_volumes": cases_of_stores, "stores_pairs": cases_of_stores}
 
 
 class Experiments(unittest.TestCase):

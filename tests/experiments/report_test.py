@@ -35,7 +35,7 @@ STORES = b"""
 title = "Volumes"
 about = "Two stores."
 shows = "beyond the paper"
-kind = "stores_bench"
+kind = "stores_volumes"
 claims = ["U1", "U9", "U17"]
 [arguments]
 phases = ["overwrite", "read"]
@@ -64,14 +64,13 @@ PAIRS = b"""
 title = "Pairs"
 about = "A key-value SSD."
 shows = "beyond the paper"
-kind = "stores_bench"
+kind = "stores_pairs"
 claims = ["K9"]
 [arguments]
-kind = "kv"
 store = "kv_ssd"
 phases = ["load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-f"]
 value = "1K"
-keys = "1k"
+records = "1k"
 operations = 100
 [[chart]]
 kind = "bars"

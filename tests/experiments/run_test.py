@@ -252,7 +252,7 @@ class Run(ProgramTest):
 
     def test_a_drive_lies_beside_the_results_and_is_removed(self):
         text = ('title = "Drives"\nabout = "Two."\nshows = "beyond the paper"\nkind = "microbench"\nclaims = ["M22"]\n'
-                '[arguments]\nsuite = "quick"\nfilter = "^drive-(read|write)$"\nsize = "32M"\n'
+                '[arguments]\nsuite = "quick"\nfilter = "^drive-(read|write)$"\ndevice_bytes = "32M"\n'
                 '[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n')
         done = self.run_it(self.experiment(text, "drives.toml"))
         self.assertIn("not measured: M22", done.stdout, "there is no memory to compare the drive with")

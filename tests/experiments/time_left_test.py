@@ -52,7 +52,7 @@ class TimeLeftTest(unittest.TestCase):
 
     def test_a_run_of_key_value_stores_is_guessed_by_its_keys_and_operations(self):
         def seconds(*words):
-            return guess(Cell("e", "kv", {}, ["stores", "bench", "--kind", "kv", "--keys", "1M", *words])) - 0.4
+            return guess(Cell("e", "kv", {}, ["stores", "pairs", "--records", "1M", *words])) - 0.4
         load = seconds("--phases", "load", "--operations", "1k")
         self.assertGreater(load, 1)
         self.assertAlmostEqual(seconds("--store", "a,b", "--phases", "load", "--operations", "1k"), 2 * load)

@@ -1,5 +1,6 @@
 // `pmlab bench`: reads the options, runs the measurement, prints the figures.
 #include "tools/cli/command.hpp"
+#include "tools/cli/outputs.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/catalogue/library_index.hpp"
@@ -10,11 +11,9 @@
 #include "bench/engine/results_csv.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/engine/table.hpp"
-#include "bench/support/colour.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/shell_form.hpp"
-#include "bench/support/write_file.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -56,13 +55,6 @@ std::vector<std::string> split(const std::vector<std::string>& lists) {
       start = end + 1;
     }
   return words;
-}
-
-std::uint32_t small_count(const std::string& text, const std::string& option, std::uint64_t most) {
-  const std::uint64_t count = bench::parse_count(text, option);
-  if (count > most)
-    throw error(fmt::format("{} '{}' is too large", option, text), fmt::format("give at most {}", most));
-  return static_cast<std::uint32_t>(count);
 }
 
 // "ycsb-a,ycsb-b" are two workloads; in "read=.9,update=.1" the comma belongs to one.
@@ -119,66 +111,84 @@ bench::bench_options options_of(const request& asked) {
   return o;
 }
 
-int run(const request& asked, const arguments& command_line) {
+// A run with all that it needs, and for which nothing is to be refused any more.
+struct plan {
+  bench::bench_options options;
   std::vector<const bench::index_description*> indexes;
-  for (const std::string& name : index_names(asked.indexes)) indexes.push_back(&bench::find_index(name));
+};
+
+// Throws pmlab::error.
+plan plan_of(const request& asked) {
+  plan p;
+  for (const std::string& name : index_names(asked.indexes)) p.indexes.push_back(&bench::find_index(name));
   if (asked.indexes.empty() && asked.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
-  if (asked.json == "-" && asked.csv == "-")
-    throw error("--json - and --csv - would both write to standard output", "give one of them a file");
-  for (const std::string& file : {asked.json, asked.csv})
-    if (!file.empty()) bench::check_writable(file);
-  bench::bench_options options = options_of(asked);
+  check_outputs({{"--json", asked.json}, {"--csv", asked.csv}});
+  p.options = options_of(asked);
   for (const std::string& path : split(asked.libraries))
-    indexes.push_back(&bench::register_library(path, options.medium, {.scans = asked.library_scans}));
-  for (const bench::index_description* d : indexes) options.indexes.push_back(d->name);
-  if (options.baseline.empty()) options.baseline = options.indexes.back();
+    p.indexes.push_back(&bench::register_library(path, p.options.medium, {.scans = asked.library_scans}));
+  for (const bench::index_description* d : p.indexes) p.options.indexes.push_back(d->name);
+  if (p.options.baseline.empty()) p.options.baseline = p.options.indexes.back();
+  bench::check(p.options, p.indexes);
+  return p;
+}
 
-  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
-  if (options.medium.emulated()) {
-    shown.pass("calibrating " + options.medium.text());
-    options.emulation = std::make_shared<const media::calibration>(
-        media::calibrate(media::load_profile(options.medium.profile), {.scale = asked.emulation_scale}));
+void refuse_damaged_pools(const plan& p, bench::progress& shown) {
+  for (const bench::index_description* d : p.indexes) {
+    const std::string path = bench::pool_path(p.options.medium.path, d->name, p.indexes.size() == 1);
+    shown.pass("checking pool " + path);
+    refuse_damaged_pool(path);
   }
-  if (options.medium.simulated) {
-    // Errors are reported by the program that knows all indexes.
-    bench::check(options, indexes);
-    hand_over(command_line);
+}
+
+// Measures; an emulated medium is calibrated first. Throws pmlab::error where nothing can be measured at all.
+bench::bench_report run(plan& p, const request& asked) {
+  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
+  if (p.options.medium.emulated()) {
+    shown.pass("calibrating " + p.options.medium.text());
+    p.options.emulation = std::make_shared<const media::calibration>(
+        media::calibrate(media::load_profile(p.options.medium.profile), {.scale = asked.emulation_scale}));
   }
   bench::load_libraries();
-  if (asked.reuse && options.medium.in_pool())
-    for (const bench::index_description* d : indexes) {
-      const std::string path = bench::pool_path(options.medium.path, d->name, indexes.size() == 1);
-      shown.pass("checking pool " + path);
-      refuse_damaged_pool(path);
-    }
-  bench::bench_report report = bench::run_bench(options, indexes, shown);
+  if (asked.reuse && p.options.medium.in_pool()) refuse_damaged_pools(p, shown);
+  bench::bench_report report = bench::run_bench(p.options, p.indexes, shown);
   shown.clear();
-  if (std::string doubt = doubt_about_simulation(); options.medium.simulated && !doubt.empty())
+  if (std::string doubt = doubt_about_simulation(); p.options.medium.simulated && !doubt.empty())
     report.remarks.push_back(std::move(doubt));
-  if (!asked.json.empty())
-    bench::write_json(
-        asked.json, bench::results_to_json(options, bench::facts_of_this_machine(), report, shell_form(command_line)));
-  if (!asked.csv.empty()) write_file(asked.csv, bench::results_to_csv(report));
-  std::FILE* const table = bench::table_beside(asked.csv == "-" ? asked.csv : asked.json);
-  const std::string text = bench::results_table(options, report);
-  fmt::print(table, "{}", shows_colours(table) ? reddened(text, "INVALID") : text);
-  std::fflush(stdout);
-  for (const std::string& wrong : report.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
-  if (report.wrong_answers() > 0)
-    fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", report.wrong_answers(),
-               options.verify ? "do not trust these figures" : "run again with --verify to see which");
-  if (report.failure) fmt::print(stderr, "pmlab: error: {}\n", *report.failure);
-  if (report.failure || report.wrong_answers() > 0) return failure;
+  return report;
+}
+
+// Returns the exit status.
+int write_all(const plan& p, const request& asked, const bench::bench_report& report, const arguments& command_line) {
+  const int status =
+      write({.files = {{asked.json,
+                        [&] {
+                          return text_of(bench::results_to_json(p.options, bench::facts_of_this_machine(), report,
+                                                                shell_form(command_line)));
+                        }},
+                       {asked.csv, [&] { return bench::results_to_csv(report); }}},
+             .table = bench::results_table(p.options, report),
+             .first_wrong = report.first_wrong,
+             .wrong_answers = report.wrong_answers(),
+             .about_wrong = p.options.verify ? "do not trust these figures" : "run again with --verify to see which",
+             .failure = report.failure});
   const auto invalid = std::count_if(report.results.begin(), report.results.end(),
                                      [](const bench::phase_result& r) { return !r.invalid.empty(); });
-  if (invalid == 0) return success;
+  if (status != success || invalid == 0) return status;
   fmt::print(
       stderr,
       "pmlab: error: {} of {} measurements are INVALID: this machine could not emulate the device (the table has "
       "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
       invalid, report.results.size());
   return invalid_figures;
+}
+
+int measure(const request& asked, const arguments& command_line) {
+  plan p = plan_of(asked);
+  // Its errors are reported by the program that knows all indexes.
+  if (p.options.medium.simulated) hand_over(command_line);
+  const bench::bench_report report = run(p, asked);
+  return write_all(p, asked, report, command_line);
 }
 
 }  // namespace
@@ -240,12 +250,12 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   app->add_flag("--verify", o.verify, "Check every answer against the expected one");
   constexpr std::uint64_t most_repeats = 1000;
   text("--repeat", "1", "R: measure each phase R times; the table shows medians",
-       [&o](const std::string& r) { o.repeats = small_count(r, "--repeat", most_repeats); });
+       [&o](const std::string& r) { o.repeats = count_up_to(r, "--repeat", most_repeats); });
   text("--batch", "1", "N: give reads that follow each other to find_batch, N at a time",
-       [&o](const std::string& n) { o.batch = small_count(n, "--batch", bench::batch_limit); });
+       [&o](const std::string& n) { o.batch = count_up_to(n, "--batch", bench::batch_limit); });
   constexpr std::uint64_t longest_scan = 1'000'000;
   text("--scan-length", "100", "N: entries of a scan (workloads: at most)",
-       [&o](const std::string& n) { o.scan_length = small_count(n, "--scan-length", longest_scan); });
+       [&o](const std::string& n) { o.scan_length = count_up_to(n, "--scan-length", longest_scan); });
   text("--seed", "1", "N: of the operations",
        [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
   app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");
@@ -272,7 +282,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
       "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
       "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");
-  return {app, [asked, command_line] { return run(*asked, command_line); }};
+  return {app, [asked, command_line] { return measure(*asked, command_line); }};
 }
 
 }  // namespace pmlab::cli

@@ -18,10 +18,18 @@ void text_options::operator()(const std::string& name, std::string& target, cons
   app_.add_option(name, target, what)->type_name("");
 }
 
-CLI::Option* parsed_text_options::operator()(const std::string& name, const std::string& shown_default,
+CLI::Option* parsed_text_options::operator()(const std::string& name, const std::string& otherwise,
                                              const std::string& what,
                                              const std::function<void(const std::string&)>& read) const {
-  return app_.add_option_function<std::string>(name, read, what)->type_name("")->default_str(shown_default);
+  if (!otherwise.empty()) read(otherwise);
+  return app_.add_option_function<std::string>(name, read, what)->type_name("")->default_str(otherwise);
+}
+
+std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most) {
+  const std::uint64_t count = bench::parse_count(text, option);
+  if (count > most)
+    throw error(fmt::format("{} '{}' is too large", option, text), fmt::format("give at most {}", most));
+  return static_cast<std::uint32_t>(count);
 }
 
 bool on_or_off(const std::string& text, const std::string& option) {
@@ -38,12 +46,9 @@ std::vector<std::string> index_names(const std::vector<std::string>& lists) {
 }
 
 std::vector<unsigned> thread_numbers(const std::string& list) {
-  const auto number = [](const std::string& text) {
+  const auto number = [](const std::string& text) -> unsigned {
     constexpr std::uint64_t most_threads = 1024;
-    const std::uint64_t count = bench::parse_count(text, "--threads");
-    if (count > most_threads)
-      throw error(fmt::format("--threads '{}' is too large", text), fmt::format("give at most {}", most_threads));
-    return static_cast<unsigned>(count);
+    return count_up_to(text, "--threads", most_threads);
   };
   std::vector<unsigned> numbers;
   for (std::size_t start = 0; start <= list.size();) {

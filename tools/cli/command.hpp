@@ -1,6 +1,7 @@
 // What main knows of a subcommand.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,18 +41,21 @@ class text_options {
 };
 [[nodiscard]] inline text_options texts_of(CLI::App& app) { return text_options(app); }
 
-// Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "shown default",
-// "VALUE: its meaning", read). `read` throws pmlab::error for invalid text.
+// Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "default",
+// "VALUE: its meaning", read). The default is read first, unless it is empty. `read` throws pmlab::error for invalid text.
 class parsed_text_options {
  public:
   explicit parsed_text_options(CLI::App& app) : app_(app) {}
-  CLI::Option* operator()(const std::string& name, const std::string& shown_default, const std::string& what,
+  CLI::Option* operator()(const std::string& name, const std::string& otherwise, const std::string& what,
                           const std::function<void(const std::string&)>& read) const;
 
  private:
   CLI::App& app_;
 };
 [[nodiscard]] inline parsed_text_options parsed_texts_of(CLI::App& app) { return parsed_text_options(app); }
+
+// A number from 1 to `most`. Throws pmlab::error.
+[[nodiscard]] std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most);
 
 // Throws pmlab::error for any other word than these two.
 [[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);

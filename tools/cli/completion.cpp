@@ -33,17 +33,21 @@ std::vector<std::string> values_of(const offered_command& c, const offered_optio
   const auto all = [&](const auto& names) {
     for (const auto& name : names) values.emplace_back(name);
   };
-  const bool of_stores = c.name == "stores bench";
-  if (o.name == "--store") {
+  const bool is_volumes = c.name == "stores volumes";
+  const bool is_pairs = c.name == "stores pairs";
+  if (is_volumes && o.name == "--store") {
     for (const store_bench::store_description& d : store_bench::all_stores()) values.emplace_back(d.name);
+  } else if (is_pairs && o.name == "--store") {
     for (const store_bench::pair_store_description& d : store_bench::all_pair_stores()) values.emplace_back(d.name);
-  } else if (of_stores && o.name == "--index") {
+  } else if (is_volumes && o.name == "--index") {
     all(store_bench::level1_indexes());
-  } else if (of_stores && o.name == "--phases") {
+  } else if (is_volumes && o.name == "--phases") {
     all(store_bench::phase_names());
-    for (const std::string& name : store_bench::pair_phase_names())
-      if (std::ranges::find(values, name) == values.end()) values.push_back(name);
-  } else if (of_stores && o.name == "--pattern") {
+  } else if (is_pairs && o.name == "--phases") {
+    all(store_bench::pair_phase_names());
+  } else if (is_volumes && o.name == "--pattern") {
+    values = {"random", "sequential", "zipfian"};
+  } else if (is_pairs && o.name == "--pattern") {
     values = {"random", "sequential", "uniform", "zipfian"};
   } else if (o.name == "--index" || o.name == "--baseline") {
     for (const bench::index_description* d : bench::all_indexes()) values.push_back(d->name);

@@ -4,7 +4,7 @@
 
 namespace pmlab::cli {
 
-int measure_drive(const drive_options& /*given*/, const arguments& /*command_line*/) {
+int measure_drive(const drive_request& /*asked*/, const arguments& /*command_line*/) {
   throw error("pmlab-simulated measures no drives", "use `pmlab microbench --device`");
 }
 

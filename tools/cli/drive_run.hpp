@@ -2,18 +2,24 @@
 #pragma once
 
 #include "tools/cli/command.hpp"
+#include "bench/devices/device_spec.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace pmlab::cli {
 
-// As on the command line; empty: not given.
-struct drive_options {
-  std::string device, suite, filter, json, size, fio, spread;
+struct drive_request {
+  drive::device_spec device;
+  std::optional<std::uint64_t> bytes;  // of the device
+  std::optional<bool> fio;             // to be measured beside it; nothing: if it is installed
+  std::optional<double> spread_percent;
+  std::string suite = "drive", filter, json;
   bool list = false, overwrite = false, quiet = false;
 };
 
 // Returns the exit status. Throws pmlab::error.
-[[nodiscard]] int measure_drive(const drive_options& given, const arguments& command_line);
+[[nodiscard]] int measure_drive(const drive_request& asked, const arguments& command_line);
 
 }  // namespace pmlab::cli

@@ -49,11 +49,13 @@ command add_facts(CLI::App& program) {
       ->take_all();
   return {app, [indexes] {
             CLI::App scratch;
+            const CLI::App& stores = *add_stores(scratch, {}).options;
             const json all = {{"machine", bench::facts_to_json(bench::facts_of_this_machine())},
                               {"options",
                                {{"bench", options_of(*add_bench(scratch, {}).options)},
                                 {"microbench", options_of(*add_microbench(scratch, {}).options)},
-                                {"stores_bench", options_of(*add_stores(scratch, {}).options)}}},
+                                {"stores_volumes", options_of(*stores.get_subcommand("volumes"))},
+                                {"stores_pairs", options_of(*stores.get_subcommand("pairs"))}}},
                               {"left_out", bench::left_out_to_json()},
                               {"problems", problems_of(*indexes)}};
             fmt::print("{}\n", all.dump(2));

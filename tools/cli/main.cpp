@@ -1,5 +1,6 @@
 // The program pmlab: reads the command line and hands over to a subcommand.
 #include "tools/cli/command.hpp"
+#include "tools/cli/old_names.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
@@ -96,7 +97,12 @@ arguments with_help_as_option(const arguments& typed) {
 }
 
 int run(const arguments& typed) {
-  const arguments given = with_help_as_option(typed);
+  arguments given;
+  try {
+    given = in_new_names(with_help_as_option(typed));
+  } catch (const error& e) {
+    return complain(e.what(), bad_input);
+  }
   CLI::App program("Indexes on persistent memory: benchmarks and experiments");
   program.name("pmlab");
   program.set_version_flag("--version", fmt::format("pmlab {} ({})", bench::build_version(), bench::build_commit()));

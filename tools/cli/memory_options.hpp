@@ -3,24 +3,22 @@
 
 #include "microbench/memory/engine.hpp"
 
-#include <string>
-
 namespace CLI {
 class App;
 }
 
 namespace pmlab::cli {
 
-// As on the command line; an empty medium: not given.
-struct memory_options {
-  std::string medium;
-  bool reuse = false, overwrite = false, quiet = false;
+// What is asked of a memory, and by whom.
+struct memory_request {
+  microbench::run_options options;
+  bool quiet = false;
 };
 
 // Adds --medium, --overwrite, --reuse and --quiet.
-void add_options_of_memory(CLI::App& app, memory_options& given);
+void add_options_of_memory(CLI::App& app, memory_request& asked);
 
-// Reads all but --quiet into `options`. Throws pmlab::error.
-void read_memory(const memory_options& given, microbench::run_options& options);
+// Throws pmlab::error for options that exclude each other.
+void check(const microbench::run_options& options);
 
 }  // namespace pmlab::cli

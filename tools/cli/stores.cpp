@@ -1,55 +1,227 @@
-// `pmlab stores bench`: the options. The run is in stores_here.cpp.
+// `pmlab stores volumes` and `pmlab stores pairs`: the options. The runs are in stores_volumes.cpp and stores_pairs.cpp.
 #include "tools/cli/command.hpp"
-#include "tools/cli/stores_run.hpp"
+#include "tools/cli/stores_request.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/stores/lists.hpp"
+#include "bench/stores/pair_ledger.hpp"
+#include "bench/support/quantity.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace pmlab::cli {
 namespace {
 
-constexpr std::array<const char*, 7> of_blocks{"--container", "--volume-bytes", "--index", "--merge",
-                                               "--ring",      "--chunk",        "--size"};
-constexpr std::array<const char*, 11> of_pairs{"--staging",   "--staging-bytes", "--devices", "--keys",
-                                               "--key-bytes", "--value",         "--memory",  "--loss-ms",
-                                               "--log",       "--place",         "--memtable"};
+constexpr std::uint64_t most_depth = 1024;
+constexpr std::uint64_t most_threads = 127;
+constexpr std::uint64_t most_repetitions = 1000;
+constexpr std::uint64_t most_devices = 64;
+constexpr std::uint64_t block = 4096;
+constexpr std::uint64_t largest_operation = std::uint64_t{4} << 20;
+constexpr std::size_t largest_value = std::size_t{2} << 20;
+constexpr std::uint64_t longest_ring = 1'000'000;  // what a store refuses, it explains itself
+constexpr double most_loss_ms = 3'600'000;
 
-template <class Text>
-void add_options_of_pairs(const Text& text, stores_options& given) {
-  text("--staging", given.staging,
-       "As --device: a second, faster drive for tiered and rocksdb, or none (--kind kv); none if not given");
-  text("--staging-bytes", given.staging_bytes, "SIZE of it; a quarter of the other and 64M if not given");
-  text("--devices", given.devices, "N: number of drives that keys are spread over (--kind kv); 1 if not given");
-  text("--keys", given.keys, "N: number of records (--kind kv); 100k if not given");
-  text("--key-bytes", given.key_bytes, "N: bytes of a key, 8 to 255 (--kind kv); 16 if not given");
-  text("--value", given.values, "SIZE[,SIZE...]: bytes of a value, 24 to 2M (--kind kv); 1000 if not given");
-  text("--cache", given.cache,
-       "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read (--kind kv); 0 if not given. "
-       "With --container kv: DRAM for records, or a share of them as 10%; all if not given");
-  text("--memory", given.memory,
-       "SIZE, or a share of the data: limit of a store's memory, if it has one (--kind kv); its default if not given");
-  text("--loss-ms", given.loss_ms,
-       "MS: age of changes that a crash may lose, if a store has such a bound (--kind kv); 0: none; 100 if not given");
-  text("--log", given.log, "on | off: the log of a store that can do without (--kind kv); on if not given");
-  text("--place", given.place,
-       "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: "
-       "place of tiered's log, keys and values (--kind kv)");
-  text("--memtable", given.memtable,
-       "dram | pmem: memory of tiered's newest changes (--kind kv); pmem: in --medium; dram if not given");
+std::uint64_t operation_size(const std::string& text) {
+  const std::uint64_t bytes = bench::parse_bytes(text, "--size");
+  if (bytes == 0 || bytes % block != 0 || bytes > largest_operation)
+    throw error(fmt::format("--size {}: an operation is of whole blocks of 4096 bytes, at most 4M", text),
+                "give a multiple of 4K");
+  return bytes;
 }
 
-void refuse_options_of_other_kind(const CLI::App& app, const std::string& kind) {
-  const auto refuse = [&](const auto& names, const char* other) {
-    for (const char* const name : names)
-      if (app.get_option(name)->count() > 0)
-        throw error(std::string(name) + " is of --kind " + other, std::string("leave it out, or give --kind ") + other);
-  };
-  if (kind == "kv") refuse(of_blocks, "block");
-  if (kind == "block") refuse(of_pairs, "kv");
+std::size_t value_size(const std::string& text) {
+  const std::uint64_t bytes = bench::parse_bytes(text, "--value");
+  if (bytes < store_bench::pair_ledger::least_value || bytes > largest_value)
+    throw error(fmt::format("--value {}: a value proves its key and version by its bytes", text),
+                fmt::format("give {} bytes to 2M", store_bench::pair_ledger::least_value));
+  return bytes;
+}
+
+std::size_t key_size(const std::string& text) {
+  const std::uint64_t bytes = bench::parse_bytes(text, "--key-bytes");
+  if (bytes < store_bench::pair_keys::least_bytes || bytes > store_bench::pair_keys::most_bytes)
+    throw error(fmt::format("--key-bytes {}: a key proves its place by its bytes", bytes),
+                fmt::format("give {} to {}", store_bench::pair_keys::least_bytes, store_bench::pair_keys::most_bytes));
+  return bytes;
+}
+
+double loss_in_ms(const std::string& text) {
+  const double ms = text == "0" ? 0 : bench::parse_factor(text, "--loss-ms");
+  if (!(ms >= 0 && ms <= most_loss_ms)) throw error("--loss-ms " + text, "give 0 to 3600000");
+  return ms;
+}
+
+// Bytes; or "10%" of the data.
+amount amount_of(const std::string& text, const std::string& option) {
+  if (text == "0") return {.bytes = 0};
+  if (!text.ends_with('%')) return {.bytes = bench::parse_bytes(text, option)};
+  const double share = bench::parse_factor(text.substr(0, text.size() - 1), option) / 100;
+  if (!(share > 0 && share <= 100))
+    throw error(fmt::format("{} {}", option, text), "give a size, or a share of the data from 1% to 10000%");
+  return {.bytes = {}, .share = share};
+}
+
+std::vector<std::string> distinct(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists)
+    for (std::string& name : store_bench::words_of(list)) {
+      if (std::ranges::find(names, name) != names.end())
+        throw error(fmt::format("--store names {} twice", name), "name it once, and give --repeat");
+      names.push_back(std::move(name));
+    }
+  return names;
+}
+
+// Options of both commands. `stores`: their names, for the help text; `depths`: the default.
+void add_shared_options(CLI::App& app, stores_request& asked, const char* stores, const char* depths) {
+  const auto parsed = parsed_texts_of(app);
+  app.add_option_function<std::vector<std::string>>(
+         "--store", [&asked](const std::vector<std::string>& lists) { asked.stores = distinct(lists); },
+         fmt::format("NAME[,NAME...] of {}: they take turns; the last one is the baseline of ratios", stores))
+      ->type_name("")
+      ->expected(1)
+      ->take_all();
+  parsed("--medium", "dram", "MEDIUM of the records, as for `pmlab bench`",
+         [&asked](const std::string& text) { asked.medium = bench::parse_medium(text); });
+  parsed("--pool-size", "", "SIZE of each pool, such as 4G; from the amount of data if not given",
+         [&asked](const std::string& text) { asked.pool_bytes = bench::parse_bytes(text, "--pool-size"); });
+  parsed("--device", "memory",
+         "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; "
+         "simulated: in virtual time, with --medium simulated:PROFILE for the records",
+         [&asked](const std::string& text) { asked.device = drive::parse_device(text); });
+  parsed("--device-bytes", "", "SIZE of each drive; from the amount of data, with some to spare, if not given",
+         [&asked](const std::string& text) { asked.device_bytes = bench::parse_bytes(text, "--device-bytes"); });
+  parsed("--depth", depths, "N[,N...]: operations of each thread under way", [&asked](const std::string& list) {
+    asked.depths = store_bench::list_of(
+        list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
+  });
+  parsed("--threads", "1", "N",
+         [&asked](const std::string& n) { asked.lengths.threads = count_up_to(n, "--threads", most_threads); });
+  CLI::Option* const operations =
+      parsed("--operations", "", "N: of each case, over all threads",
+             [&asked](const std::string& n) { asked.lengths.operations = bench::parse_count(n, "--operations"); });
+  parsed("--seconds", "", "S: run each case this long instead; 1 if neither is given, 0.1 in virtual time",
+         [&asked](const std::string& s) {
+           asked.lengths.seconds = bench::parse_seconds(s, "--seconds");
+           asked.has_seconds = true;
+         })
+      ->excludes(operations);
+  parsed("--repeat", "1", "R: measure each case R times; stores take turns; the table shows medians",
+         [&asked](const std::string& n) { asked.lengths.repetitions = count_up_to(n, "--repeat", most_repetitions); });
+  parsed("--seed", "1", "N: of the operations and data",
+         [&asked](const std::string& n) { asked.lengths.seed = bench::parse_count(n, "--seed", 0); });
+  app.add_flag("--overwrite", asked.overwrite, "Overwrite an existing file, block device or pool");
+  texts_of(app)("--json", asked.json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
+  app.add_flag("--quiet", asked.quiet, "No progress on stderr");
+}
+
+constexpr const char* about_the_run =
+    "Each store has a drive of its own; of a file, PATH.STORE if there are several. Each answer is checked.\n"
+    "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input. "
+    "docs/stores.md has the meaning of the figures.\n\n";
+
+command add_volumes(CLI::App& stores, const arguments& command_line) {
+  CLI::App* const app =
+      stores.add_subcommand("volumes", "Measures volumes of blocks: throughput, latency, bytes, CPU time");
+  const auto asked = std::make_shared<volumes_request>();
+  const auto parsed = parsed_texts_of(*app);
+  add_shared_options(*app, *asked, "chunk_store, raw, raw_dwb, raw_fpw, rocksdb_meta", "1,32");
+  parsed(
+      "--container", "pmem",
+      "pmem | blocks | kv: where chunk_store has its records, in --medium, on the drive, or as values of a key-value "
+      "device with --medium and a part of the drive",
+      [asked](const std::string& name) { asked->container = name; });
+  parsed("--volume-bytes", "256M", "SIZE of the volume",
+         [asked](const std::string& size) { asked->volume_bytes = bench::parse_bytes(size, "--volume-bytes"); });
+  parsed("--index", "cceh", "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1",
+         [asked](const std::string& name) { asked->index = name; });
+  parsed("--merge", "",
+         "remap | copy: of chunk_store's full rings; remap if not given, with other containers than pmem copy",
+         [asked](const std::string& name) { asked->merge = name; });
+  parsed("--ring", "16", "N: entries of a chunk's ring, 1 to 30", [asked](const std::string& n) {
+    asked->ring = static_cast<std::uint32_t>(std::min(bench::parse_count(n, "--ring", 0), longest_ring));
+  });
+  parsed("--chunk", "1M", "SIZE of a chunk, 4K to 1M",
+         [asked](const std::string& size) { asked->chunk_bytes = bench::parse_bytes(size, "--chunk"); });
+  parsed("--cache", "", "SIZE, or a share of the records as 10%: DRAM for them with --container kv; all if not given",
+         [asked](const std::string& size) { asked->cache = amount_of(size, "--cache"); });
+  parsed(
+      "--phases", "fill,overwrite,read",
+      "PHASE[,PHASE...] in any order: fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open, "
+      "where mixes are of reads and overwrites",
+      [asked](const std::string& list) { asked->phases = store_bench::parse_phases(list); });
+  parsed("--pattern", "random", "random,sequential,zipfian: order of places; mixes have their own",
+         [asked](const std::string& list) { asked->orders = store_bench::parse_orders(list); });
+  parsed("--size", "4K,16K", "SIZE[,SIZE...] of an operation",
+         [asked](const std::string& list) { asked->sizes = store_bench::list_of(list, operation_size); });
+  app->footer(
+      std::string(about_the_run) +
+      "  pmlab stores volumes --store chunk_store,raw_dwb,raw --device emulated:p4610 --repeat 3 --json blocks.json\n"
+      "  pmlab stores volumes --store chunk_store --medium counted:dram --phases overwrite --size 4K,16K "
+      "--operations 10k\n"
+      "  pmlab stores volumes --store chunk_store --medium pmem:/mnt/pmem/records --device file:/mnt/nvme/blocks "
+      "--phases fill,open");
+  return {app, [asked, command_line] { return measure_volumes(*asked, command_line); }};
+}
+
+command add_pairs(CLI::App& stores, const arguments& command_line) {
+  CLI::App* const app =
+      stores.add_subcommand("pairs", "Measures key-value stores: throughput, latency, bytes, CPU time");
+  const auto asked = std::make_shared<pairs_request>();
+  const auto parsed = parsed_texts_of(*app);
+  add_shared_options(*app, *asked, "kv_ssd, tiered, rocksdb, leveldb, lmdb", "1");
+  parsed("--staging", "", "As --device: a second, faster drive for tiered and rocksdb; none if not given",
+         [asked](const std::string& text) {
+           if (text != "none") asked->staging = drive::parse_device(text);
+         });
+  parsed("--staging-bytes", "", "SIZE of it; a quarter of the other and 64M if not given",
+         [asked](const std::string& size) { asked->staging_bytes = bench::parse_bytes(size, "--staging-bytes"); });
+  parsed("--devices", "1", "N: number of drives that keys are spread over",
+         [asked](const std::string& n) { asked->devices = count_up_to(n, "--devices", most_devices); });
+  parsed("--records", "100k", "N: records loaded first",
+         [asked](const std::string& n) { asked->records = bench::parse_count(n, "--records"); });
+  parsed("--key-bytes", "16", "N: bytes of a key, 8 to 255",
+         [asked](const std::string& n) { asked->key_bytes = key_size(n); });
+  parsed("--value", "1000", "SIZE[,SIZE...]: bytes of a value, 24 to 2M",
+         [asked](const std::string& list) { asked->value_sizes = store_bench::list_of(list, value_size); });
+  parsed("--cache", "0", "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read",
+         [asked](const std::string& size) { asked->cache = amount_of(size, "--cache"); });
+  parsed("--memory", "",
+         "SIZE, or a share of the data: limit of a store's memory, if it has one; its default if not given",
+         [asked](const std::string& size) { asked->memory = amount_of(size, "--memory"); });
+  parsed("--loss-ms", "100", "MS: age of changes that a crash may lose, if a store has such a bound; 0: none",
+         [asked](const std::string& ms) { asked->loss_ms = loss_in_ms(ms); });
+  parsed("--log", "on", "on | off: the log of a store that can do without",
+         [asked](const std::string& word) { asked->log = on_or_off(word, "--log"); });
+  parsed("--place", "",
+         "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: "
+         "place of tiered's log, keys and values",
+         [asked](const std::string& name) { asked->place = name; });
+  parsed("--memtable", "dram", "dram | pmem: memory of tiered's newest changes; pmem: in --medium",
+         [asked](const std::string& name) {
+           if (name != "dram" && name != "pmem")
+             throw error(fmt::format("there is no memtable '{}'", name), "choose dram or pmem");
+           asked->memtable = name;
+         });
+  parsed("--phases", "load,ycsb-a,ycsb-c",
+         "PHASE[,PHASE...] in any order: load, ycsb-a to ycsb-f, insert, update, read, erase, open",
+         [asked](const std::string& list) { asked->phases = store_bench::parse_pair_phases(list); });
+  parsed("--pattern", "random", "random,sequential,zipfian,uniform: order of keys; phases of YCSB have their own",
+         [asked](const std::string& list) { asked->orders = store_bench::parse_pair_orders(list); });
+  app->footer(std::string(about_the_run) +
+              "  pmlab stores pairs --store kv_ssd,rocksdb --device emulated:p4610 --records 100k --depth 8\n"
+              "  pmlab stores pairs --store tiered,rocksdb --staging emulated:p4610 --device emulated:5210x4 "
+              "--phases load,ycsb-a,ycsb-e");
+  return {app, [asked, command_line] { return measure_pairs(*asked, command_line); }};
 }
 
 }  // namespace
@@ -57,72 +229,9 @@ void refuse_options_of_other_kind(const CLI::App& app, const std::string& kind) 
 command add_stores(CLI::App& program, const arguments& command_line) {
   CLI::App* const stores = program.add_subcommand("stores", "Measures storage engines on a drive");
   stores->require_subcommand(1);
-  CLI::App* const app = stores->add_subcommand(
-      "bench", "Measures volumes of blocks, or key-value stores: throughput, latency, bytes, CPU time");
-  const auto given = std::make_shared<stores_options>();
-  const auto text = texts_of(*app);
-  text("--kind", given->kind, "block | kv: volumes of blocks, or key-value stores; block if not given");
-  app->add_option(
-         "--store", given->stores,
-         "NAME[,NAME...] of chunk_store, raw, raw_dwb, raw_fpw, rocksdb_meta, or with kv of kv_ssd, tiered, rocksdb, "
-         "leveldb, lmdb: they take turns; the last one is the baseline of ratios")
-      ->type_name("")
-      ->expected(1)
-      ->take_all();
-  text("--container", given->container,
-       "pmem | blocks | kv: where chunk_store has its records, in --medium, on the drive, or as values of a key-value "
-       "device with --medium and a part of the drive; pmem if not given");
-  text("--medium", given->medium, "MEDIUM of the records, as for `pmlab bench`; dram if not given");
-  text("--medium-bytes", given->medium_bytes, "SIZE of a pool; from the volume's if not given");
-  text("--device", given->device,
-       "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; memory if not given; "
-       "simulated: in virtual time, with --medium simulated:PROFILE for the records");
-  text("--device-bytes", given->device_bytes,
-       "SIZE of the drive of each store; the volume's (twice with --merge copy), a quarter more and 64M if not given");
-  text("--volume-bytes", given->volume_bytes, "SIZE of the volume; 256M if not given");
-  text("--index", given->index,
-       "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1; cceh if not given");
-  text("--merge", given->merge,
-       "remap | copy: of chunk_store's full rings; remap if not given, with other containers than pmem copy");
-  text("--ring", given->ring, "N: entries of a chunk's ring, 1 to 30; 16 if not given");
-  text("--chunk", given->chunk, "SIZE of a chunk, 4K to 1M; 1M if not given");
-  text("--phases", given->phases,
-       "PHASE[,PHASE...] in any order: fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open, "
-       "where mixes are of reads and overwrites; fill,overwrite,read if not given. With --kind kv: load, ycsb-a to "
-       "ycsb-f, insert, update, read, erase, open; load,ycsb-a,ycsb-c if not given");
-  text("--pattern", given->patterns,
-       "random,sequential,zipfian; with --kind kv uniform too; random if not given. Phases of YCSB have their own");
-  text("--size", given->sizes, "SIZE[,SIZE...] of an operation; 4K,16K if not given");
-  text("--depth", given->depths, "N[,N...]: operations of each thread under way; 1,32 if not given, with --kind kv 1");
-  text("--threads", given->threads, "N; 1 if not given");
-  CLI::Option* const operations =
-      app->add_option("--operations", given->operations, "N: of each case, over all threads")->type_name("");
-  app->add_option("--seconds", given->seconds,
-                  "S: run each case this long instead; 1 if neither is given, 0.1 in virtual time")
-      ->type_name("")
-      ->excludes(operations);
-  text("--repetitions", given->repetitions,
-       "N: of each case; stores take turns; the table shows medians; 1 if not given");
-  text("--seed", given->seed, "N: of places and data; 1 if not given");
-  app->add_flag("--overwrite", given->overwrite, "Overwrite an existing file, block device or pool");
-  text("--json", given->json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
-  app->add_flag("--quiet", given->quiet, "No progress on stderr");
-  add_options_of_pairs(text, *given);
-  app->footer(
-      "Each store has a drive of its own; of a file, PATH.STORE if there are several. Each answer is checked.\n"
-      "Status: 0 measured; 1 wrong answers, or the run ended early; 2 bad input. "
-      "docs/stores.md has the meaning of the figures.\n\n"
-      "  pmlab stores bench --store chunk_store,raw_dwb,raw --device emulated:p4610 --repetitions 3 "
-      "--json blocks.json\n"
-      "  pmlab stores bench --store chunk_store --medium counted:dram --phases overwrite --size 4K,16K "
-      "--operations 10k\n"
-      "  pmlab stores bench --store chunk_store --medium pmem:/mnt/pmem/records --device file:/mnt/nvme/blocks "
-      "--phases fill,open\n"
-      "  pmlab stores bench --kind kv --store kv_ssd,rocksdb --device emulated:p4610 --keys 100k --depth 8");
-  return {app, [given, command_line, app] {
-            refuse_options_of_other_kind(*app, given->kind);
-            return measure_stores(*given, command_line);
-          }};
+  const command volumes = add_volumes(*stores, command_line);
+  const command pairs = add_pairs(*stores, command_line);
+  return {stores, [volumes, pairs] { return volumes.options->parsed() ? volumes.run() : pairs.run(); }};
 }
 
 }  // namespace pmlab::cli

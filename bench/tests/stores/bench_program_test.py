@@ -1,4 +1,4 @@
-"""`pmlab stores bench`: results, counted figures, files, and refused input."""
+"""`pmlab stores volumes` and `pmlab stores pairs`: results, counted figures, files, and refused input."""
 import fcntl
 import json
 import os
@@ -12,10 +12,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from program import DOCS, PMLAB, ProgramTest, main, pmlab, there  # noqa: E402
 
 SMALL = {"--volume-bytes": "8M", "--operations": "500"}
-SMALL_PAIRS = {"--keys": "2k", "--operations": "500", "--device-bytes": "64M"}
+SMALL_PAIRS = {"--records": "2k", "--operations": "500", "--device-bytes": "64M"}
 # Their fields are those of the store, or of latency_ns.
 WITHOUT_FIELDS = ("by_stream", "store_stats", "read_latency_ns", "write_latency_ns", "scan_latency_ns")
-# With --kind kv, they have the fields of --kind block.
+# Those of pairs have the fields of those of volumes.
 OF_BLOCKS = ("device_io", "staging_io", "settling", "medium_counts")
 
 
@@ -33,10 +33,10 @@ def paths_of(value, prefix=""):
 def small(*words):
     """The command line with small sizes, where `words` give no others."""
     more = [w for option, value in SMALL.items() if option not in words for w in (option, value)]
-    return ["stores", "bench", "--quiet", *more, *words]
+    return ["stores", "volumes", "--quiet", *more, *words]
 
 
-class StoresBench(ProgramTest):
+class Stores(ProgramTest):
     def results_of(self, *words):
         path = self.file("r.json")
         self.assert_works(*small("--json", path, *words))
@@ -49,7 +49,7 @@ class StoresBench(ProgramTest):
     def pairs_of(self, *words):
         path = self.file("p.json")
         more = [w for option, value in SMALL_PAIRS.items() if option not in words for w in (option, value)]
-        self.assert_works("stores", "bench", "--kind", "kv", "--quiet", "--json", path, *more, *words)
+        self.assert_works("stores", "pairs", "--quiet", "--json", path, *more, *words)
         with open(path, encoding="utf-8") as f:
             return json.load(f)
 
@@ -57,8 +57,8 @@ class StoresBench(ProgramTest):
         document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium", "counted:dram")
         self.assertEqual((document["schema"], document["kind"], document["failure"]), (1, "stores_bench", None))
         with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
-            page = f.read().split("# The results of `pmlab stores bench`", 1)[1]
-        blocks, pairs = page.split("# The results of `pmlab stores bench --kind kv`")
+            page = f.read().split("# The results of `pmlab stores volumes`", 1)[1]
+        blocks, pairs = page.split("# The results of `pmlab stores pairs`")
         self.assert_described(document, blocks)
         document = self.pairs_of("--store", "kv_ssd,tiered", "--phases", "load,ycsb-a,open", "--medium", "counted:dram")
         self.assertEqual((document["schema"], document["kind"], document["failure"]), (1, "stores_bench", None))
@@ -74,7 +74,7 @@ class StoresBench(ProgramTest):
 
     def test_stores_take_turns(self):
         document = self.results_of("--store", "chunk_store,raw_dwb,raw_fpw,raw", "--phases", "fill,overwrite,read", "--size", "16K",
-                                   "--depth", "8", "--threads", "2", "--repetitions", "2")
+                                   "--depth", "8", "--threads", "2", "--repeat", "2")
         cases = document["cases"]
         stores = ["chunk_store", "raw_dwb", "raw_fpw", "raw"]
         self.assertEqual([(c["phase"], c["repetition"], c["store"]) for c in cases],
@@ -195,7 +195,7 @@ class StoresBench(ProgramTest):
             f.write(bytes(32 << 20))
         for ring in ("16", "5"):
             cases = self.cases_of("--store", "chunk_store", "--device", f"file:{drive}", "--device-bytes", "32M", "--overwrite", "--phases",
-                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repetitions", "2", "--ring", ring)
+                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repeat", "2", "--ring", ring)
             self.assertEqual([c["wrong"] for c in cases], [0] * 4)
         self.assertTrue(os.path.exists(drive))
 
@@ -270,7 +270,7 @@ class StoresBench(ProgramTest):
         self.assertGreater(scans["scan_latency_ns"]["p50"], 0)
 
     def test_several_key_value_ssds_share_the_keys(self):
-        load, = self.pairs_of("--store", "kv_ssd", "--devices", "3", "--keys", "8k", "--value", "4K", "--phases", "load", "--depth",
+        load, = self.pairs_of("--store", "kv_ssd", "--devices", "3", "--records", "8k", "--value", "4K", "--phases", "load", "--depth",
                               "16")["cases"]
         self.assertEqual((load["devices"], load["wrong"], load["amplification"]["host"]), (3, 0, 1))
 
@@ -289,7 +289,7 @@ class StoresBench(ProgramTest):
         self.assertRegex(said[-1], "^[0-9]+ reads checked, 0 wrong$")
 
     def test_progress_tells_of_long_work(self):
-        done = pmlab("stores", "bench", "--store", "raw", "--volume-bytes", "8M", "--operations", "100", "--phases", "read")
+        done = pmlab("stores", "volumes", "--store", "raw", "--volume-bytes", "8M", "--operations", "100", "--phases", "read")
         self.assertEqual(done.returncode, 0)
         self.assertIn("cases of 1 stores", done.stderr)
 
@@ -298,8 +298,7 @@ class StoresBench(ProgramTest):
         for words, parts in (
                 ([], ["nothing to measure", "--store"]),
                 (["--store", "chunk_stor"], ["no store 'chunk_stor'", "did you mean chunk_store"]),
-                (["--store", "raw,raw"], ["raw twice", "--repetitions"]),
-                ([*one, "--kind", "object"], ["no kind of stores 'object'", "block"]),
+                (["--store", "raw,raw"], ["raw twice", "--repeat"]),
                 ([*one, "--container", "tape"], ["no container 'tape'", "pmem, blocks or kv"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
                 ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
@@ -352,17 +351,34 @@ class StoresBench(ProgramTest):
                 ([*one, "--value", "3M"], ["--value 3M", "2M"]),
                 ([*one, "--key-bytes", "7"], ["--key-bytes 7", "8 to 255"]),
                 ([*one, "--key-bytes", "256"], ["--key-bytes 256"]),
-                ([*one, "--keys", "10", "--depth", "32"], ["too few", "--keys"]),
-                ([*one, "--keys", "0"], ["--keys"]),
+                ([*one, "--records", "10", "--depth", "32"], ["too few", "--records"]),
+                ([*one, "--records", "0"], ["--records"]),
                 ([*one, "--devices", "0"], ["--devices"]),
                 ([*one, "--log", "maybe"], ["--log", "on or off"]),
                 ([*one, "--loss-ms", "never"], ["--loss-ms"]),
-                ([*one, "--volume-bytes", "1M"], ["--volume-bytes is of --kind block"]),
+                ([*one, "--volume-bytes", "1M"], ["stores pairs has no option --volume-bytes"]),
                 ([*one, "--device-bytes", "2M"], ["superblocks"]),
         ):
             with self.subTest(words):
-                self.assert_fails(2, parts, "stores", "bench", "--kind", "kv", "--quiet", *words)
-        self.assert_fails(2, ["--keys is of --kind kv"], "stores", "bench", "--store", "raw", "--keys", "5")
+                self.assert_fails(2, parts, "stores", "pairs", "--quiet", *words)
+        self.assert_fails(2, ["stores volumes has no option --records"], "stores", "volumes", "--store", "raw", "--records", "5")
+
+    def test_names_of_the_version_before(self):
+        small_run = ["--phases", "read", "--operations", "100", "--repetitions", "1", "--quiet"]
+        for kind, now, words in ((["--kind", "kv"], "stores pairs", ["--store", "kv_ssd", "--keys=2k", "--device-bytes", "64M"]),
+                                 ([], "stores volumes", ["--store", "raw", "--volume-bytes", "8M", "--size", "4K"]),
+                                 (["--kind=block"], "stores volumes", ["--store", "raw", "--volume-bytes", "8M", "--size", "4K"])):
+            with self.subTest(kind):
+                path = self.file("r.json")
+                done = pmlab("stores", "bench", *kind, *words, *small_run, "--json", path)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"is `{now}` now", done.stderr)
+                self.assertIn("`--repetitions` is `--repeat` now", done.stderr)
+                with open(path, encoding="utf-8") as f:
+                    options = json.load(f)["options"]
+                self.assertTrue(options["command"].startswith(f"pmlab {now} "), options["command"])
+                self.assertEqual(options.get("records", 2000), 2000)
+        self.assert_fails(2, ["no kind of stores 'object'", "stores volumes"], "stores", "bench", "--kind", "object", "--store", "raw")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-COMMON = ["stores", "bench", "--kind", "kv", "--store", "kv_ssd", "--medium", "simulated:aep", "--device",
-          "simulated:pm983-kv", "--keys", "4000", "--value", "1000", "--phases", "load,read", "--pattern", "random",
+COMMON = ["stores", "pairs", "--store", "kv_ssd", "--medium", "simulated:aep", "--device",
+          "simulated:pm983-kv", "--records", "4000", "--value", "1000", "--phases", "load,read", "--pattern", "random",
           "--operations", "4000", "--quiet"]
 # Published for values of 1024 bytes: an insert, and a read.
 PUBLISHED = {"load": 131e3, "read": 143e3}

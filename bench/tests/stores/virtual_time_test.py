@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "virtual_time_figures.csv")
-COMMON = ["stores", "bench", "--kind", "block", "--medium", "simulated:aep", "--device", "simulated:p4610",
+COMMON = ["stores", "volumes", "--medium", "simulated:aep", "--device", "simulated:p4610",
           "--volume-bytes", "32M", "--operations", "1500", "--quiet"]
 RUNS = {
     "one thread": ["--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K,16K", "--depth", "1,32"],

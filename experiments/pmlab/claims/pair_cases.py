@@ -1,4 +1,4 @@
-"""Results of `pmlab stores bench --kind kv` as cases: their names, which claims about stores of pairs and the reader of result
+"""Results of `pmlab stores pairs` as cases: their names, which claims about stores of pairs and the reader of result
 sets share."""
 
 from .quantity import made_of, measured, over
@@ -52,7 +52,7 @@ def figures_of(case):
 
 # Names and prefixes that several claims share.
 KV, ROCKSDB = "kv_ssd", "rocksdb"
-FLASH = "kv_flash/device_bytes=1G/keys=164k"
+FLASH = "kv_flash/device_bytes=1G/records=164k"
 UPDATES = "update", "zipfian", "1K", 4  # phase, pattern, value, depth of the ablation
 DEVICE = ("kv_ssd, a key-value SSD in this process whose times are fitted to published ones of a PM983; RocksDB on the same "
           "modelled flash as a block drive")

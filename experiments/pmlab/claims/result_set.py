@@ -82,7 +82,7 @@ def cases_of_bench(document, prefix, cell=None):
 
 
 def cases_of_stores(document, prefix, cell=None):
-    """The cases of one document that `pmlab stores bench --json` wrote; as `cases_of_bench`. Its stores took turns. Raises
+    """The cases of one document that `pmlab stores volumes --json` wrote; as `cases_of_bench`. Its stores took turns. Raises
     KeyError, TypeError: it is none."""
     by_place, options = defaultdict(list), document["options"]
     for case, phase in numbered(document["cases"]):
@@ -100,7 +100,7 @@ def cases_of_stores(document, prefix, cell=None):
 
 
 def cases_of_pairs(document, prefix, cell=None):
-    """The cases of one document that `pmlab stores bench --kind kv --json` wrote; as `cases_of_stores`."""
+    """The cases of one document that `pmlab stores pairs --json` wrote; as `cases_of_stores`."""
     by_place, options = defaultdict(list), document["options"]
     for case, phase in numbered(document["cases"]):
         by_place[place_of(case, phase)].append(figures_of(case))
@@ -118,12 +118,17 @@ def cases_of_campaign(document):
 
 # Keys of the matrix that results name by themselves.
 _NAMED = {"bench": ("medium", "index", "threads"),
-          "stores_bench": ("medium", "device", "store", "phases", "pattern", "size", "depth"),
-          "pairs": ("kind", "store", "phases", "pattern", "value", "depth")}
+          "volumes": ("medium", "device", "store", "phases", "pattern", "size", "depth"),
+          "pairs": ("store", "phases", "pattern", "value", "depth")}
+
+
+# Keys of the matrix that result sets of the version before have by another name.
+_RENAMED = {"keys": "records"}
 
 
 def prefix_of(experiment, values, kind):
     """With the keys of the matrix that results do not name by themselves."""
+    values = {_RENAMED.get(key, key): value for key, value in values.items()}
     more = (f"/{key}={value}" for key, value in sorted(values.items()) if key not in _NAMED[kind])
     return experiment + "".join(more)
 
@@ -149,7 +154,7 @@ class _Found:
         elif is_of_pairs(document):
             cases = cases_of_pairs(document, prefix_of(run["experiment"], run["values"], "pairs"), run["name"])
         elif document.get("kind") == "stores_bench":
-            cases = cases_of_stores(document, prefix_of(run["experiment"], run["values"], "stores_bench"), run["name"])
+            cases = cases_of_stores(document, prefix_of(run["experiment"], run["values"], "volumes"), run["name"])
         else:
             cases = cases_of_bench(document, prefix_of(run["experiment"], run["values"], "bench"), run["name"])
         medium = PAIRS if run["experiment"] in BESIDE else _medium_of(document)

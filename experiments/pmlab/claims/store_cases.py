@@ -1,4 +1,4 @@
-"""Results of `pmlab stores bench` as cases: their names, which claims about stores and the reader of result sets share."""
+"""Results of `pmlab stores volumes` as cases: their names, which claims about stores and the reader of result sets share."""
 
 from collections import defaultdict
 

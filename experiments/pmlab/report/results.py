@@ -46,7 +46,7 @@ class ResultSet:
     runs: list
     memories: list = field(default_factory=list)  # of the microbenchmark
     drives: list = field(default_factory=list)  # of the microbenchmark, with --device
-    stores: list = field(default_factory=list)  # of pmlab stores bench
+    stores: list = field(default_factory=list)  # of pmlab stores
     verdicts: list = field(default_factory=list)  # of the claims
     experiments: list = field(default_factory=list)
     scale: str = ""

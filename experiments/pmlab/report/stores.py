@@ -1,4 +1,4 @@
-"""What `pmlab stores bench --json` wrote, as the report reads it: a run like those of indexes, whose measurements have
+"""What `pmlab stores volumes|pairs --json` wrote, as the report reads it: a run like those of indexes, whose measurements have
 more keys to sort them by."""
 
 from dataclasses import dataclass, field

@@ -40,7 +40,7 @@ class Experiment:
     title: str
     about: str
     shows: str
-    kind: str  # "bench", "microbench" or "stores_bench"
+    kind: str  # "bench", "microbench", "stores_volumes" or "stores_pairs"
     claims: list
     common: Settings
     scales: dict  # name: Settings
@@ -173,7 +173,7 @@ class _Reader:
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             raise Failure(f"{self._file.place('chart')}: chart is no list of tables", "write [[chart]]")
         axes = [part for key in matrix for part in parts_of(key)]
-        return [read_chart(self._file, t, axes, number, self._kind == "stores_bench") for number, t in enumerate(tables)]
+        return [read_chart(self._file, t, axes, number, self._kind.startswith("stores_")) for number, t in enumerate(tables)]
 
 
 def parse_experiment(text, name, known):

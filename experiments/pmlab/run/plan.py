@@ -9,7 +9,7 @@ from ..spelling import file_form, nearest, split_list
 from .experiment import Argument, option_of, parts_of
 
 # The words of the command of a kind, where these are not the kind itself.
-COMMANDS = {"stores_bench": ["stores", "bench"]}
+COMMANDS = {"stores_volumes": ["stores", "volumes"], "stores_pairs": ["stores", "pairs"]}
 
 
 @dataclass
@@ -129,8 +129,7 @@ def plan(experiment, scale, indexes=()):
 
 def _once_if_exact(cell):
     """Figures of a cell without a real clock repeat to the digit: one repeat has all that there is to know."""
-    for option in ("--repeat", "--repetitions"):
-        if not cell.has_real_clock and option in cell.words:
-            at = cell.words.index(option)
-            del cell.words[at:at + 2]
+    if not cell.has_real_clock and "--repeat" in cell.words:
+        at = cell.words.index("--repeat")
+        del cell.words[at:at + 2]
     return cell

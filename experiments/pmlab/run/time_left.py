@@ -69,12 +69,12 @@ def _guess_of_pairs(cell, operation):
     """A load of all keys before the cases of each size of values, and as one of the phases; and a check at the end."""
     def listed(option, otherwise):
         return _parts(cell.value(option, otherwise))
-    keys, repetitions = count_of(cell.value("--keys", "100k"), "--keys"), count_of(cell.value("--repetitions", "1"), "--repetitions")
+    records, repeats = count_of(cell.value("--records", "100k"), "--records"), count_of(cell.value("--repeat", "1"), "--repeat")
     done = count_of(cell.value("--operations", "100k"), "--operations") * operation
     phases = cell.value("--phases", "load,ycsb-a,ycsb-c").split(",")
-    cases = sum(keys * operation if phase == "load" else float(cell.value("--seconds", "0")) or done for phase in phases)
+    cases = sum(records * operation if phase == "load" else float(cell.value("--seconds", "0")) or done for phase in phases)
     times = listed("--value", "1000") * listed("--depth", "1") * listed("--pattern", "random")
-    return _STARTUP_SECONDS + listed("--store", "a") * (2 * keys * operation + cases * times * repetitions)
+    return _STARTUP_SECONDS + listed("--store", "a") * (2 * records * operation + cases * times * repeats)
 
 
 def _guess_of_stores(cell):
@@ -85,11 +85,11 @@ def _guess_of_stores(cell):
     kind = cell.medium.split(":")[0]
     operation = _STORE_MICROSECONDS.get(kind, _OTHER_STORE_MICROSECONDS) / 1e6
     case = float(cell.value("--seconds", "0")) or count_of(cell.value("--operations", "10k"), "--operations") * operation
-    if cell.value("--kind") == "kv":
+    if cell.words[1] == "pairs":
         return _guess_of_pairs(cell, operation)
     filling = bytes_of(cell.value("--volume-bytes", "256M")) / 1e6 * _STORE_SECONDS_PER_MB * _STEADY_VOLUMES * sizes
     starting = _STARTUP_SECONDS + (_CALIBRATION_SECONDS if kind == "emulated" else 0)
-    return starting + stores * (filling + cases * case * count_of(cell.value("--repetitions", "1"), "--repetitions"))
+    return starting + stores * (filling + cases * case * count_of(cell.value("--repeat", "1"), "--repeat"))
 
 
 def guess(cell):

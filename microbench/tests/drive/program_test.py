@@ -32,7 +32,7 @@ class Drive(ProgramTest):
 
     def results_of(self, device, *more, size="8M"):
         path = self.file("r.json")
-        self.assert_works("microbench", "--device", device, "--suite", "quick", "--quiet", "--size", size, "--json", path, *more)
+        self.assert_works("microbench", "--device", device, "--suite", "quick", "--quiet", "--device-bytes", size, "--json", path, *more)
         with open(path, encoding="utf-8") as f:
             return json.load(f)
 
@@ -119,7 +119,7 @@ class Drive(ProgramTest):
             with open(fio, "w", encoding="utf-8") as f:
                 f.write(f"#!/bin/sh\n{text}\n")
             os.chmod(fio, stat.S_IRWXU)
-            self.assert_fails(1, [said, "--fio off"], "microbench", "--device", f"file:{self.drive}", "--suite", "quick", "--size", "2M",
+            self.assert_fails(1, [said, "--fio off"], "microbench", "--device", f"file:{self.drive}", "--suite", "quick", "--device-bytes", "2M",
                               "--quiet", "--filter", ONE_READ)
             self.assertFalse(os.path.exists(self.drive))
 
@@ -137,13 +137,13 @@ class Drive(ProgramTest):
                 (["--device", "simulated:p4611"], ["p4611", "p4610"]),
                 (["--device", "simulated:"], ["no block device"]),
                 (["--device", "memory", "--suite", "paper"], ["no suite 'paper' of drives"]),
-                (["--device", "memory", "--size", "1000"], ["--size a multiple of 1M"]),
+                (["--device", "memory", "--device-bytes", "1000"], ["--device-bytes a multiple of 1M"]),
                 (["--device", "memory", "--filter", "("], ["no regular expression"]),
                 (["--device", "memory", "--filter", "nothing"], ["leaves no case"]),
                 (["--device", "memory", "--medium", "dram"], ["--medium is about a memory"]),
                 (["--device", "memory", "--reuse"], ["--reuse is about a pool"]),
                 (["--device", "memory", "--fio", "on"], ["--fio on needs a file"]),
-                (["--size", "8M"], ["--size needs --device"]),
+                (["--device-bytes", "8M"], ["--device-bytes needs --device"]),
                 (["--suite", "drive"], ["suite drive needs --device"])):
             with self.subTest(words=words):
                 self.assert_fails(2, parts, "microbench", *words)

@@ -19,7 +19,7 @@ def _reads(prefix, store):
 
 
 def _devices(count, keys):
-    return of_pairs(f"kv_devices/devices={count}/keys={keys}", KV, "load", "random", "4K", 16)
+    return of_pairs(f"kv_devices/devices={count}/records={keys}", KV, "load", "random", "4K", 16)
 
 
 CLAIMS = [

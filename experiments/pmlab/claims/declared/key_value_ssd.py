@@ -23,7 +23,7 @@ def _of_pages():
 
 
 def _memory(keys):
-    return of_pairs(f"kv_memory/keys={keys}", KV, "load", "random", "128", 8, "space/memory_bytes")
+    return of_pairs(f"kv_memory/records={keys}", KV, "load", "random", "128", 8, "space/memory_bytes")
 
 
 def _rate(store):
@@ -63,6 +63,6 @@ CLAIMS = [
           "kv_ssd on the flash of a P4610, modelled, its memory DRAM, without the times of a firmware; 16 simulated threads"),
     Claim("K13", "One command asks for the existence of many keys.", "[KV-SSD], section 3", ["kv_memory"], [
         Condition("commands for 20 keys", COUNT,
-                  of_pairs("kv_memory/keys=10k", KV, "exist", "random", "128", 8, "commands"), between(1, 1))],
+                  of_pairs("kv_memory/records=10k", KV, "exist", "random", "128", 8, "commands"), between(1, 1))],
         missing="no experiment counts commands; the test Api.exist_answers_for_many_keys_in_one_command does"),
 ]

@@ -1,0 +1,12 @@
+// Commands and options of the version before, which still work in this one.
+#pragma once
+
+#include "tools/cli/command.hpp"
+
+namespace pmlab::cli {
+
+// The command line in the names of today; what was changed is told on standard error. Throws pmlab::error: `--kind` of
+// `stores bench` names no kind.
+[[nodiscard]] arguments in_new_names(const arguments& typed);
+
+}  // namespace pmlab::cli

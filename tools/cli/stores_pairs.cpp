@@ -1,0 +1,211 @@
+// `pmlab stores pairs`: measures key-value stores, and shows the figures.
+#include "tools/cli/simulated_program.hpp"
+#include "tools/cli/stores_request.hpp"
+#include "tools/cli/stores_shared.hpp"
+#include <pmlab/base/error.hpp>
+#include "bench/stores/pair_engine.hpp"
+#include "bench/stores/pair_results_json.hpp"
+#include "bench/stores/pair_stores.hpp"
+#include "bench/stores/store_device.hpp"
+#include "bench/support/machine.hpp"
+#include "bench/support/shell_form.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+using store_bench::pair_case;
+using store_bench::pair_contestant;
+using store_bench::pair_keys;
+using store_bench::pair_setup;
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+
+struct plan {
+  store_bench::pair_run_options options;
+  pair_setup setup;  // but for the store's name, and its pool
+  std::uint64_t device_bytes = 0;
+  std::uint64_t staging_bytes = 0;
+};
+
+store_bench::pair_run_options run_options_of(const pairs_request& asked) {
+  store_bench::pair_run_options o;
+  static_cast<store_bench::run_lengths&>(o) = lengths_of(asked);
+  o.cases = store_bench::cases_of(asked.phases, asked.orders, asked.value_sizes, asked.depths);
+  o.records = asked.records;
+  o.key_bytes = asked.key_bytes;
+  if (o.records > pair_keys::most_ranks / 4 || store_bench::ranks_of(o) > pair_keys::most_ranks)
+    throw error(fmt::format("--records {} is too large", o.records), "give fewer");
+  // With fewer keys, threads would wait for each other's changes.
+  for (const pair_case& c : o.cases)
+    if (o.records < std::uint64_t{4} * c.depth * o.threads)
+      throw error(
+          fmt::format("{} records are too few for {} by {} threads", o.records, store_bench::text_of(c), o.threads),
+          "give more --records, or less --depth or --threads");
+    else if (c.value_bytes * c.depth * o.threads > most_data_bytes)
+      throw error(fmt::format("{} by {} threads has more than 512 MiB under way", store_bench::text_of(c), o.threads),
+                  "give less --depth, --value or --threads");
+  return o;
+}
+
+pair_setup setup_of(const pairs_request& asked, const store_bench::pair_run_options& o) {
+  pair_setup s;
+  s.medium = asked.medium;
+  s.medium_bytes =
+      asked.pool_bytes.value_or(least_pool + asked.devices * 32 * mebibyte + store_bench::ranks_of(o) * 128);
+  s.overwrite = asked.overwrite;
+  s.records = o.records;
+  s.value_bytes = *std::ranges::max_element(asked.value_sizes);
+  const std::uint64_t data = s.records * s.value_bytes;
+  if (asked.cache) s.cache_bytes = asked.cache->of(data);
+  if (asked.memory) s.memory_bytes = asked.memory->of(data);
+  s.loss_ms = asked.loss_ms;
+  s.log = asked.log;
+  s.place = asked.place;
+  s.memtable = asked.memtable;
+  s.threads = o.threads;
+  return s;
+}
+
+// An option that no store of the run has means that the user has another run in mind.
+void refuse_options_without_a_store(const pairs_request& asked) {
+  for (const std::string& name : asked.stores) {
+    const store_bench::pair_store_description& d = store_bench::find_pair_store(name);
+    if (asked.staging && !d.has_staging)
+      throw error(fmt::format("{} has no use for a second drive", name),
+                  "leave --staging out, or measure tiered or rocksdb");
+    if (!asked.log && name != "rocksdb")
+      throw error(fmt::format("{} cannot be without its log, or has none", name),
+                  "leave --log off out, or measure rocksdb alone");
+  }
+  const auto none = [&](auto has) {
+    return std::ranges::none_of(asked.stores,
+                                [&](const std::string& n) { return has(store_bench::find_pair_store(n)); });
+  };
+  if (asked.memtable == "pmem" && none([](const auto& d) { return d.has_memtable; }))
+    throw error("--memtable pmem without a store that has memtables", "measure tiered, or leave it out");
+  if (!asked.place.empty() && none([](const auto& d) { return d.has_staging; }))
+    throw error("--place without a store that places its data", "measure tiered or rocksdb, or leave it out");
+}
+
+// The bytes of all values of a run, with what stores add to them.
+std::uint64_t bytes_of_records(const store_bench::pair_run_options& o, std::size_t value_bytes) {
+  constexpr std::uint64_t unit = 1024;
+  constexpr std::uint64_t head = 64;
+  return store_bench::ranks_of(o) * ((value_bytes + o.key_bytes + head + unit - 1) / unit * unit);
+}
+
+[[nodiscard]] bool is_virtual(const std::optional<drive::device_spec>& device) {
+  return device && device->which == drive::device_spec::kind::simulated;
+}
+
+// Throws pmlab::error.
+plan plan_of(const pairs_request& asked) {
+  check_stores_request(asked, "kv_ssd,rocksdb");
+  if (asked.staging && is_virtual(asked.staging) != asked.in_virtual_time())
+    throw error(fmt::format("drives {} and {} on different clocks", asked.device.text(), asked.staging->text()),
+                "give both as emulated: or both as simulated:");
+  refuse_options_without_a_store(asked);
+  plan p;
+  p.options = run_options_of(asked);
+  p.setup = setup_of(asked, p.options);
+  const auto blocks = [](std::uint64_t bytes) { return bytes / store_block * store_block; };
+  p.device_bytes = asked.device_bytes.value_or(
+      blocks(2 * bytes_of_records(p.options, p.setup.value_bytes) / asked.devices + 128 * mebibyte));
+  p.staging_bytes = asked.staging_bytes.value_or(blocks(p.device_bytes / 4 + 64 * mebibyte));
+  return p;
+}
+
+store_bench::pair_labels labels_of(const pair_setup& s, const std::string& staging) {
+  const store_bench::pair_store_description& d = store_bench::find_pair_store(s.store);
+  const bool has_medium = d.has_medium && (!d.has_memtable || s.memtable == "pmem");
+  return {s.store, has_medium ? s.medium.text() : "", staging, d.has_staging ? s.place : "",
+          d.has_memtable ? s.memtable : ""};
+}
+
+// A pool for each store that has one: the path itself if it is alone.
+bench::medium_spec medium_of(const bench::medium_spec& given, const std::string& store, bool alone) {
+  bench::medium_spec own = given;
+  if (own.in_pool() && !alone) own.path += "." + store;
+  return own;
+}
+
+pair_contestant contestant_of(const plan& p, const pairs_request& asked, const std::string& name) {
+  const bool is_alone = asked.stores.size() == 1;
+  pair_setup setup = p.setup;
+  setup.store = name;
+  setup.medium = medium_of(p.setup.medium, name, is_alone);
+  const drive::device_spec device = device_of(asked.device, name, is_alone);
+  pair_contestant::makers make;
+  make.devices = asked.devices;
+  make.device = [device, bytes = p.device_bytes, overwrite = asked.overwrite,
+                 is_only = asked.devices == 1](unsigned n) {
+    return store_bench::open_store_device(device_of(device, std::to_string(n), is_only),
+                                          {.bytes = bytes, .overwrite = overwrite});
+  };
+  if (asked.staging)
+    make.staging = [staging = device_of(*asked.staging, name, is_alone), bytes = p.staging_bytes,
+                    overwrite = asked.overwrite] {
+      return store_bench::open_store_device(staging, {.bytes = bytes, .overwrite = overwrite});
+    };
+  make.subject = [setup](const store_bench::pair_drives& on) { return store_bench::make_pair_subject(setup, on); };
+  return {labels_of(setup, asked.staging ? asked.staging->text() : ""),
+          std::move(make),
+          store_bench::plan_of(p.options),
+          store_bench::ranks_of(p.options),
+          p.options.key_bytes,
+          p.options.seed * 1000};
+}
+
+struct outcome {
+  store_bench::pair_report report;
+  std::string scale, way;  // of the drives
+};
+
+// Throws pmlab::error: a store cannot be made, or cannot do a case, and nothing was measured.
+outcome run(plan& p, const pairs_request& asked, const store_bench::run_clock& clock) {
+  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
+  p.setup.emulation = calibration_of(p.setup.medium, shown);
+  std::optional<bench::simulated_run> machine;
+  if (asked.in_virtual_time()) machine.emplace(medium_of_machine(p.setup.medium), p.options.threads);
+  std::vector<pair_contestant> stores;
+  for (const std::string& name : asked.stores) stores.push_back(contestant_of(p, asked, name));
+  store_bench::prepare_pair_stores(p.options, stores);
+  outcome done{store_bench::run_pair_cases(p.options, stores, clock, shown), stores.front().main().front()->scale(),
+               stores.front().main().front()->way()};
+  shown.clear();
+  // Before the machine that they run on.
+  stores.clear();
+  machine.reset();
+  remark_shared_cpus(done.report, asked);
+  return done;
+}
+
+}  // namespace
+
+int measure_pairs(const pairs_request& asked, const arguments& command_line) {
+  // That program makes the plan.
+  if (asked.in_virtual_time() || is_virtual(asked.staging) || asked.medium.simulated) hand_over(command_line);
+  plan p = plan_of(asked);
+  const store_bench::real_run_clock clock;
+  const outcome done = run(p, asked, clock);
+  return write_report(asked, done.report, [&] {
+    const store_bench::pair_run_record record{{shell_form(command_line), asked.device.text(), asked.medium.text(),
+                                               p.device_bytes, asked.stores, done.scale, done.way},
+                                              asked.staging ? asked.staging->text() : "",
+                                              p.staging_bytes,
+                                              asked.devices,
+                                              p.setup};
+    return store_bench::results_to_json(p.options, record, bench::facts_of_this_machine(), clock, done.report);
+  });
+}
+
+}  // namespace pmlab::cli
