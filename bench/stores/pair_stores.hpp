@@ -46,6 +46,12 @@ struct pair_store_description {
   bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
 };
 
+struct known_pair_store {
+  pair_store_description described;
+  // An empty store.
+  std::unique_ptr<pair_subject> (*make)(const pair_setup& setup, const pair_drives& drives) = nullptr;
+};
+
 // The stores of this build, in the order in which help texts have them.
 [[nodiscard]] const std::vector<pair_store_description>& all_pair_stores();
 // Throws pmlab::error, with the nearest one, for a name that is not known.
