@@ -4,61 +4,50 @@
 #include "bench/stores/lists.hpp"
 #include "bench/support/quantity.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 
 #include <fmt/format.h>
 
 namespace pmlab::store_bench {
 namespace {
 
-constexpr std::array<std::string_view, 9> simple_phases{"fill",  "overwrite", "read",  "mix-a", "mix-b",
-                                                        "mix-c", "discard",   "pages", "open"};
-constexpr std::array<std::string_view, 3> orders{"random", "sequential", "zipfian"};
+const std::vector<phase>& simple_phases() {
+  static const std::vector<phase> all{
+      {phase_kind::fill, "fill"},           {phase_kind::overwrite, "overwrite"}, {phase_kind::read, "read", 100},
+      {phase_kind::mix, "mix-a", 50, true}, {phase_kind::mix, "mix-b", 95, true}, {phase_kind::mix, "mix-c", 100, true},
+      {phase_kind::discard, "discard"},     {phase_kind::pages, "pages", 50},     {phase_kind::open, "open"}};
+  return all;
+}
 
 phase phase_of(const std::string& word) {
-  if (word == "fill") return {phase_kind::fill, word, 0, false};
-  if (word == "overwrite") return {phase_kind::overwrite, word, 0, false};
-  if (word == "read") return {phase_kind::read, word, 100, false};
-  if (word == "mix-a") return {phase_kind::mix, word, 50, true};
-  if (word == "mix-b") return {phase_kind::mix, word, 95, true};
-  if (word == "mix-c") return {phase_kind::mix, word, 100, true};
-  if (word == "discard") return {phase_kind::discard, word, 0, false};
-  if (word == "pages") return {phase_kind::pages, word, 50, false};
-  if (word == "open") return {phase_kind::open, word, 0, false};
+  for (const phase& p : simple_phases())
+    if (p.name == word) return p;
   if (word.starts_with("mix:")) {
     const std::uint64_t percent = bench::parse_count(word.substr(4), "--phases mix:PERCENT", 0);
     if (percent > 100) throw error(fmt::format("--phases {}: more than 100 % reads", word), "give mix:0 to mix:100");
     return {phase_kind::mix, word, static_cast<unsigned>(percent), false};
   }
-  throw error(fmt::format("there is no phase '{}'", word),
-              fmt::format("did you mean {}? The phases are {} and mix:PERCENT", nearest(word, simple_phases),
-                          fmt::join(simple_phases, ", ")));
+  std::vector<std::string_view> known;
+  for (const phase& p : simple_phases()) known.push_back(p.name);
+  throw error(
+      fmt::format("there is no phase '{}'", word),
+      fmt::format("did you mean {}? The phases are {} and mix:PERCENT", nearest(word, known), fmt::join(known, ", ")));
 }
 
 }  // namespace
 
-std::string_view to_string(order value) noexcept { return orders[static_cast<std::size_t>(value)]; }
-
-std::vector<phase> parse_phases(const std::string& list) {
-  std::vector<phase> phases;
-  for (const std::string& word : words_of(list)) phases.push_back(phase_of(word));
-  return phases;
-}
+std::vector<phase> parse_phases(const std::string& list) { return list_of(list, phase_of); }
 
 std::vector<order> parse_orders(const std::string& list) {
-  std::vector<order> found;
-  for (const std::string& word : words_of(list)) {
-    const auto at = std::ranges::find(orders, word);
-    if (at == orders.end())
-      throw error(fmt::format("there is no pattern '{}'", word), "choose random, sequential or zipfian");
-    found.push_back(static_cast<order>(at - orders.begin()));
-  }
-  return found;
+  return orders_among(std::array{order::random, order::sequential, order::zipfian}, list, "",
+                      "choose random, sequential or zipfian");
 }
 
-std::vector<std::string> phase_names() { return {simple_phases.begin(), simple_phases.end()}; }
+std::vector<std::string> phase_names() {
+  std::vector<std::string> names;
+  for (const phase& p : simple_phases()) names.push_back(p.name);
+  return names;
+}
 
 std::vector<bench_case> cases_of(const std::vector<phase>& phases, const std::vector<order>& patterns,
                                  const std::vector<std::uint64_t>& sizes, const std::vector<unsigned>& depths) {

@@ -1,9 +1,10 @@
-// A case of `pmlab stores bench`: operations of one kind, so many of them under way. Plain data.
+// A case of `pmlab stores volumes`: operations of one kind, so many of them under way. Plain data.
 #pragma once
+
+#include "bench/stores/order.hpp"
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pmlab::store_bench {
@@ -15,7 +16,8 @@ enum class phase_kind : std::uint8_t {
   mix,      // reads and overwrites
   pages,    // of a page store: two reads of pages, a write of one, a write of a block to a redo log; again and again
   discard,  // and, unmeasured, a write of the place again
-  open      // closing and opening the store
+  open,     // closing and opening the store
+  complete  // no phase of its own: the first writes of all blocks that need one
 };
 
 struct phase {
@@ -25,20 +27,12 @@ struct phase {
   bool zipfian_always = false;  // mix-a, mix-b, mix-c: as YCSB has them
 };
 
-enum class order : std::uint8_t {
-  random,      // each place with the same probability; fill: each once, in a random order
-  sequential,  // one place after the other, each thread in its own part
-  zipfian      // with parameter 0.99, scattered
-};
-
 struct bench_case {
   phase what;
   order pattern = order::random;
   std::uint64_t size = 4096;  // bytes of an operation
   unsigned depth = 1;         // operations under way, of each thread
 };
-
-[[nodiscard]] std::string_view to_string(order value) noexcept;
 
 // "fill", "overwrite", "read", "mix-a" (half reads), "mix-b" (95 % reads), "mix-c" (reads only), "mix:67" (67 % reads),
 // "discard", "pages", "open", separated by commas. Throws pmlab::error.

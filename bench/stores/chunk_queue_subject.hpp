@@ -93,7 +93,10 @@ class chunk_volume_subject : public volume_subject {
   [[nodiscard]] bool can_reopen() const override { return true; }
   void close() override { open_.reset(); }
   void open() override { open_with(false); }
-  void wait_until_complete() override { open_->store.wait_until_complete(); }
+  [[nodiscard]] bool wait_until_complete() override {
+    open_->store.wait_until_complete();
+    return true;
+  }
 
   [[nodiscard]] volume_space space() override { return space_of(open_->store.stats(), device_); }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->store.stats()); }

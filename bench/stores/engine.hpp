@@ -1,4 +1,4 @@
-// Runs the cases of `pmlab stores bench` on its stores, which take turns, and checks each answer.
+// Runs the cases of `pmlab stores volumes` on its stores, which take turns, and checks each answer.
 #pragma once
 
 #include "bench/stores/case.hpp"
@@ -7,9 +7,6 @@
 #include "bench/stores/measured.hpp"
 #include "bench/support/progress.hpp"
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace pmlab::store_bench {
@@ -22,12 +19,7 @@ struct run_options : run_lengths {
 struct case_result : measured {
   store_labels of;
   bench_case what;
-  device_counts device;
-  std::optional<double> device_amplification;
   volume_space space;
-
-  // Bytes that the store wrote to the device for each byte that its user wrote; nothing: the user wrote nothing.
-  [[nodiscard]] std::optional<double> host_amplification() const;
 };
 
 using run_report = report_of<case_result>;

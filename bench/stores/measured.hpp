@@ -1,7 +1,8 @@
-// What a run of `pmlab stores bench` measures, of stores of any kind: times of operations, sums of threads, results.
+// What a run of `pmlab stores` measures, of stores of any kind: times of operations, sums of threads, results.
 #pragma once
 
-#include "bench/stores/volume_subject.hpp"
+#include "bench/stores/store_device.hpp"
+#include "bench/stores/store_subject.hpp"
 #include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
@@ -115,7 +116,13 @@ struct measured {
   std::optional<latency_figures> latency;  // of all operations
   std::optional<latency_figures> read_latency;
   std::optional<latency_figures> write_latency;
+  std::optional<latency_figures> scan_latency;
   std::optional<double> cpu_ns;             // of an operation, on the host
+  std::optional<std::uint64_t> host_bytes;  // that left the host, where the drives' counts are not the host's
+  bool writes_to_drives = true;             // false: their counts are not those of the store
+  device_counts main{};                     // sums over the main drives
+  std::optional<device_counts> staging;     // nothing: there is none
+  std::optional<double> flash_per_written;  // of modelled drives: bytes that flash programmed for each byte written
   std::optional<medium_counts> medium;      // of all operations
   std::vector<store_statistic> statistics;  // grown in this case
   std::optional<opening_times> opening;     // of phase `open` alone
@@ -124,6 +131,20 @@ struct measured {
 
   [[nodiscard]] double operations_per_s() const {
     return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;
+  }
+
+  // Bytes that left the host for each byte that its user wrote; nothing: the user wrote nothing, or they are not known.
+  [[nodiscard]] std::optional<double> host_amplification() const {
+    if (user_bytes == 0 || (!host_bytes && !writes_to_drives)) return std::nullopt;
+    const std::uint64_t written = host_bytes.value_or(written_bytes(main) + (staging ? written_bytes(*staging) : 0));
+    return static_cast<double>(written) / static_cast<double>(user_bytes);
+  }
+  // Bytes that flash programmed for each byte that left the host; nothing: there is no such figure.
+  [[nodiscard]] std::optional<double> device_amplification() const {
+    if (!writes_to_drives) return std::nullopt;
+    if (!host_bytes) return flash_per_written;
+    if (*host_bytes == 0) return std::nullopt;
+    return static_cast<double>(written_bytes(main)) * flash_per_written.value_or(1) / static_cast<double>(*host_bytes);
   }
 
   void take_amounts(const worker_sums& sum) {
@@ -142,6 +163,7 @@ struct measured {
     latency = figures_of(all);
     read_latency = figures_of(sum.read_latency);
     write_latency = figures_of(sum.write_latency);
+    scan_latency = figures_of(sum.scan_latency);
   }
 };
 

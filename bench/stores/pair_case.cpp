@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, 12> phases{"load",   "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e",
                                                   "ycsb-f", "insert", "update", "read",   "erase",  "open"};
-constexpr std::array<std::string_view, 5> patterns{"random", "sequential", "uniform", "zipfian", "latest"};
-constexpr auto parsed_patterns = std::span(patterns).first<4>();
 
 pair_phase phase_of(const std::string& word) {
   if (std::ranges::find(phases, word) == phases.end())
@@ -45,24 +43,11 @@ double pair_phase::insert_share() const noexcept {
   return kind == pair_phase_kind::mix ? mix[workload::operation_kind::insert] : 0;
 }
 
-std::string_view to_string(pair_order value) noexcept { return patterns[static_cast<std::size_t>(value)]; }
-
-std::vector<pair_phase> parse_pair_phases(const std::string& list) {
-  std::vector<pair_phase> found;
-  for (const std::string& word : words_of(list)) found.push_back(phase_of(word));
-  return found;
-}
+std::vector<pair_phase> parse_pair_phases(const std::string& list) { return list_of(list, phase_of); }
 
 std::vector<pair_order> parse_pair_orders(const std::string& list) {
-  std::vector<pair_order> found;
-  for (const std::string& word : words_of(list)) {
-    const auto at = std::ranges::find(parsed_patterns, word);
-    if (at == parsed_patterns.end())
-      throw error(fmt::format("there is no pattern '{}' of keys", word),
-                  fmt::format("choose {}", fmt::join(parsed_patterns, ", ")));
-    found.push_back(static_cast<pair_order>(at - parsed_patterns.begin()));
-  }
-  return found;
+  return orders_among(std::array{order::random, order::sequential, order::uniform, order::zipfian}, list, " of keys",
+                      "choose random, sequential, uniform, zipfian");
 }
 
 std::vector<std::string> pair_phase_names() { return {phases.begin(), phases.end()}; }

@@ -1,12 +1,12 @@
-// A case of `pmlab stores bench --kind kv`: operations of one mix, so many of them under way. Plain data.
+// A case of `pmlab stores pairs`: operations of one mix, so many of them under way. Plain data.
 #pragma once
 
+#include "bench/stores/order.hpp"
 #include "bench/workload/mix.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pmlab::store_bench {
@@ -15,7 +15,8 @@ enum class pair_phase_kind : std::uint8_t {
   load,   // puts into an empty store
   mix,    // operations in the shares of a mix: the phases of YCSB; insert, update, read
   erase,  // of each record once, and, unmeasured, their puts again
-  open    // closing and opening the store
+  open,   // closing and opening the store
+  check   // no phase of its own: a read of each key that was ever put
 };
 
 struct pair_phase {
@@ -30,14 +31,7 @@ struct pair_phase {
   [[nodiscard]] double insert_share() const noexcept;
 };
 
-// How the keys of operations are chosen.
-enum class pair_order : std::uint8_t {
-  random,      // load, insert, erase: each key once, in a random order. Other phases: as `uniform`
-  sequential,  // keys in their order, each thread in its own part; load, insert and erase: each once
-  uniform,     // each with the same probability. Load: about 15 % of the puts meet a key that is there
-  zipfian,     // with parameter 0.99, scattered. Load: about 80 % of the puts meet a key that is there
-  latest       // of ycsb-d: the youngest keys are the most popular ones
-};
+using pair_order = order;
 
 struct pair_case {
   pair_phase what;
@@ -50,8 +44,6 @@ struct pair_case {
     return what.kind == pair_phase_kind::load && (pattern == pair_order::uniform || pattern == pair_order::zipfian);
   }
 };
-
-[[nodiscard]] std::string_view to_string(pair_order value) noexcept;
 
 // "load", "ycsb-a" to "ycsb-f", "insert", "update", "read", "erase", "open", separated by commas. Throws pmlab::error.
 [[nodiscard]] std::vector<pair_phase> parse_pair_phases(const std::string& list);

@@ -1,4 +1,4 @@
-// Runs the cases of `pmlab stores bench --kind kv` on its stores, which take turns, and checks each answer.
+// Runs the cases of `pmlab stores pairs` on its stores, which take turns, and checks each answer.
 #pragma once
 
 #include "bench/stores/clock.hpp"
@@ -32,19 +32,9 @@ struct settling {
 struct pair_result : measured {
   pair_labels of;
   pair_case what;
-  std::optional<latency_figures> scan_latency;
-  std::optional<std::uint64_t> host_bytes;
-  bool writes_to_drives = true;             // false: their counts are not those of the store
-  device_counts main{};                     // sums over the main drives
-  std::optional<device_counts> staging;     // nothing: there is none
-  std::optional<double> flash_per_written;  // of modelled drives: bytes that flash programmed for each byte written
-  std::optional<settling> after;            // nothing: the case changes nothing
+  std::optional<settling> after;  // nothing: the case changes nothing
   pair_space space;
 
-  // Bytes that left the host for each byte that its user wrote; nothing: the user wrote nothing, or they are not known.
-  [[nodiscard]] std::optional<double> host_amplification() const;
-  // Bytes that flash programmed for each byte that left the host; nothing: there is no such figure.
-  [[nodiscard]] std::optional<double> device_amplification() const;
   // The hit ratio of the store's own cache, by its statistics `cache_hits` and `cache_misses`; nothing: it has none.
   [[nodiscard]] std::optional<double> hit_ratio() const;
 };

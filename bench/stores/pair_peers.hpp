@@ -9,11 +9,7 @@
 
 namespace pmlab::store_bench {
 
-struct pair_peer {
-  pair_store_description described;
-  // An empty store.
-  std::unique_ptr<pair_subject> (*make)(const pair_setup& setup, const pair_drives& drives) = nullptr;
-};
+using pair_peer = known_pair_store;
 
 // In the order of help texts.
 [[nodiscard]] std::span<const pair_peer> pair_peers() noexcept;

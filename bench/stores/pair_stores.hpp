@@ -1,4 +1,4 @@
-// The stores that `pmlab stores bench --kind kv` knows, and how each is made.
+// The stores that `pmlab stores pairs` knows, and how each is made.
 #pragma once
 
 #include <pmlab/blocks/any_device.hpp>
@@ -44,6 +44,12 @@ struct pair_store_description {
   bool has_medium = false;    // --medium means something
   bool has_staging = false;   // --staging does
   bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
+};
+
+struct known_pair_store {
+  pair_store_description described;
+  // An empty store.
+  std::unique_ptr<pair_subject> (*make)(const pair_setup& setup, const pair_drives& drives) = nullptr;
 };
 
 // The stores of this build, in the order in which help texts have them.

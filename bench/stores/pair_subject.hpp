@@ -1,20 +1,18 @@
-// The subject of `pmlab stores bench --kind kv`: a store of pairs of key and value, behind virtual calls.
+// The subject of `pmlab stores pairs`: a store of pairs of key and value, behind virtual calls.
 //
 // A virtual call is paid for each operation, a few nanoseconds of thousands. The engine guarantees: a thread has one
 // queue; no two changes of the same key are under way at the same time, in all threads together.
 #pragma once
 
-#include "bench/stores/volume_subject.hpp"
+#include "bench/stores/store_subject.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace pmlab::store_bench {
 
@@ -67,42 +65,14 @@ struct pair_space {
   std::optional<std::uint64_t> medium_bytes;  // persistent memory
 };
 
-class pair_subject {
+class pair_subject : public store_subject {
  public:
-  pair_subject() = default;
-  pair_subject(const pair_subject&) = delete;
-  pair_subject& operator=(const pair_subject&) = delete;
-  virtual ~pair_subject() = default;
-
   [[nodiscard]] virtual pair_promises promises() const = 0;
 
   // `thread`: from 0; of each there is one queue at a time.
   [[nodiscard]] virtual std::unique_ptr<pair_queue> make_queue(unsigned depth, unsigned thread) = 0;
 
-  // Does, or waits for, all work that operations have left for later. No operation is under way, and no queue exists.
-  virtual void settle() {}
-
-  // For the phase `open`. Closes the store, and opens it again; no queue exists.
-  [[nodiscard]] virtual bool can_reopen() const { return false; }
-  virtual void close() {}
-  virtual void open() {}
-
   [[nodiscard]] virtual pair_space space() { return {}; }
-  // Counts since the subject was made.
-  [[nodiscard]] virtual std::vector<store_statistic> statistics() { return {}; }
-  // CPU time that is not the host's: of threads or calls that stand for a device, with what these wait for modelled
-  // drives. Since the subject was made.
-  [[nodiscard]] virtual std::uint64_t device_cpu_ns() { return 0; }
-  // Bytes that left the host for each device's sake, where the device's commands carry pairs, not blocks (a key-value SSD);
-  // nothing: what the drives count is the host's.
-  [[nodiscard]] virtual std::optional<std::uint64_t> host_bytes() { return std::nullopt; }
-  // False: it writes to a file of its own, and the counts of the drives are not its own.
-  [[nodiscard]] virtual bool writes_to_drives() const { return true; }
-  // Nothing, unless the medium counts.
-  [[nodiscard]] virtual std::optional<medium_counts> counts() { return std::nullopt; }
-  virtual void reset_counts() {}
-  // About its figures: "the medium is emulated and was late".
-  [[nodiscard]] virtual std::vector<std::string> remarks() { return {}; }
 };
 
 }  // namespace pmlab::store_bench

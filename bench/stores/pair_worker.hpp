@@ -1,5 +1,4 @@
-// One thread of a case of key-value stores: keeps `depth` operations under way, takes their times, and checks their
-// answers.
+// One thread of a case over a key-value store.
 #pragma once
 
 #include "bench/stores/clock.hpp"
@@ -15,15 +14,8 @@ namespace pmlab::store_bench {
 using pair_task = worker_task_of<pair_case>;
 
 // Throws pmlab::error if an operation fails. Operations under way are waited for in any case.
-[[nodiscard]] worker_sums run_pair_worker(pair_contestant& on, const pair_task& task, const run_clock& clock,
-                                          bench::progress& shown);
-
-// The share of one thread of reading each key that was ever put: the check at the end.
-[[nodiscard]] worker_sums check_pairs(pair_contestant& on, const pair_task& task, const run_clock& clock,
-                                      bench::progress& shown);
-
-// How many operations there are at most, over all threads; 0: no bound.
-[[nodiscard]] std::uint64_t most_operations(const pair_case& c, const key_plan& plan);
+[[nodiscard]] worker_sums run_worker(pair_contestant& on, const pair_task& task, const run_clock& clock,
+                                     bench::progress& shown);
 
 // The ranks that a load with these keys needs, those of a plan aside.
 [[nodiscard]] std::uint64_t ranks_of_load(const pair_case& c, std::uint64_t records);

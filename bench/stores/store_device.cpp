@@ -134,7 +134,8 @@ std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, 
     case drive::device_spec::kind::emulated:
       return std::make_unique<emulated_device>(options.bytes, blocks::load_drive(spec.profile));
     case drive::device_spec::kind::simulated:
-      throw error("a simulated drive is of the program that has the machine", "use `pmlab stores bench`");
+      throw error("a simulated drive is of the program that has the machine",
+                  "use `pmlab stores volumes` or `pmlab stores pairs`");
   }
   return nullptr;
 }

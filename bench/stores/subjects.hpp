@@ -1,4 +1,4 @@
-// The stores that `pmlab stores bench --kind block` knows, and how each is made.
+// The stores that `pmlab stores volumes` knows, and how each is made.
 #pragma once
 
 #include <pmlab/blocks/any_device.hpp>

@@ -59,9 +59,6 @@ double spread_of(const row<Result>& r) {
   return ((*most)->operations_per_s() - (*least)->operations_per_s()) / throughput_of(r) * 100;
 }
 
-std::optional<double> drive_amplification(const case_result& r) { return r.device_amplification; }
-std::optional<double> drive_amplification(const pair_result& r) { return r.device_amplification(); }
-
 template <class Result>
 cells cells_of(const row<Result>& r, const std::vector<row<Result>>& all, const std::string& baseline) {
   constexpr double micro = 1e-3;
@@ -101,7 +98,7 @@ cells cells_of(const row<Result>& r, const std::vector<row<Result>>& all, const 
       text_or_dash(
           median_of(r, [](const Result& c) { return c.cpu_ns ? std::optional(*c.cpu_ns * micro) : std::nullopt; }), 2),
       text_or_dash(median_of(r, [](const Result& c) { return c.host_amplification(); }), 3),
-      text_or_dash(median_of(r, [](const Result& c) { return drive_amplification(c); }), 2),
+      text_or_dash(median_of(r, [](const Result& c) { return c.device_amplification(); }), 2),
       compares ? fmt::format("{:.2f}x", throughput_of(r) / throughput_of(*other)) : "-",
       fmt::format("{:.0f} %", spread_of(r))};
 }

@@ -1,4 +1,4 @@
-// The results of `pmlab stores bench` as a table for people.
+// The results of `pmlab stores` as a table for people.
 #pragma once
 
 #include "bench/stores/engine.hpp"

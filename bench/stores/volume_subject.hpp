@@ -1,18 +1,17 @@
-// The subject of `pmlab stores bench --kind block`: one volume of a store, or a drive as it is, behind virtual calls.
+// The subject of `pmlab stores volumes`: one volume of a store, or a drive as it is, behind virtual calls.
 //
 // A virtual call is paid for each operation, a few nanoseconds of thousands. The engine guarantees: a thread has one
 // queue; no two writes (or discards) that overlap are under way at the same time, in all threads together.
 #pragma once
+
+#include "bench/stores/store_subject.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace pmlab::store_bench {
 
@@ -57,25 +56,8 @@ struct volume_space {
   std::optional<std::uint64_t> longest_free_extent;  // of the device
 };
 
-// Counts of a medium since the last reset. A line of 64 bytes counts each time that it is flushed or copied to.
-struct medium_counts {
-  std::uint64_t lines = 0;    // flushed or copied to
-  std::uint64_t flushes = 0;  // lines flushed
-  std::uint64_t fences = 0;
-  std::uint64_t device_lines = 0;  // lines of 256 bytes of these, each once between two fences
-  std::uint64_t lines_read = 0;    // each once for each operation of the index
-};
-
-// A figure that only this store has, for results: ("merges", 12).
-using store_statistic = std::pair<std::string, std::uint64_t>;
-
-class volume_subject {
+class volume_subject : public store_subject {
  public:
-  volume_subject() = default;
-  volume_subject(const volume_subject&) = delete;
-  volume_subject& operator=(const volume_subject&) = delete;
-  virtual ~volume_subject() = default;
-
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
   [[nodiscard]] virtual std::uint32_t block_bytes() const = 0;
   [[nodiscard]] virtual volume_promises promises() const = 0;
@@ -84,24 +66,7 @@ class volume_subject {
   // with its number when the queue ends.
   [[nodiscard]] virtual std::unique_ptr<volume_queue> make_queue(unsigned depth, unsigned thread) = 0;
 
-  // Does, or waits for, all work that operations have left for later. No operation is under way, and no queue exists.
-  virtual void settle() {}
-
-  // For the phase `open`. Closes the store, and opens it again so far that it can be read; no queue exists.
-  [[nodiscard]] virtual bool can_reopen() const { return false; }
-  virtual void close() {}
-  virtual void open() {}
-  // Returns when all is rebuilt that opening left for later.
-  virtual void wait_until_complete() {}
-
   [[nodiscard]] virtual volume_space space() { return {}; }
-  // Counts since the subject was made.
-  [[nodiscard]] virtual std::vector<store_statistic> statistics() { return {}; }
-  // The counts of a medium that counts; std::nullopt: it does not count.
-  [[nodiscard]] virtual std::optional<medium_counts> counts() { return std::nullopt; }
-  virtual void reset_counts() {}
-  // About its figures: "the medium is emulated and was late".
-  [[nodiscard]] virtual std::vector<std::string> remarks() { return {}; }
 };
 
 }  // namespace pmlab::store_bench

@@ -1,17 +1,13 @@
 #include "bench/stores/worker.hpp"
-#include <pmlab/base/error.hpp>
-#include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
-#include <pmlab/blocks/device.hpp>
+#include "bench/stores/case_worker.hpp"
+#include "bench/stores/thread_share.hpp"
 #include "bench/workload/distribution.hpp"
-#include "bench/workload/permutation.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,85 +24,12 @@ constexpr unsigned steps_of_pages = 4;
 constexpr unsigned log_step = 2;
 constexpr std::uint64_t log_share = 16;  // of the volume: its end
 
-bool has_log(const worker_task& task) { return task.what.what.kind == phase_kind::pages; }
+// The redo log of all threads: a block after the other, again and again.
 std::uint64_t blocks_of_log(const worker_task& task, std::uint64_t blocks) {
+  if (task.what.what.kind != phase_kind::pages) return 0;
   // More than are under way at a time.
-  return has_log(task) ? std::max<std::uint64_t>(blocks / log_share, std::uint64_t{task.threads} * task.what.depth) : 0;
+  return std::max<std::uint64_t>(blocks / log_share, std::uint64_t{task.threads} * task.what.depth);
 }
-
-// The redo log of one thread: a block after the other, again and again.
-class log_blocks {
- public:
-  log_blocks(const worker_task& task, std::uint64_t blocks) {
-    const std::uint64_t all = blocks_of_log(task, blocks);
-    begin_ = blocks - all + all * task.thread / task.threads;
-    end_ = blocks - all + all * (task.thread + 1) / task.threads;
-    next_ = begin_;
-  }
-  [[nodiscard]] std::uint64_t next() {
-    const std::uint64_t block = next_;
-    next_ = next_ + 1 == end_ ? begin_ : next_ + 1;
-    return block;
-  }
-
- private:
-  std::uint64_t begin_ = 0;
-  std::uint64_t end_ = 0;
-  std::uint64_t next_ = 0;
-};
-
-// Chooses the places of one thread's operations. Threads write different places, so that writes do not overlap.
-class places {
- public:
-  places(const worker_task& task, std::uint64_t count)
-      : task_(task),
-        count_(count),
-        begin_(count * task.thread / task.threads),
-        end_(count * (task.thread + 1) / task.threads),
-        next_(begin_),
-        scattered_(count),
-        sampler_(
-            task.what.pattern == order::zipfian ? workload::parse_distribution("zipfian") : workload::distribution{},
-            count) {}
-
-  // The next part to write, or std::nullopt at the end, as each is written once.
-  [[nodiscard]] std::optional<std::uint64_t> next_once() {
-    if (next_ == end_) return std::nullopt;
-    const std::uint64_t i = next_++;
-    return task_.what.pattern == order::sequential ? i : scattered_(i);
-  }
-  [[nodiscard]] std::uint64_t next_read(random_source& random) {
-    return task_.what.pattern == order::sequential ? in_turn() : sampler_(random, count_);
-  }
-  [[nodiscard]] std::uint64_t next_write(random_source& random) {
-    return task_.what.pattern == order::sequential ? in_turn() : own(sampler_(random, count_));
-  }
-  // The one after it among those that this thread writes.
-  [[nodiscard]] std::uint64_t after(std::uint64_t place) const {
-    if (task_.what.pattern == order::sequential) return place + 1 == end_ ? begin_ : place + 1;
-    return own((place + task_.threads) % count_);
-  }
-
- private:
-  [[nodiscard]] std::uint64_t in_turn() {
-    const std::uint64_t place = next_;
-    next_ = next_ + 1 == end_ ? begin_ : next_ + 1;
-    return place;
-  }
-  // The nearest place that belongs to this thread.
-  [[nodiscard]] std::uint64_t own(std::uint64_t place) const {
-    const std::uint64_t mine = place / task_.threads * task_.threads + task_.thread;
-    return mine < count_ ? mine : mine - task_.threads;
-  }
-
-  const worker_task& task_;
-  std::uint64_t count_;
-  std::uint64_t begin_;
-  std::uint64_t end_;
-  std::uint64_t next_;
-  workload::permutation scattered_;
-  workload::sampler sampler_;
-};
 
 struct slot {
   action what = action::read;
@@ -116,177 +39,144 @@ struct slot {
   std::vector<std::uint64_t> least;
 };
 
-class worker {
+class worker final : public case_worker<contestant, bench_case, volume_queue, answer, slot> {
  public:
   worker(contestant& on, const worker_task& task, const run_clock& clock, bench::progress& shown)
-      : on_(on),
-        task_(task),
-        clock_(clock),
-        shown_(shown),
-        ledger_(on.blocks()),
+      : case_worker(on, task, clock, shown, starting::together),
+        ledger_(on.ledger()),
         blocks_(static_cast<std::uint32_t>(task.what.size / ledger_.block_bytes())),
-        random_(task.seed * 1024 + task.thread),
-        places_(task_, (ledger_.blocks() - blocks_of_log(task, ledger_.blocks())) / blocks_),
-        log_(task_, ledger_.blocks()),
-        data_(task.what.size * task.what.depth),
-        slots_(task.what.depth) {
+        log_begin_(ledger_.blocks() - blocks_of_log(task, ledger_.blocks())),
+        count_(log_begin_ / blocks_),
+        places_(count_, task.thread, task.threads, task.what.pattern == order::sequential),
+        log_(ledger_.blocks() - log_begin_, task.thread, task.threads, true),
+        sampler_(
+            task.what.pattern == order::zipfian ? workload::parse_distribution("zipfian") : workload::distribution{},
+            std::max<std::uint64_t>(count_, 1)),
+        data_(task.what.size * task.what.depth) {
     // Bytes that no drive compresses.
     for (std::size_t at = 0; at + 8 <= data_.size(); at += 8) {
       const std::uint64_t word = random_.next();
       std::memcpy(data_.data() + at, &word, sizeof word);
     }
-    for (std::size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
     for (slot& s : slots_) s.least.resize(blocks_);
   }
 
-  worker_sums run() {
-    // Declared last: it waits for operations that use the slots.
-    const std::unique_ptr<volume_queue> queue = on_.subject().make_queue(task_.what.depth, task_.thread);
-    sums_.began = clock_.now();
-    std::uint64_t now = sums_.began;
-    std::vector<answer> done(task_.what.depth);
-    std::size_t under_way = 0;
-    bool goes_on = true;
-    for (;;) {
-      starting_.clear();
-      while (goes_on && !free_.empty()) goes_on = prepare(now);
-      const std::uint64_t prepared = clock_.now();
-      sums_.own_ns += std::min(prepared - now, longest_own_ps) / 1000;
-      for (const std::size_t s : starting_) start(*queue, s);
-      under_way += starting_.size();
-      if (under_way == 0) break;
-      const std::size_t count = queue->reap(done, 1);
-      now = clock_.now();
-      for (const answer& a : std::span(done).first(count)) finish(a, now);
-      under_way -= count;
-    }
-    sums_.ended = now;
-    shown_.did(unreported_);
-    return std::move(sums_);
-  }
-
  private:
-  [[nodiscard]] std::span<std::byte> data_of(std::size_t s) {
-    return data_.bytes().subspan(s * task_.what.size, slots_[s].blocks.count * ledger_.block_bytes());
+  [[nodiscard]] phase_kind kind() const noexcept { return task_.what.what.kind; }
+  [[nodiscard]] std::uint64_t byte_of(const slot& s) const { return s.blocks.first * ledger_.block_bytes(); }
+  [[nodiscard]] std::span<std::byte> data_of(const slot& s) {
+    return data_.bytes().subspan(static_cast<std::size_t>(&s - slots_.data()) * task_.what.size, bytes_of(s));
   }
+  [[nodiscard]] std::size_t bytes_of(const slot& s) const { return s.blocks.count * ledger_.block_bytes(); }
 
-  [[nodiscard]] bool is_over(std::uint64_t now) const {
-    if (task_.operations != 0) return begun_ == task_.operations;
-    return now - sums_.began >= task_.time;
+  [[nodiscard]] bool prepare(slot& s) override {
+    s.what = next_action();
+    const std::optional<block_range> blocks = next_blocks(s.what);
+    if (!blocks) return false;
+    s.blocks = *blocks;
+    if (s.what == action::write)
+      s.version = ledger_.begin_write(s.blocks, data_of(s));
+    else if (s.what == action::discard)
+      s.version = ledger_.begin_discard(s.blocks);
+    return true;
   }
 
   [[nodiscard]] action next_action() {
-    switch (task_.what.what.kind) {
+    switch (kind()) {
       case phase_kind::read:
       case phase_kind::open: return action::read;
       case phase_kind::mix: return random_.below(100) < task_.what.what.read_percent ? action::read : action::write;
-      case phase_kind::pages: return begun_ % steps_of_pages < log_step ? action::read : action::write;
+      case phase_kind::pages: return prepared() % steps_of_pages < log_step ? action::read : action::write;
       case phase_kind::discard: return action::discard;
       case phase_kind::fill:
+      case phase_kind::complete:
       case phase_kind::overwrite: return action::write;
     }
     return action::read;
   }
 
+  // Nothing: there are no more. Threads write different places, so that writes do not overlap.
+  [[nodiscard]] std::optional<block_range> next_blocks(action what) {
+    if (kind() == phase_kind::complete) return next_empty();
+    if (kind() == phase_kind::fill || kind() == phase_kind::discard) {
+      const std::optional<std::uint64_t> place = places_.next_once();
+      return place ? std::optional(blocks_of(*place)) : std::nullopt;
+    }
+    if (what == action::read) return blocks_of(draw());
+    if (kind() == phase_kind::pages && prepared() % steps_of_pages == log_step) return idle_log_block();
+    return idle_place();
+  }
   [[nodiscard]] block_range blocks_of(std::uint64_t place) const { return {place * blocks_, blocks_}; }
 
+  [[nodiscard]] std::uint64_t draw() { return places_.in_order() ? places_.next_in_turn() : sampler_(random_, count_); }
+  [[nodiscard]] std::uint64_t own(std::uint64_t place) const {
+    return places_.in_order() ? place : places_.own(place, count_);
+  }
   // A place that no write is under way for.
   [[nodiscard]] block_range idle_place() {
-    std::uint64_t place = places_.next_write(random_);
+    std::uint64_t place = own(draw());
     for (unsigned draws = 0; ledger_.is_busy(blocks_of(place)); ++draws)
-      place = draws < most_draws ? places_.next_write(random_) : places_.after(place);
+      place = own(draws < most_draws || places_.in_order() ? draw() : (place + task_.threads) % count_);
     return blocks_of(place);
   }
-
   // The next block of the redo log that no write is under way for.
   [[nodiscard]] block_range idle_log_block() {
-    std::uint64_t block = log_.next();
-    while (ledger_.is_busy({block, 1})) block = log_.next();
-    return {block, 1};
+    block_range one{log_begin_ + log_.next_in_turn(), 1};
+    while (ledger_.is_busy(one)) one.first = log_begin_ + log_.next_in_turn();
+    return one;
+  }
+  // The next blocks that were never written or were discarded. Progress counts the others, too.
+  [[nodiscard]] std::optional<block_range> next_empty() {
+    for (; next_ < ledger_.blocks() && !ledger_.is_empty(next_); ++next_) shown_.did(1);
+    block_range of{next_, 0};
+    while (of.end() < ledger_.blocks() && of.count < blocks_ && ledger_.is_empty(of.end())) ++of.count;
+    next_ = of.end();
+    return of.count != 0 ? std::optional(of) : std::nullopt;
   }
 
-  // False: there is nothing more to do.
-  [[nodiscard]] bool prepare(std::uint64_t now) {
-    if (is_over(now)) return false;
-    const phase_kind kind = task_.what.what.kind;
-    const std::size_t at = free_.back();
-    slot& s = slots_[at];
-    s.what = next_action();
-    if (kind == phase_kind::fill || kind == phase_kind::discard) {
-      const std::optional<std::uint64_t> place = places_.next_once();
-      if (!place) return false;
-      s.blocks = blocks_of(*place);
-    } else if (has_log(task_) && begun_ % steps_of_pages == log_step) {
-      s.blocks = idle_log_block();
-    } else {
-      s.blocks = s.what == action::read ? blocks_of(places_.next_read(random_)) : idle_place();
-    }
-    if (s.what == action::write)
-      s.version = ledger_.begin_write(s.blocks, data_of(at));
-    else if (s.what == action::discard)
-      s.version = ledger_.begin_discard(s.blocks);
-    free_.pop_back();
-    starting_.push_back(at);
-    ++begun_;
-    return true;
-  }
-
-  void start(volume_queue& queue, std::size_t at) {
-    slot& s = slots_[at];
-    const std::uint64_t offset = s.blocks.first * ledger_.block_bytes();
+  void look(slot& s) override {
     if (s.what == action::read) ledger_.begin_read(s.blocks, s.least);
-    s.began = clock_.now();
+  }
+  void start(volume_queue& queue, slot& s, std::uint64_t tag) override {
     switch (s.what) {
-      case action::read: return queue.read(offset, data_of(at), at);
-      case action::write: return queue.write(offset, data_of(at), at);
-      case action::discard: return queue.discard(offset, task_.what.size, at);
+      case action::read: return queue.read(byte_of(s), data_of(s), tag);
+      case action::write: return queue.write(byte_of(s), data_of(s), tag);
+      case action::discard: return queue.discard(byte_of(s), bytes_of(s), tag);
     }
   }
 
-  void finish(const answer& a, std::uint64_t now) {
-    const auto at = static_cast<std::size_t>(a.tag);
-    slot& s = slots_[at];
-    if (a.error != std::errc{})
-      throw error(fmt::format("{}: a {} of {} bytes at byte {} failed: {}", on_.labels().store,
-                              s.what == action::read    ? "read"
-                              : s.what == action::write ? "write"
-                                                        : "discard",
-                              data_of(at).size(), s.blocks.first * ledger_.block_bytes(), blocks::describe(a.error)),
-                  a.error == std::errc::no_space_on_device  ? "give a larger --device-bytes"
-                  : a.error == std::errc::not_enough_memory ? "give a larger --medium-bytes"
-                                                            : "check the drive");
-    sums_.bytes += data_of(at).size();
-    if (s.what == action::write) sums_.user_bytes += data_of(at).size();
-    (s.what == action::read ? sums_.read_latency : sums_.write_latency).record((now - s.began) / 1000);
+  [[nodiscard]] bool take(slot& s, const answer& /*a*/, std::uint64_t ns) override {
+    sums_.bytes += bytes_of(s);
+    if (s.what == action::write) sums_.user_bytes += bytes_of(s);
+    (s.what == action::read ? sums_.read_latency : sums_.write_latency).record(ns);
     if (s.what == action::read) {
       ++sums_.reads;
-      ++sums_.verified;
-      if (const auto wrong = ledger_.check(s.blocks, data_of(at), s.least))
-        sums_.add_wrong(fmt::format("{}, {}: {}", on_.labels().store, text_of(task_.what), *wrong));
+      count_check(ledger_.check(s.blocks, data_of(s), s.least));
     } else {
       ledger_.end(s.blocks, s.version);
     }
-    ++sums_.operations;
-    free_.push_back(at);
-    if (++unreported_ == reported_together) shown_.did(std::exchange(unreported_, 0));
+    if (kind() == phase_kind::complete) shown_.did(s.blocks.count - 1);
+    return true;
   }
 
-  contestant& on_;
-  worker_task task_;
-  const run_clock& clock_;
-  bench::progress& shown_;
+  [[nodiscard]] error failure_of(const slot& s, std::errc why) const override {
+    if (kind() == phase_kind::complete)
+      return {fmt::format("{}: filling the volume failed at byte {}: {}", on_.labels().store, byte_of(s),
+                          blocks::describe(why)),
+              "give a larger --device-bytes, or a smaller --volume-bytes"};
+    const char* const what = s.what == action::read ? "read" : s.what == action::write ? "write" : "discard";
+    return failed(fmt::format("a {} of {} bytes at byte {}", what, bytes_of(s), byte_of(s)), why);
+  }
+
   ledger& ledger_;
-  std::uint32_t blocks_;
-  random_source random_;
-  places places_;
-  log_blocks log_;
+  std::uint32_t blocks_;  // of an operation
+  std::uint64_t log_begin_;
+  std::uint64_t count_;  // of places
+  thread_share places_;
+  thread_share log_;
+  workload::sampler sampler_;
   blocks::buffer data_;
-  std::vector<slot> slots_;
-  std::vector<std::size_t> free_;
-  std::vector<std::size_t> starting_;
-  std::uint64_t begun_ = 0;
-  std::uint64_t unreported_ = 0;
-  worker_sums sums_;
+  std::uint64_t next_ = 0;  // of a completed fill
 };
 
 }  // namespace
@@ -295,51 +185,10 @@ worker_sums run_worker(contestant& on, const worker_task& task, const run_clock&
   return worker(on, task, clock, shown).run();
 }
 
-std::uint64_t most_operations(const bench_case& what, std::uint64_t volume_bytes) {
-  const bool once = what.what.kind == phase_kind::fill || what.what.kind == phase_kind::discard;
-  return once ? volume_bytes / what.size : 0;
-}
-
-void complete_fill(contestant& on, bench::progress& shown) {
-  ledger& blocks = on.blocks();
-  const std::uint32_t most = static_cast<std::uint32_t>(load_bytes / blocks.block_bytes());
-  blocks::buffer data(load_bytes * load_depth);
-  std::vector<std::pair<block_range, std::uint64_t>> writes(load_depth);
-  std::vector<std::size_t> free;
-  for (std::size_t i = load_depth; i > 0; --i) free.push_back(i - 1);
-  const std::unique_ptr<volume_queue> queue = on.subject().make_queue(load_depth, 0);
-  std::array<answer, load_depth> done;
-  const auto reap = [&] {
-    const std::size_t count = queue->reap(done, 1);
-    for (const answer& a : std::span(done).first(count)) {
-      const auto at = static_cast<std::size_t>(a.tag);
-      if (a.error != std::errc{})
-        throw error(fmt::format("{}: filling the volume failed at byte {}: {}", on.labels().store,
-                                writes[at].first.first * blocks.block_bytes(), blocks::describe(a.error)),
-                    "give a larger --device-bytes, or a smaller --volume-bytes");
-      blocks.end(writes[at].first, writes[at].second);
-      shown.did(writes[at].first.count);
-      free.push_back(at);
-    }
-  };
-  for (std::uint64_t b = 0; b < blocks.blocks();) {
-    block_range of{b, 0};
-    while (of.end() < blocks.blocks() && of.count < most && blocks.is_empty(of.end())) ++of.count;
-    if (of.count == 0) {
-      ++b;
-      shown.did(1);
-      continue;
-    }
-    if (free.empty()) reap();
-    const std::size_t at = free.back();
-    free.pop_back();
-    const std::span<std::byte> bytes = data.bytes().subspan(at * load_bytes, of.count * blocks.block_bytes());
-    writes[at] = {of, blocks.begin_write(of, bytes)};
-    queue->write(b * blocks.block_bytes(), bytes, at);
-    b += of.count;
-  }
-  while (free.size() < load_depth) reap();
-  on.set_filled();
+void complete_fill(contestant& on, const run_clock& clock, bench::progress& shown) {
+  const worker_task task{
+      .what = {{phase_kind::complete, "filling", 0, false}, order::sequential, load_bytes, load_depth}};
+  static_cast<void>(run_worker(on, task, clock, shown));
 }
 
 worker_sums check_all(contestant& on, const run_clock& clock, bench::progress& shown) {

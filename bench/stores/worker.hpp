@@ -1,4 +1,4 @@
-// One thread of a case: keeps `depth` operations under way, takes their times, and checks their answers.
+// One thread of a case over a volume, and work on all of a volume that is not measured.
 #pragma once
 
 #include "bench/stores/case.hpp"
@@ -6,8 +6,6 @@
 #include "bench/stores/contestant.hpp"
 #include "bench/stores/measured.hpp"
 #include "bench/support/progress.hpp"
-
-#include <cstdint>
 
 namespace pmlab::store_bench {
 
@@ -17,11 +15,8 @@ using worker_task = worker_task_of<bench_case>;
 [[nodiscard]] worker_sums run_worker(contestant& on, const worker_task& task, const run_clock& clock,
                                      bench::progress& shown);
 
-// How many operations there are at most: the places of a `fill` or `discard`; otherwise no bound, 0.
-[[nodiscard]] std::uint64_t most_operations(const bench_case& what, std::uint64_t volume_bytes);
-
 // Writes, unmeasured, each block that was never written or was discarded.
-void complete_fill(contestant& on, bench::progress& shown);
+void complete_fill(contestant& on, const run_clock& clock, bench::progress& shown);
 
 // Reads each block once. Returns the checks and their result.
 [[nodiscard]] worker_sums check_all(contestant& on, const run_clock& clock, bench::progress& shown);

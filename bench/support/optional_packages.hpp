@@ -16,7 +16,7 @@ struct optional_package {
   std::string package;               // its name in Debian
   std::string brings;                // the parts that need it, as text
   std::vector<std::string> indexes;  // those of its peers that `pmlab bench` measures
-  std::vector<std::string> stores;   // those that `pmlab stores bench` measures
+  std::vector<std::string> stores;   // those that `pmlab stores` measures
   std::string program;               // to be found on PATH when it is used; empty: it is part of the build, or not
   bool built_in = false;
 

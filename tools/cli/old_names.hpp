@@ -5,7 +5,7 @@
 
 namespace pmlab::cli {
 
-// The command line in the names of today; what was changed is told on standard error. Throws pmlab::error: `--kind` of
+// The command line in the names of today; a note on standard error has each change. Throws pmlab::error: `--kind` of
 // `stores bench` names no kind.
 [[nodiscard]] arguments in_new_names(const arguments& typed);
 

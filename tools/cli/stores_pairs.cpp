@@ -4,8 +4,8 @@
 #include "tools/cli/stores_shared.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/stores/pair_engine.hpp"
-#include "bench/stores/pair_results_json.hpp"
 #include "bench/stores/pair_stores.hpp"
+#include "bench/stores/results_json.hpp"
 #include "bench/stores/store_device.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/shell_form.hpp"
