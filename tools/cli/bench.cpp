@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,9 @@ namespace {
 // The command line, as far as it can be understood option by option.
 struct request {
   bench::bench_options options;
-  std::vector<std::string> indexes, libraries, workloads, traces;
-  std::vector<bench::phase> phases;
+  std::vector<const bench::index_description*> indexes;
+  std::vector<std::string> libraries, traces;
+  std::vector<bench::phase> phases, workloads;
   std::optional<std::uint64_t> operations;
   double emulation_scale = 0;  // 0: as much as this machine needs
   bool library_scans = false, reopen = false, overwrite = false, reuse = false, quiet = false;
@@ -46,32 +48,42 @@ constexpr std::uint64_t real_operations = 1'000'000;
 // second, and 6 to 50 thousand scans of 100 entries.
 constexpr std::uint64_t simulated_operations = 100'000;
 
-std::vector<std::string> split(const std::vector<std::string>& lists) {
+std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> words;
-  for (const std::string& list : lists)
-    for (std::size_t start = 0; start <= list.size();) {
-      const std::size_t end = std::min(list.find(',', start), list.size());
-      words.push_back(list.substr(start, end - start));
-      start = end + 1;
-    }
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    words.push_back(list.substr(start, end - start));
+    start = end + 1;
+  }
   return words;
 }
 
+// parse(text) of each text that was given, in one list.
+template <class Parse>
+auto all_of(const std::vector<std::string>& given, Parse&& parse) {
+  decltype(parse(given.front())) all;
+  for (const std::string& text : given)
+    for (auto& one : parse(text)) all.push_back(std::move(one));
+  return all;
+}
+
+std::vector<const bench::index_description*> indexes_of(const std::string& list) {
+  std::vector<const bench::index_description*> indexes;
+  for (const std::string& name : index_names({list})) indexes.push_back(&bench::find_index(name));
+  return indexes;
+}
+
 // "ycsb-a,ycsb-b" are two workloads; in "read=.9,update=.1" the comma belongs to one.
-std::vector<std::string> workload_names(const std::vector<std::string>& given) {
-  std::vector<std::string> names;
-  for (const std::string& text : given) {
-    if (text.find('=') != std::string::npos)
-      names.push_back(text);
-    else
-      for (std::string& name : split({text})) names.push_back(std::move(name));
-  }
-  return names;
+std::vector<bench::phase> workloads_of(const std::string& list) {
+  if (list.find('=') != std::string::npos) return {bench::parse_workload(list)};
+  std::vector<bench::phase> workloads;
+  for (const std::string& name : split(list)) workloads.push_back(bench::parse_workload(name));
+  return workloads;
 }
 
 std::vector<media::persistence_domain> persistence_domains(const std::string& list) {
   std::vector<media::persistence_domain> domains;
-  for (const std::string& name : split({list})) {
+  for (const std::string& name : split(list)) {
     const auto domain = media::persistence_domain_of(name);
     if (!domain)
       throw error(fmt::format("--persistence '{}' is unknown", name),
@@ -85,7 +97,7 @@ std::vector<media::persistence_domain> persistence_domains(const std::string& li
 
 std::vector<bench::phase> phases_of(const request& asked, const workload::trace* trace) {
   std::vector<bench::phase> phases = asked.phases;
-  for (const std::string& name : workload_names(asked.workloads)) phases.push_back(bench::parse_workload(name));
+  phases.insert(phases.end(), asked.workloads.begin(), asked.workloads.end());
   if (trace != nullptr) phases = {bench::make_trace_phase(trace->run)};
   if (phases.empty()) phases = bench::parse_phases("read,absent,update,insert,scan,erase");
   if (asked.reopen) phases.push_back(bench::make_phase(bench::phase_kind::reopen));
@@ -119,13 +131,12 @@ struct plan {
 
 // Throws pmlab::error.
 plan plan_of(const request& asked) {
-  plan p;
-  for (const std::string& name : index_names(asked.indexes)) p.indexes.push_back(&bench::find_index(name));
+  plan p{{}, asked.indexes};
   if (asked.indexes.empty() && asked.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
   check_outputs({{"--json", asked.json}, {"--csv", asked.csv}});
   p.options = options_of(asked);
-  for (const std::string& path : split(asked.libraries))
+  for (const std::string& path : asked.libraries)
     p.indexes.push_back(&bench::register_library(path, p.options.medium, {.scans = asked.library_scans}));
   for (const bench::index_description* d : p.indexes) p.options.indexes.push_back(d->name);
   if (p.options.baseline.empty()) p.options.baseline = p.options.indexes.back();
@@ -199,14 +210,15 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   bench::bench_options& o = asked->options;
   const auto text = parsed_texts_of(*app);
   // One value each time the option is given, so that the next word is never mistaken for a second one.
-  const auto texts = [&](const std::string& name, std::vector<std::string>& target, const std::string& what) {
-    return app->add_option(name, target, what)->type_name("")->expected(1)->take_all();
+  const auto texts = [&](const std::string& name, const std::string& what,
+                         const std::function<void(const std::vector<std::string>&)>& read) {
+    return app->add_option_function<std::vector<std::string>>(name, read, what)->type_name("")->expected(1)->take_all();
   };
-  texts("--index", asked->indexes,
-        "NAME[,NAME...]: the indexes to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"");
-  CLI::Option* const library =
-      texts("--library", asked->libraries,
-            "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md");
+  texts("--index", "NAME[,NAME...]: the indexes to measure (`pmlab list`), such as \"cache(cceh,mode=adaptive)\"",
+        [asked](const auto& given) { asked->indexes = all_of(given, indexes_of); });
+  CLI::Option* const library = texts(
+      "--library", "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md",
+      [asked](const auto& given) { asked->libraries = all_of(given, split); });
   app->add_flag("--library-scans", asked->library_scans, "Scan libraries too: they order keys as unsigned integers")
       ->needs(library);
   app->add_option("--baseline", o.baseline, "NAME: the index that the ratios are to; the last one if not given")
@@ -232,8 +244,9 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   seconds->excludes(operations);
   text("--threads", "1", "N[,N...] or N-M: each number of threads in turn",
        [&o](const std::string& list) { o.threads = thread_numbers(list); });
-  CLI::Option* const workloads = texts("--workload", asked->workloads,
-                                       "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated");
+  CLI::Option* const workloads =
+      texts("--workload", "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated",
+            [asked](const auto& given) { asked->workloads = all_of(given, workloads_of); });
   CLI::Option* const phases =
       text("--phases", "",
            "load,read,absent,update,insert,scan,erase,reopen in any order; all but reopen if no workload is given",
@@ -241,7 +254,8 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--distribution", "",
        "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given",
        [&o](const std::string& name) { o.keys = workload::parse_distribution(name); });
-  texts("--trace", asked->traces, "FILE: load and run the output of YCSB or go-ycsb, plain or gzip; may be repeated")
+  texts("--trace", "FILE: load and run the output of YCSB or go-ycsb, plain or gzip; may be repeated",
+        [asked](const auto& given) { asked->traces = given; })
       ->excludes(records)
       ->excludes(operations)
       ->excludes(seconds)
