@@ -4,7 +4,7 @@
 #include "bench/stores/chunk_store_on_kv.hpp"
 #include "bench/stores/chunk_store_subject.hpp"
 #include "bench/stores/level1_openers.hpp"
-#include "bench/stores/simulated_chunk_store.hpp"
+#include "bench/stores/simulated_stores.hpp"
 
 namespace pmlab::store_bench {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,14 +29,13 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
   using store_run::store_run;
 
  private:
-  [[nodiscard]] double weight_of(const bench_case& c) const override {
-    if (by_time()) return options_.seconds;
-    return static_cast<double>(options_.operations) * static_cast<double>(c.size) / 4096;
+  [[nodiscard]] std::pair<double, std::uint64_t> size_of(const bench_case& c) const override {
+    const double blocks = static_cast<double>(options_.operations) * static_cast<double>(c.size) / block;
+    return {by_time() ? options_.seconds : blocks, options_.operations};
   }
   [[nodiscard]] double weight_of_blocks(std::uint64_t blocks) const {
     return weight_of_work(blocks, supposed_blocks_per_s);
   }
-  [[nodiscard]] std::uint64_t operations_shown(const bench_case& /*c*/) const override { return options_.operations; }
 
   void prepare(contestant& s, const bench_case& c) override {
     if (c.what.kind == phase_kind::fill) {

@@ -2,7 +2,7 @@
 // pmlab-simulated. Flash and firmware are behind the virtual calls of any_device, in the program, and are not observed.
 #include "checker/simulator/simulated.hpp"
 #include "bench/stores/kv_ssd_subject.hpp"
-#include "bench/stores/simulated_kv_ssd.hpp"
+#include "bench/stores/simulated_stores.hpp"
 
 extern "C" pmlab::store_bench::pair_subject* pmlab_simulated_kv_ssd(const pmlab::store_bench::pair_setup& setup,
                                                                     const pmlab::store_bench::pair_drives& drives) {

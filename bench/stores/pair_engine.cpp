@@ -1,11 +1,12 @@
 #include "bench/stores/pair_engine.hpp"
 #include <pmlab/base/error.hpp>
-#include "bench/stores/pair_worker.hpp"
 #include "bench/stores/store_run.hpp"
+#include "bench/stores/worker.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,12 +25,9 @@ class pair_run final : public store_run<pair_run_options, pair_contestant, pair_
 
  private:
   [[nodiscard]] double weight_of_records() const { return weight_of_work(options_.records, supposed_operations_per_s); }
-  [[nodiscard]] double weight_of(const pair_case& c) const override {
-    if (loads(c)) return weight_of_records();
-    return by_time() ? options_.seconds : static_cast<double>(options_.operations);
-  }
-  [[nodiscard]] std::uint64_t operations_shown(const pair_case& c) const override {
-    return loads(c) ? options_.records : options_.operations;
+  [[nodiscard]] std::pair<double, std::uint64_t> size_of(const pair_case& c) const override {
+    if (loads(c)) return {weight_of_records(), options_.records};
+    return {by_time() ? options_.seconds : static_cast<double>(options_.operations), options_.operations};
   }
   [[nodiscard]] static bool loads(const pair_case& c) noexcept { return c.what.kind == pair_phase_kind::load; }
 

@@ -8,15 +8,12 @@
 #if defined(PMLAB_WITH_LMDB)
 #include "bench/stores/lmdb_subject.hpp"
 #endif
-#include <pmlab/base/error.hpp>
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 namespace pmlab::store_bench {
-std::span<const pair_peer> pair_peers() noexcept {
-  static const std::vector<pair_peer> all = {
+std::span<const known_pair_store> pair_peers() noexcept {
+  static const std::vector<known_pair_store> all = {
 #if defined(PMLAB_WITH_ROCKSDB)
     {{.name = "rocksdb",
       .what = "RocksDB, its files on the drives of the run",
@@ -37,19 +34,6 @@ std::span<const pair_peer> pair_peers() noexcept {
 #endif
   };
   return all;
-}
-
-const pair_peer* find_pair_peer(std::string_view name) noexcept {
-  const auto at = std::ranges::find_if(pair_peers(), [&](const pair_peer& p) { return p.described.name == name; });
-  return at == pair_peers().end() ? nullptr : &*at;
-}
-
-std::unique_ptr<pair_subject> make_pair_peer(const pair_peer& peer, const pair_setup& setup,
-                                             const pair_drives& drives) {
-  if (drives.staging != nullptr && !peer.described.has_staging)
-    throw error(std::string(peer.described.name) + " has one drive only",
-                "leave --staging away, or measure another store");
-  return peer.make(setup, drives);
 }
 
 }  // namespace pmlab::store_bench

@@ -2,7 +2,7 @@
 #include "bench/stores/cached_pair_subject.hpp"
 #include "bench/stores/pair_peers.hpp"
 #if defined(PMLAB_SIMULATED)
-#include "bench/stores/simulated_kv_ssd.hpp"
+#include "bench/stores/simulated_stores.hpp"
 #else
 #include "bench/stores/library_pair_stores.hpp"
 #endif

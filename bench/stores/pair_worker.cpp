@@ -1,6 +1,6 @@
-#include "bench/stores/pair_worker.hpp"
 #include "bench/stores/case_worker.hpp"
 #include "bench/stores/thread_share.hpp"
+#include "bench/stores/worker.hpp"
 #include "bench/workload/distribution.hpp"
 #include "bench/workload/kind_chooser.hpp"
 #include "bench/workload/permutation.hpp"

@@ -60,11 +60,6 @@ json statistics_to_json(const std::vector<store_statistic>& of) {
   return j;
 }
 
-json opening_to_json(const std::optional<opening_times>& o) {
-  if (!o) return nullptr;
-  return {{"first_read_ns", o->first_read_ns}, {"complete_ns", o->complete_ns}};
-}
-
 // The case and its amounts. `sizes`: of its operations.
 template <class Result>
 void add_case(json& j, const Result& r, const json& sizes) {
@@ -93,7 +88,9 @@ json amplification_to_json(const measured& of) {
 }
 
 void add_answers(json& j, const measured& of) {
-  j["opening"] = opening_to_json(of.opening);
+  j["opening"] = nullptr;
+  if (of.opening)
+    j["opening"] = {{"first_read_ns", of.opening->first_read_ns}, {"complete_ns", of.opening->complete_ns}};
   j["verified"] = of.verified;
   j["wrong"] = of.wrong;
 }

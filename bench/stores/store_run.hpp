@@ -71,9 +71,8 @@ class store_run {
  protected:
   ~store_run() = default;
 
-  // The weight of a case among the steps.
-  [[nodiscard]] virtual double weight_of(const case_type& c) const = 0;
-  [[nodiscard]] virtual std::uint64_t operations_shown(const case_type& c) const = 0;
+  // The weight of a case among the steps, and the operations of which the progress line shows a share.
+  [[nodiscard]] virtual std::pair<double, std::uint64_t> size_of(const case_type& c) const = 0;
   // The state that a case begins with, and what it leaves to the next one; of a run that is announced, its steps alone.
   virtual void prepare(Contestant& s, const case_type& c) = 0;
   virtual void restore(Contestant& s, const case_type& c) = 0;
@@ -172,8 +171,9 @@ class store_run {
   void measure(Contestant& s, const case_type& c, unsigned repetition) {
     prepare(s, c);
     const std::string name = text_of(c);
+    const auto [weight, operations] = size_of(c);
     step(
-        s, name, weight_of(c), fmt::format("{}, {} of {}", name, repetition, options_.repetitions), operations_shown(c),
+        s, name, weight, fmt::format("{}, {} of {}", name, repetition, options_.repetitions), operations,
         [&] { opens(c) ? measure_opening(s, c, repetition) : measure_operations(s, c, repetition); },
         length_of(s, c).time != 0 && clock_.kind() == std::string_view("real"));
     restore(s, c);

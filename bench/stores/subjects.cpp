@@ -1,6 +1,6 @@
 #include "bench/stores/subjects.hpp"
 #if defined(PMLAB_SIMULATED)
-#include "bench/stores/simulated_chunk_store.hpp"
+#include "bench/stores/simulated_stores.hpp"
 #endif
 #include "bench/stores/chunk_stores.hpp"
 #include "bench/stores/peers/page_stores.hpp"
