@@ -257,7 +257,9 @@ making::making(const device_files& at) : at_(at) {
 }
 
 void making::name_complete_ones() {
-  if (is_there(at_.new_drive) && !is_there(at_.new_memory) && is_there(at_.memory) && !is_there(at_.drive))
+  // Or the memory is one that was restored from a copy, and waits for its own drive.
+  if (is_there(at_.new_drive) && !is_there(at_.new_memory) && is_there(at_.memory) && !is_there(at_.drive) &&
+      device_files::fit(at_.memory, at_.new_drive))
     rename_durably(at_.new_drive, at_.drive);  // (R2) after a crash
   if (!at_.has_drive()) return;
   if (at_.fits(at_.rebuilt)) {

@@ -327,6 +327,39 @@ TEST_F(States, each_state_of_a_making_is_begun_again_or_ended) {
   }
 }
 
+// The memory of a device is restored from a copy, before the drive, beside the files of a making that was killed.
+TEST_F(States, a_restored_memory_gets_no_drive_of_a_making) {
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  use();
+  close();
+  const fs::path unfinished = folder_ / "drive.unfinished", whole = folder_ / "whole";
+  fs::rename(path_, whole);
+  for (const bool has_header : {false, true})
+    for (const char* options : {"", small, again}) {
+      SCOPED_TRACE(options);
+      const fs::path made = folder_ / "made";
+      if (has_header) {
+        path_ = made;
+        ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+        close();
+        fs::remove(path_ + ".memory");
+        path_ = folder_ / "drive";
+      } else {
+        std::ofstream(made) << std::string(32 << 20, '\0');
+      }
+      fs::create_directory(unfinished);
+      fs::rename(made, unfinished / "drive");
+      EXPECT_EQ(open(options), KVS_ERR_DEV_NOT_EXIST);
+      EXPECT_FALSE(fs::exists(path_));
+      fs::rename(whole, path_);
+      ASSERT_EQ(open(), KVS_SUCCESS) << message();
+      use();
+      close();
+      EXPECT_EQ(files(), both_);
+      fs::rename(path_, whole);
+    }
+}
+
 // A block device in a file, if this system and this user may have one.
 class loop_device {
  public:
