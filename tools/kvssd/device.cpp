@@ -6,11 +6,16 @@
 #include "bench/devices/drive_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace pmlab::kvssd {
 namespace {
@@ -54,6 +59,27 @@ void check_sizes(const device_uri& uri) {
                 "give size= a multiple of 4096 bytes, at least " + std::to_string(least / mib + 1) + "M");
 }
 
+// A write to a file beyond the limit of the process ends it with SIGXFSZ, which a library does not catch: it is refused
+// before. A limit that is lowered while the device is open is not noticed.
+void check_file_limit(const std::string& file, std::uint64_t bytes, const std::string& option) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
+  throw error(file + " needs " + std::to_string(bytes) + " bytes, and this process may write files of " +
+                  std::to_string(limit.rlim_cur) + " bytes",
+              "raise its limit for files (ulimit -f)" + option);
+}
+
+// An opening changes the drive and the memory.
+void check_that_files_can_be_written(const device_files& at) {
+  for (const std::string& file : {at.drive, at.memory})
+    if (::access(file.c_str(), W_OK) != 0 && errno == EROFS)
+      throw error(file + " is on a read-only file system, and opening a device writes to its drive and to its memory",
+                  "mount it for writing, or copy both files to another one");
+  struct stat drive {};
+  if (::stat(at.drive.c_str(), &drive) == 0 && S_ISREG(drive.st_mode))
+    check_file_limit(at.drive, static_cast<std::uint64_t>(drive.st_size), "");
+}
+
 // The memory is whole, and the drive is not that of another moment. Throws pmlab::error: the file cannot be opened.
 bool may_go_on_with(const std::string& file, blocks::any_device& flash) {
   media::pmem memory(file);
@@ -69,17 +95,19 @@ bool was_never_made(const device_files& at) {
 // the next making removes, or completes.
 void make(const device_uri& uri, const device_files& at) {
   check_sizes(uri);
+  const std::uint64_t bytes = memory_bytes(uri, uri.bytes);
+  const bool in_place = at.drive_is_block_device();
+  if (!in_place) check_file_limit(at.drive, uri.bytes, ", or choose a smaller size=");
+  check_file_limit(at.memory, bytes, ", or choose a smaller memory=");
   const making one_at_a_time(at);
   if (at.has_drive() && at.has_memory()) {
     if (!was_never_made(at)) return;  // another process has made it, since it was looked for
     at.remove_memory();
   }
-  const bool in_place = at.drive_is_block_device();
   const std::string drive = in_place ? at.drive : at.new_drive;
   if (!in_place)
     step_of_making(at, "choose a smaller size=, or a file system with more space",
                    [&] { blocks::create_file(drive, uri.bytes); });
-  const std::uint64_t bytes = memory_bytes(uri, uri.bytes);
   const std::string remedy = "check memory= (" + std::to_string(bytes / mib) + "M here) and buffer= (" +
                              std::to_string(options_of(uri).buffer_bytes / mib) +
                              "M here, at least 5M), and the free space of the folder";
@@ -111,6 +139,7 @@ void rebuild(const device_uri& uri, const device_files& at) {
           "device's, move it elsewhere first");
   at.check_that_memory_is_a_file();
   const std::uint64_t bytes = memory_bytes(uri, flash->shape().bytes());
+  check_file_limit(at.memory, bytes, ", or choose a smaller memory=");
   try {
     media::pmem memory(at.rebuilt, {.create_bytes = bytes});
     stores::kv_rebuilt ignored;
@@ -131,6 +160,7 @@ void rebuild(const device_uri& uri, const device_files& at) {
 // Makes the device if the URI asks for that; returns the file of its memory.
 std::string prepared(const device_uri& uri, const device_files& at) {
   const bool was_rebuilt = at.finish();
+  check_that_files_can_be_written(at);
   if (uri.rebuilds) {
     if (!was_rebuilt) rebuild(uri, at);
     return at.memory;

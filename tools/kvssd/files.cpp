@@ -227,10 +227,11 @@ making::making(const device_files& at) : at_(at) {
     const bool has_folder = ::mkdir(at.folder.c_str(), 0700) == 0 || errno == EEXIST;
     if (has_folder) lock_ = descriptor(::open(at.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_.is_open() && (!has_folder || errno != ENOENT || tries == most_tries)) {
-      const std::string why = std::strerror(errno);
+      const int why = errno;
       ::rmdir(at.folder.c_str());
-      throw error("cannot make " + at.lock + ": " + why,
-                  "check that the folder of " + at.drive + " is there and writable");
+      throw error("cannot make " + at.lock + ": " + std::strerror(why),
+                  why == EROFS ? "mount the file system for writing, or name a file on another one"
+                               : "check that the folder of " + at.drive + " is there and writable");
     }
     if (!lock_.is_open()) continue;
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
