@@ -14,6 +14,7 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,31 @@ TEST_F(Copies, that_a_rebuilding_has_completed_get_their_name) {
   EXPECT_FALSE(fs::exists(unfinished));
 }
 
+// A memory that cannot be opened now may be the drive's only one.
+TEST_F(Copies, that_cannot_be_judged_are_kept) {
+  ASSERT_NO_FATAL_FAILURE(make_device_of_moment_0());
+  const fs::path unfinished = folder_ / "drive.unfinished", rebuilt = unfinished / "rebuilt";
+  fs::create_directory(unfinished);
+  fs::rename(path_ + ".memory", rebuilt);
+  int refused = 0;
+  // An opening fails in each of its steps: of the calls that open a file, the first to the last one.
+  for (rlim_t most_files = 3; most_files < 100 && fs::exists(rebuilt); ++most_files) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit limit{most_files, most_files};
+      ::_exit(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && open() == KVS_SUCCESS ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << most_files;
+    refused += status == 0 ? 0 : 1;
+  }
+  EXPECT_GT(refused, 2);
+  ASSERT_EQ(open(), KVS_SUCCESS) << message();
+  expect(0);
+  close();
+}
+
 // A symbolic link names the device of its file, with the memory there: it is not one that lost its memory.
 TEST_F(Copies, that_are_links_are_the_device_itself) {
   const std::string file = path_;
@@ -284,9 +310,20 @@ TEST_F(Copies, that_cannot_be_reached_are_not_lost) {
   const std::string file = path_, link = folder_ / "link";
   const fs::path pmem = folder_ / "pmem", unmounted = folder_ / "unmounted";
   ASSERT_NO_FATAL_FAILURE(make_device_of_moment_0());
+  fs::create_symlink("drive", link);
+  // The memory beside the file fits: the one beside the link is not needed.
+  fs::create_symlink("pmem/mem", link + ".memory");
+  path_ = link;
+  ASSERT_EQ(open(), KVS_SUCCESS) << message();
+  expect(0);
+  close();
+  fs::remove(link + ".memory");
   fs::create_directory(pmem);
   fs::rename(file + ".memory", pmem / "mem");
-  fs::create_symlink("drive", link);
+  // A link to itself.
+  fs::create_symlink("drive.memory", file + ".memory");
+  EXPECT_TRUE(is_refused_as_unreachable("drive.memory (links to drive.memory): Too many levels of symbolic links"));
+  fs::remove(file + ".memory");
   // The memory of the file, and that of a link to it.
   for (const std::string& name : {file, link}) {
     SCOPED_TRACE(name);
