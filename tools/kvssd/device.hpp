@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/kvssd/engine.hpp"
+#include "tools/kvssd/files.hpp"
 #include "tools/kvssd/iterators.hpp"
 #include "tools/kvssd/key_spaces.hpp"
 #include "tools/kvssd/uri.hpp"
@@ -21,6 +22,8 @@ class device {
   [[nodiscard]] workers& requests() noexcept { return workers_; }
 
  private:
+  device(const device_uri& uri, const device_files& at);
+
   media::pmem memory_;
   blocks::any_device flash_;
   engine engine_;

@@ -3,10 +3,8 @@
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -33,26 +31,12 @@ void set(device_uri& uri, std::string_view key, const std::string& value) {
   }
 }
 
-// The file that a path names through symbolic links, whether it exists or not: the memory lies beside the file, so that two
-// names of a device are one device. A link with a memory beside it, or to a block device, whose folder keeps no file, stays.
-std::string behind_links(const std::filesystem::path& path) {
-  constexpr int most_links = 40;  // the limit of the kernel
-  std::error_code failed;
-  std::filesystem::path file = path;
-  for (int n = 0; n < most_links && std::filesystem::is_symlink(file, failed); ++n) {
-    if (std::filesystem::exists(file.string() + ".memory", failed)) return file.string();
-    file = file.parent_path() / std::filesystem::read_symlink(file, failed);  // an absolute target replaces it
-    if (failed) return path.string();
-  }
-  return std::filesystem::is_block_file(file, failed) ? path.string() : file.string();
-}
-
 }  // namespace
 
 device_uri parse_uri(std::string_view text) {
   device_uri uri;
   const std::size_t mark = text.find('?');
-  uri.path = behind_links(text.substr(0, mark));
+  uri.path = text.substr(0, mark);
   if (uri.path.empty()) throw error("a device needs the path of its backing file", "for example /mnt/kv.drive?size=1G");
   if (mark == std::string_view::npos) return uri;
   for (std::string_view rest = text.substr(mark + 1); !rest.empty();) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,8 +19,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/loop.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +247,70 @@ TEST_F(States, a_making_that_fails_leaves_no_file_and_names_the_options) {
   EXPECT_NE(message().find("the folder of"), std::string::npos) << message();
 }
 
+// A write beyond the limit of a process for files would end it.
+TEST_F(States, a_limit_for_files_is_an_error_and_no_signal) {
+  const auto is_refused = [&](rlim_t bytes, const char* options) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit limit{bytes, bytes};
+      const bool right = ::setrlimit(RLIMIT_FSIZE, &limit) == 0 && open(options) != KVS_SUCCESS &&
+                         message().find("ulimit -f") != std::string::npos;
+      if (!right) std::cerr << message() << "\n";
+      ::_exit(right ? 0 : 1);
+    }
+    int status = 1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status == 0;
+  };
+  constexpr rlim_t mib = 1 << 20;
+  EXPECT_TRUE(is_refused(31 * mib, small));                             // the drive
+  EXPECT_TRUE(is_refused(33 * mib, "?size=32M&memory=34M&buffer=5M"));  // the memory
+  EXPECT_TRUE(files().empty());
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  use();
+  close();
+  EXPECT_TRUE(is_refused(31 * mib, ""));
+  fs::remove(path_ + ".memory");
+  EXPECT_TRUE(is_refused(33 * mib, "?rebuild=yes&memory=34M&buffer=5M"));
+  EXPECT_EQ(files(), (std::set<std::string>{"drive"}));
+  ASSERT_EQ(open(again), KVS_SUCCESS) << message();
+  use();
+  close();
+}
+
+// Mounts are of a child that has its own.
+TEST_F(States, a_read_only_file_system_is_named_as_the_cause) {
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  use();
+  close();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int can_have_no_mounts = 2;
+    const char* const at = folder_.c_str();
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(at, at, nullptr, MS_BIND, nullptr) != 0 ||
+        ::mount(at, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      ::_exit(can_have_no_mounts);
+    bool right = true;
+    const auto expect_remedy = [&](const char* options) {
+      const bool is_named = open(options) != KVS_SUCCESS &&
+                            message().find("ead-only file system") != std::string::npos &&
+                            message().find("for writing") != std::string::npos;
+      if (!is_named) std::cerr << path_ << options << ": " << message() << "\n";
+      right = right && is_named;
+    };
+    for (const char* options : {"", small, again}) expect_remedy(options);
+    path_ = folder_ / "new";
+    expect_remedy(small);
+    ::_exit(right ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this user can mount nothing";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(States, a_making_that_was_killed_is_begun_again_or_ended) {
   int killed = 0;
   for (int delay = 0; delay < 30; ++delay) {
@@ -325,6 +393,39 @@ TEST_F(States, each_state_of_a_making_is_begun_again_or_ended) {
     fs::remove(folder_ / "drive");
     fs::remove(folder_ / "drive.memory");
   }
+}
+
+// The memory of a device is restored from a copy, before the drive, beside the files of a making that was killed.
+TEST_F(States, a_restored_memory_gets_no_drive_of_a_making) {
+  ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+  use();
+  close();
+  const fs::path unfinished = folder_ / "drive.unfinished", whole = folder_ / "whole";
+  fs::rename(path_, whole);
+  for (const bool has_header : {false, true})
+    for (const char* options : {"", small, again}) {
+      SCOPED_TRACE(options);
+      const fs::path made = folder_ / "made";
+      if (has_header) {
+        path_ = made;
+        ASSERT_EQ(open(small), KVS_SUCCESS) << message();
+        close();
+        fs::remove(path_ + ".memory");
+        path_ = folder_ / "drive";
+      } else {
+        std::ofstream(made) << std::string(32 << 20, '\0');
+      }
+      fs::create_directory(unfinished);
+      fs::rename(made, unfinished / "drive");
+      EXPECT_EQ(open(options), KVS_ERR_DEV_NOT_EXIST);
+      EXPECT_FALSE(fs::exists(path_));
+      fs::rename(whole, path_);
+      ASSERT_EQ(open(), KVS_SUCCESS) << message();
+      use();
+      close();
+      EXPECT_EQ(files(), both_);
+      fs::rename(path_, whole);
+    }
 }
 
 // A block device in a file, if this system and this user may have one.
