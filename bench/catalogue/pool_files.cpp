@@ -81,6 +81,13 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
     : path_(std::move(path)), bytes_(bytes) {
   std::error_code failure;
   const fs::file_status status = fs::status(path_, failure);
+  // Nothing is made in place of a name that cannot be reached, nor removed at the end.
+  if (status.type() == fs::file_type::none)
+    throw error(fmt::format("cannot reach pool {}: {}", path_, failure.message()),
+                "check the path and its permissions");
+  if (!fs::exists(status) && fs::is_symlink(fs::symlink_status(path_, failure)))
+    throw error(fmt::format("cannot reach pool {}: it is a link that leads nowhere", path_),
+                "mount the file system that it leads to, mend the link, or name another path");
   fs::path folder = fs::path(path_).parent_path();
   if (folder.empty()) folder = ".";
   if (fs::is_directory(status))

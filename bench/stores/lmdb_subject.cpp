@@ -78,7 +78,8 @@ class instance {
         flags_(MDB_NOSUBDIR | MDB_NOTLS | (synced ? 0U : unsigned{MDB_NOSYNC})),
         file_(path_),
         lock_(path_ + "-lock") {
-    if (std::filesystem::exists(path_)) throw error(path_ + " exists", "remove it, or name another file");
+    if (std::filesystem::exists(std::filesystem::symlink_status(path_)))
+      throw error(path_ + " exists", "remove it, or name another file");
     open();
   }
   instance(const instance&) = delete;

@@ -368,6 +368,18 @@ TEST_F(pmem_pool, A1_a_pool_that_was_not_finished_does_not_stand_in_the_way) {
   EXPECT_NO_THROW(pool{path()});
 }
 
+// Its file system may not be mounted: a new pool in place of the link would hide the data.
+TEST_F(pmem_pool, A1_a_link_that_leads_nowhere_is_no_place_for_a_new_pool) {
+  std::filesystem::create_symlink(path("not_mounted/pool"), path());
+  for (const std::uint64_t create_bytes : {std::uint64_t{0}, pool_bytes})
+    EXPECT_NE(message_of([&] { pool(path(), {.create_bytes = create_bytes}); }).find("a link that leads nowhere"),
+              std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  std::filesystem::create_directory(path("not_mounted"));
+  { pool medium(path("not_mounted/pool"), {.create_bytes = pool_bytes}); }
+  EXPECT_NO_THROW(pool{path()});
+}
+
 TEST_F(pmem_pool, A1_a_pool_that_lost_its_name_gets_it_back_with_its_data) {
   for (const std::uint64_t create_bytes : {std::uint64_t{0}, pool_bytes}) {
     std::filesystem::remove(path());

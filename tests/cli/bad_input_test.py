@@ -138,6 +138,12 @@ class BadInput(ProgramTest):
         self.bad(["results", "folder"], "--index", "cceh", "--json", self.folder)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_link_that_leads_nowhere_stays(self):
+        os.symlink(self.file("not_mounted/pool"), self.file("pool"))
+        for more in ([], ["--overwrite"], ["--reuse"]):
+            self.bad(["leads nowhere", self.file("pool")], "--index", "cceh", "--medium", "pmem:" + self.file("pool"), *more)
+        self.assertTrue(os.path.islink(self.file("pool")))
+
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_that_may_not_be_written(self):
         os.chmod(self.folder, 0o500)

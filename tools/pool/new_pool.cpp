@@ -105,7 +105,11 @@ void refuse_what_is_there(const std::string& path) {
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, ignored))
     throw error(fmt::format("there is no folder {} for {}", folder.string(), path), "make it, or name another path");
-  if (fs::exists(fs::symlink_status(path, ignored)))
+  std::error_code failure;
+  const fs::file_status status = fs::symlink_status(path, failure);
+  if (status.type() == fs::file_type::none)
+    throw error("cannot reach " + path + ": " + failure.message(), "check the path and its permissions");
+  if (fs::exists(status))
     throw error(path + " exists already", "nothing was overwritten: name another path, or remove it yourself");
 }
 

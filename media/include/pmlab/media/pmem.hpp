@@ -269,11 +269,17 @@ class pmem {
 
   [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
 
-  // The file at the path; none: there is none. O_NONBLOCK, since a FIFO would wait for its other end.
+  // The file at the path; none: nothing has the name. O_NONBLOCK, since a FIFO would wait for its other end.
   [[nodiscard]] descriptor opened_file() const {
     descriptor file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!file.is_open() && errno != ENOENT)
+    if (file.is_open()) return file;
+    if (errno != ENOENT)
       throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
+    // A new pool would replace the link, and hide the one on a file system that is not mounted.
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+      throw error("cannot reach pool " + path_ + ": it is a link that leads nowhere",
+                  "mount the file system that it leads to, or mend the link; its data may be there");
     return file;
   }
 
