@@ -226,7 +226,7 @@ class faulty : public wrapper<Inner> {
     std::optional<fault> has;
     for (plan& p : plans_) {
       if (p.times == 0 || !can_have(r.what, p.kind) || (p.what && *p.what != r.what) || (p.only && *p.only != r.of) ||
-          r.first >= p.end || r.first + r.count <= p.first)
+          r.first >= p.end || (p.first != 0 && r.first + r.count <= p.first))
         continue;
       if (p.skip > 0) {
         --p.skip;
