@@ -511,6 +511,50 @@ TEST(ChunkStoreOnKv, a_failed_removal_loses_no_write_that_follows) {
   }
 }
 
+// The erasure of a record that failed may be durable. Its words in DRAM are not those of a later volume.
+TEST(ChunkStoreOnKv, a_later_volume_has_nothing_of_a_removed_one) {
+  using when = failing_pairs::when;
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  blocks::memory device(whole);
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+  auto store = store_type::open(pairs, device, small);
+  auto disk = store.volume("a", {.bytes = 32 * block});
+  disk.write(0, data_of(0, 4, 7));
+  pairs.next = when::after;
+  pairs.skip = 1;  // the put of the volume
+  EXPECT_TRUE(store.remove_volume("a"));
+  static_cast<void>(store.finish_removals());
+  auto later = store.volume("b", {.bytes = 32 * block});
+  std::vector<std::byte> got(block);
+  later.read(0, got);
+  EXPECT_TRUE(got == std::vector<std::byte>(block));
+  EXPECT_TRUE(store.check().ok());
+}
+
+// "There is no such volume" holds after a crash, too.
+TEST(ChunkStoreOnKv, a_failed_making_that_is_durable_is_undone_before_a_removal_finds_none) {
+  using when = failing_pairs::when;
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  blocks::memory device(whole);
+  blocks::memory flash(flash_of_tests);
+  media::dram medium;
+  auto inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+  {
+    auto store = store_type::open(pairs, device, small);
+    pairs.next = when::after;
+    EXPECT_THROW(static_cast<void>(store.volume("a", {.bytes = 32 * block})), error);
+    pairs.next = when::before;
+    EXPECT_THROW(store.remove_volume("a"), error);
+    EXPECT_FALSE(store.remove_volume("a"));
+  }
+  auto store = store_type::open(pairs, device, small);
+  EXPECT_THROW(static_cast<void>(store.volume("a")), error);
+}
+
 // A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.
 TEST(ChunkStoreOnKv, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
   namespace parts = stores::detail::chunk_store;

@@ -767,6 +767,12 @@ TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
   for (layout::word* size :
        {&m.root().spare_superblocks, &m.root().largest_value, &m.root().bucket_bytes, &m.root().notes})
     ASSERT_NO_FATAL_FAILURE(flip_each(*size, 64, false));
+  // Pages of keys in which no key has space, or which are larger than any.
+  for (const std::uint64_t bucket : {0U, 64U, 1U << 17}) {
+    const std::uint64_t right = m.root().bucket_bytes.exchange(bucket);
+    EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }).find("is damaged: its"), std::string::npos) << bucket;
+    m.root().bucket_bytes = right;
+  }
 }
 
 // A tail that replay took for later than it is would hide overwrites.

@@ -344,10 +344,13 @@ class chunk_store {
     ensure_recovered_or_throw();
     std::unique_lock lock(volumes_mutex_);
     const std::optional<std::uint32_t> id = find_volume(name);
-    if (!id) return false;
+    if (!id) {
+      settle_failed_makings();
+      return false;
+    }
     try {
       change_state(*id, volume_state::going);
-    } catch (const error&) {
+    } catch (...) {
       if (!records_.make_volume_sure(*id - 1)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
       throw;
     }
@@ -1711,11 +1714,19 @@ class chunk_store {
   // Removes the chunks of a volume whose handles are void, except those that operations in flight use.
   void remove_chunks_of(std::uint32_t volume_id) {
     std::vector<std::uint64_t> all;
+    const auto add = [&](std::uint64_t key) {
+      if (detail::chunk_store::volume_of(key) == volume_id) all.push_back(key);
+    };
     records_.for_each([&](record& r) {
       const auto guard = records_.guard(r);
-      const std::uint64_t key = r.key.load(std::memory_order_acquire);
-      if (detail::chunk_store::volume_of(key) == volume_id) all.push_back(key);
+      add(r.key.load(std::memory_order_acquire));
     });
+    // A removal of a record that failed is undone at its next use: that is here, and not in a later volume.
+    if constexpr (has_pairs)
+      for (std::size_t i = 0; i < stripes_.size(); ++i) {
+        const std::scoped_lock lock(stripes_[i].mutex);
+        records_.for_each_unsure(i, add);
+      }
     for (const std::uint64_t key : all) {
       stripe& s = stripe_of(key);
       std::unique_lock lock(s.mutex);
@@ -1761,10 +1772,7 @@ class chunk_store {
       throw error("there is no volume '" + std::string(name) + "', and a new one of " + std::to_string(options.bytes) +
                       " bytes cannot be made",
                   "give its size as a multiple of " + std::to_string(block_bytes()) + " bytes");
-    // A making that failed may be durable: a second volume of its name may not follow in another slot.
-    for (std::uint32_t id = 1; id <= records_.volumes(); ++id)
-      if (records_.state_of_volume(id - 1) == volume_state::free && !records_.make_volume_sure(id - 1))
-        throw error(records_.name() + " failed when a volume was to be made, and fails still", "check the drive");
+    settle_failed_makings();
     for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
       if (records_.state_of_volume(id - 1) != volume_state::free) continue;
       records_.change_volume(id - 1, [&](volume_slot& v) {
@@ -1778,6 +1786,12 @@ class chunk_store {
                 "remove one, or use another store");
   }
 
+  // A making that failed may be durable: its name is free only when it is not. Throws pmlab::error: the drive fails still.
+  void settle_failed_makings() {
+    for (std::uint32_t id = 1; id <= records_.volumes(); ++id)
+      if (records_.state_of_volume(id - 1) == volume_state::free && !records_.make_volume_sure(id - 1))
+        throw error(records_.name() + " failed when a volume was to be made, and fails still", "check the drive");
+  }
   [[nodiscard]] volume_handle handle_of(std::uint32_t id, std::uint64_t bytes, std::string_view name) {
     return {*this, {id, generations_[id - 1].load(std::memory_order_acquire)}, bytes, name};
   }

@@ -215,8 +215,12 @@ class records_in_region {
                   device_.failure().empty() ? "check the drive" : device_.failure());
   }
   // Makes sure that the drive has the volume as it is, where a change of it had failed. False: the drive refuses that.
-  [[nodiscard]] bool make_volume_sure(std::uint32_t i) {
-    if (unsure_volumes_[i]) unsure_volumes_[i] = !region_.make_sure(i / slots_of_block());
+  [[nodiscard]] bool make_volume_sure(std::uint32_t i) noexcept {
+    try {
+      if (unsure_volumes_[i]) unsure_volumes_[i] = !region_.make_sure(i / slots_of_block());
+    } catch (const std::exception&) {
+      // It stays unsure, without DRAM.
+    }
     return !unsure_volumes_[i];
   }
 

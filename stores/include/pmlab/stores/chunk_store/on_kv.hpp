@@ -347,6 +347,13 @@ class records_in_pairs {
           for (const extent& e : n.changes->held) visit(e);
       });
   }
+  // Calls visit(key) for each record of a part whose change failed. REQUIRES: the lock of the part's chunks.
+  template <class Visit>
+  void for_each_unsure(std::size_t number, Visit&& visit) const {
+    parts_[number]->cache.for_each([&](const node& n) {
+      if (n.changes != nullptr) visit(n.key);
+    });
+  }
   void clear_newest(record& r) { std::memset(static_cast<void*>(&edit(r, 0)), 0, bytes_); }
 
   // ---- REQUIRE that no guard is held:
@@ -388,12 +395,14 @@ class records_in_pairs {
     std::memcpy(static_cast<void*>(&now), &next, sizeof next);
   }
   // As in records_in_region.
-  [[nodiscard]] bool make_volume_sure(std::uint32_t i) {
+  [[nodiscard]] bool make_volume_sure(std::uint32_t i) noexcept {
     if (!unsure_volumes_[i]) return true;
     try {
       put_volume(i, (*volumes_)[i]);
     } catch (const error& e) {
       static_cast<void>(failed(e));
+    } catch (const std::bad_alloc&) {
+      // It stays unsure.
     }
     return !unsure_volumes_[i];
   }

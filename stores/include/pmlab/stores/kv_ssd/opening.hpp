@@ -155,10 +155,10 @@ class opening {
         o.superblock_bytes > std::uint64_t{1} << 31)
       throw error("superblocks of " + text(o.superblock_bytes) + " bytes",
                   "choose a power of two of blocks that holds a record of " + text(largest) + " bytes, up to 2^31");
-    const std::size_t least_bucket = record_bytes(16, 1 + most_key_bytes);
-    if (o.bucket_bytes < least_bucket || o.bucket_bytes > o.superblock_bytes || o.bucket_bytes > std::size_t{1} << 16)
+    if (o.bucket_bytes < least_bucket_bytes || o.bucket_bytes > o.superblock_bytes ||
+        o.bucket_bytes > most_bucket_bytes)
       throw error("bucket pages of " + text(o.bucket_bytes) + " bytes",
-                  "choose " + text(least_bucket) + " to 65536 bytes, at most a superblock");
+                  "choose " + text(least_bucket_bytes) + " to 65536 bytes, at most a superblock");
     const std::size_t least_buffer = least_lines(largest, o.bucket_bytes) * media::cache_line_bytes;
     if (o.buffer_bytes < least_buffer || o.buffer_bytes > most_buffer_bytes)
       throw error("a write buffer of " + text(o.buffer_bytes) + " bytes",
@@ -228,6 +228,10 @@ class opening {
                 "open it with its own flash; a file that was truncated is lost");
   }
 
+  // A page of keys has one key of any length at least.
+  static constexpr std::size_t least_bucket_bytes = record_bytes(16, 1 + most_key_bytes);
+  static constexpr std::size_t most_bucket_bytes = std::size_t{1} << 16;
+
   // The words of a pool have no checksum. Those that lead out of it, or to work without end, are noticed.
   void check_shape_of(const state& s) const {
     const auto value = [](const word& w) { return w.load(std::memory_order_acquire); };
@@ -236,7 +240,8 @@ class opening {
     bool is_possible = std::has_single_bit(unit) && unit >= least_unit_bytes && unit <= most_unit_bytes &&
                        std::has_single_bit(superblock) && superblock >= unit && superblock >= geometry_.block_bytes &&
                        superblock <= std::uint64_t{1} << 31 && largest_value <= most_value_bytes &&
-                       bucket <= superblock && lines <= most_buffer_bytes / media::cache_line_bytes;
+                       bucket >= least_bucket_bytes && bucket <= superblock && bucket <= most_bucket_bytes &&
+                       lines <= most_buffer_bytes / media::cache_line_bytes;
     if (is_possible) {
       const std::size_t largest = record_bytes(most_key_bytes, largest_value);
       const std::uint64_t superblocks = geometry_.bytes() / superblock;
