@@ -37,7 +37,7 @@ class any_contestant {
   store_drives drives_;
 
  protected:
-  std::uint64_t seed_;  // of the next ledger
+  std::uint64_t seed_;  // the next ledger has it
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Subject> subject_;  // on the drives
 };

@@ -1,7 +1,7 @@
 #include "bench/stores/case.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include "bench/stores/lists.hpp"
+#include "bench/support/lists.hpp"
 #include "bench/support/quantity.hpp"
 
 #include <array>
@@ -36,7 +36,7 @@ phase phase_of(const std::string& word) {
 
 }  // namespace
 
-std::vector<phase> parse_phases(const std::string& list) { return list_of(list, phase_of); }
+std::vector<phase> parse_phases(const std::string& list) { return bench::list_of(list, phase_of); }
 
 std::vector<order> parse_orders(const std::string& list) {
   return orders_among(std::array{order::random, order::sequential, order::zipfian}, list, "",

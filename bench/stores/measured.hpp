@@ -122,7 +122,7 @@ struct measured {
   bool writes_to_drives = true;             // false: their counts are not those of the store
   device_counts main{};                     // sums over the main drives
   std::optional<device_counts> staging;     // nothing: there is none
-  std::optional<double> flash_per_written;  // of modelled drives: bytes that flash programmed for each byte written
+  std::optional<double> flash_per_written;  // bytes that flash of modelled drives programmed for each byte written
   std::optional<medium_counts> medium;      // of all operations
   std::vector<store_statistic> statistics;  // grown in this case
   std::optional<opening_times> opening;     // of phase `open` alone

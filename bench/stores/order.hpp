@@ -2,7 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
-#include "bench/stores/lists.hpp"
+#include "bench/support/lists.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +21,8 @@ enum class order : std::uint8_t {
   random,      // each with the same probability; fill, load, insert, erase: each once, in a random order
   sequential,  // one after the other, each thread in its own part; load, insert, erase: each once
   zipfian,     // with parameter 0.99, scattered. Load: about 80 % of the puts meet a key that is there
-  uniform,     // of keys: each with the same probability. Load: about 15 % of the puts meet a key that is there
-  latest       // of ycsb-d: the youngest keys are the most popular ones
+  uniform,     // each key with the same probability. Load: about 15 % of the puts meet a key that is there
+  latest       // the youngest keys are the most popular ones
 };
 
 [[nodiscard]] constexpr std::string_view to_string(order value) noexcept {
@@ -33,7 +33,7 @@ enum class order : std::uint8_t {
 // The orders of a list, among those that are `known`. Throws pmlab::error: there is no pattern 'such' `of_what`.
 [[nodiscard]] inline std::vector<order> orders_among(std::span<const order> known, const std::string& list,
                                                      std::string_view of_what, const std::string& remedy) {
-  return list_of(list, [&](const std::string& word) {
+  return bench::list_of(list, [&](const std::string& word) {
     const auto at = std::ranges::find(known, word, to_string);
     if (at == known.end()) throw error(fmt::format("there is no pattern '{}'{}", word, of_what), remedy);
     return *at;

@@ -1,7 +1,7 @@
 #include "bench/stores/pair_case.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
-#include "bench/stores/lists.hpp"
+#include "bench/support/lists.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ double pair_phase::insert_share() const noexcept {
   return kind == pair_phase_kind::mix ? mix[workload::operation_kind::insert] : 0;
 }
 
-std::vector<pair_phase> parse_pair_phases(const std::string& list) { return list_of(list, phase_of); }
+std::vector<pair_phase> parse_pair_phases(const std::string& list) { return bench::list_of(list, phase_of); }
 
 std::vector<pair_order> parse_pair_orders(const std::string& list) {
   return orders_among(std::array{order::random, order::sequential, order::uniform, order::zipfian}, list, " of keys",

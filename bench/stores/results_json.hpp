@@ -21,8 +21,8 @@ struct run_origin {
   std::string medium;
   std::uint64_t device_bytes = 0;
   std::vector<std::string> stores;
-  std::string scale;  // of a modelled drive; empty: none
-  std::string way;    // of a file; empty: none
+  std::string scale;  // the modelled drive has it; empty: none
+  std::string way;    // how a file is opened; empty: there is none
 };
 
 struct run_record : run_origin {

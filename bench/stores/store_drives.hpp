@@ -22,7 +22,7 @@ struct bytes_written {
 
 class store_drives {
  public:
-  using device_maker = std::function<std::unique_ptr<store_device>(unsigned)>;  // of a number, from 0
+  using device_maker = std::function<std::unique_ptr<store_device>(unsigned)>;  // takes its number, from 0
   using staging_maker = std::function<std::unique_ptr<store_device>()>;         // none: no staging
 
   store_drives(unsigned count, device_maker device, staging_maker staging)

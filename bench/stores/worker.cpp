@@ -169,14 +169,14 @@ class worker final : public case_worker<contestant, bench_case, volume_queue, an
   }
 
   ledger& ledger_;
-  std::uint32_t blocks_;  // of an operation
+  std::uint32_t blocks_;  // an operation has so many
   std::uint64_t log_begin_;
-  std::uint64_t count_;  // of places
+  std::uint64_t count_;  // places
   thread_share places_;
   thread_share log_;
   workload::sampler sampler_;
   blocks::buffer data_;
-  std::uint64_t next_ = 0;  // of a completed fill
+  std::uint64_t next_ = 0;  // the place that a completed fill looks at next
 };
 
 }  // namespace

@@ -437,17 +437,25 @@ TEST(ChunkStoreOnBlocks, failed_first_writes_fill_no_drive_that_is_well_again) {
   }
 }
 
+// A drive, and records on a key-value device that fails on request.
+struct failing_machine {
+  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
+  blocks::memory drive{whole};
+  blocks::memory flash{flash_of_tests};
+  media::dram medium;
+  pairs_type inner = opened_pairs(medium, flash);
+  failing_pairs pairs{inner};
+
+  store_type open(const stores::kv_records& records = {}) { return store_type::open(pairs, drive, small, records); }
+};
+
 TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
   using when = failing_pairs::when;
-  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
-  blocks::memory device(whole);
-  blocks::memory flash(flash_of_tests);
-  media::dram medium;
-  auto inner = opened_pairs(medium, flash);
-  failing_pairs pairs{inner};
+  failing_machine m;
+  failing_pairs& pairs = m.pairs;
   std::map<std::string, expected_volume> right{{"a", expected_volume(128)}};
   {
-    auto store = store_type::open(pairs, device, small, {.cache_bytes = 4200});
+    auto store = m.open({.cache_bytes = 4200});
     auto disk = store.volume("a", {.bytes = 128 * block});
     splitmix64 random(9);
     int failed = 0;
@@ -470,24 +478,20 @@ TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
     for (std::uint64_t c = 0; c < 4; ++c) right.at("a").write(c * 32, 2, 1000);
     expect_equal(store, right);
   }
-  auto again = store_type::open(pairs, device, small);
+  auto again = m.open();
   expect_equal(again, right);
 }
 
 // A put that failed may be durable: of a removal, too.
 TEST(ChunkStoreOnKv, a_failed_removal_loses_no_write_that_follows) {
   using when = failing_pairs::when;
-  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
   for (const bool device_is_well : {true, false}) {
     SCOPED_TRACE(device_is_well);
-    blocks::memory device(whole);
-    blocks::memory flash(flash_of_tests);
-    media::dram medium;
-    auto inner = opened_pairs(medium, flash);
-    failing_pairs pairs{inner};
+    failing_machine m;
+    failing_pairs& pairs = m.pairs;
     const auto data = data_of(1, 1, 9);
     {
-      auto store = store_type::open(pairs, device, small);
+      auto store = m.open();
       auto disk = store.volume("a", {.bytes = 16 * block});
       pairs.next = when::after;
       pairs.goes_on = !device_is_well;
@@ -503,7 +507,7 @@ TEST(ChunkStoreOnKv, a_failed_removal_loses_no_write_that_follows) {
       pairs.goes_on = false;
       EXPECT_NO_THROW(static_cast<void>(store.volume("a")));
     }
-    auto store = store_type::open(pairs, device, small);
+    auto store = m.open();
     std::vector<std::byte> got(block);
     store.volume("a").read(block, got);
     EXPECT_EQ(got == data, device_is_well);
@@ -514,13 +518,9 @@ TEST(ChunkStoreOnKv, a_failed_removal_loses_no_write_that_follows) {
 // The erasure of a record that failed may be durable. Its words in DRAM are not those of a later volume.
 TEST(ChunkStoreOnKv, a_later_volume_has_nothing_of_a_removed_one) {
   using when = failing_pairs::when;
-  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
-  blocks::memory device(whole);
-  blocks::memory flash(flash_of_tests);
-  media::dram medium;
-  auto inner = opened_pairs(medium, flash);
-  failing_pairs pairs{inner};
-  auto store = store_type::open(pairs, device, small);
+  failing_machine m;
+  failing_pairs& pairs = m.pairs;
+  auto store = m.open();
   auto disk = store.volume("a", {.bytes = 32 * block});
   disk.write(0, data_of(0, 4, 7));
   pairs.next = when::after;
@@ -537,21 +537,17 @@ TEST(ChunkStoreOnKv, a_later_volume_has_nothing_of_a_removed_one) {
 // "There is no such volume" holds after a crash, too.
 TEST(ChunkStoreOnKv, a_failed_making_that_is_durable_is_undone_before_a_removal_finds_none) {
   using when = failing_pairs::when;
-  using store_type = stores::chunk_store<stores::records_on_kv<failing_pairs>, blocks::memory>;
-  blocks::memory device(whole);
-  blocks::memory flash(flash_of_tests);
-  media::dram medium;
-  auto inner = opened_pairs(medium, flash);
-  failing_pairs pairs{inner};
+  failing_machine m;
+  failing_pairs& pairs = m.pairs;
   {
-    auto store = store_type::open(pairs, device, small);
+    auto store = m.open();
     pairs.next = when::after;
     EXPECT_THROW(static_cast<void>(store.volume("a", {.bytes = 32 * block})), error);
     pairs.next = when::before;
     EXPECT_THROW(store.remove_volume("a"), error);
     EXPECT_FALSE(store.remove_volume("a"));
   }
-  auto store = store_type::open(pairs, device, small);
+  auto store = m.open();
   EXPECT_THROW(static_cast<void>(store.volume("a")), error);
 }
 
@@ -559,14 +555,11 @@ TEST(ChunkStoreOnKv, a_failed_making_that_is_durable_is_undone_before_a_removal_
 TEST(ChunkStoreOnKv, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
   namespace parts = stores::detail::chunk_store;
   constexpr std::uint64_t key = std::uint64_t{1} << 40;
-  blocks::memory device(whole);
-  blocks::memory flash(flash_of_tests);
-  media::dram medium;
-  auto inner = opened_pairs(medium, flash);
-  failing_pairs pairs{inner};
+  failing_machine m;
+  failing_pairs& pairs = m.pairs;
   parts::free_map free;
   parts::chunk_shape shape{8, 3, by_copy};
-  parts::records_in_pairs<failing_pairs, blocks::memory> records(pairs, device, free, shape, {}, false, {});
+  parts::records_in_pairs<failing_pairs, blocks::memory> records(pairs, m.drive, free, shape, {}, false, {});
   parts::record& r = *records.take();
   ASSERT_TRUE(records.enter(key, r));
   std::array<parts::index_change, 3> changes;

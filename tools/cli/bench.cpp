@@ -11,6 +11,7 @@
 #include "bench/engine/results_csv.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/engine/table.hpp"
+#include "bench/support/lists.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/shell_form.hpp"
@@ -48,16 +49,6 @@ constexpr std::uint64_t real_operations = 1'000'000;
 // second, and 6 to 50 thousand scans of 100 entries.
 constexpr std::uint64_t simulated_operations = 100'000;
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    words.push_back(list.substr(start, end - start));
-    start = end + 1;
-  }
-  return words;
-}
-
 // parse(text) of each text that was given, in one list.
 template <class Parse>
 auto all_of(const std::vector<std::string>& given, Parse&& parse) {
@@ -77,13 +68,13 @@ std::vector<const bench::index_description*> indexes_of(const std::string& list)
 std::vector<bench::phase> workloads_of(const std::string& list) {
   if (list.find('=') != std::string::npos) return {bench::parse_workload(list)};
   std::vector<bench::phase> workloads;
-  for (const std::string& name : split(list)) workloads.push_back(bench::parse_workload(name));
+  for (const std::string& name : bench::words_of(list)) workloads.push_back(bench::parse_workload(name));
   return workloads;
 }
 
 std::vector<media::persistence_domain> persistence_domains(const std::string& list) {
   std::vector<media::persistence_domain> domains;
-  for (const std::string& name : split(list)) {
+  for (const std::string& name : bench::words_of(list)) {
     const auto domain = media::persistence_domain_of(name);
     if (!domain)
       throw error(fmt::format("--persistence '{}' is unknown", name),
@@ -218,7 +209,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
         [asked](const auto& given) { asked->indexes = all_of(given, indexes_of); });
   CLI::Option* const library = texts(
       "--library", "FILE.so[,FILE.so]: libraries with PiBench's interface beside them, or alone; docs/own-index.md",
-      [asked](const auto& given) { asked->libraries = all_of(given, split); });
+      [asked](const auto& given) { asked->libraries = all_of(given, bench::words_of); });
   app->add_flag("--library-scans", asked->library_scans, "Scan libraries too: they order keys as unsigned integers")
       ->needs(library);
   app->add_option("--baseline", o.baseline, "NAME: the index that the ratios are to; the last one if not given")

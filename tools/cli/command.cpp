@@ -2,9 +2,9 @@
 #include "tools/cli/command.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
+#include "bench/support/lists.hpp"
 #include "bench/support/quantity.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -51,10 +51,7 @@ std::vector<unsigned> thread_numbers(const std::string& list) {
     return count_up_to(text, "--threads", most_threads);
   };
   std::vector<unsigned> numbers;
-  for (std::size_t start = 0; start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
-    const std::string text = list.substr(start, end - start);
-    start = end + 1;
+  for (const std::string& text : bench::words_of(list)) {
     // A sign in front is no range.
     const std::size_t dash = text.find('-', 1);
     const unsigned first = number(text.substr(0, dash));

@@ -12,7 +12,7 @@ namespace pmlab::cli {
 
 struct drive_request {
   drive::device_spec device;
-  std::optional<std::uint64_t> bytes;  // of the device
+  std::optional<std::uint64_t> bytes;  // the device has so many
   std::optional<bool> fio;             // to be measured beside it; nothing: if it is installed
   std::optional<double> spread_percent;
   std::string suite = "drive", filter, json;

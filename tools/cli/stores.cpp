@@ -2,8 +2,8 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/stores_request.hpp"
 #include <pmlab/base/error.hpp>
-#include "bench/stores/lists.hpp"
 #include "bench/stores/pair_ledger.hpp"
+#include "bench/support/lists.hpp"
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
@@ -24,7 +24,6 @@ constexpr std::uint64_t most_depth = 1024;
 constexpr std::uint64_t most_threads = 127;
 constexpr std::uint64_t most_repetitions = 1000;
 constexpr std::uint64_t most_devices = 64;
-constexpr std::uint64_t block = 4096;
 constexpr std::uint64_t largest_operation = std::uint64_t{4} << 20;
 constexpr std::size_t largest_value = std::size_t{2} << 20;
 constexpr std::uint64_t longest_ring = 1'000'000;  // what a store refuses, it explains itself
@@ -32,7 +31,7 @@ constexpr double most_loss_ms = 3'600'000;
 
 std::uint64_t operation_size(const std::string& text) {
   const std::uint64_t bytes = bench::parse_bytes(text, "--size");
-  if (bytes == 0 || bytes % block != 0 || bytes > largest_operation)
+  if (bytes == 0 || bytes % store_block != 0 || bytes > largest_operation)
     throw error(fmt::format("--size {}: an operation is of whole blocks of 4096 bytes, at most 4M", text),
                 "give a multiple of 4K");
   return bytes;
@@ -73,7 +72,7 @@ amount amount_of(const std::string& text, const std::string& option) {
 std::vector<std::string> distinct(const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists)
-    for (std::string& name : store_bench::words_of(list)) {
+    for (std::string& name : bench::words_of(list)) {
       if (std::ranges::find(names, name) != names.end())
         throw error(fmt::format("--store names {} twice", name), "name it once, and give --repeat");
       names.push_back(std::move(name));
@@ -101,8 +100,8 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
   parsed("--device-bytes", "", "SIZE of each drive; from the amount of data, with some to spare, if not given",
          [&asked](const std::string& text) { asked.device_bytes = bench::parse_bytes(text, "--device-bytes"); });
   parsed("--depth", depths, "N[,N...]: operations of each thread under way", [&asked](const std::string& list) {
-    asked.depths = store_bench::list_of(
-        list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
+    asked.depths =
+        bench::list_of(list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
   });
   parsed("--threads", "1", "N",
          [&asked](const std::string& n) { asked.lengths.threads = count_up_to(n, "--threads", most_threads); });
@@ -162,7 +161,7 @@ command add_volumes(CLI::App& stores, const arguments& command_line) {
   parsed("--pattern", "random", "random,sequential,zipfian: order of places; mixes have their own",
          [asked](const std::string& list) { asked->orders = store_bench::parse_orders(list); });
   parsed("--size", "4K,16K", "SIZE[,SIZE...] of an operation",
-         [asked](const std::string& list) { asked->sizes = store_bench::list_of(list, operation_size); });
+         [asked](const std::string& list) { asked->sizes = bench::list_of(list, operation_size); });
   app->footer(
       std::string(about_the_run) +
       "  pmlab stores volumes --store chunk_store,raw_dwb,raw --device emulated:p4610 --repeat 3 --json blocks.json\n"
@@ -192,7 +191,7 @@ command add_pairs(CLI::App& stores, const arguments& command_line) {
   parsed("--key-bytes", "16", "N: bytes of a key, 8 to 255",
          [asked](const std::string& n) { asked->key_bytes = key_size(n); });
   parsed("--value", "1000", "SIZE[,SIZE...]: bytes of a value, 24 to 2M",
-         [asked](const std::string& list) { asked->value_sizes = store_bench::list_of(list, value_size); });
+         [asked](const std::string& list) { asked->value_sizes = bench::list_of(list, value_size); });
   parsed("--cache", "0", "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read",
          [asked](const std::string& size) { asked->cache = amount_of(size, "--cache"); });
   parsed("--memory", "",

@@ -165,26 +165,17 @@ pair_contestant contestant_of(const plan& p, const pairs_request& asked, const s
           p.options.seed * 1000};
 }
 
-struct outcome {
-  store_bench::pair_report report;
-  std::string scale, way;  // of the drives
-};
-
 // Throws pmlab::error: a store cannot be made, or cannot do a case, and nothing was measured.
-outcome run(plan& p, const pairs_request& asked, const store_bench::run_clock& clock) {
-  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
-  p.setup.emulation = calibration_of(p.setup.medium, shown);
-  std::optional<bench::simulated_run> machine;
-  if (asked.in_virtual_time()) machine.emplace(medium_of_machine(p.setup.medium), p.options.threads);
-  std::vector<pair_contestant> stores;
-  for (const std::string& name : asked.stores) stores.push_back(contestant_of(p, asked, name));
-  store_bench::prepare_pair_stores(p.options, stores);
-  outcome done{store_bench::run_pair_cases(p.options, stores, clock, shown), stores.front().main().front()->scale(),
-               stores.front().main().front()->way()};
-  shown.clear();
-  // Before the machine that they run on.
-  stores.clear();
-  machine.reset();
+outcome<store_bench::pair_report> run(plan& p, const pairs_request& asked, const store_bench::run_clock& clock) {
+  auto done = run_stores(
+      asked, p.setup,
+      [&] {
+        std::vector<pair_contestant> stores;
+        for (const std::string& name : asked.stores) stores.push_back(contestant_of(p, asked, name));
+        store_bench::prepare_pair_stores(p.options, stores);
+        return stores;
+      },
+      [&](auto& stores, auto& shown) { return store_bench::run_pair_cases(p.options, stores, clock, shown); });
   remark_shared_cpus(done.report, asked);
   return done;
 }
@@ -196,7 +187,7 @@ int measure_pairs(const pairs_request& asked, const arguments& command_line) {
   if (asked.in_virtual_time() || is_virtual(asked.staging) || asked.medium.simulated) hand_over(command_line);
   plan p = plan_of(asked);
   const store_bench::real_run_clock clock;
-  const outcome done = run(p, asked, clock);
+  const auto done = run(p, asked, clock);
   return write_report(asked, done.report, [&] {
     const store_bench::pair_run_record record{{shell_form(command_line), asked.device.text(), asked.medium.text(),
                                                p.device_bytes, asked.stores, done.scale, done.way},

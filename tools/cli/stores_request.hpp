@@ -16,6 +16,8 @@
 
 namespace pmlab::cli {
 
+inline constexpr std::uint64_t store_block = 4096;
+
 // A size, a share of the data, or none.
 struct amount {
   std::optional<std::uint64_t> bytes;

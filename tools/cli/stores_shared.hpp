@@ -8,12 +8,14 @@
 #include "bench/devices/calibration.hpp"
 #include "bench/devices/profile_file.hpp"
 #include "bench/engine/simulated_run.hpp"
+#include "bench/stores/store_device.hpp"
 #include "bench/stores/table.hpp"
 #include "bench/support/progress.hpp"
 #include "bench/support/thread_team.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -22,7 +24,6 @@ namespace pmlab::cli {
 
 inline constexpr std::uint64_t least_pool = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t most_data_bytes = std::uint64_t{512} << 20;
-inline constexpr std::uint64_t store_block = 4096;
 
 // Throws pmlab::error for what no store can be measured with.
 inline void check_stores_request(const stores_request& asked, const std::string& example) {
@@ -62,6 +63,30 @@ inline void check_stores_request(const stores_request& asked, const std::string&
   drive::device_spec own = given;
   if (own.which == drive::device_spec::kind::file && !alone) own.path += "." + name;
   return own;
+}
+
+template <class Report>
+struct outcome {
+  Report report;
+  std::string scale, way;  // the drives have them
+};
+
+// Measures on a machine in virtual time, if one was asked for; an emulated medium of `setup` is calibrated first. make():
+// the stores, as new; measure(stores, progress): their report. Throws pmlab::error: nothing can be measured.
+template <class Setup, class Make, class Measure>
+[[nodiscard]] auto run_stores(const stores_request& asked, Setup& setup, Make&& make, Measure&& measure) {
+  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
+  setup.emulation = calibration_of(setup.medium, shown);
+  std::optional<bench::simulated_run> machine;
+  if (asked.in_virtual_time()) machine.emplace(medium_of_machine(setup.medium), asked.lengths.threads);
+  // They go before the machine that they run on.
+  auto stores = make();
+  outcome<decltype(measure(stores, shown))> done{measure(stores, shown), {}, {}};
+  shown.clear();
+  const store_bench::store_device& drive = *stores.front().drives().main().front();
+  done.scale = drive.scale();
+  done.way = drive.way();
+  return done;
 }
 
 template <class Result>

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,25 +123,16 @@ std::vector<contestant> contestants_of(const plan& p, const volumes_request& ask
   return stores;
 }
 
-struct outcome {
-  store_bench::run_report report;
-  std::string scale, way;  // of the drives
-};
-
 // Throws pmlab::error: a device or pool cannot be made, and nothing was measured.
-outcome run(plan& p, const volumes_request& asked, const store_bench::run_clock& clock) {
-  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
-  p.setup.emulation = calibration_of(p.setup.medium, shown);
-  std::optional<bench::simulated_run> machine;
-  if (asked.in_virtual_time()) machine.emplace(medium_of_machine(p.setup.medium), p.options.threads);
-  std::vector<contestant> stores = contestants_of(p, asked);
-  for (contestant& s : stores) s.make();
-  outcome done{store_bench::run_cases(p.options, stores, clock, shown), stores.front().device().scale(),
-               stores.front().device().way()};
-  shown.clear();
-  // Before the machine that they run on.
-  stores.clear();
-  machine.reset();
+outcome<store_bench::run_report> run(plan& p, const volumes_request& asked, const store_bench::run_clock& clock) {
+  auto done = run_stores(
+      asked, p.setup,
+      [&] {
+        std::vector<contestant> stores = contestants_of(p, asked);
+        for (contestant& s : stores) s.make();
+        return stores;
+      },
+      [&](auto& stores, auto& shown) { return store_bench::run_cases(p.options, stores, clock, shown); });
   remark_shared_cpus(done.report, asked);
   return done;
 }
@@ -154,7 +144,7 @@ int measure_volumes(const volumes_request& asked, const arguments& command_line)
   if (asked.in_virtual_time() || asked.medium.simulated) hand_over(command_line);
   plan p = plan_of(asked);
   const store_bench::real_run_clock clock;
-  const outcome done = run(p, asked, clock);
+  const auto done = run(p, asked, clock);
   return write_report(asked, done.report, [&] {
     const store_bench::run_record record{{shell_form(command_line), asked.device.text(), asked.medium.text(),
                                           p.device_bytes, asked.stores, done.scale, done.way},

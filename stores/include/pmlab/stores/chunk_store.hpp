@@ -337,9 +337,9 @@ class chunk_store {
   }
 
   // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
-  // such volume. True: it is gone durably; what a crash or a drive that fails leaves of it is freed by later operations, or
-  // when the store is opened. Throws pmlab::error if the drive fails before: the volume is there as before; or its handles
-  // are void, and `volume` throws, until the drive is well again.
+  // such volume, nor is one there after a crash. True: it is gone durably; what a crash or a drive that fails leaves of it
+  // is freed by later operations, or when the store is opened. Throws pmlab::error if the drive fails before: the volume is
+  // there as before; or its handles are void, and `volume` throws, until the drive is well again.
   bool remove_volume(std::string_view name) {
     ensure_recovered_or_throw();
     std::unique_lock lock(volumes_mutex_);

@@ -347,7 +347,7 @@ class records_in_pairs {
           for (const extent& e : n.changes->held) visit(e);
       });
   }
-  // Calls visit(key) for each record of a part whose change failed. REQUIRES: the lock of the part's chunks.
+  // Calls visit(key) for each record of a part with a change that failed or is under way. REQUIRES: the lock of the part's chunks.
   template <class Visit>
   void for_each_unsure(std::size_t number, Visit&& visit) const {
     parts_[number]->cache.for_each([&](const node& n) {

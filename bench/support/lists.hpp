@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace pmlab::store_bench {
+namespace pmlab::bench {
 
 // parse(word) of each word between commas.
 template <class Parse>
@@ -24,4 +24,4 @@ template <class Parse>
   return list_of(list, [](const std::string& word) { return word; });
 }
 
-}  // namespace pmlab::store_bench
+}  // namespace pmlab::bench
