@@ -31,6 +31,23 @@ using colliding = stores::kv_device<media::dram, flash, few_hashes>;
 inline constexpr stores::kv_options small{
     .unit_bytes = 64, .superblock_bytes = 16384, .buffer_bytes = 8192, .largest_value = 1500, .bucket_bytes = 512};
 
+// When it ends, the device's closing does nothing any more: another opening was begun, and a crash ended it.
+class killed {
+ public:
+  explicit killed(media::dram& memory) : memory_(memory) {}
+  killed(const killed&) = delete;
+  killed& operator=(const killed&) = delete;
+  ~killed() {
+    const auto at = memory_.named_root(device::layout_name, device::layout_name, device::layout_version).word;
+    auto& root = *memory_.resolve(media::pointer<stores::detail::kv_ssd::state>(at->load()));
+    const stores::detail::moment durable(root.durable);
+    root.begun = stores::detail::moment::with_number(durable.number() + 1).word();
+  }
+
+ private:
+  media::dram& memory_;
+};
+
 [[nodiscard]] inline std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s)); }
 [[nodiscard]] inline std::string text_of(std::span<const std::byte> v) {
   return {reinterpret_cast<const char*>(v.data()), v.size()};

@@ -28,8 +28,9 @@
 // used with a half of another copy of the same opening: these cannot be distinguished.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
-// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer before
-// the device is opened again counts as torn by a crash: its key has the value that the index led to before.
+// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer between
+// a crash and the next opening counts as torn by the crash: its key has the value that the index led to before. Where the
+// device was closed, it is noticed.
 //
 // Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C), moments.hpp (E).
 //
@@ -147,8 +148,13 @@ class kv_device {
   // it failed.
   [[nodiscard]] static bool was_made_only(Device& flash) { return opening::was_made_only(flash); }
   // Closing is a moment of its own: a half of a copy from before it does not fit a half from behind it. Nothing becomes
-  // more durable.
-  ~kv_device() { detail::kv_ssd::moments(core_.medium, core_.device, root_).end(); }
+  // more durable. Behind it, nothing is left to replay (L0).
+  ~kv_device() {
+    detail::kv_ssd::moments both(core_.medium, core_.device, root_);
+    if (!both.is_in(moment_)) return;  // another opening has begun since
+    if (core_.index.settle()) replay(core_, root_, core_.medium).keep_tail(core_.buffer.end());
+    both.end();
+  }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
 
@@ -388,7 +394,7 @@ class kv_device {
       detail::kv_ssd::moments both(medium, flash, root_);
       const std::uint64_t number = both.next_number();
       recover(options.local_table, number);
-      both.enter(number, how.first_block());
+      moment_ = both.enter(number, how.first_block());
     } else {
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
@@ -703,7 +709,8 @@ class kv_device {
   // The bits of a sequence that count within an opening; the bits above are the number of the opening.
   static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
-  // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk over the index.
+  // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk
+  // over the index.
   void recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
@@ -731,7 +738,7 @@ class kv_device {
     // The next opening's sequences are larger than those on flash.
     const std::uint64_t number = (core_.last_sequence.load(std::memory_order_acquire) >> sequence_bits) + 1;
     // From here on the flash may change: no other memory of it is of any use.
-    detail::kv_ssd::moments(core_.medium, core_.device, root_).enter(number, first_block);
+    moment_ = detail::kv_ssd::moments(core_.medium, core_.device, root_).enter(number, first_block);
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     // The memory may have held a ring of this device before.
     const std::array<std::byte, media::cache_line_bytes> zeros{};
@@ -802,6 +809,7 @@ class kv_device {
   all_buckets buckets_;
   detail::kv_ssd::mover<Medium, Device, Hash> mover_;
   blocks::pair_front* front_;  // nullptr: commands take no time but that of the calls
+  detail::moment moment_{0};   // of this opening
   std::atomic<unsigned> iterators_{0};
   std::atomic<bool> lacks_superblock_{false};  // since it was opened
 };

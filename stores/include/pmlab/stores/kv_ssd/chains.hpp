@@ -170,6 +170,17 @@ class chains {
     static_cast<void>(set(slot, place_word(*w).has_follower() ? place.with_follower() : place));
   }
 
+  // Closing: the global index leads to all that the local tables lead to. Durable on return. False: a slot has no word.
+  // REQUIRES: no other operation.
+  [[nodiscard]] bool settle() {
+    bool is_done = true;
+    for (const local_table& t : tables_)
+      t.for_each([&](std::uint64_t slot, std::uint64_t w) {
+        is_done = index_.update(slot, w) == indexes::outcome::updated && is_done;
+      });
+    return is_done;
+  }
+
   // The slot that leads to `place`.
   [[nodiscard]] position find_place(std::uint64_t base, place_word place) {
     return find(base, [&](place_word w) { return w.is_same_place(place); });

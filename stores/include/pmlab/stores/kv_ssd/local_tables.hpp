@@ -97,6 +97,11 @@ class alignas(64) local_table {
   void set(std::uint64_t slot, std::uint64_t place) noexcept { words_.find(slot)->second = place; }
   void erase(std::uint64_t slot) noexcept { words_.erase(slot); }
 
+  // Calls visit(slot, place) for each.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [slot, place] : words_) visit(slot, place);
+  }
   [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
   [[nodiscard]] const local_counts& counts() const noexcept { return counts_; }
 

@@ -117,8 +117,8 @@ class moments {
                 "copy its pairs to a new device, from an earlier copy of memory and flash");
   }
   // Begins the opening `number` of a device that `check` has let pass, or of one that is being rebuilt. `block`: the first
-  // one of the flash. Throws pmlab::error: the flash failed.
-  void enter(std::uint64_t number, blocks::buffer& block) {
+  // one of the flash. Returns its moment. Throws pmlab::error: the flash failed.
+  [[nodiscard]] moment enter(std::uint64_t number, blocks::buffer& block) {
     blocks::synchronous flash(device_);
     const auto there = moment_in(block.bytes());
     const bool is_guarded_on_flash = version_of(block.bytes()) != flash_header::first_version;
@@ -131,7 +131,10 @@ class moments {
     }
     advance(number, block);
     guard();
+    return begun();
   }
+  // No other opening has begun since this one.
+  [[nodiscard]] bool is_in(moment opening) const noexcept { return step() == guarded && begun() == opening; }
   // Ends the opening. Without effect if the flash fails, or another opening has begun since.
   void end() noexcept try {
     blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);

@@ -7,6 +7,9 @@
 // Order:
 //   (L1) the medium has the ring's tail, durably  (L2) lines before it are used again
 //   (L1) < (L2): no record that replay uses has a later version that was overwritten in the ring.
+//   (L0) the index leads to all records, durably: closing.  (L0) < (L1), with the tail behind all records
+// So a device that was closed has no record for replay: one that is damaged in the ring has a word that leads to it, and is
+// noticed. Behind a crash, replay cannot distinguish it from one that the crash tore.
 // Lines before the tail may hold whole records, where the end of the ring was skipped: their laps show that they are old.
 #pragma once
 

@@ -67,6 +67,11 @@ class write_buffer {
     return static_cast<std::uint32_t>(position % lines());
   }
 
+  // The position behind the newest record.
+  [[nodiscard]] std::uint64_t end() const {
+    const std::scoped_lock lock(mutex_);
+    return head_;
+  }
   // Lines that are free, and not used again before `keep_tail`, as replay would find records in them.
   [[nodiscard]] std::uint64_t unkept() const {
     const std::scoped_lock lock(mutex_);
