@@ -80,6 +80,9 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
 
   void after_store(const simulator::unpersisted_line& /*line*/) override { look(); }
   void after_fence() override { look(); }
+  void amid_publication() override {
+    owner_.draw_aside([this] { look(); });
+  }
   void after_submission(const simulator::persistent_drive& /*drive*/, std::uint32_t /*unit*/) override { look(); }
 
  private:
@@ -155,6 +158,13 @@ void crash_explorer::after_fence() {
   if (!is_left_out()) point(nothing_fixed, options_.states_per_point);
 }
 
+void crash_explorer::amid_publication() {
+  if (options_.only_keep_one) return;
+  is_aside_ = true;
+  draw_aside([this] { after_fence(); });
+  is_aside_ = false;
+}
+
 void crash_explorer::after_submission(const simulator::persistent_drive& drive, std::uint32_t unit) {
   if (is_left_out()) return;
   point(unit == simulator::nowhere ? nothing_fixed : places_.place_of(drive, unit), options_.states_per_point);
@@ -196,6 +206,7 @@ void crash_explorer::visit(const choice& c) {
   if (options_.remember_images) {
     std::uint64_t hash = places_.hash(c);
     hash ^= (judge_.history_version() + 1) * golden_ratio ^ memory_.blocks().live_bytes() * 0xc2b2ae3d27d4eb4fU;
+    if (is_aside_) hash = ~hash;
     if (!seen_.insert(hash)) return;
   }
   if (!drives_.empty()) count_losses(c);

@@ -74,6 +74,7 @@ class crash_explorer final : public simulator::persistence_observer {
 
   void after_store(const simulator::unpersisted_line& line) override;
   void after_fence() override;
+  void amid_publication() override;
   void after_submission(const simulator::persistent_drive& drive, std::uint32_t unit) override;
 
  private:
@@ -88,6 +89,14 @@ class crash_explorer final : public simulator::persistence_observer {
     splitmix64 random{1};  // as it was before
   };
 
+  // Of samples that are drawn aside: those of other moments, and so the seeds of runs, stay what they are.
+  template <class Work>
+  void draw_aside(Work&& work) {
+    const splitmix64 before = random_;
+    random_ = splitmix64(~random_.next());
+    work();
+    random_ = before;
+  }
   [[nodiscard]] bool is_left_out() { return options_.points_one_in > 1 && !random_.one_in(options_.points_one_in); }
   void point(std::size_t fixed, std::size_t states);
   void visit(const choice& c);
@@ -115,6 +124,7 @@ class crash_explorer final : public simulator::persistence_observer {
   kept_crash kept_;
   opened_state opened_;
   std::uint64_t could_be_kept_ = 0;
+  bool is_aside_ = false;
 };
 
 }  // namespace pmlab::verify

@@ -3,6 +3,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/pool_file.hpp"
 #include "checker/simulator/simulated_library.hpp"
+#include "checker/verify/library_copy.hpp"
 #include "checker/verify/reached_code.hpp"
 #include "checker/verify/silent_stdout.hpp"
 #include <pmlab/pibench/library.hpp>
@@ -84,7 +85,7 @@ subject& library_kind() {
 struct loaded_library {
   loaded_library(const std::string& path, std::size_t bytes)
       : running(path),
-        recovering(pibench::library::fresh_copy(path)),
+        recovering(fresh_copy(path)),
         pool_bytes(bytes),
         code(std::make_shared<reached_code>(path)) {}
   pibench::library running;

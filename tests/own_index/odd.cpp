@@ -8,6 +8,7 @@
 //   waits     recovery waits for ever, in the kernel
 //   grows     it begins with room for 600 keys, and moves all of them where there is none
 //   forgets   the same, and the moved keys are not flushed: a defect
+//   remembers recovery knows by variables of a header whether this process made a pool: no recovery's process did
 #include <pmlab/pibench/tree_api.hpp>
 
 #include <algorithm>
@@ -41,6 +42,17 @@ struct talker {
   }
 } talks;
 
+}  // namespace
+
+// As header-only code has them: the loader shares both among all copies of a library, where their symbols are unique.
+inline std::atomic<unsigned> pools_made{0};
+inline std::atomic<unsigned>& pools_made_here() {
+  static std::atomic<unsigned> made{0};
+  return made;
+}
+
+namespace {
+
 constexpr std::uint64_t magic = 0x6f6464;
 constexpr std::size_t arena_bytes = std::size_t{32} << 20;
 constexpr std::size_t threads = 8;
@@ -70,8 +82,11 @@ class odd_table final : public tree_api {
     if (is("large")) make_arenas();
     if (head_->written.load() == magic) {
       if (is("waits")) ::pause();
+      if (is("remembers") && pools_made + pools_made_here() != 0) throw std::runtime_error("it was never closed");
       return;
     }
+    ++pools_made;
+    ++pools_made_here();
     head_->area.store(0);
     head_->written.store(magic);
     pmem_persist(head_, sizeof *head_);

@@ -33,10 +33,10 @@ class OwnIndexTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         return path
 
-    def pmlab(self, *arguments, status=0):
-        """(output, errors)"""
+    def pmlab(self, *arguments, status=0, environment=None):
+        """(output, errors); `environment`: beside that of this process."""
         done = subprocess.run([PMLAB, *arguments], capture_output=True, text=True, check=False, timeout=200,
-                              cwd=self.folder)
+                              cwd=self.folder, env=dict(os.environ, **(environment or {})))
         self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done.stdout, done.stderr
 

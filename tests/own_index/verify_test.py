@@ -47,6 +47,11 @@ class Verify(OwnIndexTest):
             self.assertIn(word, output)
             self.assertEqual(errors, "")
 
+    def test_variables_of_inline_code_have_their_values_after_loading_in_recovery(self):
+        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_odd.so"), "--crashes", *SHORT,
+                               environment={"ODD": "remembers"})
+        self.assertIn("no violation", output)
+
     def test_bad_input(self):
         self.assert_refused(["there is no library ./libnot.so"], "verify", "--library", "./libnot.so")
         native = self.build("native", TABLE, "-lpmem", compiler="g++")

@@ -362,7 +362,7 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
               reinterpret_cast<std::uintptr_t>(c.address),
               m.blocks().reserved_bytes(static_cast<std::size_t>(static_cast<std::byte*>(c.address) - m.start())),
               false);
-    wrong = m.publish(changes, caller);
+    wrong = m.publish(changes);
     if (durability_ != nullptr && &m == memory_)
       for (const pmlab_change& c : changes)
         if (c.kind == 1) durability_->published(reinterpret_cast<std::uintptr_t>(c.address));

@@ -141,8 +141,9 @@ void persistent_memory::fenced(flush_list& by) {
   if (durable_version_ != before && observer_ != nullptr) observer_->after_fence();
 }
 
-std::string persistent_memory::publish(std::span<const pmlab_change> changes, const void* caller) {
+std::string persistent_memory::publish(std::span<const pmlab_change> changes) {
   std::string wrong;
+  bool is_alone = true;  // the lines have no other stores that a crash may lose
   if (observer_ != nullptr) observer_->before_durable();
   for (const pmlab_change& c : changes) {
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(c.address) - start());
@@ -151,7 +152,7 @@ std::string persistent_memory::publish(std::span<const pmlab_change> changes, co
         set_state(offset, blocks_.reserved_bytes(offset), line_state::live);
         blocks_.keep(offset);
         break;
-      case change_kind::store: publish_store(static_cast<std::uint64_t*>(c.address), c.value, caller); break;
+      case change_kind::store: publish_store(static_cast<std::uint64_t*>(c.address), c.value); break;
       case change_kind::release:
         if (std::string why = blocks_.release(offset, c.value); !why.empty())
           wrong = std::move(why);
@@ -160,6 +161,20 @@ std::string persistent_memory::publish(std::span<const pmlab_change> changes, co
         break;
     }
   }
+  const auto for_each_line = [&](auto&& visit) {
+    for (const pmlab_change& c : changes)
+      if (static_cast<change_kind>(c.kind) == change_kind::store) visit(line_of(c.address));
+  };
+  for_each_line([&](std::uint32_t line) { is_alone = is_alone && !has_uncertain_words(line); });
+  if (observer_ != nullptr && wrong.empty() && !is_alone) {
+    ++durable_version_;
+    observer_->amid_publication();
+    observer_->before_durable();
+  }
+  for_each_line([&](std::uint32_t line) {
+    if (const unpersisted_line* l = log_of(line); l != nullptr)
+      make_durable(line, l->dropped + static_cast<std::uint32_t>(l->stores.size()));
+  });
   ++durable_version_;
   if (observer_ != nullptr && wrong.empty()) observer_->after_fence();
   return wrong;
@@ -190,17 +205,24 @@ void persistent_memory::cancel(void* block) {
   blocks_.cancel(offset);
 }
 
-// After all earlier stores to its line.
-void persistent_memory::publish_store(std::uint64_t* word, std::uint64_t value, const void* caller) {
+void persistent_memory::publish_store(std::uint64_t* word, std::uint64_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
   if (!logging_) return;
-  const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(word) - start());
-  const auto line = static_cast<std::uint32_t>(offset / media::cache_line_bytes);
-  const auto index = static_cast<std::uint32_t>(offset / sizeof(std::uint64_t) % words_per_line);
-  unpersisted_line& l = open_log(line);
+  const std::uint32_t line = line_of(word);
+  const auto index = static_cast<std::uint32_t>(word - memory_words(line));
+  store_durably(line, index, value);
+  if (id_of_line_[line] == 0) return;
+  // Whatever of the line's stores survives, recovery writes the word again.
+  unpersisted_line& l = logs_[id_of_line_[line] - 1];
   l.newest[index] = value;
-  l.stores.push_back({value, caller, index});
-  make_durable(line, l.dropped + static_cast<std::uint32_t>(l.stores.size()));
+  for (logged_store& s : l.stores)
+    if (s.word == index) s.value = value;
+}
+
+bool persistent_memory::has_uncertain_words(std::uint32_t line) const noexcept {
+  const unpersisted_line* const l = log_of(line);
+  return l != nullptr &&
+         std::ranges::any_of(l->stores, [&](const logged_store& s) { return s.value != durable_words(line)[s.word]; });
 }
 
 void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value) {

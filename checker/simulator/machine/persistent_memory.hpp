@@ -60,6 +60,8 @@ class persistence_observer {
   virtual ~persistence_observer() = default;
   virtual void after_store(const unpersisted_line& line) = 0;  // its last store is new
   virtual void after_fence() = 0;                              // or a publication: something became durable
+  // The changes of a publication are durable, and stores of before to their lines are not.
+  virtual void amid_publication() { after_fence(); }
   // Something may become durable, or another block live, this moment: the states of before are the last of their kind.
   virtual void before_durable() {}
   // A drive has new versions: of one unit, or (`nowhere`) of several.
@@ -101,8 +103,9 @@ class persistent_memory {
   // True if memory holds only durable or logged content there.
   [[nodiscard]] bool is_known(std::uintptr_t address, std::size_t bytes) const noexcept;
   void fenced(flush_list& by);
-  // All of `changes` atomically; its stores with all earlier stores to their lines. Returns "" or the error.
-  std::string publish(std::span<const pmlab_change> changes, const void* caller);
+  // All of `changes` atomically, and then, of the lines that they store to, all earlier stores: libpmemobj logs the words
+  // alone, and writes their lines back behind that. Returns "" or the error.
+  std::string publish(std::span<const pmlab_change> changes);
 
   // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
   // free space.
@@ -181,7 +184,13 @@ class persistent_memory {
   [[nodiscard]] line_state& state_of(std::size_t line) const noexcept {
     return reinterpret_cast<line_state*>(states_.start())[line];
   }
-  void publish_store(std::uint64_t* word, std::uint64_t value, const void* caller);
+  // The word alone.
+  void publish_store(std::uint64_t* word, std::uint64_t value);
+  [[nodiscard]] std::uint32_t line_of(const void* address) const noexcept {
+    return static_cast<std::uint32_t>((static_cast<const std::byte*>(address) - start()) / media::cache_line_bytes);
+  }
+  // A crash may still lose stores to the line.
+  [[nodiscard]] bool has_uncertain_words(std::uint32_t line) const noexcept;
 
   mapping memory_;
   mapping durable_;

@@ -349,6 +349,7 @@ class crash_contents final : public persistence_observer {
       most.push_back(static_cast<std::uint32_t>(memory_.log(id).stores.size()));
     std::vector<std::byte> image(memory_.used_bytes());
     // All of each line or nothing: both lines have one store.
+    ++moments;
     for (std::uint32_t some = 0; some < 1U << most.size(); ++some) {
       std::vector<std::uint32_t> choice(most.size());
       for (std::size_t i = 0; i < most.size(); ++i) choice[i] = (some >> i & 1) != 0 ? most[i] : 0;
@@ -357,8 +358,11 @@ class crash_contents final : public persistence_observer {
       std::memcpy(&x, image.data() + x_at, 8);
       std::memcpy(&y, image.data() + y_at, 8);
       found.insert(name_of(x, y));
+      if (at_each) at_each(image.data());
     }
   }
+  std::function<void(const std::byte*)> at_each;
+  std::uint64_t moments = 0;
   static constexpr std::size_t x_at = 4096 + 64;
   static constexpr std::size_t y_at = 4096 + 256;
   std::set<std::string> found;
@@ -444,6 +448,45 @@ TEST(litmus, a_locked_instruction_waits_for_write_backs) {
                       store(y);
                     }),
             (std::set<std::string>{"00", "10", "11"}));
+}
+
+// libpmemobj logs the words of a publication, and writes their lines back behind that.
+TEST(litmus, a_publication_alone_makes_no_other_store_to_its_line_durable) {
+  const auto publish = [](persistent_memory& memory, std::uint64_t* word) {
+    const pmlab_change c{1, word, 1};
+    ASSERT_EQ(memory.publish({&c, 1}), "");
+  };
+  persistent_memory memory(1 << 16);
+  crash_contents seen(memory);
+  memory.use_up_to(crash_contents::y_at + 64);
+  memory.observe(&seen);
+  auto* const x = reinterpret_cast<std::uint64_t*>(memory.start() + crash_contents::x_at);
+  auto* const beside = x + 1;
+  const auto put = [&](std::uint64_t* word, std::uint64_t value) {
+    *word = value;
+    memory.stored(reinterpret_cast<std::uintptr_t>(word), sizeof *word, nullptr);
+  };
+  std::set<std::pair<std::uint64_t, std::uint64_t>> images;
+  seen.at_each = [&](const std::byte* image) {
+    std::pair<std::uint64_t, std::uint64_t> both;
+    std::memcpy(&both.first, image + crash_contents::x_at, 8);
+    std::memcpy(&both.second, image + crash_contents::x_at + 8, 8);
+    images.insert(both);
+  };
+  put(x, 7);  // a lock, say, in the word itself: the log overwrites it
+  put(beside, 2);
+  publish(memory, x);
+  // The word is published, and the store beside it is lost. Never behind the commit.
+  EXPECT_EQ(images, (std::set<std::pair<std::uint64_t, std::uint64_t>>{{0, 0}, {7, 0}, {7, 2}, {1, 0}, {1, 2}}));
+  images.clear();
+  seen.collect();
+  EXPECT_EQ(images, (std::set<std::pair<std::uint64_t, std::uint64_t>>{{1, 2}}));
+  // A word that lies alone has no such moment.
+  const std::uint64_t before = seen.moments;
+  publish(memory, reinterpret_cast<std::uint64_t*>(memory.start() + crash_contents::y_at));
+  EXPECT_EQ(seen.moments, before + 1);
+  EXPECT_EQ(memory.audit(), "");
+  memory.observe(nullptr);
 }
 
 TEST(litmus, where_caches_survive_stores_become_durable_in_order) {

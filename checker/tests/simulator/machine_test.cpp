@@ -485,7 +485,7 @@ TEST(persistence, a_memory_that_was_restored_uses_small_blocks_again_for_small_o
   const auto offset = static_cast<std::size_t>(small - memory.start());
   memory.restore_blocks({{offset, 64}}, memory.blocks().top());
   const pmlab_change gone{2, small, 64};
-  EXPECT_EQ(memory.publish({&gone, 1}, nullptr), "");
+  EXPECT_EQ(memory.publish({&gone, 1}), "");
   EXPECT_EQ((static_cast<std::byte*>(memory.reserve(64, 64)) - memory.start()) % 64, 0);
   EXPECT_EQ(memory.reserve(64, 8), small);
 }
@@ -500,7 +500,7 @@ TEST(persistence, a_limit_refuses_blocks_for_a_while_or_beyond_a_size) {
   memory.limit(space_limit({.most_bytes = 100}));
   void* const fits = memory.reserve(64, 64);
   const pmlab_change kept{0, fits, 0};
-  EXPECT_EQ(memory.publish({&kept, 1}, nullptr), "");
+  EXPECT_EQ(memory.publish({&kept, 1}), "");
   EXPECT_EQ(memory.reserve(64, 64), nullptr);
   EXPECT_NE(memory.reserve(32, 64), nullptr);
 }

@@ -7,10 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 namespace pmlab::pibench {
 
@@ -20,7 +19,9 @@ namespace pmlab::pibench {
 class library {
  public:
   // Throws pmlab::error: no such file, not a library, no create_tree in it.
-  explicit library(const std::string& path) : path_(path) {
+  explicit library(const std::string& path) : library(path, path) {}
+  // The same. `name`: what messages about its trees call it.
+  library(const std::string& path, std::string name) : name_(std::move(name)) {
     if (!std::filesystem::exists(path)) throw error("there is no library " + path, "check the path");
     // Without a slash the loader would look in its own folders.
     void* const handle = ::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -34,25 +35,11 @@ class library {
       throw error(path + " has no function create_tree", "export PiBench's interface: pmlab/pibench/tree_api.hpp");
   }
 
-  // The same library again, with variables of its own that nothing has touched: as in a process that was just started.
-  [[nodiscard]] static library fresh_copy(const std::string& path) {
-    // The loader knows a library by its file.
-    const std::filesystem::path copy =
-        std::filesystem::temp_directory_path() / ("pmlab-" + std::to_string(::getpid()) + "-copy.so");
-    std::error_code failed;
-    std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing, failed);
-    if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
-    library loaded(copy.string());
-    std::filesystem::remove(copy, failed);
-    loaded.path_ = path;
-    return loaded;
-  }
-
   // Opens, or makes, the tree whose persistent memory is at options.pool_path. Throws pmlab::error if the library gives
   // none, and every exception of the library.
   [[nodiscard]] std::unique_ptr<tree_api> create(const tree_options_t& options) const {
     tree_api* const tree = create_tree_(options);
-    if (tree == nullptr) throw error(path_ + " created no tree", "read the library's message about its pool");
+    if (tree == nullptr) throw error(name_ + " created no tree", "read the library's message about its pool");
     return std::unique_ptr<tree_api>(tree);
   }
 
@@ -60,7 +47,7 @@ class library {
   [[nodiscard]] const void* entry() const noexcept { return reinterpret_cast<const void*>(create_tree_); }
 
  private:
-  std::string path_;
+  std::string name_;
   tree_api* (*create_tree_)(const tree_options_t&) = nullptr;
 };
 

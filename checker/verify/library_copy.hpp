@@ -1,0 +1,15 @@
+// A second copy of a library, as a process that was just started has it.
+#pragma once
+
+#include <pmlab/pibench/library.hpp>
+
+#include <string>
+
+namespace pmlab::verify {
+
+// The same library again, with variables of its own that nothing has touched. Inline variables, and statics of inline
+// functions, are such, too: the loader has one of each per process where its symbol is unique (STB_GNU_UNIQUE), so the copy's
+// symbols are not. Throws pmlab::error: it cannot be copied or loaded.
+[[nodiscard]] pibench::library fresh_copy(const std::string& path);
+
+}  // namespace pmlab::verify
