@@ -819,6 +819,60 @@ TEST(KvFlippedBits, of_the_write_buffer_of_a_closed_device_bring_no_older_value_
   EXPECT_GT(harmless, 0U);
 }
 
+// The mover does not go by the bytes of a record: a length, a key or a hash that is damaged leads it nowhere else.
+TEST(KvFlippedBits, of_the_write_buffer_of_an_open_device_stay_with_their_record) {
+  std::uint64_t damaged = 0, stored = 0;
+  for (std::size_t bit = 0; bit < 8 * (sizeof(layout::record_head) + 5); ++bit) {
+    machine m;
+    content right;
+    const std::string where = ", bit " + std::to_string(bit);
+    {
+      store db = m.open();
+      for (std::uint64_t n = 0; n < 8; ++n) {
+        right[key_of(n)] = std::string(100 + n, 'a');
+        db.put(key_of(n), bytes_of(right[key_of(n)]));
+      }
+      auto* const ring = m.memory->resolve(media::pointer<std::byte>(m.root().ring));
+      std::byte* hit = nullptr;
+      for (std::uint64_t line = 0; line < m.root().ring_lines && hit == nullptr; ++line) {
+        const layout::record_view record({ring + line * media::cache_line_bytes, 512});
+        if (record.has_whole_head(m.root().identity[0]) && record.key() == key_of(3))
+          hit = ring + line * media::cache_line_bytes;
+      }
+      ASSERT_NE(hit, nullptr);
+      hit[bit / 8] ^= std::byte{1} << bit % 8;
+      // Many times the buffer: the record is moved.
+      for (std::uint64_t n = 10; n < 400; ++n) {
+        const std::string key = key_of(10 + n % 20);
+        try {
+          if (db.put(key, bytes_of(std::string(200, 'b'))) == kv_outcome::full) continue;
+          right[key] = std::string(200, 'b');
+          ++stored;
+        } catch (const stores::kv_damaged&) {
+          ++damaged;
+        }
+      }
+      for (const auto& [key, value] : right) try {
+          const auto found = db.get(key);
+          ASSERT_TRUE(found && text_of(*found) == value) << key << where;
+        } catch (const stores::kv_damaged&) {
+          ASSERT_EQ(key, key_of(3)) << where;
+          ++damaged;
+        }
+    }
+    store db = m.open();
+    for (const auto& [key, value] : right) try {
+        const auto found = db.get(key);
+        ASSERT_TRUE(found && text_of(*found) == value) << key << where;
+      } catch (const stores::kv_damaged&) {
+        ASSERT_EQ(key, key_of(3)) << where;
+      }
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(damaged, 300U);
+  EXPECT_GT(stored, 100'000U);
+}
+
 // At each event of closing, whatever of the memory was not durable then is there, or lost.
 TEST(KvClosing, that_a_crash_ends_loses_no_overwrite) {
   std::uint64_t crashes = 0;
@@ -860,6 +914,30 @@ TEST(KvClosing, that_a_crash_ends_loses_no_overwrite) {
     if (!reached) break;
   }
   EXPECT_GT(crashes, 20U);
+}
+
+// A second opening that fails beside an open device takes nothing of what is acknowledged afterwards.
+TEST(KvMoments, an_opening_that_fails_beside_an_open_device_takes_nothing_from_it) {
+  for (const bool crashes : {false, true})
+    for (const auto what : {blocks::operation::write_durable, blocks::operation::read}) {
+      machine m;
+      std::unique_ptr<crash_medium> crashed;
+      bytes on_flash;
+      {
+        store db = m.open();
+        db.put(key_of(0), bytes_of("old"));
+        m.on.inject({.what = what, .only = blocks::stream::manifest});
+        EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+        m.on.stop();
+        EXPECT_EQ(db.put(key_of(0), bytes_of("new")), kv_outcome::replaced);
+        crashed = m.memory_now();
+        on_flash = m.flash_now();
+      }
+      if (crashes) m.restore(*crashed, on_flash);
+      store db = m.open();
+      const auto found = db.get(key_of(0));
+      EXPECT_TRUE(found && text_of(*found) == "new") << crashes;
+    }
 }
 
 // A tail that replay took for later than it is would hide overwrites, behind a crash.

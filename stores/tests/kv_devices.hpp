@@ -31,7 +31,7 @@ using colliding = stores::kv_device<media::dram, flash, few_hashes>;
 inline constexpr stores::kv_options small{
     .unit_bytes = 64, .superblock_bytes = 16384, .buffer_bytes = 8192, .largest_value = 1500, .bucket_bytes = 512};
 
-// When it ends, the device's closing does nothing any more: another opening was begun, and a crash ended it.
+// When it ends, the device's closing does nothing any more: the memory does not know its opening to be durable.
 class killed {
  public:
   explicit killed(media::dram& memory) : memory_(memory) {}
@@ -41,7 +41,7 @@ class killed {
     const auto at = memory_.named_root(device::layout_name, device::layout_name, device::layout_version).word;
     auto& root = *memory_.resolve(media::pointer<stores::detail::kv_ssd::state>(at->load()));
     const stores::detail::moment durable(root.durable);
-    root.begun = stores::detail::moment::with_number(durable.number() + 1).word();
+    root.durable = stores::detail::moment::with_number(durable.number() - 1).word();
   }
 
  private:

@@ -150,10 +150,9 @@ class kv_device {
   // Closing is a moment of its own: a half of a copy from before it does not fit a half from behind it. Nothing becomes
   // more durable. Behind it, nothing is left to replay (L0).
   ~kv_device() {
-    detail::kv_ssd::moments both(core_.medium, core_.device, root_);
-    if (!both.is_in(moment_)) return;  // another opening has begun since
-    if (core_.index.settle()) replay(core_, root_, core_.medium).keep_tail(core_.buffer.end());
-    both.end();
+    detail::kv_ssd::moments(core_.medium, core_.device, root_).end(moment_, [this] {
+      if (core_.index.settle()) replay(core_, root_, core_.medium).keep_tail(core_.buffer.end());
+    });
   }
   kv_device(const kv_device&) = delete;
   kv_device& operator=(const kv_device&) = delete;
@@ -393,8 +392,9 @@ class kv_device {
       // An opening that fails has begun none, so a copy of one part still fits the other.
       detail::kv_ssd::moments both(medium, flash, root_);
       const std::uint64_t number = both.next_number();
-      recover(options.local_table, number);
+      const std::uint64_t tail = recover(options.local_table, number);
       moment_ = both.enter(number, how.first_block());
+      replay(core_, root_, medium).keep_tail(tail);
     } else {
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
@@ -710,10 +710,11 @@ class kv_device {
   static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
   // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk
-  // over the index.
-  void recover(bool keeps_tail, std::uint64_t number) {
+  // over the index. Returns the line with which the ring begins: the tail to be kept when the opening is one.
+  [[nodiscard]] std::uint64_t recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
-    core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
+    const std::uint64_t tail = replay(core_, root_, core_.medium).run();
+    core_.buffer.start(tail, keeps_tail);
     std::vector<std::pair<place_word, std::uint64_t>> buffered;  // and their slots
     std::uint64_t used = 0;
     core_.index.recover([&](std::uint64_t slot, place_word place) {
@@ -730,6 +731,7 @@ class kv_device {
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
+    return tail;
   }
 
   void rebuild_index(kv_rebuilt& result, bool keeps_tail, blocks::buffer& first_block) {
@@ -745,7 +747,10 @@ class kv_device {
     for (std::uint64_t line = 0; line < core_.buffer.lines(); ++line)
       core_.medium.copy(core_.buffer.at(line), zeros.data(), zeros.size());
     core_.medium.fence();
-    core_.buffer.start(replay(core_, root_, core_.medium).run(), keeps_tail);
+    replay empty(core_, root_, core_.medium);
+    const std::uint64_t tail = empty.run();
+    empty.keep_tail(tail);
+    core_.buffer.start(tail, keeps_tail);
     core_.buffer.begin();
     core_.flash.begin();
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
@@ -797,7 +802,8 @@ class kv_device {
     if (room < sizeof(detail::kv_ssd::record_head) || !record.has_whole_head(core_.seed) ||
         bytes_of(record.head()) > room || core_.sizes.units_for(bytes_of(record.head())) != place.units() ||
         parts::base_of(record.head().space, record.key()) != detail::kv_ssd::base_of_slot(slot) ||
-        !core_.buffer.adopt(place.address(), detail::kv_ssd::lines_for(bytes_of(record.head()))))
+        !core_.buffer.adopt(place.address(), detail::kv_ssd::lines_for(bytes_of(record.head())),
+                            detail::kv_ssd::base_of_slot(slot)))
       throw error("the write buffer of the key-value device in " + core_.medium.name() + " is damaged at line " +
                       std::to_string(place.address()) + ", or the index at slot " + std::to_string(slot),
                   "restore the pool and the flash from a copy");

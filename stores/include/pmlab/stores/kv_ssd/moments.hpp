@@ -133,13 +133,14 @@ class moments {
     guard();
     return begun();
   }
-  // No other opening has begun since this one.
-  [[nodiscard]] bool is_in(moment opening) const noexcept { return step() == guarded && begun() == opening; }
-  // Ends the opening. Without effect if the flash fails, or another opening has begun since.
-  void end() noexcept try {
+  // Ends the opening with this moment. Calls settle() before, if flash has no other opening: one that was begun, and did not
+  // get there, is none. Without effect if the flash fails.
+  template <class Settle>
+  void end(moment opening, Settle&& settle) noexcept try {
     blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
-    if (step() == guarded && durable() == begun() && moment_in(block.bytes()) == durable())
-      advance(durable().number(), block);
+    if (step() != guarded || durable() != opening || moment_in(block.bytes()) != opening) return;
+    settle();
+    if (begun() == opening) advance(opening.number(), block);
   } catch (const std::exception&) {
     // The device looks as after a crash.
   }

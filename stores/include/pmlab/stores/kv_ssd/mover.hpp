@@ -159,17 +159,20 @@ class mover {
   }
   [[nodiscard]] batch& batch_of(flash_stream s) noexcept { return batches_[static_cast<std::size_t>(s)]; }
 
+  // A record that was damaged in the buffer is moved as it is: who reads it there is told so. Its own bytes decide nothing.
   [[nodiscard]] bool place_line(std::uint32_t line) {
-    const std::byte* const at = core_.buffer.at(line);
-    const record_view record({at, sizeof(record_head) + most_key_bytes});
-    const std::size_t bytes = bytes_of(record.head());
-    const std::uint8_t space = record.head().space;
-    const item i{space,
-                 parts::base_of(space, record.key()),
-                 place_word::in_ring(line, core_.sizes.units_for(bytes)),
+    const auto known = core_.buffer.at_line(line);
+    const std::span<const std::byte> lines{core_.buffer.at(line), std::size_t{known.length} * media::cache_line_bytes};
+    const record_view record(lines);
+    const bool is_of_bucket = (known.base & bucket_bit) != 0;
+    const item i{is_of_bucket ? bucket_space : record.head().space,
+                 known.base,
+                 place_word::in_ring(line, core_.sizes.units_for(lines.size())),
                  record.head().sequence,
                  {}};
-    return place(space == bucket_space ? flash_stream::buckets : flash_stream::user, {at, bytes}, i);
+    const std::size_t bytes = record.has_whole_head(core_.seed) ? bytes_of(record.head()) : lines.size();
+    return place(is_of_bucket ? flash_stream::buckets : flash_stream::user, lines.first(std::min(bytes, lines.size())),
+                 i);
   }
 
   // Adds a record to the stream's batch. False: no room on flash.

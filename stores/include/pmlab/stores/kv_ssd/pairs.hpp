@@ -101,7 +101,7 @@ class pairs {
       core_.buffer.release(line);
       return false;
     }
-    core_.buffer.commit(line);
+    core_.buffer.commit(line, base_of_slot(before.at.slot));
     if (before.is_there()) {
       give_up(before.at.place);
       if (before.at.place.units() > units)

@@ -31,8 +31,8 @@ class replay {
  public:
   replay(Core& of, state& root, Medium& medium) : core_(of), root_(root), medium_(medium) {}
 
-  // Lets the index lead to the overwrites of the write buffer. Returns the line with which the ring begins now. Reads no
-  // flash. Durable on return; a crash before that repeats it.
+  // Lets the index lead to the overwrites of the write buffer, durably; a crash repeats it. Returns the line with which the
+  // ring begins now: `keep_tail` follows, before the ring is written, and when the opening has begun. Reads no flash.
   std::uint64_t run() {
     const std::uint64_t lines = core_.buffer.lines();
     const std::uint64_t tail = tail_of(lines);
@@ -40,9 +40,7 @@ class replay {
     for (const auto& [slot, last] : last_)
       if (last.is_deferred) core_.index.replay(slot, last.place);
     // Behind all records so far: an opening without local tables kept no tail.
-    const std::uint64_t first = (std::max(tail, newest_) / lines + 2) * lines;
-    keep_tail(first);
-    return first;
+    return (std::max(tail, newest_) / lines + 2) * lines;
   }
 
   void keep_tail(std::uint64_t tail) {

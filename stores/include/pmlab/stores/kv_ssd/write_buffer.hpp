@@ -24,7 +24,8 @@ namespace pmlab::stores::detail::kv_ssd {
 class write_buffer {
  public:
   // `first`: the ring in the medium.
-  write_buffer(std::byte* first, std::uint32_t lines) : first_(first), lengths_(lines), states_(lines, state::none) {}
+  write_buffer(std::byte* first, std::uint32_t lines)
+      : first_(first), lengths_(lines), bases_(lines), states_(lines, state::none) {}
 
   [[nodiscard]] std::uint32_t lines() const noexcept { return static_cast<std::uint32_t>(lengths_.size()); }
   [[nodiscard]] std::byte* at(std::uint64_t line) const noexcept { return first_ + line * media::cache_line_bytes; }
@@ -91,10 +92,20 @@ class write_buffer {
     kept_tail_ = tail;
   }
 
-  // The index leads to the record.
-  void commit(std::uint32_t line) {
+  // The index leads to the record, in the chain of `base`.
+  void commit(std::uint32_t line, std::uint64_t base) {
     const std::scoped_lock lock(mutex_);
+    bases_[line] = base;
     states_[line] = state::live;
+  }
+  // What is known of a record that is being copied, whatever has become of its bytes.
+  struct buffered {
+    std::uint64_t base = 0;
+    std::uint32_t length = 0;  // lines
+  };
+  [[nodiscard]] buffered at_line(std::uint32_t line) const {
+    const std::scoped_lock lock(mutex_);
+    return {bases_[line], lengths_[line]};
   }
   // The index does not lead to it, durably. Its lines are used again, if it is not being copied.
   void release(std::uint32_t line) {
@@ -137,11 +148,12 @@ class write_buffer {
     keeps_tail_ = keeps_tail;
   }
   // A record that the index leads to. In ascending order. False: it overlaps the one before, or the end.
-  [[nodiscard]] bool adopt(std::uint64_t line, std::uint32_t length) {
+  [[nodiscard]] bool adopt(std::uint64_t line, std::uint32_t length, std::uint64_t base) {
     const std::uint64_t done = head_ - kept_tail_;
     if (line < done || line + length > lines()) return false;
     if (line > done) append(static_cast<std::uint32_t>(line - done), state::dead);
     append(length, state::live);
+    bases_[line] = base;
     return true;
   }
   // After the last one.
@@ -173,6 +185,7 @@ class write_buffer {
   mutable std::mutex mutex_;
   std::mutex keeping_;                  // before mutex_
   std::vector<std::uint32_t> lengths_;  // of the record that begins at a line
+  std::vector<std::uint64_t> bases_;    // the same: of its chain in the index
   std::vector<state> states_;           // the same
   std::uint64_t head_ = 0;              // lines since the beginning; the ring has those from tail_ to head_
   std::uint64_t tail_ = 0;
