@@ -60,6 +60,8 @@ class explorer {
 
   state_counts run() {
     audit();
+    if (options_.until.empty()) try_check();
+    for (const auto& s : slots_) s->check.works();
     constexpr std::size_t first_pass = 4, factor = 4, most = std::size_t{1} << 20;
     const std::size_t limit = options_.states_per_point == 0 ? most : options_.states_per_point;
     for (std::size_t states = std::min(first_pass, limit);; states = std::min(limit, states * factor)) {
@@ -88,6 +90,14 @@ class explorer {
                   "let it change its pool by stores only, not by write() to the file or in another process");
     if (!options_.after.empty() && std::find(marks_.begin(), marks_.end(), options_.after) == marks_.end())
       throw error("the program made no mark '" + options_.after + "'", "name a mark that it makes");
+  }
+
+  // On the state that the program has left: a check that faults or hangs there is broken itself. REQUIRES: all is taken.
+  void try_check() {
+    place end{run_.steps().size(), marks_.size(), {}};
+    for (const pool_model::line* l : model_.uncertain())
+      end.choice.push_back(static_cast<std::uint32_t>(l->cuts.size() - 1));
+    static_cast<void>(judge(end));
   }
 
   // Calls at(step, marks) at each crash point, while it returns true. Whether it reached the last one.

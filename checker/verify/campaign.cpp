@@ -55,6 +55,11 @@ bool has_store_buffers(const round_options& round, memory_order order) {
   return order == memory_order::tso || (order == memory_order::by_seed && (mix_bits(round.schedule_seed) & 1) != 0);
 }
 
+// A search of all schedules with few preemptions, of one history.
+bool is_bounded(const campaign_options& options) {
+  return options.round.how == search::bounded && options.round.threads > 1;
+}
+
 constexpr std::uint64_t nearly_full_number = 12;  // one round in sixteen has it
 
 bool can_be_full(const subject& kind) {
@@ -167,13 +172,14 @@ void shorten(const subject& kind, violation& found, double seconds) {
   }
 }
 
-campaign_result run_campaign(const subject& kind, const campaign_options& options,
-                             const std::function<void(const round_counts&, double)>& progress) {
-  campaign_result result;
-  const auto start = clock::now();
+namespace {
+
+// The rounds of a part of a campaign, for so many seconds.
+child_outcome run_part(const subject& kind, const campaign_options& options, double seconds, round_counts& counts,
+                       const std::function<void(const round_counts&)>& progress) {
   const std::uint64_t rounds = options.rounds == 0 ? std::numeric_limits<std::uint64_t>::max() : options.rounds;
   // Bounded search stays with the operations of the first seed, and counts schedules up.
-  const bool bounded = options.round.how == search::bounded && options.round.threads > 1;
+  const bool bounded = is_bounded(options);
   const std::uint64_t first = options.round.schedule_seed;
   const auto next = [&](std::uint64_t number, round_options& round) {
     round = round_of(kind, options, bounded ? options.round.seed : options.round.seed + number);
@@ -185,11 +191,49 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
     }
     return number < rounds;
   };
-  const child_outcome outcome = run_rounds_in_child(
-      kind, next, options.rounds == 0 ? options.budget_seconds : std::max(options.budget_seconds, 600.0), result.counts,
-      progress ? std::function<void(const round_counts&)>(
-                     [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
-               : std::function<void(const round_counts&)>());
+  return run_rounds_in_child(kind, next, seconds, counts, progress, bounded ? 1 : options.jobs);
+}
+
+// A part of a campaign, and its share of the budget.
+struct part {
+  campaign_options options;
+  double share;
+};
+
+// Races are found soonest by schedules alone, and what one thread does wrong by crashes of one thread: each is the first
+// part of a budget that has both. The rest are rounds of all forms.
+std::vector<part> parts_of(const campaign_options& whole) {
+  const bool divided = whole.rounds == 0 && whole.crashes && whole.schedules && whole.mixed && !is_bounded(whole) &&
+                       whole.round.threads > 1;
+  if (!divided) return {{whole, 1}};
+  constexpr double first_share = 1.0 / 6;
+  campaign_options schedules = whole;
+  schedules.crashes = false;
+  campaign_options crashes = whole;
+  crashes.schedules = false;
+  crashes.round.threads = 1;
+  crashes.round.operations *= 2;  // as many as such rounds have elsewhere
+  return {{schedules, first_share}, {crashes, first_share}, {whole, 1 - 2 * first_share}};
+}
+
+}  // namespace
+
+campaign_result run_campaign(const subject& kind, const campaign_options& options,
+                             const std::function<void(const round_counts&, double)>& progress) {
+  campaign_result result;
+  const auto start = clock::now();
+  const double budget = options.rounds == 0 ? options.budget_seconds : std::max(options.budget_seconds, 600.0);
+  double shares = 0;
+  child_outcome outcome;
+  for (const part& p : parts_of(options)) {
+    shares += p.share;
+    const double left = shares * budget - seconds_since(start);
+    outcome = run_part(kind, p.options, left, result.counts,
+                       progress ? std::function<void(const round_counts&)>(
+                                      [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
+                                : std::function<void(const round_counts&)>());
+    if (outcome.violated || !outcome.problem.empty()) break;
+  }
   result.problem = outcome.problem;
   result.remedy = outcome.remedy;
   if (outcome.violated) {
@@ -198,7 +242,7 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
     found.round = outcome.round;
     found.history = outcome.history;
     found.operations = kept_steps(found.round).size();
-    if (options.shrink_seconds > 0 && !bounded) shorten(kind, found, options.shrink_seconds);
+    if (options.shrink_seconds > 0 && !is_bounded(options)) shorten(kind, found, options.shrink_seconds);
     result.found = std::move(found);
   }
   result.seconds = seconds_since(start);

@@ -29,6 +29,7 @@ struct campaign_options {
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
   std::uint64_t rounds = 0;    // 0: as many as the budget allows
+  unsigned jobs = 1;           // processes that have rounds at the same time
   double shrink_seconds = 20;  // for making the history of a violation shorter
 };
 

@@ -243,16 +243,24 @@ std::string check_command::judge(int status) const {
                     (last.empty() ? "" : ", whose last line is: " + last),
                 "let it report a state that cannot be opened by its status, 1 to 123");
   };
-  std::array<char, 32> limit;
-  std::snprintf(limit.data(), limit.size(), "%g", seconds_);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == timed_out)
-    give_up(std::string("did not end within ") + limit.data() + " s");
-  if (WIFSIGNALED(status)) give_up("died of signal " + std::to_string(WTERMSIG(status)));
-  if (WEXITSTATUS(status) == own_failure || WEXITSTATUS(status) == least_of_signals)
-    give_up("ended with status " + std::to_string(WEXITSTATUS(status)) + ", which is no verdict");
-  if (WEXITSTATUS(status) > least_of_signals)
-    give_up("died of signal " + std::to_string(WEXITSTATUS(status) - least_of_signals));
-  const std::string why = "the check ended with status " + std::to_string(WEXITSTATUS(status));
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : least_of_signals + WTERMSIG(status);
+  if (code == own_failure || code == least_of_signals)
+    give_up("ended with status " + std::to_string(code) + ", which is no verdict");
+  std::string how;
+  if (code == timed_out) {
+    std::array<char, 32> limit;
+    std::snprintf(limit.data(), limit.size(), "%g", seconds_);
+    how = std::string("did not end within ") + limit.data() + " s";
+  } else if (code > least_of_signals) {
+    const int signal = code - least_of_signals;
+    how = "died of signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+    // By the system, say, where memory is short.
+    if (signal == SIGKILL) give_up(how);
+  } else {
+    how = "ended with status " + std::to_string(code);
+  }
+  if (code >= timed_out && !works_) give_up(how);
+  const std::string why = "the check " + how;
   return said.empty() ? why : why + ": " + said;
 }
 

@@ -50,9 +50,12 @@ class check_command {
   [[nodiscard]] bool runs() const noexcept { return runs_; }
   // Waits until one of those that run has ended. REQUIRES: one runs.
   static void wait_for_one(const std::vector<check_command*>& checks);
-  // "" or the violation; nothing: it runs still. Throws pmlab::error if it cannot be run, dies of a signal, or runs for
-  // too long: either may be its own failure as well as the state's.
+  // "" or the violation; nothing: it runs still. Throws pmlab::error if it cannot be run; if it is killed; and if it dies of
+  // another signal or runs for too long, and has not shown that it works: it may be its own failure as well as the state's.
   [[nodiscard]] std::optional<std::string> verdict();
+  // It has ended on a state that a program left, or found one sound: from now on a state at which it dies of a signal, or
+  // never ends, is a violation.
+  void works() noexcept { works_ = true; }
 
  private:
   [[nodiscard]] std::string judge(int status) const;
@@ -69,6 +72,7 @@ class check_command {
   std::size_t marks_ = 0;
   std::string server_;
   bool runs_ = false;
+  bool works_ = false;
   pid_t child_ = 0;
   descriptor ended_;     // readable when the check has ended
   descriptor requests_;  // to a server

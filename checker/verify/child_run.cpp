@@ -27,6 +27,7 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -304,50 +305,109 @@ void end_unable(const std::string& problem, const std::string& remedy) {
   ::_exit(unable_status);
 }
 
+namespace {
+
+// One of the children, and its part of the rounds.
+class rounds_child {
+ public:
+  rounds_child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds,
+               const round_counts& counts, unsigned number, unsigned jobs)
+      : board_(mapped_board(counts)),
+        next_([&next, number, jobs](std::uint64_t round, round_options& options) {
+          return next(round * jobs + number, options);
+        }),
+        process_(child_process::forked([&] {
+          board = board_;
+          run_rounds(kind, next_, seconds);
+        })) {}
+  rounds_child(const rounds_child&) = delete;
+  rounds_child& operator=(const rounds_child&) = delete;
+  ~rounds_child() { ::munmap(board_, sizeof(shared_board)); }
+
+  [[nodiscard]] bool ended() { return process_.ended().has_value(); }
+  // The time is over, or another one has a verdict.
+  void stop() {
+    if (!std::exchange(is_stopped_, true)) process_.kill();
+  }
+  [[nodiscard]] const round_counts& counts() const noexcept { return board_->counts; }
+
+  // Waits for its end. No violation and no problem: it ended because the time was over, or there were no rounds left.
+  [[nodiscard]] child_outcome outcome() {
+    const exit_reason reason = process_.wait();
+    child_outcome result;
+    next_(board_->round, result.round);
+    result.history = lines_of(board_->history.get());
+    if (is_stopped_) return result;
+    if (reason.signal == 0 && reason.status == unable_status) {
+      result.problem = board_->text.get();
+      result.remedy = board_->remedy.get();
+    } else if (reason.signal == SIGKILL) {
+      result.problem = was_killed;
+      result.remedy = after_a_kill;
+    } else if (reason.signal != 0) {
+      result.violated = true;
+      result.what = std::string("the process died: ") + ::strsignal(reason.signal);
+    } else if (reason.status != 0) {
+      result.violated = true;
+      result.what = board_->text.get();
+      if (result.what.empty()) result.what = "the process ended with status " + std::to_string(reason.status);
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] static shared_board* mapped_board(const round_counts& counts) {
+    void* const area = ::mmap(nullptr, sizeof(shared_board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
+    auto* const made = ::new (area) shared_board;
+    made->counts = counts;
+    return made;
+  }
+
+  shared_board* board_;
+  std::function<bool(std::uint64_t, round_options&)> next_;
+  child_process process_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace
+
 child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next,
                                   double seconds, round_counts& counts,
-                                  const std::function<void(const round_counts&)>& tick) {
-  void* const area = ::mmap(nullptr, sizeof(shared_board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (area == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
-  board = ::new (area) shared_board;
-  board->counts = counts;
+                                  const std::function<void(const round_counts&)>& tick, unsigned jobs) {
   std::fflush(nullptr);
-  child_process child = child_process::forked([&] { run_rounds(kind, next, seconds); });
-  // It ends by itself, unless its subject has taken its signals away.
+  std::vector<std::unique_ptr<rounds_child>> children;
+  for (unsigned number = 0; number < jobs; ++number)
+    children.push_back(
+        std::make_unique<rounds_child>(kind, next, seconds, number == 0 ? counts : round_counts{}, number, jobs));
+  const auto add_up = [&] {
+    counts = children.front()->counts();
+    for (std::size_t i = 1; i < children.size(); ++i) counts += children[i]->counts();
+  };
+  // They end by themselves, unless their subject has taken its signals away.
   const auto deadline = clock::now() + std::chrono::duration<double>(1.05 * seconds + 1);
-  bool killed = false;
-  while (!child.ended()) {
-    if (clock::now() > deadline && !killed) {
-      killed = true;
-      child.kill();
+  std::vector<bool> is_known(jobs);
+  child_outcome outcome;
+  for (bool is_decided = false;;) {
+    bool all_ended = true;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (is_known[i]) continue;
+      if (!children[i]->ended()) {
+        all_ended = false;
+        if (is_decided || clock::now() > deadline) children[i]->stop();
+        continue;
+      }
+      is_known[i] = true;
+      child_outcome one = children[i]->outcome();
+      if (is_decided) continue;
+      is_decided = one.violated || !one.problem.empty();
+      outcome = std::move(one);
     }
-    if (tick) tick(board->counts);
+    add_up();
+    if (all_ended) return outcome;
+    if (tick) tick(counts);
     ::usleep(tick ? 50'000 : 2'000);
   }
-  const exit_reason reason = child.wait();
-  child_outcome outcome;
-  next(board->round, outcome.round);
-  outcome.history = lines_of(board->history.get());
-  counts = board->counts;
-  if (killed) {
-    // The time was over: no verdict.
-  } else if (reason.signal == 0 && reason.status == unable_status) {
-    outcome.problem = board->text.get();
-    outcome.remedy = board->remedy.get();
-  } else if (reason.signal == SIGKILL) {
-    outcome.problem = was_killed;
-    outcome.remedy = after_a_kill;
-  } else if (reason.signal != 0) {
-    outcome.violated = true;
-    outcome.what = std::string("the process died: ") + ::strsignal(reason.signal);
-  } else if (reason.status != 0) {
-    outcome.violated = true;
-    outcome.what = board->text.get();
-    if (outcome.what.empty()) outcome.what = "the process ended with status " + std::to_string(reason.status);
-  }
-  ::munmap(area, sizeof(shared_board));
-  board = nullptr;
-  return outcome;
 }
 
 }  // namespace pmlab::verify

@@ -1,4 +1,4 @@
-// Rounds in a child process, which may fault, hang or end where it likes.
+// Rounds in child processes, which may fault, hang or end where they like.
 #pragma once
 
 #include "checker/verify/round_counts.hpp"
@@ -22,12 +22,14 @@ struct child_outcome {
   round_options round;               // the last one that it began
 };
 
-// Runs rounds in a child for up to `seconds`; a round that is on then is left. Only the machine's count of steps, never a
-// clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0 on;
-// false ends them. Adds the work done to `counts`. `tick` (may be empty) is called regularly.
+// Runs rounds in `jobs` children for up to `seconds`; a round that is on then is left. Only the machine's count of steps,
+// never a clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0 on; false ends
+// them. Each child has every `jobs`-th round; the first violation, or problem, ends all. Adds the work done to `counts`.
+// `tick` (may be empty) is called regularly.
 [[nodiscard]] child_outcome run_rounds_in_child(const subject& kind,
                                                 const std::function<bool(std::uint64_t, round_options&)>& next,
                                                 double seconds, round_counts& counts,
-                                                const std::function<void(const round_counts&)>& tick);
+                                                const std::function<void(const round_counts&)>& tick,
+                                                unsigned jobs = 1);
 
 }  // namespace pmlab::verify

@@ -44,6 +44,14 @@ struct crash_counts {
   std::uint64_t lost_lines = 0;
   std::uint64_t lost_units = 0;
   std::uint64_t lost_both = 0;
+
+  crash_counts& operator+=(const crash_counts& other) noexcept {
+    for (std::uint64_t crash_counts::*const count :
+         {&crash_counts::points, &crash_counts::states, &crash_counts::judged, &crash_counts::in_recovery,
+          &crash_counts::lost_lines, &crash_counts::lost_units, &crash_counts::lost_both})
+      this->*count += other.*count;
+    return *this;
+  }
 };
 
 class crash_explorer final : public simulator::persistence_observer {

@@ -14,6 +14,15 @@ struct round_counts {
   std::uint64_t accesses = 0;
   std::uint64_t schedules = 0;  // rounds of more than one thread
   complete_counts complete{};
+
+  // Adds what another process has done. No search of every state is divided.
+  round_counts& operator+=(const round_counts& other) noexcept {
+    crash += other.crash;
+    rounds += other.rounds;
+    accesses += other.accesses;
+    schedules += other.schedules;
+    return *this;
+  }
 };
 
 }  // namespace pmlab::verify

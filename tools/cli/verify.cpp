@@ -67,6 +67,20 @@ void check_scoreboard(const verify_request& r) {
   if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
 
+// Only rounds are divided among processes.
+void check_jobs(const verify_request& r, const CLI::App& app) {
+  if (app.count("--jobs") == 0) return;
+  if (r.jobs < 1 || r.jobs > most_jobs)
+    throw error(fmt::format("--jobs is {}", r.jobs), fmt::format("give 1 to {}", most_jobs));
+  for (const char* const other : {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program"})
+    if (app.count(other) != 0)
+      throw error(fmt::format("--jobs divides the rounds of a search, and {} has one process", other),
+                  "leave one of them out");
+  if (r.search == "bounded")
+    throw error("--jobs divides the rounds of a random search, and --search bounded has one process",
+                "leave one of them out");
+}
+
 seed_range read_seeds(std::string_view text) {
   seed_range range;
   const char* const end = text.data() + text.size();
@@ -200,6 +214,10 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--seed", r->seed, "S: of the first round's operations; the following rounds count up");
   app->add_option("--budget", r->budget, "SECONDS for each index; 60 if not given, with --exhaustive 600");
   app->add_option("--rounds", r->rounds, "N: so many rounds instead of a budget");
+  app->add_option(
+      "--jobs", r->jobs,
+      "N: processes that have rounds at the same time; if not given, the processors for a budget, and 1 for "
+      "--rounds");
   app->add_option("--seeds", *seeds,
                   "A..B: the rounds of these seeds, all of them: a violation does not end the search");
   app->add_option("--out", r->out, "FOLDER: with --seeds, record counts and violations there, for `pmlab merge`");
@@ -256,6 +274,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
             if (!pool_size->empty()) r->pool_bytes = read_pool_size(*pool_size, *r);
             check_seeds(*r, *app);
             check_exhaustive(*r, *app);
+            check_jobs(*r, *app);
             r->keys_given = app->count("--keys") != 0;
             r->budget_given = app->count("--budget") != 0;
             check(*r);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sched.h>
 
 namespace pmlab::cli {
 
@@ -60,6 +61,13 @@ using verify::campaign_options;
 using verify::campaign_result;
 using verify::round_counts;
 
+// The processors that this process may use. Rounds fill them, and each process has its own memory.
+unsigned usual_jobs() {
+  cpu_set_t usable;
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return 1;
+  return static_cast<unsigned>(std::clamp(CPU_COUNT(&usable), 1, static_cast<int>(most_jobs)));
+}
+
 campaign_options options_of(const verify_request& r) {
   campaign_options o;
   const bool neither = !r.crashes && !r.schedules;
@@ -78,6 +86,8 @@ campaign_options options_of(const verify_request& r) {
   o.round.steps = parse_steps(r.steps);
   o.budget_seconds = r.budget;
   o.rounds = r.rounds;
+  // So many rounds are the same in any number of processes; which of two violations comes first is not.
+  o.jobs = r.jobs != 0 ? r.jobs : r.rounds != 0 || r.seeds ? 1 : usual_jobs();
   // A single round is a replay.
   o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
   // A range is as long as it takes.

@@ -22,6 +22,8 @@ struct seed_range {
   std::uint64_t last = 1;
 };
 
+inline constexpr unsigned most_jobs = 64;
+
 struct verify_request {
   std::vector<std::string> indexes;
   std::string subject;  // a shared object that registers one
@@ -51,6 +53,7 @@ struct verify_request {
   std::string out;                  // the folder of their record
   bool resume = false;
   double budget = 60;
+  unsigned jobs = 0;  // 0: as many as there are processors, for a budget; one for rounds
   double shrink = 20;
   std::string steps;   // "3,7,9"
   std::string io_log;  // a file that blocks::recorded has written: its crash states, in place of an index's

@@ -199,7 +199,7 @@ TEST(io_log, a_command_judges_an_image_and_sees_the_marks) {
   EXPECT_EQ(check_by_command("grep -q two \"$PMLAB_IO_MARKS\" && test -f", 10)({image, marks}), "");
   EXPECT_EQ(check_by_command("echo torn; false", 10)({image, marks}), "the check ended with status 1: torn");
   EXPECT_THROW(static_cast<void>(check_by_command("./no-such-program", 10)({image, marks})), error);
-  // A check that crashes or never ends is no verdict on the state.
+  // A check that crashes or never ends is no verdict on the state, until it has found one sound.
   const auto refusal = [&](const std::string& command, double seconds) -> std::string {
     try {
       return "verdict: " + check_by_command(command, seconds)({image, marks});
@@ -210,6 +210,21 @@ TEST(io_log, a_command_judges_an_image_and_sees_the_marks) {
   EXPECT_NE(refusal("kill -SEGV $$; true", 10).find("died of signal 11"), std::string::npos)
       << refusal("kill -SEGV $$; true", 10);
   EXPECT_NE(refusal("sleep 20; true", 0.2).find("did not end within"), std::string::npos);
+  const auto becomes = [&](const char* content) { std::ofstream(image) << content; };
+  for (const auto& [fails, expected] : {std::pair{"kill -SEGV $$", "the check died of signal 11 (Segmentation fault)"},
+                                        {"sleep 20", "the check did not end within 2 s"}}) {
+    becomes("content");
+    const auto check = check_by_command("grep -q content {} || " + std::string(fails), 2);
+    EXPECT_EQ(check({image, marks}), "");
+    becomes("lost");
+    EXPECT_EQ(check({image, marks}), expected);
+  }
+  // Not by the state, in all likelihood.
+  becomes("content");
+  const auto killed = check_by_command("grep -q content {} || kill -KILL $$", 2);
+  EXPECT_EQ(killed({image, marks}), "");
+  becomes("lost");
+  EXPECT_THROW(static_cast<void>(killed({image, marks})), error);
 }
 
 TEST(io_log, a_log_that_is_cut_off_is_refused_unless_it_may_be) {

@@ -65,6 +65,12 @@ class Input(unittest.TestCase):
             self.refused(f"ended with status {status}, which is no verdict", sound, f"exit {status}; true")
         self.refused("made no mark 'never'", sound, "true", "--after", "never")
 
+    def test_a_check_that_works_and_faults_on_a_state_is_a_violation(self):
+        # It faults where nothing of the program's stores is there.
+        done = self.verify(f"{MISUSE} sound {{}}", "test $(tr -d '\\000' < {} | wc -c) -gt 0 || kill -SEGV $$")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("the check died of signal 11 (Segmentation fault)", done.stdout)
+
     def test_options(self):
         sound = f"{MISUSE} sound {{}}"
         self.refused("--program excludes", sound, "true", "--index", "cceh")
@@ -105,7 +111,7 @@ class Input(unittest.TestCase):
     def test_a_violation_stands_if_the_check_dies_on_another_state(self):
         # One of the four lines is ahead: unsound. Two are: the check dies; a state of this kind is met when less is lost.
         check = ("set -- $(od -An -tu8 -v -j64 -N256 {}); "
-                 "case $((($1 + $9 + ${17} + ${25}) % 4)) in 1) exit 1;; 2) sleep 0.3; kill -SEGV $$;; esac")
+                 "case $((($1 + $9 + ${17} + ${25}) % 4)) in 1) exit 1;; 2) sleep 0.3; kill -KILL $$;; esac")
         done = self.verify(f"{MISUSE} points {{}}", check, "--budget", "60", "--seed", "1")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("the check ended with status 1", done.stdout)
