@@ -97,7 +97,7 @@ class crash_explorer final : public simulator::persistence_observer {
     splitmix64 random{1};  // as it was before
   };
 
-  // Of samples that are drawn aside: those of other moments, and so the seeds of runs, stay what they are.
+  // Draws samples aside: those of other moments, and so the seeds of runs, stay what they are.
   template <class Work>
   void draw_aside(Work&& work) {
     const splitmix64 before = random_;

@@ -159,7 +159,7 @@ class mover {
   }
   [[nodiscard]] batch& batch_of(flash_stream s) noexcept { return batches_[static_cast<std::size_t>(s)]; }
 
-  // A record that was damaged in the buffer is moved as it is: who reads it there is told so. Its own bytes decide nothing.
+  // A record that was damaged in the buffer is moved as it is, and noticed where it is read. Its own bytes decide nothing.
   [[nodiscard]] bool place_line(std::uint32_t line) {
     const auto known = core_.buffer.at_line(line);
     const std::span<const std::byte> lines{core_.buffer.at(line), std::size_t{known.length} * media::cache_line_bytes};
