@@ -133,6 +133,8 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (kind == 0) round.threads = 1;
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
+  const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
+  round.short_dram = is_index && (round.short_dram || (options.short_dram_by_seed && seed % 4 == 2));
   // Threads collide if there are few keys.
   if (kind != 0 && !round.grown && !round.thin && !round.loaded && !round.nearly_full && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
@@ -213,6 +215,7 @@ std::vector<part> parts_of(const campaign_options& whole) {
   crashes.schedules = false;
   crashes.round.threads = 1;
   crashes.round.operations *= 2;  // as many as such rounds have elsewhere
+  schedules.short_dram_by_seed = crashes.short_dram_by_seed = true;
   return {{schedules, first_share}, {crashes, first_share}, {whole, 1 - 2 * first_share}};
 }
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -142,6 +143,7 @@ class kv_ssd {
     }
   }
   static void check(const stores::kv_completion& c) {
+    if (c.error == std::errc::not_enough_memory) throw std::bad_alloc();
     if (c.error != std::errc{} && c.error != std::errc::no_space_on_device)
       throw error("an operation of a queue failed: " + blocks::describe(c.error), "look at the run");
   }

@@ -84,10 +84,7 @@ subject& library_kind() {
 
 struct loaded_library {
   loaded_library(const std::string& path, std::size_t bytes)
-      : running(path),
-        recovering(fresh_copy(path)),
-        pool_bytes(bytes),
-        code(std::make_shared<reached_code>(path)) {}
+      : running(path), recovering(fresh_copy(path)), pool_bytes(bytes), code(std::make_shared<reached_code>(path)) {}
   pibench::library running;
   pibench::library recovering;
   std::size_t pool_bytes;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -76,7 +77,8 @@ growth index_runner::try_growth(const std::vector<std::uint64_t>& keys) {
 // ---- operations ----
 
 std::uint64_t index_runner::refusals() const {
-  return memory_.limit().refusals() + simulator::the_machine().limit_of_dram().refusals();
+  simulator::machine& machine = simulator::the_machine();
+  return memory_.limit().refusals() + machine.limit_of_dram().refusals() + machine.limit_of_heap().refusals();
 }
 
 // A single thread may return `full` only if it was refused space itself; of many, one may for another's refusal.
@@ -84,6 +86,30 @@ std::string index_runner::has_no_right_to_be_full(std::uint64_t refusals_before)
   const bool alone = options_->threads == 1 && !kind_.has_threads;
   if (kind_.fills_up || refusals() != (alone ? refusals_before : 0)) return {};
   return ", and no medium refused it any space";
+}
+
+// An operation that only reads may fail where DRAM is short: it is repeated with DRAM. A load goes on, too.
+template <class Work>
+auto index_runner::with_dram(Work&& work) {
+  if (!options_->short_dram) return work();
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    simulator::the_machine().limit_of_heap().lift();
+    return work();
+  }
+}
+
+// A change that DRAM was refused for has not happened: as one that finds the medium full.
+answer index_runner::perform_or_refuse(const step& s) {
+  if (s.what == action::find || s.what == action::meet) return with_dram([&] { return target_->perform(s); });
+  const std::uint64_t refused = simulator::the_machine().limit_of_heap().refusals();
+  try {
+    return target_->perform(s);
+  } catch (const std::bad_alloc&) {
+    if (simulator::the_machine().limit_of_heap().refusals() == refused) throw;
+    return {indexes::outcome::full, {}};
+  }
 }
 
 // "" or the violation in its result.
@@ -94,7 +120,7 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
   if (s.scan_length != 0) {
     const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
     machine.quietly([&] { history_->scan_called(thread, s.what.key); });
-    const std::size_t count = target_->scan(s.what.key, out);
+    const std::size_t count = with_dram([&] { return target_->scan(s.what.key, out); });
     machine.quietly([&] { wrong = history_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
   } else if (s.iterates) {
     std::vector<std::uint64_t> keys;
@@ -102,7 +128,7 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
       keys.resize(2 * history_->keys().size());
       history_->iterate_called(thread);
     });
-    const std::size_t count = target_->iterate(keys);
+    const std::size_t count = with_dram([&] { return target_->iterate(keys); });
     machine.quietly([&] {
       wrong = history_->iterate_returned(thread, std::span(keys).first(std::min(count, keys.size())));
       std::vector<std::uint64_t>().swap(keys);
@@ -113,14 +139,14 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
       found.resize(s.batch.size());
       history_->batch_called(thread, s.batch);
     });
-    target_->find_batch(s.batch, found);
+    with_dram([&] { target_->find_batch(s.batch, found); });
     machine.quietly([&] {
       wrong = history_->batch_returned(thread, s.batch, found);
       std::vector<std::optional<std::uint64_t>>().swap(found);
     });
   } else if (!s.load.empty()) {
     machine.quietly([&] { history_->load_called(thread, s.load); });
-    const std::size_t done = target_->load(s.load);
+    const std::size_t done = with_dram([&] { return target_->load(s.load); });
     machine.quietly([&] {
       wrong = history_->load_returned(thread, done);
       if (wrong.empty() && done != s.load.size())
@@ -129,7 +155,7 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
     });
   } else {
     machine.quietly([&] { history_->called(thread, s.what); });
-    const answer got = target_->perform(s.what);
+    const answer got = perform_or_refuse(s.what);
     machine.quietly([&] {
       wrong = history_->returned(thread, s.what, got);
       if (wrong.empty() && got.changed == indexes::outcome::full)
@@ -179,6 +205,7 @@ void index_runner::prepare() {
   if (space.most_bytes != simulator::space_limit::never) space.most_bytes += memory_.blocks().live_bytes();
   memory_.limit(simulator::space_limit(space));
   simulator::the_machine().limit_of_dram() = simulator::space_limit(plan_.space_of_copies);
+  simulator::the_machine().limit_of_heap() = simulator::space_limit(plan_.space_of_heap);
 }
 
 void index_runner::check_live() {

@@ -33,7 +33,15 @@ class planner {
         iterators_(options.seed * 769 + 3) {}
 
   round_plan make() {
-    if (options_.full) plan_.space = limit(), plan_.space_of_copies = limit();
+    if (options_.full) plan_.space = limit(source_), plan_.space_of_copies = limit(source_);
+    if (options_.short_dram) {
+      splitmix64 own(options_.seed * 3571 + 17);
+      plan_.space_of_heap = limit(own);
+      plan_.space_of_heap.most_bytes = simulator::space_limit::never;
+      // Threads of the subject's own may wait for memory: there is some again.
+      constexpr std::uint64_t most_refusals = 40;
+      if (kind_.has_threads) plan_.space_of_heap.refused = std::min(plan_.space_of_heap.refused, most_refusals);
+    }
     // Either of two media, or both.
     if (options_.full && kind_.has_threads) {
       const std::uint64_t which = source_.below(3);
@@ -352,16 +360,16 @@ class planner {
 
   // ---- the rest ----
 
-  [[nodiscard]] simulator::space_limit::plan limit() {
+  [[nodiscard]] simulator::space_limit::plan limit(splitmix64& source) const {
     simulator::space_limit::plan p;
     // A load, or an index about to split, allocates the next block soon.
     const std::uint64_t soon = options_.grown || options_.loaded ? 2 : 5;
-    p.spare = source_.below(source_.one_in(2) ? soon : options_.loaded ? 20 : 60);
-    switch (source_.below(4)) {
+    p.spare = source.below(source.one_in(2) ? soon : options_.loaded ? 20 : 60);
+    switch (source.below(4)) {
       case 0: break;  // for good
-      case 1: p.refused = 1 + source_.below(4); break;
-      case 2: p = {.spare = p.spare / 4, .refused = 40, .one_in = 2 + source_.below(2)}; break;
-      default: p = {.most_bytes = source_.below(8000)}; break;
+      case 1: p.refused = 1 + source.below(4); break;
+      case 2: p = {.spare = p.spare / 4, .refused = 40, .one_in = 2 + source.below(2)}; break;
+      default: p = {.most_bytes = source.below(8000)}; break;
     }
     return p;
   }

@@ -37,6 +37,8 @@ struct round_options {
   bool loaded = false;
   // The media have no room for a while, or from some moment on.
   bool full = false;
+  // DRAM has no room: operator new fails, for once, for a while or for good.
+  bool short_dram = false;
   // A store on drives that are soon full: small ones, and large values.
   bool nearly_full = false;
   // So many times the index crashes, is opened, and the threads go on with it.
@@ -73,6 +75,7 @@ struct round_plan {
   // Limits of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.
   simulator::space_limit::plan space;
   simulator::space_limit::plan space_of_copies;
+  simulator::space_limit::plan space_of_heap;
 };
 
 [[nodiscard]] std::string to_string(const planned_step& s);

@@ -197,6 +197,7 @@ void round_runner<Kind>::run_until_crash() {
     begin_phase();
     drive_all();
     machine.watch(false);
+    machine.limit_of_heap().lift();
     end_exploring();
     check_live();
     if (options.nearly_full && is_last_phase()) at_end(judge_.fill_again(*target_, true));

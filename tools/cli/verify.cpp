@@ -207,6 +207,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--window", r->window,
                   "N, with --exhaustive: a line that has waited for N answers is written back; for ever if not given");
   app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
+  app->add_flag("--short-dram", r->short_dram, "let operator new fail: for once, for a while, or for good");
   app->add_option("--threads", r->threads, "N: logical threads; 4 with --schedules if not given, otherwise 1");
   app->add_option("--operations", r->operations,
                   "N: operations of each thread; 120 with one thread, otherwise 60; 1000 with --exhaustive");

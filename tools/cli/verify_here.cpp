@@ -83,6 +83,7 @@ campaign_options options_of(const verify_request& r) {
   // A replay names the schedule, and with it the kind of the round.
   o.schedule_follows_seed = !r.schedule_given;
   o.mixed = !r.schedule_given;
+  o.round.short_dram = r.short_dram;
   o.round.steps = parse_steps(r.steps);
   o.budget_seconds = r.budget;
   o.rounds = r.rounds;
@@ -120,6 +121,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
   if (request.persistence != "adr") text += " --persistence " + request.persistence;
   if (round.crashes) text += " --crashes";
   if (round.threads > 1) text += " --schedules";
+  if (round.short_dram) text += " --short-dram";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
                       round.seed);
   if (round.threads > 1) {

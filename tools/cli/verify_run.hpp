@@ -33,6 +33,7 @@ struct verify_request {
   bool crashes = false;
   std::string persistence = "adr";
   bool schedules = false;
+  bool short_dram = false;
   std::string memory_order;  // sc, tso; empty: half of the rounds one, half the other
   bool exhaustive = false;   // every state of every crash point of one history
   bool every_state = false;  // with it: none is merged

@@ -37,8 +37,14 @@ void release(void* block) noexcept {
     the_machine().violated("memory that is not allocated is freed: freed twice?");
 }
 
+// nullptr: the heap is full, or a limit refuses the block. malloc has none, as an exception is allocated by it.
+void* new_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+  if (simulated() && the_machine().limit_of_heap().refuses(bytes, 0)) return nullptr;
+  return allocate(bytes, alignment);
+}
+
 void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const block = allocate(bytes, alignment);
+  void* const block = new_or_null(bytes, alignment);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -86,13 +92,15 @@ void* operator new(std::size_t bytes, std::align_val_t a) {
 void* operator new[](std::size_t bytes, std::align_val_t a) {
   return allocate_or_throw(bytes, static_cast<std::size_t>(a));
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, natural_alignment); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, natural_alignment); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return new_or_null(bytes, natural_alignment); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return new_or_null(bytes, natural_alignment);
+}
 void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate(bytes, static_cast<std::size_t>(a));
+  return new_or_null(bytes, static_cast<std::size_t>(a));
 }
 void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate(bytes, static_cast<std::size_t>(a));
+  return new_or_null(bytes, static_cast<std::size_t>(a));
 }
 void operator delete(void* block) noexcept { release(block); }
 void operator delete[](void* block) noexcept { release(block); }

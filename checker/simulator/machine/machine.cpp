@@ -40,6 +40,7 @@ void machine::begin(const machine_options& options) {
   if (dram_ == nullptr) dram_ = new heap;
   options_ = options;
   limit_of_dram_ = {};
+  limit_of_heap_ = {};
   dram_->quarantine(options.watch_freed);
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();
@@ -137,6 +138,7 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
       left_(m.next_turn_ - m.accesses_) {
   m.settle();
   buffering_ = std::exchange(m.buffering_, false);
+  limit_of_heap_ = std::exchange(m.limit_of_heap_, {});  // that of the run
   m.use(&memory);
   m.use_drives(drives);
   m.current_->flushes.clear();
@@ -149,6 +151,7 @@ machine::aside_section::~aside_section() {
   machine_.settle();
   machine_.watching_ = watching_;
   machine_.buffering_ = buffering_;
+  machine_.limit_of_heap_ = limit_of_heap_;
   machine_.aside_ = false;
   machine_.use(memory_);
   machine_.use_drives(drives_);

@@ -210,6 +210,8 @@ class machine {
   [[nodiscard]] heap* dram() noexcept { return dram_; }
   // The limit of the media in DRAM that use it; no limit when a run begins.
   [[nodiscard]] space_limit& limit_of_dram() noexcept { return limit_of_dram_; }
+  // For `operator new` of simulated code.
+  [[nodiscard]] space_limit& limit_of_heap() noexcept { return limit_of_heap_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
   // The position of each fiber and what it waits for; {code addresses} in braces.
   [[nodiscard]] std::string positions() const;
@@ -325,6 +327,7 @@ class machine {
     machine& machine_;
     bool watching_;
     bool buffering_ = false;
+    space_limit limit_of_heap_;
     persistent_memory* memory_;
     std::span<persistent_drive* const> drives_;
     flush_list flushes_;
@@ -427,6 +430,7 @@ class machine {
   unsigned next_number_ = 0;
   heap* dram_ = nullptr;
   space_limit limit_of_dram_;
+  space_limit limit_of_heap_;
 };
 
 namespace detail {

@@ -34,6 +34,8 @@ class space_limit {
     refusals_ += refused ? 1 : 0;
     return refused;
   }
+  // From now on there is room.
+  void lift() noexcept { plan_ = {}; }
   // How many were refused so far.
   [[nodiscard]] std::uint64_t refusals() const noexcept { return refusals_; }
 

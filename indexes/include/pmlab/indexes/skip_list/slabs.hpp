@@ -153,9 +153,12 @@ class slabs {
     share_some(mine);
   }
 
-  // Frees a node that no thread can read any more, and that was snipped off behind `before`.
-  void give_back_snipped(node& n, node& before) {
-    thread_state& mine = this_thread();
+  // Frees a node that no thread can read any more, and that was snipped off behind `before`. Without memory for that it is
+  // lost until the next open: the erase has happened.
+  void give_back_snipped(node& n, node& before) noexcept {
+    thread_state* const known = this_thread_if_memory();
+    if (known == nullptr) return;
+    thread_state& mine = *known;
     const std::scoped_lock own(mine.own);
     keep(mine.snipped, {&n, &before});
     if (mine.snipped.size() >= 2 * batch) {
@@ -339,6 +342,15 @@ class slabs {
       states_.store(made.get(), std::memory_order_release);
       return made;
     });
+  }
+
+  // nullptr: this is the thread's first call, and there is no memory for its state.
+  thread_state* this_thread_if_memory() noexcept {
+    try {
+      return &this_thread();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
   // A number that no other thread has, of no other run either.
