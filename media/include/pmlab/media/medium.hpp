@@ -261,7 +261,7 @@ template <medium M, class T>
 }
 
 // Publishes `target := value` with the other changes of `change`. `target` is an 8-byte atomic that lives in the
-// medium.
+// medium. Other stores to its line are not part of it: a crash may lose them and keep the word.
 template <publication P, class T>
 requires(sizeof(T) == 8 && std::is_trivially_copyable_v<T>) void publish_store(P& change, std::atomic<T>& target,
                                                                                T value) {
