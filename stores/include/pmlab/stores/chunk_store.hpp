@@ -87,6 +87,7 @@
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/chunk_store/block_owners.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/core.hpp>
 #include <pmlab/stores/chunk_store/exhausted.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
@@ -104,9 +105,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -165,9 +163,9 @@ template <class Container, blocks::device Device,
           class Index = typename detail::chunk_store::default_index<Container>::type>
 class chunk_store {
   using container = typename detail::chunk_store::container_of<Container, Device, Index>::type;
-  using medium_type = typename container::medium_type;
+  using core = detail::chunk_store::core<container, Device>;
   using record = detail::chunk_store::record;
-  using chunk = detail::chunk_store::chunk<medium_type>;
+  using chunk = typename core::chunk;
   using extent = detail::chunk_store::extent;
   using placed = detail::chunk_store::placed;
   using places = detail::chunk_store::places;
@@ -177,9 +175,10 @@ class chunk_store {
   using stripe = detail::chunk_store::stripe;
   static constexpr std::uint32_t hole = detail::chunk_store::hole;
   static constexpr std::uint32_t no_block = detail::chunk_store::no_block;
-  // The records are pairs: these are their own index, and a search for one may fail.
-  static constexpr bool has_pairs = requires(container & c) { c.hits(); };
 
+  [[nodiscard]] static bool has_key(const record& r, std::uint64_t key) noexcept {
+    return detail::chunk_store::has_key(r, key);
+  }
   template <class Step>
   [[nodiscard]] static std::errc unless_exhausted(Step&& step) {
     return detail::chunk_store::unless_exhausted(std::forward<Step>(step));
@@ -327,11 +326,11 @@ class chunk_store {
     const std::scoped_lock lock(volumes_mutex_);
     if (const std::optional<std::uint32_t> id = find_volume(name)) {
       // A removal that failed may be durable: nothing is acknowledged for a volume that may be gone.
-      if (!records_.make_volume_sure(*id - 1))
-        throw error(records_.name() + " failed when volume '" + std::string(name) +
+      if (!core_.records.make_volume_sure(*id - 1))
+        throw error(core_.records.name() + " failed when volume '" + std::string(name) +
                         "' was to be removed, and fails still: it may be gone",
                     "check the drive, and open the volume again");
-      return handle_of(*id, records_.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
+      return handle_of(*id, core_.records.volume(*id - 1).bytes.load(std::memory_order_acquire), name);
     }
     return make_volume(name, options);
   }
@@ -351,7 +350,7 @@ class chunk_store {
     try {
       change_state(*id, volume_state::going);
     } catch (...) {
-      if (!records_.make_volume_sure(*id - 1)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
+      if (!core_.records.make_volume_sure(*id - 1)) generations_[*id - 1].fetch_add(1, std::memory_order_acq_rel);
       throw;
     }
     // An operation begins under the lock of its stripe: before the removal looks at the stripe, or it fails.
@@ -374,7 +373,7 @@ class chunk_store {
     const std::unique_lock lock(volumes_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
     bool any = false;
-    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
+    for (std::uint32_t id = 1; id <= core_.records.volumes(); ++id) {
       if (!is_going_[id - 1] || is_used(id)) continue;
       try {
         go_on_removing(id);
@@ -393,25 +392,25 @@ class chunk_store {
       // Before the walk: a record that is kept from now on may be missed there.
       if (!keeps_unnamed_.exchange(false, std::memory_order_acq_rel)) return false;
       std::vector<std::pair<std::uint64_t, record*>> unnamed;
-      records_.for_each_entry([&](std::uint64_t key, record& r) { unnamed.emplace_back(key, &r); });
+      core_.records.for_each_entry([&](std::uint64_t key, record& r) { unnamed.emplace_back(key, &r); });
       std::erase_if(unnamed, [&](const auto& entry) { return has_name(*entry.second, entry.first); });
       bool any = false;
       std::vector<std::uint32_t> refused;  // numbers of index blocks
       for (const auto& [key, r] : unnamed) {
-        const std::uint32_t block = records_.index_block_of(*r);
+        const std::uint32_t block = core_.records.index_block_of(*r);
         if (std::ranges::find(refused, block) != refused.end()) continue;
-        stripe& s = stripe_of(key);
+        stripe& s = core_.stripe_of(key);
         const std::unique_lock lock = lock_for_writing(s, key);
         std::errc failure{};
-        if (s.writers.contains(key) || look_up(key, failure) != r || has_name(*r, key)) continue;
+        if (s.writers.contains(key) || core_.look_up(key, failure) != r || has_name(*r, key)) continue;
         // Here, not for all before: a write may have failed since. Later ones name no chunk in this record.
         if (!make_sure(*r)) {
           keeps_unnamed_.store(true, std::memory_order_release);
           refused.push_back(block);
           continue;
         }
-        records_.leave(key, *r);
-        records_.give(*r);
+        core_.records.leave(key, *r);
+        core_.records.give(*r);
         any = true;
       }
       return any;
@@ -425,9 +424,9 @@ class chunk_store {
   // The promises on this medium and device.
   [[nodiscard]] chunk_store_promises promises() const {
     bool durable = true;
-    if constexpr (media::medium<Container>) durable = media::is_durable(records_.medium());
-    if constexpr (has_pairs) durable = records_.is_durable();
-    return {std::uint64_t{chunk_blocks()} * block_bytes(), in_place_, durable};
+    if constexpr (media::medium<Container>) durable = media::is_durable(core_.records.medium());
+    if constexpr (core::has_pairs) durable = core_.records.is_durable();
+    return {std::uint64_t{chunk_blocks()} * block_bytes(), core_.in_place, durable};
   }
 
   // The free blocks are known; with records on blocks, always. Until then reads, and writes that need none, are answered.
@@ -439,25 +438,25 @@ class chunk_store {
   [[nodiscard]] chunk_store_stats stats() {
     ensure_recovered_or_throw();
     chunk_store_stats s;
-    records_.for_each([&](record& r) {
-      const auto guard = records_.guard(r);
+    core_.records.for_each([&](record& r) {
+      const auto guard = core_.records.guard(r);
       s.chunks += r.key.load(std::memory_order_acquire) != 0 ? 1 : 0;
     });
-    for (std::uint32_t i = 0; i < records_.volumes(); ++i)
-      s.volumes += records_.state_of_volume(i) == volume_state::there ? 1 : 0;
-    s.free_bytes = free_.free_blocks() * block_bytes();
-    s.longest_free_extent = std::uint64_t{free_.longest_extent()} * block_bytes();
-    s.medium_bytes = records_.bytes();
-    s.in_place = counters_.in_place.load(std::memory_order_relaxed);
-    s.first = counters_.first.load(std::memory_order_relaxed);
-    s.redirected = counters_.redirected.load(std::memory_order_relaxed);
-    s.merges = counters_.merges.load(std::memory_order_relaxed);
-    s.copied_bytes = counters_.copied_bytes.load(std::memory_order_relaxed);
-    s.remaps = counters_.remaps.load(std::memory_order_relaxed);
-    s.replaced_maps = counters_.replaced_maps.load(std::memory_order_relaxed);
-    if constexpr (has_pairs) {
-      s.record_hits = records_.hits();
-      s.record_misses = records_.misses();
+    for (std::uint32_t i = 0; i < core_.records.volumes(); ++i)
+      s.volumes += core_.records.state_of_volume(i) == volume_state::there ? 1 : 0;
+    s.free_bytes = core_.free.free_blocks() * block_bytes();
+    s.longest_free_extent = std::uint64_t{core_.free.longest_extent()} * block_bytes();
+    s.medium_bytes = core_.records.bytes();
+    s.in_place = core_.counts.in_place.load(std::memory_order_relaxed);
+    s.first = core_.counts.first.load(std::memory_order_relaxed);
+    s.redirected = core_.counts.redirected.load(std::memory_order_relaxed);
+    s.merges = core_.counts.merges.load(std::memory_order_relaxed);
+    s.copied_bytes = core_.counts.copied_bytes.load(std::memory_order_relaxed);
+    s.remaps = core_.counts.remaps.load(std::memory_order_relaxed);
+    s.replaced_maps = core_.counts.replaced_maps.load(std::memory_order_relaxed);
+    if constexpr (core::has_pairs) {
+      s.record_hits = core_.records.hits();
+      s.record_misses = core_.records.misses();
     }
     return s;
   }
@@ -471,48 +470,48 @@ class chunk_store {
       report.add("the free blocks cannot be found: " + recovery_problem_);
       return report;
     }
-    detail::chunk_store::block_owners owners(geometry_.blocks, report);
-    owners.reserve(records_.first_data_block());
-    records_.for_each([&](record& r) {
+    detail::chunk_store::block_owners owners(core_.geometry.blocks, report);
+    owners.reserve(core_.records.first_data_block());
+    core_.records.for_each([&](record& r) {
       const std::uint64_t key = r.key.load(std::memory_order_acquire);
       if (key == 0) return;
       ++report.entries;
       const std::string owner = "chunk " + std::to_string(key & ((std::uint64_t{1} << 40) - 1)) + " of volume " +
                                 std::to_string(detail::chunk_store::volume_of(key));
-      for_each_owned(r, [&](std::uint64_t block) { owners.own(block, owner); });
-      if constexpr (!has_pairs)
-        if (find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
+      core_.for_each_owned(r, [&](std::uint64_t block) { owners.own(block, owner); });
+      if constexpr (!core::has_pairs)
+        if (core_.find_record(key) != &r) report.add(owner + " is not in the index, or another record is");
     });
-    if constexpr (has_pairs)
-      records_.check(report);  // C14
+    if constexpr (core::has_pairs)
+      core_.records.check(report);  // C14
     else
-      records_.for_each_entry([&](std::uint64_t key, const record& r) {
+      core_.records.for_each_entry([&](std::uint64_t key, const record& r) {
         const bool is_kept =
             keeps_unnamed_.load(std::memory_order_acquire) && r.key.load(std::memory_order_acquire) == 0;
         if (!has_key(r, key) && !is_kept)
           report.add("the index names a record for key " + std::to_string(key) + " that is not its own");
       });
-    for (const extent& e : free_.all()) owners.own(e, "the free map");
-    for (const stripe& s : stripes_) {
+    for (const extent& e : core_.free.all()) owners.own(e, "the free map");
+    for (const stripe& s : core_.stripes) {
       s.gone.for_each([&](const extent& e) { owners.own(e, "a replaced write"); });
       // The chunk has them until its record is durable, and then the merge, until it ends.
       for (const auto& [merge, extents] : s.leaving)
         for (const extent& e : extents) owners.allow(e);
     }
     if constexpr (!container::settles_at_once)
-      records_.for_each_held([&](const extent& e) { owners.own(e, "a write that failed"); });
+      core_.records.for_each_held([&](const extent& e) { owners.own(e, "a write that failed"); });
     owners.end();
     return report;
   }
 
   // The size of a block: the device's.
-  [[nodiscard]] std::uint32_t block_bytes() const noexcept { return geometry_.block_bytes; }
+  [[nodiscard]] std::uint32_t block_bytes() const noexcept { return core_.geometry.block_bytes; }
   // Blocks of a chunk.
-  [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return shape_.blocks; }
+  [[nodiscard]] std::uint32_t chunk_blocks() const noexcept { return core_.shape.blocks; }
   // Its merge policy is `copy`.
-  [[nodiscard]] bool merges_by_copy() const noexcept { return shape_.merge == merge_policy::copy; }
+  [[nodiscard]] bool merges_by_copy() const noexcept { return core_.shape.merge == merge_policy::copy; }
   // The device that it was opened on.
-  [[nodiscard]] Device& device() noexcept { return device_; }
+  [[nodiscard]] Device& device() noexcept { return core_.device; }
 
   // ---- for queues: the steps of an operation. Users have chunk_queue and the operations of a volume.
 
@@ -587,12 +586,12 @@ class chunk_store {
   }
   // Ends a read whose transfers have ended.
   void end_read(const plan& p) noexcept {
-    stripe& s = stripe_of(p.key_);
+    stripe& s = core_.stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
-    s.gone.leave(p.generation_, free_);
+    s.gone.leave(p.generation_, core_.free);
     s.readers.leave(p.epoch_);
     if (is_wide(p)) --s.wide_reads_of(p.key_);
-    if (s.merges > 0) changed();
+    if (s.merges > 0) core_.changes.count_one();
   }
 
   // Plans a write of blocks of one chunk. The caller writes the data durably to the plan's places, and calls end_write.
@@ -607,7 +606,7 @@ class chunk_store {
         if (begin_write_early(p)) return {};
         if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
       }
-      stripe& s = stripe_of(p.key_);
+      stripe& s = core_.stripe_of(p.key_);
       const auto lock = lock_for_writing(s, p.key_);
       if (!is_current(v)) return volume_removed;
       std::errc failure{};
@@ -622,7 +621,7 @@ class chunk_store {
   // is not in use, or goes with the volume. `no_room`: its ring is
   // full until a merge by copy ends, and the write has not ended; unless it `may_remap`: then the ring goes into a map.
   [[nodiscard]] std::errc end_write(plan& p, bool written, bool may_remap = false) {
-    stripe& s = stripe_of(p.key_);
+    stripe& s = core_.stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     writer_state& state = s.writers.at(p.key_);
     const bool first = p.way_ == plan::way::first;
@@ -647,11 +646,11 @@ class chunk_store {
     if (result != std::errc{} && p.is_committed_) state.failed_in(p.change_.era());
     if (result != std::errc{} && p.way_ != plan::way::in_place) take_back(s, state, p);
     if (result == std::errc{})
-      (p.way_ == plan::way::first      ? counters_.first
-       : p.way_ == plan::way::in_place ? counters_.in_place
-                                       : counters_.redirected)
+      (p.way_ == plan::way::first      ? core_.counts.first
+       : p.way_ == plan::way::in_place ? core_.counts.in_place
+                                       : core_.counts.redirected)
           .fetch_add(1, std::memory_order_relaxed);
-    s.gone.leave(p.generation_, free_);
+    s.gone.leave(p.generation_, core_.free);
     release(s, p);
     leave_state(s, p.key_);
     return result;
@@ -661,13 +660,13 @@ class chunk_store {
   [[nodiscard]] std::errc begin_group(volume_number v, std::uint64_t number, std::span<const range> ranges, plan& p) {
     p = plan(v, number);
     p.way_ = plan::way::redirected;
-    if (!has_maps && ranges.size() > shape_.ring) return std::errc::argument_list_too_long;
+    if (!has_maps && ranges.size() > core_.shape.ring) return std::errc::argument_list_too_long;
     return unless_exhausted([&]() -> std::errc {
       if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
       std::uint32_t count = 0;
       for (const range& r : ranges) count += r.count;
       reserve(p, count);
-      stripe& s = stripe_of(p.key_);
+      stripe& s = core_.stripe_of(p.key_);
       const auto lock = lock_for_writing(s, p.key_);
       if (!is_current(v)) return volume_removed;
       std::errc failure{};
@@ -718,7 +717,7 @@ class chunk_store {
 
   // True: no read is under way that began before the merge, and may read the blocks that it overwrites.
   [[nodiscard]] bool may_overwrite(const merge_plan& m) {
-    stripe& s = stripe_of(m.key_);
+    stripe& s = core_.stripe_of(m.key_);
     const std::scoped_lock lock(s.mutex);
     return s.readers.have_left(m.epoch_);
   }
@@ -726,7 +725,7 @@ class chunk_store {
   // Ends a merge whose data is durable at its targets (`copied`), or that is given up. False: the index is being written;
   // call again, until it is not this.
   [[nodiscard]] bool end_merge(merge_plan& m, bool copied) {
-    stripe& s = stripe_of(m.key_);
+    stripe& s = core_.stripe_of(m.key_);
     {
       const std::scoped_lock lock(s.mutex);
       if (m.is_committed_ && !m.change_.is_settled()) return false;
@@ -748,29 +747,23 @@ class chunk_store {
       if (m.is_committed_) m.failure_ = m.change_.error();
       if (m.is_committed_ && m.failure_ == std::errc{}) finish_merge(s, m);
       s.leaving.erase(m.id_);
-      s.gone.leave(m.generation_, free_);
+      s.gone.leave(m.generation_, core_.free);
       release(s, m);
       --s.merges;
     }
-    changed();
+    core_.changes.count_one();
     return true;
   }
 
   // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
-  [[nodiscard]] std::uint64_t changes() const {
-    const std::scoped_lock lock(changes_mutex_);
-    return changes_;
-  }
+  [[nodiscard]] std::uint64_t changes() const { return core_.changes.now(); }
   // Waits until changes() is not `seen`, or a little while.
-  void wait_for_change(std::uint64_t seen) const {
-    std::unique_lock lock(changes_mutex_);
-    change_.wait_for(lock, std::chrono::milliseconds(1), [&] { return changes_ != seen; });
-  }
+  void wait_for_change(std::uint64_t seen) const { core_.changes.wait_while(seen); }
 
   // Goes on with merges that operations of volumes began, on queues that no operation uses now. False: there was none to
   // go on with.
   bool help_merges() {
-    if (shape_.merge == merge_policy::remap) return false;
+    if (core_.shape.merge == merge_policy::remap) return false;
     std::vector<std::unique_ptr<queue>> idle;
     {
       const std::scoped_lock lock(queues_mutex_);
@@ -790,11 +783,11 @@ class chunk_store {
   }
 
   // Writes changed records, without waiting.
-  void drive_records() { records_.drive_all(); }
+  void drive_records() { core_.records.drive_all(); }
   // Waits until end_write, discard_in_chunk or end_merge may be called again.
   template <class Plan>
   void wait_for_records(const Plan& p) {
-    records_.wait_for(p.change_);
+    core_.records.wait_for(p.change_);
   }
 
   // Where a write that found no room may find some later.
@@ -809,9 +802,9 @@ class chunk_store {
     bool kept = false;
     bool running = going_.load(std::memory_order_acquire) != 0;
     std::uint64_t freed_by_now = 0;
-    for (stripe& s : stripes_) {
+    for (stripe& s : core_.stripes) {
       const std::scoped_lock lock(s.mutex);
-      s.gone.collect(free_);
+      s.gone.collect(core_.free);
       freed_by_now += s.gone.times_freed();
       kept |= !s.gone.empty();
       running |= s.gone.running() > s.merges;
@@ -822,7 +815,7 @@ class chunk_store {
   // How many extents of replaced blocks became free.
   [[nodiscard]] std::uint64_t times_freed() {
     std::uint64_t all = 0;
-    for (stripe& s : stripes_) {
+    for (stripe& s : core_.stripes) {
       const std::scoped_lock lock(s.mutex);
       all += s.gone.times_freed();
     }
@@ -830,35 +823,11 @@ class chunk_store {
   }
 
  private:
-  static constexpr std::size_t stripe_count = detail::chunk_store::parts_of_chunks;
-
-  struct counters {
-    std::atomic<std::uint64_t> in_place{0}, first{0}, redirected{0}, merges{0}, remaps{0}, copied_bytes{0},
-        replaced_maps{0};
-  };
-
   template <class Open>
   chunk_store(Device& device, const chunk_store_options& options, Open&& open)
-      : device_(device),
-        geometry_(device.shape()),
-        in_place_(geometry_.atomic_bytes >= geometry_.block_bytes),
-        shape_(shape_for(options)),
-        records_(open(free_, shape_)) {
+      : core_(device, options, std::forward<Open>(open)) {
     place_->store.store(this, std::memory_order_release);
     begin_recovery(options);
-  }
-
-  // ---- opening
-
-  [[nodiscard]] detail::chunk_store::chunk_shape shape_for(const chunk_store_options& options) const {
-    const std::uint64_t blocks = options.chunk_bytes / geometry_.block_bytes;
-    if (!std::has_single_bit(options.chunk_bytes) || blocks == 0 || blocks > detail::chunk_store::most_blocks_of_chunk)
-      throw error("a chunk of " + std::to_string(options.chunk_bytes) + " bytes on a drive with blocks of " +
-                      std::to_string(geometry_.block_bytes),
-                  "choose a power of two, 1 to 256 blocks");
-    if (options.ring == 0 || options.ring > 30)
-      throw error("a ring of " + std::to_string(options.ring) + " entries", "choose 1 to 30");
-    return {static_cast<std::uint32_t>(blocks), options.ring, options.merge};
   }
 
   // ---- finding the free blocks
@@ -905,8 +874,8 @@ class chunk_store {
     if (e == std::errc{}) return;
     if (e == no_memory) throw std::bad_alloc();
     constexpr bool can_be_read = container::answers_at_once;
-    throw error("the chunk store in " + records_.name() + " cannot be " + (can_be_read ? "written" : "opened") + ": " +
-                    recovery_problem_,
+    throw error("the chunk store in " + core_.records.name() + " cannot be " + (can_be_read ? "written" : "opened") +
+                    ": " + recovery_problem_,
                 recovery_error_ == std::errc::not_enough_memory
                     ? "make the pool larger"
                     : (can_be_read ? "restore the pool from a copy; it can be read" : "restore the drive from a copy"));
@@ -918,8 +887,8 @@ class chunk_store {
     if (!has_free_blocks_)
       if (const std::errc e = find_free_blocks(); e != std::errc{}) return e;
     has_free_blocks_ = true;
-    for (std::uint32_t i = 0; i < records_.volumes(); ++i) {
-      if (records_.state_of_volume(i) != volume_state::going) continue;
+    for (std::uint32_t i = 0; i < core_.records.volumes(); ++i) {
+      if (core_.records.state_of_volume(i) != volume_state::going) continue;
       const std::scoped_lock lock(volumes_mutex_);
       remove_chunks_of(i + 1);  // no handle of it exists
       change_state(i + 1, volume_state::free);
@@ -927,8 +896,8 @@ class chunk_store {
     return {};
   }
   [[nodiscard]] std::errc find_free_blocks() {
-    detail::chunk_store::used_blocks used(geometry_.blocks);
-    bool right = used.mark(0, records_.first_data_block());
+    detail::chunk_store::used_blocks used(core_.geometry.blocks);
+    bool right = used.mark(0, core_.records.first_data_block());
     std::atomic<std::uint64_t> chunks{0};
     right &= walk_records(used, chunks);
     if (!right) {
@@ -939,7 +908,7 @@ class chunk_store {
       recovery_problem_ = "the pool has no space for its index";
       return std::errc::not_enough_memory;
     }
-    free_.fill(used.free_extents(), geometry_.blocks);
+    core_.free.fill(used.free_extents(), core_.geometry.blocks);
     return {};
   }
 
@@ -947,8 +916,8 @@ class chunk_store {
   [[nodiscard]] bool walk_records(detail::chunk_store::used_blocks& used, std::atomic<std::uint64_t>& chunks) {
     std::atomic<bool> right{true};
     std::atomic<bool> has_memory{true};
-    if constexpr (!container::changes_as_a_whole) records_.forget_all();
-    records_.for_each_part(threads_, [&](auto&& for_each_of_part) {
+    if constexpr (!container::changes_as_a_whole) core_.records.forget_all();
+    core_.records.for_each_part(threads_, [&](auto&& for_each_of_part) {
       std::vector<record*> unused;
       std::uint64_t found = 0;
       bool fits = true;
@@ -960,11 +929,11 @@ class chunk_store {
             return;
           }
           if constexpr (!container::changes_as_a_whole) {
-            records_.clear(r);
+            core_.records.clear(r);
             unused.push_back(&r);
           }
         });
-        if constexpr (!container::changes_as_a_whole) records_.give_all(unused, found);
+        if constexpr (!container::changes_as_a_whole) core_.records.give_all(unused, found);
       } catch (const std::bad_alloc&) {
         has_memory.store(false, std::memory_order_relaxed);
       }
@@ -976,16 +945,16 @@ class chunk_store {
   }
 
   [[nodiscard]] bool mark_blocks_of(record& r, detail::chunk_store::used_blocks& used) {
-    if (chunk::is_plain(shape_, r)) return used.mark(chunk::base_of(r), shape_.blocks);
-    if constexpr (!container::changes_as_a_whole) static_cast<void>(chunk_of(r).clear_cut_off_entries());
+    if (chunk::is_plain(core_.shape, r)) return used.mark(chunk::base_of(r), core_.shape.blocks);
+    if constexpr (!container::changes_as_a_whole) static_cast<void>(core_.chunk_of(r).clear_cut_off_entries());
     bool right = true;
-    for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });
+    core_.for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });
     return right;
   }
 
   // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes it.
   [[nodiscard]] bool correct_index([[maybe_unused]] std::uint64_t chunks) {
-    if constexpr (has_pairs)
+    if constexpr (core::has_pairs)
       return true;
     else
       return correct_names(chunks);
@@ -993,68 +962,31 @@ class chunk_store {
   [[nodiscard]] bool correct_names(std::uint64_t chunks) {
     std::vector<std::pair<std::uint64_t, const record*>> stale;
     std::uint64_t right = 0;
-    records_.for_each_entry([&](std::uint64_t key, const record& r) {
+    core_.records.for_each_entry([&](std::uint64_t key, const record& r) {
       if (has_key(r, key))
         ++right;
       else
         stale.emplace_back(key, &r);
     });
-    for (const auto& [key, r] : stale) records_.leave(key, *r);
+    for (const auto& [key, r] : stale) core_.records.leave(key, *r);
     if (right == chunks) return true;
     bool fits = true;
-    records_.for_each([&](record& r) {
+    core_.records.for_each([&](record& r) {
       const std::uint64_t key = r.key.load(std::memory_order_acquire);
-      if (key != 0 && find_record(key) != &r) fits &= records_.enter(key, r);
+      if (key != 0 && core_.find_record(key) != &r) fits &= core_.records.enter(key, r);
     });
     return fits;
   }
 
-  // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
-  // blocks that were never written; all of them if merges copy data to it.
-  template <class Visit>
-  void for_each_owned(record& r, Visit&& visit) const {
-    const chunk c = chunk_of(r);
-    places at{};
-    c.find({0, shape_.blocks}, at);
-    const bool keeps_base = c.merges_by_copy();
-    for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
-      const bool elsewhere = at[b] != 0 && at[b] != hole && !(keeps_base && c.in_base(at[b]));
-      if (elsewhere) visit(std::uint64_t{at[b]});
-      if (c.base() != no_block && (keeps_base || at[b] == 0)) visit(std::uint64_t{c.base()} + b);
-    }
-  }
-
   // ---- records
 
-  [[nodiscard]] chunk chunk_of(record& r) const { return chunk(records_.medium(), shape_, r); }
-  [[nodiscard]] static bool has_key(const record& r, std::uint64_t key) noexcept {
-    return r.key.load(std::memory_order_acquire) == key;
-  }
-  // The record that has this chunk, or is to have it; nullptr: there is none, or `failure` says that it cannot be read.
-  // REQUIRES: the lock of the chunk's stripe, which keeps the record where it is.
-  [[nodiscard]] record* look_up(std::uint64_t key, [[maybe_unused]] std::errc& failure) const {
-    if constexpr (has_pairs)
-      return records_.find(key, failure);
-    else
-      return records_.find(key);
-  }
   // A record stays where it is while a chunk's writers have it: one of a cache could be evicted.
   void pin([[maybe_unused]] record& r) {
-    if constexpr (has_pairs) records_.pin(r);
+    if constexpr (core::has_pairs) core_.records.pin(r);
   }
   void unpin([[maybe_unused]] record& r) {
-    if constexpr (has_pairs) records_.unpin(r);
+    if constexpr (core::has_pairs) core_.records.unpin(r);
   }
-  // The record of a chunk; nullptr: it has none. While no operation runs.
-  [[nodiscard]] record* find_record(std::uint64_t key) const {
-    record* const r = records_.find(key);
-    return r != nullptr && has_key(*r, key) ? r : nullptr;
-  }
-
-  [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept {
-    return stripes_[detail::chunk_store::part_of_chunk(key)];
-  }
-
   // The lock of a stripe, with the chunk not being removed.
   [[nodiscard]] static std::unique_lock<std::mutex> lock_for_writing(stripe& s, std::uint64_t key) {
     std::unique_lock lock(s.mutex);
@@ -1078,10 +1010,10 @@ class chunk_store {
       return &at->second;
     }
     failure = {};
-    record* const r = look_up(key, failure);
+    record* const r = core_.look_up(key, failure);
     if (r != nullptr) {
-      const auto guard = records_.guard(*r);
-      if (has_key(records_.newest(*r), key)) return state_of_writers(s, key, *r);
+      const auto guard = core_.records.guard(*r);
+      if (has_key(core_.records.newest(*r), key)) return state_of_writers(s, key, *r);
     }
     if (failure != std::errc{}) return nullptr;
     const auto at = s.writers.try_emplace(key).first;
@@ -1105,7 +1037,7 @@ class chunk_store {
         throw;
       }
       state.where = &r;
-      state.base = chunk_of(records_.newest(r)).base();
+      state.base = core_.chunk_of(core_.records.newest(r)).base();
     }
     ++state.writers;
     return &state;
@@ -1113,18 +1045,19 @@ class chunk_store {
 
   // A record for a new chunk, which gets its key with its first write.
   [[nodiscard]] std::errc make_unnamed(writer_state& state, std::uint64_t key, record* kept) {
-    const std::optional<extent> base = free_.take(shape_.blocks);
+    const std::optional<extent> base = core_.free.take(core_.shape.blocks);
     // Without maps, all data of a chunk must have a place to be merged to.
     if (!base && !has_maps) return std::errc::no_space_on_device;
     const std::errc e = unless_exhausted([&] {
       state.where = kept;
       if (kept != nullptr) return std::errc{};
-      state.where = records_.take();
-      return state.where != nullptr && records_.enter(key, *state.where) ? std::errc{} : std::errc::not_enough_memory;
+      state.where = core_.records.take();
+      return state.where != nullptr && core_.records.enter(key, *state.where) ? std::errc{}
+                                                                              : std::errc::not_enough_memory;
     });
     if (e != std::errc{}) {
-      if (state.where != nullptr) records_.give(*state.where);
-      if (base) free_.give(*base);
+      if (state.where != nullptr) core_.records.give(*state.where);
+      if (base) core_.free.give(*base);
       return e;
     }
     if (base) state.base = base->first;
@@ -1145,27 +1078,27 @@ class chunk_store {
 
   // REQUIRES: no guard.
   [[nodiscard]] bool has_name(record& r, std::uint64_t key) {
-    const auto guard = records_.guard(r);
-    return has_key(records_.newest(r), key);
+    const auto guard = core_.records.guard(r);
+    return has_key(core_.records.newest(r), key);
   }
   // Releases what a new chunk had, of which no write succeeded.
   void give_unnamed(const writer_state& state, std::uint64_t key) {
     // The drive may have the chunk's name in this record. So both stay for the chunk until the drive has none of it.
     const bool stays = state.may_be_named && !make_sure(*state.where);
     if (stays) keeps_unnamed_.store(true, std::memory_order_release);
-    const auto guard = records_.guard(*state.where);
-    const extent base{state.base, shape_.blocks};
-    if (!stays) records_.leave(key, *state.where);
+    const auto guard = core_.records.guard(*state.where);
+    const extent base{state.base, core_.shape.blocks};
+    if (!stays) core_.records.leave(key, *state.where);
     if (state.base != no_block && state.may_be_named)
       give_back(*state.where, base, state.failed_era);
     else if (state.base != no_block)
-      free_.give(base);
-    if (!stays) records_.give(*state.where);
+      core_.free.give(base);
+    if (!stays) core_.records.give(*state.where);
   }
   // False: the drive may have other words of the record, or of another one beside it, and refuses these. REQUIRES: no guard.
   [[nodiscard]] bool make_sure([[maybe_unused]] const record& r) {
     if constexpr (container::may_be_unsure)
-      return records_.make_sure(r);
+      return core_.records.make_sure(r);
     else
       return true;
   }
@@ -1174,9 +1107,9 @@ class chunk_store {
   // `era`: of the last change that was to name them.
   void give_back(const record& r, extent e, [[maybe_unused]] std::uint64_t era) {
     if constexpr (container::settles_at_once)
-      free_.give(e);
+      core_.free.give(e);
     else
-      records_.hold(r, e, era);
+      core_.records.hold(r, e, era);
   }
 
   // ---- writing
@@ -1184,7 +1117,7 @@ class chunk_store {
   [[nodiscard]] bool reads_as_zeros(record& r, std::uint64_t key, range blocks) const {
     if (!has_key(r, key)) return true;
     places at{};
-    chunk_of(r).find(blocks, at);
+    core_.chunk_of(r).find(blocks, at);
     return std::all_of(at.begin() + blocks.first, at.begin() + blocks.end(),
                        [](std::uint32_t b) { return b == 0 || b == hole; });
   }
@@ -1192,35 +1125,35 @@ class chunk_store {
   // Sets `at` to where the blocks of a write are now. False: its data may not go to places that a chunk has.
   [[nodiscard]] bool places_now(writer_state& state, const plan& p, places& at) {
     record& durable = *state.where;
-    const auto guard = records_.guard(durable);
-    record& now = records_.newest(durable);
+    const auto guard = core_.records.guard(durable);
+    record& now = core_.records.newest(durable);
     if (!has_key(now, p.key_)) return container::settles_at_once || is_sure(durable);
-    const chunk c = chunk_of(now);
+    const chunk c = core_.chunk_of(now);
     c.find(p.blocks_, at);
     state.is_full_enough = c.is_full_enough();
     if (!state.may_write_directly()) return false;
     if (&now == &durable) return is_sure(durable);
     // An overwrite in place of a block that is about to have another place could be lost, or be undone by a crash.
     places before{};
-    if (has_key(durable, p.key_)) chunk_of(durable).find(p.blocks_, before);
+    if (has_key(durable, p.key_)) core_.chunk_of(durable).find(p.blocks_, before);
     return is_sure(durable) && before[p.blocks_.first] == at[p.blocks_.first];
   }
   [[nodiscard]] bool is_sure(const record& r) const noexcept {
     if constexpr (container::settles_at_once)
       return true;
     else
-      return records_.is_sure(r);
+      return core_.records.is_sure(r);
   }
 
   [[nodiscard]] std::errc plan_read(volume_number v, range blocks, plan& p) {
-    stripe& s = stripe_of(p.key_);
+    stripe& s = core_.stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     if (!is_current(v)) return volume_removed;
     places at{};
     std::errc failure{};
-    if (record* const r = look_up(p.key_, failure)) {
-      const auto guard = records_.guard(*r);
-      if (has_key(*r, p.key_)) chunk_of(*r).find(blocks, at);
+    if (record* const r = core_.look_up(p.key_, failure)) {
+      const auto guard = core_.records.guard(*r);
+      if (has_key(*r, p.key_)) core_.chunk_of(*r).find(blocks, at);
     }
     if (failure != std::errc{}) return failure;
     p.parts_ = detail::chunk_store::joined(blocks, at);
@@ -1232,14 +1165,14 @@ class chunk_store {
 
   // A write that needs no free blocks, while they are not known. False: it needs some.
   [[nodiscard]] bool begin_write_early(plan& p) {
-    stripe& s = stripe_of(p.key_);
+    stripe& s = core_.stripe_of(p.key_);
     const auto lock = lock_for_writing(s, p.key_);
-    record* const r = find_record(p.key_);
+    record* const r = core_.find_record(p.key_);
     if (r == nullptr || !is_current(p.of_)) return false;
-    const chunk c = chunk_of(*r);
+    const chunk c = core_.chunk_of(*r);
     places at{};
     c.find(p.blocks_, at);
-    const bool in_place = in_place_ && p.blocks_.count == 1;
+    const bool in_place = core_.in_place && p.blocks_.count == 1;
     const bool first = c.base() != no_block && chunk::in_one_word(p.blocks_);
     for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
       if (at[b] == hole || (at[b] == 0 ? !first : !in_place)) return false;
@@ -1285,14 +1218,14 @@ class chunk_store {
   // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to see
   // no write without those that ended before it. Nothing is written in place while such a read of the chunk runs: the
   // writes in place that it meets were under way when it began, so that they may take effect in any order.
-  [[nodiscard]] bool is_wide(const plan& p) const noexcept { return in_place_ && p.blocks_.count > 1; }
+  [[nodiscard]] bool is_wide(const plan& p) const noexcept { return core_.in_place && p.blocks_.count > 1; }
 
   // Decides where a write goes; `at`: where its blocks are now. `directly`: as places_now. False: the drive is full.
   [[nodiscard]] bool choose_places(stripe& s, writer_state& state, bool directly, const places& at, plan& p) {
     const range blocks = p.blocks_;
     const auto is_there = [&](std::uint32_t b) { return at[b] != 0 && at[b] != hole; };
     const bool is_read = s.wide_reads_of(p.key_) > 0;
-    if (directly && !is_read && in_place_ && blocks.count == 1 && is_there(blocks.first)) {
+    if (directly && !is_read && core_.in_place && blocks.count == 1 && is_there(blocks.first)) {
       ++state.direct;
       p.way_ = plan::way::in_place;
       p.parts_ = {{blocks, at[blocks.first]}};
@@ -1315,17 +1248,17 @@ class chunk_store {
   // pieces than can be named; then the blocks in `parts` are free again. Throws std::bad_alloc: `parts` are unchanged.
   [[nodiscard]] bool take_free(range blocks, std::vector<placed>& parts) {
     make_room(parts, 1);
-    const auto can_be_named = [&] { return has_maps || parts.size() <= shape_.ring; };
-    if (const std::optional<extent> whole = free_.take(blocks.count)) {
+    const auto can_be_named = [&] { return has_maps || parts.size() <= core_.shape.ring; };
+    if (const std::optional<extent> whole = core_.free.take(blocks.count)) {
       parts.push_back({blocks, whole->first});
       if (!can_be_named()) give_up(parts);  // ranges before this one are in pieces
       return !parts.empty();
     }
-    const std::vector<extent> pieces = free_.take_pieces(blocks.count);
+    const std::vector<extent> pieces = core_.free.take_pieces(blocks.count);
     try {
       make_room(parts, pieces.size());
     } catch (const std::bad_alloc&) {
-      for (const extent& piece : pieces) free_.give(piece);
+      for (const extent& piece : pieces) core_.free.give(piece);
       throw;
     }
     std::uint32_t next = blocks.first;
@@ -1343,19 +1276,19 @@ class chunk_store {
       parts.reserve(std::max(needed, 2 * parts.capacity()));
   }
   void give_up(std::vector<placed>& parts) noexcept {
-    for (const placed& p : parts) free_.give({p.target, p.blocks.count});
+    for (const placed& p : parts) core_.free.give({p.target, p.blocks.count});
     parts.clear();
   }
 
   // Commits `parts` of `p`, whose data is durable (K1). They are in the order of the chunk's blocks.
   [[nodiscard]] std::errc commit(stripe& s, writer_state& state, plan& p, std::span<const placed> parts, bool first,
                                  bool may_remap) {
-    const auto guard = records_.guard(*state.where);
+    const auto guard = core_.records.guard(*state.where);
     const auto most_held = static_cast<std::uint32_t>(parts.size() + 1);  // and the base extent
-    record& r = records_.edit(*state.where, most_held);
+    record& r = core_.records.edit(*state.where, most_held);
     const std::errc result = change(s, state, r, p, parts, first, may_remap);
     if (container::settles_at_once || result != std::errc{}) return result;
-    records_.add(*state.where, p.change_, most_held);
+    core_.records.add(*state.where, p.change_, most_held);
     state.may_be_named = true;
     p.is_committed_ = true;
     return not_durable_yet;
@@ -1374,7 +1307,7 @@ class chunk_store {
       // A chunk without blocks; then the write. A crash between the two leaves a chunk that reads as zeros.
       publish(state, r, p.key_, {});
     }
-    chunk c = chunk_of(r);
+    chunk c = core_.chunk_of(r);
     for (const placed& part : parts) c.find(part.blocks, before);
     if (at_once && std::all_of(before.begin() + parts.front().blocks.first, before.begin() + parts.front().blocks.end(),
                                [](std::uint32_t b) { return b == 0; })) {
@@ -1396,14 +1329,14 @@ class chunk_store {
     detail::chunk_store::head_word head;
     head.base = state.base;
     chunk::name(r, key, head, written);
-    media::persist(records_.medium(), r);
+    media::persist(core_.records.medium(), r);
   }
 
   // Commits the places of `parts` in the ring, or in a new map where they are too many for it. not_enough_memory: the
   // medium is full; `no_room`: the ring is, and it may not go into a map.
   [[nodiscard]] std::errc name_places(writer_state& state, chunk& c, std::span<const placed> parts, bool first,
                                       bool may_remap) {
-    if (parts.size() <= shape_.ring) {
+    if (parts.size() <= core_.shape.ring) {
       if (!c.has_room(parts.size())) {
         if (c.merges_by_copy() && !may_remap) {
           state.lacks_room = true;
@@ -1416,19 +1349,19 @@ class chunk_store {
           state.lacks_room = true;
           return first ? write_again : std::errc::timed_out;
         }
-        counters_.merges.fetch_add(1, std::memory_order_relaxed);
-        counters_.remaps.fetch_add(1, std::memory_order_relaxed);
+        core_.counts.merges.fetch_add(1, std::memory_order_relaxed);
+        core_.counts.remaps.fetch_add(1, std::memory_order_relaxed);
       }
       c.push(parts);
       state.is_full_enough = c.is_full_enough();
       return {};
     }
     if constexpr (has_maps) {
-      typename medium_type::publication change(records_.medium());
+      typename core::medium_type::publication change(core_.records.medium());
       if (!c.replace_map(change, parts)) return std::errc::not_enough_memory;
       change.commit();
       ring_is_empty(state);
-      counters_.replaced_maps.fetch_add(1, std::memory_order_relaxed);
+      core_.counts.replaced_maps.fetch_add(1, std::memory_order_relaxed);
       return {};
     } else {
       return std::errc::no_space_on_device;  // REQUIRED of callers: take_free has taken no more parts than a ring names
@@ -1439,7 +1372,7 @@ class chunk_store {
   void ring_is_empty(writer_state& state) {
     state.merge_is_void = true;
     state.is_full_enough = false;
-    if (std::exchange(state.lacks_room, false)) changed();
+    if (std::exchange(state.lacks_room, false)) core_.changes.count_one();
   }
 
   // The result of a change that was added: not_durable_yet; not_enough_memory: no space for it; io_error: it failed.
@@ -1453,22 +1386,22 @@ class chunk_store {
     const range blocks = p.blocks_;
     if (const std::errc e = ensure_recovered(); e != std::errc{}) return e;
     reserve(p, blocks.count);
-    stripe& s = stripe_of(key);
+    stripe& s = core_.stripe_of(key);
     auto lock = lock_for_writing(s, key);
     if (!is_current(v)) return volume_removed;
     std::errc failure{};
-    record* const r = look_up(key, failure);
+    record* const r = core_.look_up(key, failure);
     const auto writing = s.writers.find(key);
     if (r == nullptr) return failure;
     // Without a write there must be nothing on the drive that a crash could bring.
     if (!make_sure(*r)) return std::errc::io_error;
     bool all = writing == s.writers.end() || !writing->second.has_users();
     {
-      const auto guard = records_.guard(*r);
-      record& now = records_.newest(*r);
+      const auto guard = core_.records.guard(*r);
+      record& now = core_.records.newest(*r);
       if (!has_key(now, key)) return {};  // a first write may be under way: it is later
       // A chunk without data keeps no blocks.
-      const range after{blocks.end(), shape_.blocks - blocks.end()};
+      const range after{blocks.end(), core_.shape.blocks - blocks.end()};
       all = all && reads_as_zeros(now, key, {0, blocks.first}) && reads_as_zeros(now, key, after);
       // Durably: another discard of the same blocks may be under way.
       if (!all && reads_as_zeros(now, key, blocks) && (&now == r || reads_as_zeros(*r, key, blocks))) return {};
@@ -1485,14 +1418,14 @@ class chunk_store {
     p.wants_merge_ = state->wants_merge();
     release(s, p);
     leave_state(s, key);
-    s.gone.collect(free_);
+    s.gone.collect(core_.free);
     return result;
   }
 
   [[nodiscard]] std::errc end_discard(plan& p) {
     const std::errc result = result_of(p.change_);
     if (result == not_durable_yet) return result;
-    stripe& s = stripe_of(p.key_);
+    stripe& s = core_.stripe_of(p.key_);
     const std::scoped_lock lock(s.mutex);
     for (const extent& e : p.replaced_)
       if (result == std::errc{}) s.gone.put(e);
@@ -1501,30 +1434,30 @@ class chunk_store {
     p.wants_merge_ = state.wants_merge();
     release(s, p);
     leave_state(s, p.key_);
-    s.gone.collect(free_);
+    s.gone.collect(core_.free);
     return result;
   }
 
   // As begin_merge. Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] bool plan_merge(std::uint64_t key, merge_plan& m) {
-    stripe& s = stripe_of(key);
+    stripe& s = core_.stripe_of(key);
     const std::scoped_lock lock(s.mutex);
     std::errc failure{};
-    record* const durable = look_up(key, failure);
+    record* const durable = core_.look_up(key, failure);
     if (durable == nullptr) return false;
     const auto writing = s.writers.find(key);
     if (writing != s.writers.end() &&
         (writing->second.merge != 0 || writing->second.direct > 0 || writing->second.removing))
       return false;
     // The durable entries: the data of others must not overwrite blocks that the durable record names.
-    const auto guard = records_.guard(*durable);
-    if (!has_key(*durable, key) || !has_key(records_.newest(*durable), key)) return false;
-    const chunk c = chunk_of(*durable);
+    const auto guard = core_.records.guard(*durable);
+    if (!has_key(*durable, key) || !has_key(core_.records.newest(*durable), key)) return false;
+    const chunk c = core_.chunk_of(*durable);
     if (!c.merges_by_copy() || c.is_merged()) return false;
     m.base_ = c.base();
     m.entries_ = c.ring_entries();
-    c.find({0, shape_.blocks}, m.before_);
-    for (const placed& p : detail::chunk_store::joined({0, shape_.blocks}, m.before_))
+    c.find({0, core_.shape.blocks}, m.before_);
+    for (const placed& p : detail::chunk_store::joined({0, core_.shape.blocks}, m.before_))
       if (p.target != hole && !c.in_base(p.target)) m.sources_.push_back(p);
     m.id_ = merge_ids_.fetch_add(1, std::memory_order_relaxed) + 1;
     writer_state* const state = join_merge(s, *durable, m);
@@ -1554,24 +1487,24 @@ class chunk_store {
 
   // The base extent has the data of the merge's blocks. Blocks that newer entries replaced meanwhile are free already.
   void commit_merge(stripe& s, writer_state& state, merge_plan& m) {
-    const auto guard = records_.guard(*state.where);
-    record& r = records_.edit(*state.where, 0);
-    chunk c = chunk_of(r);
+    const auto guard = core_.records.guard(*state.where);
+    record& r = core_.records.edit(*state.where, 0);
+    chunk c = core_.chunk_of(r);
     places now{};
-    c.find({0, shape_.blocks}, now);
+    c.find({0, core_.shape.blocks}, now);
     detail::chunk_store::block_bits written{};
-    for (std::uint32_t b = 0; b < shape_.blocks; ++b)
+    for (std::uint32_t b = 0; b < core_.shape.blocks; ++b)
       if (m.before_[b] != 0 && m.before_[b] != hole) written[b / 64] |= std::uint64_t{1} << (b % 64);
     c.take_base(m.entries_, written);
     for (const placed& p : m.sources_)
       for (std::uint32_t b = p.blocks.first; b < p.blocks.end(); ++b)
         if (now[b] == m.before_[b]) s.leaving[m.id_].push_back({now[b], 1});
-    state.is_full_enough = chunk_of(r).is_full_enough();
+    state.is_full_enough = core_.chunk_of(r).is_full_enough();
     state.lacks_room = false;
     if constexpr (container::settles_at_once) {
       finish_merge(s, m);
     } else {
-      records_.add(*state.where, m.change_, 0);
+      core_.records.add(*state.where, m.change_, 0);
       m.is_committed_ = true;
     }
   }
@@ -1579,16 +1512,8 @@ class chunk_store {
     std::uint64_t copied = 0;
     for (const placed& p : m.sources_) copied += p.blocks.count;
     for (const extent& e : s.leaving[m.id_]) s.gone.put(e);  // (W3) < here: C5
-    counters_.merges.fetch_add(1, std::memory_order_relaxed);
-    counters_.copied_bytes.fetch_add(copied * block_bytes(), std::memory_order_relaxed);
-  }
-
-  void changed() {
-    {
-      const std::scoped_lock lock(changes_mutex_);
-      ++changes_;
-    }
-    change_.notify_all();
+    core_.counts.merges.fetch_add(1, std::memory_order_relaxed);
+    core_.counts.copied_bytes.fetch_add(copied * block_bytes(), std::memory_order_relaxed);
   }
 
   // Calls visit(extent) for blocks that a committed write replaced: when it is durable, nothing names them any more, and
@@ -1609,14 +1534,14 @@ class chunk_store {
 
   // A block of a base extent that stays its chunk's.
   [[nodiscard]] bool keeps(const writer_state& state, std::uint32_t block) const noexcept {
-    return shape_.merge == merge_policy::copy && state.base != no_block && block >= state.base &&
-           block - state.base < shape_.blocks;
+    return core_.shape.merge == merge_policy::copy && state.base != no_block && block >= state.base &&
+           block - state.base < core_.shape.blocks;
   }
 
   // The blocks of a write that was not committed. Its transfers have ended.
   void take_back(stripe& s, const writer_state& state, const plan& p) {
     if (p.way_ == plan::way::redirected) {
-      const auto guard = records_.guard(*state.where);
+      const auto guard = core_.records.guard(*state.where);
       for (const placed& part : p.parts_) {
         if (p.is_committed_)
           give_back(*state.where, {part.target, part.blocks.count}, p.change_.era());
@@ -1626,9 +1551,9 @@ class chunk_store {
       return;
     }
     // Another write replaced these blocks of the base extent meanwhile.
-    if (shape_.merge == merge_policy::copy || !has_key(*state.where, p.key_)) return;
+    if (core_.shape.merge == merge_policy::copy || !has_key(*state.where, p.key_)) return;
     places now{};
-    chunk_of(*state.where).find(p.blocks_, now);
+    core_.chunk_of(*state.where).find(p.blocks_, now);
     for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
       if (now[b] != 0 && now[b] != state.base + b) s.gone.put({state.base + b, 1});
   }
@@ -1644,31 +1569,31 @@ class chunk_store {
   // Removes a chunk that no operation writes to: its newest record has `key`, which the durable one may not have yet.
   // Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] std::errc remove_chunk(stripe& s, std::unique_lock<std::mutex>& lock, std::uint64_t key, record& r) {
-    const std::size_t most_owned = 2 * std::size_t{shape_.blocks};
+    const std::size_t most_owned = 2 * std::size_t{core_.shape.blocks};
     std::vector<std::uint64_t> owned;
     owned.reserve(most_owned);
     s.gone.promise(most_owned);
     const promise_to_end ends{s.gone, most_owned};
     if constexpr (container::settles_at_once) {
-      for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
-      records_.erase(r);
+      core_.for_each_owned(r, [&](std::uint64_t block) { owned.push_back(block); });
+      core_.records.erase(r);
       s.writers.erase(key);  // a merge by copy may have the state: it ends later
     } else {
       detail::chunk_store::index_change change;
       writer_state* state = nullptr;
       const std::errc e = unless_exhausted([&] {
-        const auto guard = records_.guard(r);
+        const auto guard = core_.records.guard(r);
         state = state_of_writers(s, key, r);
-        for_each_owned(records_.newest(r), [&](std::uint64_t block) { owned.push_back(block); });
-        records_.clear_newest(r);
-        records_.add(r, change, 0);
+        core_.for_each_owned(core_.records.newest(r), [&](std::uint64_t block) { owned.push_back(block); });
+        core_.records.clear_newest(r);
+        core_.records.add(r, change, 0);
         return std::errc{};
       });
       if (e == std::errc{}) {
         // Operations on the chunk wait for this one, and a merge by copy is given up.
         state->removing = state->merge_is_void = true;
         lock.unlock();
-        records_.settle(change);
+        core_.records.settle(change);
         lock.lock();
       }
       if (e != std::errc{} || !change.succeeded()) {
@@ -1679,10 +1604,10 @@ class chunk_store {
       }
       s.writers.erase(key);
     }
-    records_.leave(key, r);
-    records_.give(r);
+    core_.records.leave(key, r);
+    core_.records.give(r);
     for (const std::uint64_t block : owned) s.gone.put({static_cast<std::uint32_t>(block), 1});
-    s.gone.collect(free_);
+    s.gone.collect(core_.free);
     return {};
   }
 
@@ -1695,7 +1620,7 @@ class chunk_store {
     if (used) return;
     if constexpr (container::may_be_unsure) {
       // No later volume of this number gets chunks of this one by a crash.
-      if (!records_.make_all_sure()) throw error_of_removal();
+      if (!core_.records.make_all_sure()) throw error_of_removal();
     }
     change_state(volume_id, volume_state::free);
     is_going_[volume_id - 1] = false;
@@ -1703,7 +1628,7 @@ class chunk_store {
   }
   // Operations in flight write to chunks of this volume; a merge alone does not count.
   [[nodiscard]] bool is_used(std::uint32_t volume_id) {
-    for (stripe& s : stripes_) {
+    for (stripe& s : core_.stripes) {
       const std::scoped_lock lock(s.mutex);
       for (const auto& [key, state] : s.writers)
         if (detail::chunk_store::volume_of(key) == volume_id && state.has_users()) return true;
@@ -1717,22 +1642,22 @@ class chunk_store {
     const auto add = [&](std::uint64_t key) {
       if (detail::chunk_store::volume_of(key) == volume_id) all.push_back(key);
     };
-    records_.for_each([&](record& r) {
-      const auto guard = records_.guard(r);
+    core_.records.for_each([&](record& r) {
+      const auto guard = core_.records.guard(r);
       add(r.key.load(std::memory_order_acquire));
     });
     // A removal of a record that failed is undone at its next use: that is here, and not in a later volume.
-    if constexpr (has_pairs)
-      for (std::size_t i = 0; i < stripes_.size(); ++i) {
-        const std::scoped_lock lock(stripes_[i].mutex);
-        records_.for_each_unsure(i, add);
+    if constexpr (core::has_pairs)
+      for (std::size_t i = 0; i < core_.stripes.size(); ++i) {
+        const std::scoped_lock lock(core_.stripes[i].mutex);
+        core_.records.for_each_unsure(i, add);
       }
     for (const std::uint64_t key : all) {
-      stripe& s = stripe_of(key);
+      stripe& s = core_.stripe_of(key);
       std::unique_lock lock(s.mutex);
       if (const auto at = s.writers.find(key); at != s.writers.end() && at->second.has_users()) continue;
       std::errc failure{};
-      record* const r = look_up(key, failure);
+      record* const r = core_.look_up(key, failure);
       if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
       if (r != nullptr) failure = remove_chunk(s, lock, key, *r);
       if (failure == no_memory) throw std::bad_alloc();
@@ -1740,7 +1665,8 @@ class chunk_store {
     }
   }
   [[nodiscard]] error error_of_removal() const {
-    return error(records_.name() + " failed: a volume cannot be removed", "check the drive, and open the store again");
+    return error(core_.records.name() + " failed: a volume cannot be removed",
+                 "check the drive, and open the store again");
   }
 
   // ---- volumes
@@ -1755,9 +1681,9 @@ class chunk_store {
 
   [[nodiscard]] std::optional<std::uint32_t> find_volume(std::string_view name) {
     const auto wanted = words_of(name);
-    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
-      if (records_.state_of_volume(id - 1) == volume_state::there &&
-          std::ranges::equal(wanted, records_.volume(id - 1).name, {}, {},
+    for (std::uint32_t id = 1; id <= core_.records.volumes(); ++id) {
+      if (core_.records.state_of_volume(id - 1) == volume_state::there &&
+          std::ranges::equal(wanted, core_.records.volume(id - 1).name, {}, {},
                              [](const auto& w) { return w.load(std::memory_order_acquire); }))
         return id;
     }
@@ -1773,24 +1699,24 @@ class chunk_store {
                       " bytes cannot be made",
                   "give its size as a multiple of " + std::to_string(block_bytes()) + " bytes");
     settle_failed_makings();
-    for (std::uint32_t id = 1; id <= records_.volumes(); ++id) {
-      if (records_.state_of_volume(id - 1) != volume_state::free) continue;
-      records_.change_volume(id - 1, [&](volume_slot& v) {
+    for (std::uint32_t id = 1; id <= core_.records.volumes(); ++id) {
+      if (core_.records.state_of_volume(id - 1) != volume_state::free) continue;
+      core_.records.change_volume(id - 1, [&](volume_slot& v) {
         for (std::size_t i = 0; i < words.size(); ++i) v.name[i].store(words[i], std::memory_order_relaxed);
         v.bytes.store(options.bytes, std::memory_order_relaxed);                                    // (V1)
         v.state.store(static_cast<std::uint64_t>(volume_state::there), std::memory_order_release);  // (V2)
       });
       return handle_of(id, options.bytes, name);
     }
-    throw error("this chunk store has room for " + std::to_string(records_.volumes()) + " volumes",
+    throw error("this chunk store has room for " + std::to_string(core_.records.volumes()) + " volumes",
                 "remove one, or use another store");
   }
 
   // A making that failed may be durable: its name is free only when it is not. Throws pmlab::error: the drive fails still.
   void settle_failed_makings() {
-    for (std::uint32_t id = 1; id <= records_.volumes(); ++id)
-      if (records_.state_of_volume(id - 1) == volume_state::free && !records_.make_volume_sure(id - 1))
-        throw error(records_.name() + " failed when a volume was to be made, and fails still", "check the drive");
+    for (std::uint32_t id = 1; id <= core_.records.volumes(); ++id)
+      if (core_.records.state_of_volume(id - 1) == volume_state::free && !core_.records.make_volume_sure(id - 1))
+        throw error(core_.records.name() + " failed when a volume was to be made, and fails still", "check the drive");
   }
   [[nodiscard]] volume_handle handle_of(std::uint32_t id, std::uint64_t bytes, std::string_view name) {
     return {*this, {id, generations_[id - 1].load(std::memory_order_acquire)}, bytes, name};
@@ -1803,7 +1729,7 @@ class chunk_store {
   }
 
   void change_state(std::uint32_t id, volume_state to) {
-    records_.change_volume(
+    core_.records.change_volume(
         id - 1, [&](volume_slot& v) { v.state.store(static_cast<std::uint64_t>(to), std::memory_order_release); });
   }
 
@@ -1840,7 +1766,7 @@ class chunk_store {
   }
 
   [[nodiscard]] bool is_aligned(const std::byte* data) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(data) % blocks::alignment_of(geometry_) == 0;
+    return reinterpret_cast<std::uintptr_t>(data) % blocks::alignment_of(core_.geometry) == 0;
   }
   [[nodiscard]] static blocks::buffer copy_of(std::span<const std::byte> data) {
     blocks::buffer copy(data.size());
@@ -1866,9 +1792,10 @@ class chunk_store {
     const std::string where =
         std::string(what) + " at byte " + std::to_string(offset) + " of volume " + std::to_string(v.id());
     if (done.error == std::errc::no_space_on_device)
-      throw chunk_store_full(where + ": device " + device_.name() + " is full", "remove volumes or discard blocks");
+      throw chunk_store_full(where + ": device " + core_.device.name() + " is full",
+                             "remove volumes or discard blocks");
     if (done.error == std::errc::not_enough_memory && is_complete())
-      throw chunk_store_full(where + ": " + records_.name() + " is full",
+      throw chunk_store_full(where + ": " + core_.records.name() + " is full",
                              container::settles_at_once ? "make the pool larger" : "remove volumes");
     ensure_recovered_or_throw();
     if (done.error == std::errc::argument_list_too_long)
@@ -1876,11 +1803,11 @@ class chunk_store {
     if (done.error == std::errc::timed_out)
       throw error(where + ": the chunk's ring is full, and its merge failed or does not end",
                   "check the drive, and reap the other queues of the store");
-    if constexpr (has_pairs)
-      if (device_.failure().empty() && !records_.failure().empty())
-        throw error(where + ": the " + records_.name() + " failed", records_.failure());
-    const std::string why = device_.failure();
-    throw error(where + ": device " + device_.name() + " failed (" + blocks::describe(done.error) + ")",
+    if constexpr (core::has_pairs)
+      if (core_.device.failure().empty() && !core_.records.failure().empty())
+        throw error(where + ": the " + core_.records.name() + " failed", core_.records.failure());
+    const std::string why = core_.device.failure();
+    throw error(where + ": device " + core_.device.name() + " failed (" + blocks::describe(done.error) + ")",
                 why.empty() ? "check the drive" : why);
   }
 
@@ -1903,17 +1830,10 @@ class chunk_store {
       const std::scoped_lock lock(queues_mutex_);
       queues_.push_back(std::move(q));
     }
-    if (has_merges) changed();  // help_merges finds it
+    if (has_merges) core_.changes.count_one();  // help_merges finds it
   }
 
-  Device& device_;
-  blocks::geometry geometry_;
-  bool in_place_;
-  detail::chunk_store::chunk_shape shape_;
-  detail::chunk_store::free_map free_;
-  mutable container records_;  // a search changes nothing that a user sees
-  std::array<stripe, stripe_count> stripes_;
-  counters counters_;
+  core core_;
   // With each removal of a volume its number gets another generation: handles of before are void.
   std::array<std::atomic<std::uint64_t>, detail::chunk_store::most_volumes> generations_{};
   std::shared_ptr<store_place> place_ = std::make_shared<store_place>();
@@ -1924,9 +1844,6 @@ class chunk_store {
   std::mutex queues_mutex_;
   std::size_t made_queues_ = 0;  // behind it
   std::atomic<std::uint64_t> merge_ids_{0};
-  mutable std::mutex changes_mutex_;
-  mutable std::condition_variable change_;
-  std::uint64_t changes_ = 0;
   std::atomic<bool> recovered_{false};
   std::mutex recovery_mutex_;
   std::errc recovery_error_{};  // behind it
