@@ -8,17 +8,22 @@
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/options.hpp>
+#include <pmlab/stores/chunk_store/plans.hpp>
 #include <pmlab/stores/chunk_store/stripe.hpp>
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <system_error>
 
 namespace pmlab::stores::detail::chunk_store {
+
+// All parts of a store: all_parts.hpp. Each part is a base class of it, and finds the others there by `store()`, at
+// distances that the compiler knows. A reference to each would be a word that each use loads, also in simulated time.
+template <class Core>
+struct all_parts;
 
 // The record is the chunk's of this key.
 [[nodiscard]] inline bool has_key(const record& r, std::uint64_t key) noexcept {
@@ -66,6 +71,11 @@ struct core {
 
   [[nodiscard]] stripe& stripe_of(std::uint64_t key) noexcept { return stripes[part_of_chunk(key)]; }
 
+  // The volume was not removed.
+  [[nodiscard]] bool is_current(volume_number v) const noexcept {
+    return generations[v.id - 1].load(std::memory_order_acquire) == v.generation;
+  }
+
   // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
   // blocks that were never written; all of them if merges copy data to it.
   template <class Visit>
@@ -89,6 +99,8 @@ struct core {
   mutable container records;  // a search changes nothing that a user sees
   std::array<stripe, parts_of_chunks> stripes;
   counters counts;
+  // With each removal of a volume its number gets another generation: handles of before are void.
+  std::array<std::atomic<std::uint64_t>, most_volumes> generations{};
   change_count changes;  // chunk_store::changes says of what
 
  private:
