@@ -40,17 +40,20 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh/segment.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
+#include <pmlab/indexes/detail/extendible/check.hpp>
 #include <pmlab/indexes/detail/extendible/salvage.hpp>
 #include <pmlab/indexes/detail/extendible/segment_directory.hpp>
+#include <pmlab/indexes/detail/hash_changes.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,9 +61,7 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace pmlab::indexes {
 
@@ -74,8 +75,10 @@ class cceh {
   using slot_word = detail::cceh::slot_word;
   using entry_line = detail::entry_line;
   using entry_word = detail::extendible::entry_word;
+  using changes = detail::hash_changes;
   using step = detail::extendible::step;
   using segment_directory = detail::extendible::segment_directory<Medium, segment>;
+  friend changes;
 
  public:
   static constexpr std::string_view layout_name = "cceh";
@@ -92,10 +95,7 @@ class cceh {
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    const auto for_each_entry_of = [](segment& s, std::uint64_t prefix, unsigned local_depth, auto&& entry) {
-      return detail::cceh::salvage_segment(s, prefix, local_depth, entry);
-    };
-    detail::extendible::salvage<segment>(medium, root, table_name, for_each_entry_of, function);
+    detail::extendible::salvage<segment>(medium, root, table_name, function);
   }
 
   cceh(const cceh&) = delete;
@@ -104,46 +104,26 @@ class cceh {
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and one fence, unless the segment is split.
-  outcome insert(key_type key, value_type value) {
-    return change(key, [&](const location& at, slot found) {
-      return found ? step::done(outcome::exists) : add(at, value, outcome::inserted);
-    });
-  }
+  outcome insert(key_type key, value_type value) { return changes::insert(*this, key, value); }
 
   // The same, where the segment of the key has a slot for it. full: it has none; no segment is split.
   outcome insert_without_split(key_type key, value_type value) {
-    return change(key, [&](const location& at, slot found) {
-      if (found) return step::done(outcome::exists);
-      const step added = add(at, value, outcome::inserted);
-      return added.must_split ? step::done(outcome::full) : added;
+    return change(key, [&](const location& at, slot found) -> step {
+      if (found) return outcome::exists;
+      const step added = add(at, value);
+      return added.must_split ? outcome::full : added;
     });
   }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
-  outcome update(key_type key, value_type value) {
-    return change(
-        key, [&](const location&, slot found) { return found ? replace(found, value) : step::done(outcome::absent); });
-  }
+  outcome update(key_type key, value_type value) { return changes::update(*this, key, value); }
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
-  outcome upsert(key_type key, value_type value) {
-    return change(key, [&](const location& at, slot found) {
-      return found ? replace(found, value) : add(at, value, outcome::inserted);
-    });
-  }
+  outcome upsert(key_type key, value_type value) { return changes::upsert(*this, key, value); }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The slot is free for another key;
   // segments are never freed.
-  outcome erase(key_type key) {
-    return change(key, [&](const location&, slot found) {
-      if (!found) return step::done(outcome::absent);
-      std::atomic<slot_word>& word = found.word();
-      word.store(detail::cceh::with_entry(word, 0), std::memory_order_release);  // (E1) commit
-      media::persist(medium_, *found.line);                                      // (E2)
-      // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
-      return step::done(outcome::erased);
-    });
-  }
+  outcome erase(key_type key) { return changes::erase(*this, key); }
 
   // The value of `key`. Reads one window of 256 bytes, and another one only where a full window lends.
   std::optional<value_type> find(key_type key) {
@@ -159,38 +139,28 @@ class cceh {
 
   // values[i] := find(keys[i]). The first cache miss of each search overlaps with the others'.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
-    std::array<std::uint64_t, batch_width> hashes;
-    std::array<entry_word, batch_width> entries;
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      for (std::size_t i = 0; i < width; ++i) {
-        hashes[i] = detail::hash_of_key(keys[done + i]);
+    detail::in_batches<batch_width>(keys, values, [this](const auto some, const auto found) {
+      std::array<std::uint64_t, batch_width> hashes;
+      std::array<entry_word, batch_width> entries;
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        hashes[i] = detail::hash_of_key(some[i]);
         entries[i] = searchable_entry(hashes[i]);
         prefetch_home_line(*segment_of(entries[i]), hashes[i]);
       }
-      for (std::size_t i = 0; i < width; ++i) values[done + i] = find_hash(hashes[i], entries[i]);
-    }
+      for (std::size_t i = 0; i < some.size(); ++i) found[i] = find_hash(hashes[i], entries[i]);
+    });
   }
 
   // The one key with this hash, whose upper bits select the segment: for tests that fill segments unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
 
   // Entries in the table; walks it.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // Calls function(key, value) for every entry, in no particular order.
   template <class Function>
   void for_each(Function&& function) const {
-    directory_.for_each_segment([&](segment& s, std::uint64_t prefix, entry_word entry) {
-      detail::cceh::for_each_entry(s, prefix, entry.local_depth(), [&](std::uint64_t hash, const position& at) {
-        function(detail::key_of_hash(hash), at.slot.value().load(std::memory_order_acquire));
-      });
-    });
+    directory_.for_each_entry(function);
   }
 
   // depth = global depth; nodes = segments.
@@ -288,7 +258,7 @@ class cceh {
     }
   }
 
-  step add(const location& at, value_type value, outcome answer) {
+  step add(const location& at, value_type value) {
     const position to = detail::cceh::free_in_segment(*at.s, at.hash, at.entry.local_depth());
     if (!to.slot) return step::split_first();
     std::atomic<slot_word>& word = to.slot.word();
@@ -299,14 +269,17 @@ class cceh {
     media::persist(medium_, *to.slot.line);  // (P3)
     // (P2) < (P3) < unlock: the value that a reader returns is durable.
     detail::cceh::lead_to(*at.s, at.hash, to);
-    return step::done(answer);
+    return outcome::inserted;
   }
 
-  step replace(slot found, value_type value) {
-    found.value().store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, *found.line);                   // (U2)
-    // (U1) < (U2) < unlock: as (P3).
-    return step::done(outcome::updated);
+  outcome replace(slot found, value_type value) { return detail::replace_value(medium_, found.value(), value); }
+
+  outcome remove(const location&, slot found) {
+    std::atomic<slot_word>& word = found.word();
+    word.store(detail::cceh::with_entry(word, 0), std::memory_order_release);  // (E1) commit
+    media::persist(medium_, *found.line);                                      // (E2)
+    // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
+    return outcome::erased;
   }
 
   // ---- structure ----
@@ -344,36 +317,17 @@ class cceh {
 
 template <media::medium Medium>
 check_report cceh<Medium>::check() const {
-  check_report report;
-  const auto violated = [&](const std::string& what) { report.add(what); };
-  directory_.check(report);
-  if (!report.ok()) return report;
-
-  std::size_t damaged = 0;
-  std::size_t segments = 0;
-  directory_.for_each_segment([&](segment& s, std::uint64_t prefix, entry_word entry) {
-    const unsigned local_depth = entry.local_depth();
+  return detail::extendible::check(directory_, [](segment& s, std::uint64_t prefix, entry_word entry, auto&& visit) {
     const bool searched = !entry.is_unsearched();
-    std::vector<std::uint64_t> hashes;
-    detail::cceh::for_each_entry(s, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
-      hashes.push_back(hash);
+    detail::cceh::for_each_entry(s, prefix, entry.local_depth(), [&](std::uint64_t hash, const position& at) {
+      bool is_found = true;
       detail::cceh::for_each_overflow_bit(hash, at, [&](const detail::cceh::overflow_place& place) {
         if (searched && (detail::cceh::word_at(s, place).load(std::memory_order_acquire) & place.bit) == 0)
-          violated("I1: no search finds key " + std::to_string(detail::key_of_hash(hash)));
+          is_found = false;
       });
+      visit(hash, is_found);
     });
-    std::sort(hashes.begin(), hashes.end());
-    if (const auto twice = std::adjacent_find(hashes.begin(), hashes.end()); twice != hashes.end())
-      violated("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is present twice");
-    report.entries += hashes.size();
-    const std::size_t here = detail::cceh::damaged_slots(s, prefix, local_depth);
-    damaged += here;
-    segments += here != 0 ? 1 : 0;
   });
-  if (damaged != 0)
-    violated("I3: " + std::to_string(damaged) + " slots in " + std::to_string(segments) +
-             " segments hold impossible words: they were overwritten");
-  return report;
 }
 
 }  // namespace pmlab::indexes

@@ -60,10 +60,14 @@
 #pragma once
 
 #include <pmlab/indexes/dash/segment.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
+#include <pmlab/indexes/detail/extendible/check.hpp>
 #include <pmlab/indexes/detail/extendible/salvage.hpp>
 #include <pmlab/indexes/detail/extendible/segment_directory.hpp>
 #include <pmlab/indexes/detail/four_words.hpp>
+#include <pmlab/indexes/detail/hash_changes.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
@@ -72,7 +76,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -80,9 +83,7 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace pmlab::indexes {
 
@@ -95,8 +96,10 @@ class dash {
   using slot_word = detail::dash::slot_word;
   using stash_place = detail::dash::stash_place;
   using entry_word = detail::extendible::entry_word;
+  using changes = detail::hash_changes;
   using step = detail::extendible::step;
   using segment_directory = detail::extendible::segment_directory<Medium, segment>;
+  friend changes;
 
  public:
   static constexpr std::string_view layout_name = "dash";
@@ -113,10 +116,7 @@ class dash {
   static void salvage(Medium& medium, std::string_view name, Function&& function) {
     const std::uint64_t root =
         medium.named_root(name, layout_name, layout_version).word->load(std::memory_order_acquire);
-    const auto for_each_entry_of = [](segment& s, std::uint64_t prefix, unsigned local_depth, auto&& entry) {
-      return detail::dash::salvage_segment(s, prefix, local_depth, entry);
-    };
-    detail::extendible::salvage<segment>(medium, root, table_name, for_each_entry_of, function);
+    detail::extendible::salvage<segment>(medium, root, table_name, function);
   }
 
   dash(const dash&) = delete;
@@ -125,35 +125,18 @@ class dash {
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and one fence, two of each with a displacement, more if the segment is split.
-  outcome insert(key_type key, value_type value) {
-    return change(key, [&](const location& at, const slot& found) {
-      return found ? step::done(outcome::exists) : add(at, value);
-    });
-  }
+  outcome insert(key_type key, value_type value) { return changes::insert(*this, key, value); }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
-  outcome update(key_type key, value_type value) {
-    return change(key, [&](const location&, const slot& found) {
-      return found ? replace(found, value) : step::done(outcome::absent);
-    });
-  }
+  outcome update(key_type key, value_type value) { return changes::update(*this, key, value); }
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
-  outcome upsert(key_type key, value_type value) {
-    return change(
-        key, [&](const location& at, const slot& found) { return found ? replace(found, value) : add(at, value); });
-  }
+  outcome upsert(key_type key, value_type value) { return changes::upsert(*this, key, value); }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence, but for the first one in a segment
   // since its last split or since the table was opened: it flushes all of the segment. The slot is free for another
   // key; segments are never freed.
-  outcome erase(key_type key) {
-    return change(key, [&](const location& at, const slot& found) {
-      if (!found) return step::done(outcome::absent);
-      remove(at, found);
-      return step::done(outcome::erased);
-    });
-  }
+  outcome erase(key_type key) { return changes::erase(*this, key); }
 
   // The value of `key`. An absent key: one cache line, unless an entry with an equal filter class lies elsewhere.
   std::optional<value_type> find(key_type key) {
@@ -169,46 +152,36 @@ class dash {
 
   // values[i] := find(keys[i]). The cache misses of the searches overlap: those in home lines, then those in other ones.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
-    std::array<std::uint64_t, batch_width> hashes;
-    std::array<entry_word, batch_width> entries;
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      for (std::size_t i = 0; i < width; ++i) {
-        hashes[i] = detail::hash_of_key(keys[done + i]);
+    detail::in_batches<batch_width>(keys, values, [this](const auto some, const auto found) {
+      std::array<std::uint64_t, batch_width> hashes;
+      std::array<entry_word, batch_width> entries;
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        hashes[i] = detail::hash_of_key(some[i]);
         entries[i] = searchable_entry(hashes[i]);
         media::prefetch(medium_, detail::dash::home_line(*segment_of(entries[i]), hashes[i]));
       }
       std::array<std::size_t, batch_width> away;
       std::size_t away_count = 0;
-      for (std::size_t i = 0; i < width; ++i) {
+      for (std::size_t i = 0; i < some.size(); ++i) {
         if (prefetch_away(*segment_of(entries[i]), hashes[i])) [[unlikely]]
           away[away_count++] = i;
         else
-          values[done + i] = find_hash(hashes[i], entries[i]);
+          found[i] = find_hash(hashes[i], entries[i]);
       }
-      for (const std::size_t i : std::span(away).first(away_count)) values[done + i] = find_hash(hashes[i], entries[i]);
-    }
+      for (const std::size_t i : std::span(away).first(away_count)) found[i] = find_hash(hashes[i], entries[i]);
+    });
   }
 
   // The one key with this hash, whose upper bits select the segment: for tests that fill segments unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
 
   // Entries in the table; walks it.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // Calls function(key, value) for every entry, in no particular order.
   template <class Function>
   void for_each(Function&& function) const {
-    directory_.for_each_segment([&](segment& s, std::uint64_t prefix, entry_word entry) {
-      detail::dash::for_each_entry(s, prefix, entry.local_depth(), [&](std::uint64_t hash, const slot& at) {
-        function(detail::key_of_hash(hash), at.value->load(std::memory_order_acquire));
-      });
-    });
+    directory_.for_each_entry(function);
   }
 
   // depth = global depth; nodes = segments.
@@ -361,7 +334,7 @@ class dash {
     media::persist(medium_, *to.word);          // (P3)
     // (P2) < (P3) < unlock: the value that a reader returns is durable.
     make_findable(at, to);
-    return step::done(outcome::inserted);
+    return outcome::inserted;
   }
 
   // Makes the filter of the home line of `at.hash` cover the slot.
@@ -381,14 +354,12 @@ class dash {
     media::persist(medium_, *to.free.word);          // (K4)
     // (K3) < (K4) < unlock: as (P3).
     make_findable(at, to.free);
-    return step::done(outcome::inserted);
+    return outcome::inserted;
   }
 
-  step replace(const slot& found, value_type value) {
-    return step::done(detail::replace_value(medium_, *found.value, value));
-  }
+  outcome replace(const slot& found, value_type value) { return detail::replace_value(medium_, *found.value, value); }
 
-  void remove(const location& at, const slot& found) {
+  outcome remove(const location& at, const slot& found) {
     const bool in_buckets = found.entry_bits == ~detail::dash::filter_mask;
     if (at.entry.is_untidy()) tidy(at);
     std::unique_lock guard(stash_lock_of(at.s), std::defer_lock);
@@ -397,6 +368,7 @@ class dash {
     media::persist(medium_, *found.word);  // (E2)
     // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
     if (found.needed != 0) detail::dash::find_filter_of_line(*at.s, at.hash, at.entry.local_depth());
+    return outcome::erased;
   }
 
   // Makes durable that the old copies of entries which `move_home` moved are gone, whether in this run or in an earlier
@@ -550,35 +522,14 @@ class dash {
 
 template <media::medium Medium>
 check_report dash<Medium>::check() const {
-  check_report report;
-  directory_.check(report);
-  if (!report.ok()) return report;
-
-  std::size_t damaged = 0;
-  std::size_t segments = 0;
-  directory_.for_each_segment([&](segment& s, std::uint64_t prefix, entry_word entry) {
-    const unsigned local_depth = entry.local_depth();
+  return detail::extendible::check(directory_, [](segment& s, std::uint64_t prefix, entry_word entry, auto&& visit) {
     const bool searched = !entry.is_unsearched();
-    std::vector<std::uint64_t> hashes;
-    detail::dash::for_each_slot(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {
+    detail::dash::for_each_slot(s, prefix, entry.local_depth(), [&](std::uint64_t hash, const slot& at) {
       if (!searched && detail::dash::other_copy(s, hash, at) != nullptr) return;
-      hashes.push_back(hash);
       const auto filter = detail::dash::filter_of(detail::dash::home_line(s, hash));
-      if (searched && (filter & at.needed) != at.needed)
-        report.add("I1: no search finds key " + std::to_string(detail::key_of_hash(hash)));
+      visit(hash, !searched || (filter & at.needed) == at.needed);
     });
-    std::sort(hashes.begin(), hashes.end());
-    if (const auto twice = std::adjacent_find(hashes.begin(), hashes.end()); twice != hashes.end())
-      report.add("I2: key " + std::to_string(detail::key_of_hash(*twice)) + " is present twice");
-    report.entries += hashes.size();
-    const std::size_t here = detail::dash::damaged_slots(s, prefix, local_depth);
-    damaged += here;
-    segments += here != 0 ? 1 : 0;
   });
-  if (damaged != 0)
-    report.add("I3: " + std::to_string(damaged) + " slots in " + std::to_string(segments) +
-               " segments hold impossible words: they were overwritten");
-  return report;
 }
 
 }  // namespace pmlab::indexes

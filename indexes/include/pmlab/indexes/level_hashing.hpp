@@ -52,7 +52,11 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
+#include <pmlab/indexes/detail/hash_changes.hpp>
+#include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/level_hashing/bucket.hpp>
 #include <pmlab/indexes/level_hashing/levels.hpp>
@@ -67,7 +71,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -97,6 +100,9 @@ class level_hashing {
   using wanted = detail::level_hashing::wanted;
   using position = detail::level_hashing::position;
   using publication = typename Medium::publication;
+  using changes = detail::hash_changes;
+  using step = outcome;
+  friend changes;
 
  public:
   static constexpr std::string_view layout_name = "level_hashing";
@@ -124,36 +130,17 @@ class level_hashing {
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
   // Durable on return. One flush and one fence, or two of each if the entry is in another line than the token word; one
   // entry may be moved before (two flushes' worth more, as a publication), or the shard grow.
-  outcome insert(key_type key, value_type value) {
-    return change(
-        key, [&](shard& s, const wanted& w, position found) { return found ? outcome::exists : add(s, w, value); });
-  }
+  outcome insert(key_type key, value_type value) { return changes::insert(*this, key, value); }
 
   // Replaces the value of `key`. updated or absent. Durable on return; one flush and one fence.
-  outcome update(key_type key, value_type value) {
-    return change(
-        key, [&](shard&, const wanted&, position found) { return found ? replace(found, value) : outcome::absent; });
-  }
+  outcome update(key_type key, value_type value) { return changes::update(*this, key, value); }
 
   // Adds (key, value) or replaces the value of `key`. inserted, updated or full. Durable on return.
-  outcome upsert(key_type key, value_type value) {
-    return change(key, [&](shard& s, const wanted& w, position found) {
-      return found ? replace(found, value) : add(s, w, value);
-    });
-  }
+  outcome upsert(key_type key, value_type value) { return changes::upsert(*this, key, value); }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. The slot is free for another key;
   // levels never shrink.
-  outcome erase(key_type key) {
-    return change(key, [&](shard&, const wanted&, position found) {
-      if (!found) return outcome::absent;
-      bucket& b = *found.in;
-      b.word.store(b.load().without(found.slot).word(), std::memory_order_release);  // (E1) commit
-      media::persist(medium_, b.word);                                               // (E2)
-      // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
-      return outcome::erased;
-    });
-  }
+  outcome erase(key_type key) { return changes::erase(*this, key); }
 
   // The value of `key`. Reads the token words of its two top buckets at once, of the two bottom buckets only if the key
   // is not there, and the entry: three buckets on average for present keys, four for absent ones.
@@ -173,30 +160,21 @@ class level_hashing {
 
   // values[i] := find(keys[i]). The cache misses of the searches overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      for (std::size_t i = 0; i < width; ++i) {
-        const wanted w(keys[done + i]);
-        prefetch_top(shard_of(w), w);
-      }
+    detail::in_batches<batch_width>(keys, values, [this](const auto some, const auto found) {
+      for (const key_type key : some) prefetch_find(key);
       const auto guard = readers_.pin();
-      for (std::size_t i = 0; i < width; ++i) {
-        const wanted w(keys[done + i]);
-        values[done + i] = find_in(shard_of(w), w);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        const wanted w(some[i]);
+        found[i] = find_in(shard_of(w), w);
       }
-    }
+    });
   }
 
   // The one key with this hash, whose upper bits select the shard: for tests that fill shards unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
 
   // Entries in the table; walks it.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // Calls function(key, value) for every entry, in no particular order.
   template <class Function>
@@ -274,33 +252,42 @@ class level_hashing {
 
   // ---- changes ----
 
-  // Runs `operation(shard, the wanted key, its position or none)` with the key's shard locked.
+  // Where a key belongs while its shard is locked.
+  struct location {
+    shard& s;
+    const wanted& w;
+  };
+
+  // Runs `operation(location, position of the key or none)` with the key's shard locked.
   template <class Operation>
   outcome change(key_type key, Operation&& operation) {
     const wanted w(key);
     shard& s = shard_of(w);
     prefetch_all(s, w);
     const std::scoped_lock guard(s.lock);
-    return operation(s, w, search(s.top_level(), s.bottom_level(), w));
+    return operation(location{s, w}, search(s.top_level(), s.bottom_level(), w));
+  }
+
+  outcome add(location at, value_type value) {
+    for (;;) {
+      if (const position to = room_for(at.s, at.w)) {
+        put(to, at.w, value);
+        return outcome::inserted;
+      }
+      if (!(at.s.top_level().none() ? make_levels(at.s) : grow(at.s))) return outcome::full;
+    }
   }
 
   outcome replace(position found, value_type value) {
-    slot& there = found.in->slots[found.slot];
-    there.value.store(value, std::memory_order_release);  // (U1) commit
-    media::persist(medium_, there.value);                 // (U2)
-    // (U1) < (U2) < unlock: as (P5).
-    return outcome::updated;
+    return detail::replace_value(medium_, found.in->slots[found.slot].value, value);
   }
 
-  // Adds an absent key.
-  outcome add(shard& s, const wanted& w, value_type value) {
-    for (;;) {
-      if (const position to = room_for(s, w)) {
-        put(to, w, value);
-        return outcome::inserted;
-      }
-      if (!(s.top_level().none() ? make_levels(s) : grow(s))) return outcome::full;
-    }
+  outcome remove(location, position found) {
+    bucket& b = *found.in;
+    b.word.store(b.load().without(found.slot).word(), std::memory_order_release);  // (E1) commit
+    media::persist(medium_, b.word);                                               // (E2)
+    // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
+    return outcome::erased;
   }
 
   void put(position to, const wanted& w, value_type value) {

@@ -218,13 +218,12 @@ void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Func
   return damaged;
 }
 
-// Calls entry(hash, value) for every entry; returns the number of slots with impossible words.
+// Calls entry(hash, value) for every entry.
 template <class Function>
-std::size_t salvage_segment(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& entry) {
+void for_each_value(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& entry) {
   for_each_entry(s, prefix, local_depth, [&](std::uint64_t hash, const position& at) {
     entry(hash, at.slot.value().load(std::memory_order_acquire));
   });
-  return damaged_slots(s, prefix, local_depth);
 }
 
 // Sets the overflow bits that are missing in a segment of an earlier run. It delays the first results of a reopened

@@ -487,12 +487,11 @@ inline void find_filter_of_line(segment& s, std::uint64_t hash, unsigned local_d
   return damaged;
 }
 
-// Calls entry(hash, value) for every entry; returns the number of slots with impossible words.
+// Calls entry(hash, value) for every entry.
 template <class Function>
-std::size_t salvage_segment(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& entry) {
+void for_each_value(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& entry) {
   for_each_entry(s, prefix, local_depth,
                  [&](std::uint64_t hash, const slot& at) { entry(hash, at.value->load(std::memory_order_acquire)); });
-  return damaged_slots(s, prefix, local_depth);
 }
 
 // Copies entries of the buckets to the same places of an empty segment that no other thread can reach yet: those slots

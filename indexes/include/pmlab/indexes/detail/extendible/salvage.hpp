@@ -45,13 +45,9 @@ template <class Segment, class Medium>
 
 // Calls function(key, value) for each entry of the segments that the directory at `root_word` points to. If a directory
 // entry is lost, the other ones of its run give the segment. Changes nothing. Throws pmlab::error at the end if some of
-// it could not be read.
-//
-// for_each_entry_of(segment, prefix, local_depth, entry) calls entry(hash, value) for the segment's entries and returns
-// how many of its slots hold impossible words.
-template <class Segment, class Medium, class ForEachEntry, class Function>
-void salvage(const Medium& medium, std::uint64_t root_word, std::string_view table, ForEachEntry&& for_each_entry_of,
-             Function&& function) {
+// it could not be read. segment_directory.hpp lists the functions of a segment that are called.
+template <class Segment, class Medium, class Function>
+void salvage(const Medium& medium, std::uint64_t root_word, std::string_view table, Function&& function) {
   if (root_word == 0) return;
   directory& stored = directory_at(medium, root_word, table);
   const auto global_depth = static_cast<unsigned>(stored.global_depth.load(std::memory_order_acquire));
@@ -71,12 +67,13 @@ void salvage(const Medium& medium, std::uint64_t root_word, std::string_view tab
     for (std::size_t k = first; k < first + run; ++k) is_covered[k] = true;
     Segment& s = *medium.resolve(media::pointer<Segment>(entry.segment_word()));
     const std::uint64_t prefix = std::uint64_t{first} << (64 - global_depth);
-    damaged += for_each_entry_of(s, prefix, entry.local_depth(), [&](std::uint64_t hash, std::uint64_t value) {
+    for_each_value(s, prefix, entry.local_depth(), [&](std::uint64_t hash, std::uint64_t value) {
       // A split that was cut off, or a damaged depth, may have left this one: the entry's own directory entry decides.
       const std::size_t own = hash >> (64 - global_depth);
       if (is_usable(own) && entry_at(own).segment_word() != entry.segment_word()) return;
       function(key_of_hash(hash), value);
     });
+    damaged += damaged_slots(s, prefix, entry.local_depth());
   }
   std::size_t lost = 0;
   for (const bool covered : is_covered) lost += covered ? 0 : 1;

@@ -1,5 +1,9 @@
 // The directory of an extendible hash table as its index uses it: lookups, splits and growth of the directory, and the
-// recovery of both. What a segment holds is the index's.
+// recovery of both. What a segment holds is the index's. The namespace of its segment has, of entries whose hashes have
+// `prefix` in their upper bits:
+//
+//   for_each_value(segment, prefix, local_depth, entry)   calls entry(hash, value) for each of them, once
+//   damaged_slots(segment, prefix, local_depth)           number of slots with words that no operation stores there
 //
 // Invariants:
 //   T1  The entries of a directory run are equal, except while one split is under way; then the run's last entry names
@@ -10,6 +14,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/extendible/directory.hpp>
 #include <pmlab/indexes/detail/extendible/salvage.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -37,8 +42,12 @@ struct step {
   bool must_split = false;
   outcome answer = outcome::full;
 
-  static constexpr step done(outcome o) noexcept { return {false, o}; }
-  static constexpr step split_first() noexcept { return {true, outcome::full}; }
+  constexpr step(outcome o) noexcept : answer(o) {}  // NOLINT(google-explicit-constructor)
+  static constexpr step split_first() noexcept {
+    step result = outcome::full;
+    result.must_split = true;
+    return result;
+  }
 };
 
 // Thread safety: any operation from any number of threads, except `check`, `for_each_segment` and the sizes (no
@@ -118,6 +127,15 @@ class segment_directory {
       function(*segment_of(entry), std::uint64_t{i} << (64 - cache.global_depth()), entry);
       i += std::size_t{1} << (cache.global_depth() - entry.local_depth());
     }
+  }
+
+  // Calls function(key, value) for every entry, in no particular order.
+  template <class Function>
+  void for_each_entry(Function&& function) const {
+    for_each_segment([&](Segment& s, std::uint64_t prefix, entry_word entry) {
+      for_each_value(s, prefix, entry.local_depth(),
+                     [&](std::uint64_t hash, value_type value) { function(key_of_hash(hash), value); });
+    });
   }
 
   // Entries, and the load factor, are the index's to count: `slots` that a segment has.
